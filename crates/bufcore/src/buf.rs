@@ -1,0 +1,347 @@
+//! The owned buffer.
+
+use core::borrow::{Borrow, BorrowMut};
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+use core::slice;
+
+use crate::held::Held;
+use crate::track::Ticket;
+use crate::{Frozen, Lease, ReserveError};
+
+/// Owned, exclusive bytes from a pool: `len` filled of `capacity`, like a `Vec<u8>` that cannot reallocate.
+///
+/// A buffer starts empty. It derefs to its filled part; fill it with [`extend_from_slice`](Self::extend_from_slice),
+/// [`push`](Self::push), `std::io::Write`, `bytes::BufMut`, `embedded_io::Write`, or in place with
+/// [`spare_mut`](Self::spare_mut) and [`advance`](Self::advance).
+///
+/// Ownership: dropping it returns the memory to its pool, on any thread, whether the pool still exists or not. It is
+/// neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it shareable.
+///
+/// # Memory layout
+///
+/// ```text
+///      ptr            ptr + len          ptr + capacity
+///       |  filled      |  spare            |
+///       |  (Deref)     |  (spare_mut)      |
+/// ```
+pub struct Buf<L: Lease> {
+    /// Start of the memory; `capacity` bytes from here are initialised, valid and exclusive (I1).
+    ptr: NonNull<u8>,
+    /// Filled bytes, in `0 ..= capacity` (I2).
+    len: usize,
+    /// Bytes that belong to this buffer, at most `isize::MAX`.
+    capacity: usize,
+    held: Held<L>,
+}
+
+// SAFETY: a `Buf` is the only way to its bytes (I1), as a `Box<[u8]>` is, and its lease is `Send`.
+unsafe impl<L: Lease> Send for Buf<L> {}
+// SAFETY: a shared `Buf` gives out shared bytes only, and its lease is `Sync`.
+unsafe impl<L: Lease> Sync for Buf<L> {}
+
+impl<L: Lease> Buf<L> {
+    /// Makes an empty buffer over memory that a strategy has found. For strategies; users call
+    /// [`BufferPool::acquire`](crate::BufferPool::acquire).
+    ///
+    /// # Safety
+    ///
+    /// 1. `ptr` is valid for reads and writes of `capacity` bytes, all of them initialised, at most `isize::MAX`, until
+    ///    `lease` has been dropped.
+    /// 2. Nobody else reads or writes them until then.
+    #[inline]
+    pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {
+        debug_assert!(capacity <= crate::size::MAX_BYTES, "capacity {capacity} is over isize::MAX");
+        Self { ptr, len: 0, capacity, held: Held { lease, ticket: Ticket::none() } }
+    }
+
+    /// Puts a filled, unshared buffer together again.
+    ///
+    /// # Safety
+    ///
+    /// As [`from_raw_parts`](Self::from_raw_parts), and `len` is at most `capacity`.
+    #[inline]
+    pub(crate) unsafe fn from_held(ptr: NonNull<u8>, len: usize, capacity: usize, held: Held<L>) -> Self {
+        debug_assert!(len <= capacity, "{len} filled of {capacity}");
+        Self { ptr, len, capacity, held }
+    }
+
+    #[inline]
+    pub(crate) fn into_held(self) -> (NonNull<u8>, usize, usize, Held<L>) {
+        (self.ptr, self.len, self.capacity, self.held)
+    }
+
+    #[cfg(feature = "track")]
+    pub(crate) fn ticket_mut(&mut self) -> &mut Ticket {
+        &mut self.held.ticket
+    }
+
+    /// The lease, for strategies and for wrappers that look into it.
+    #[inline]
+    pub fn lease(&self) -> &L {
+        &self.held.lease
+    }
+
+    /// Swaps the lease for one that wraps it, such as a recorder's. For strategies.
+    ///
+    /// Cost: a move. The tracker's ticket goes along.
+    ///
+    /// # Safety
+    ///
+    /// The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory. A
+    /// panic in `wrap` drops the inner lease with it: the memory is then released, once.
+    #[inline]
+    pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
+        let (ptr, len, capacity, held) = self.into_held();
+        let (lease, ticket) = held.into_parts();
+        Buf { ptr, len, capacity, held: Held { lease: wrap(lease), ticket } }
+    }
+
+    /// Filled bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is filled.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that the buffer can hold; at least what was asked for.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Bytes that can still be filled: `capacity - len`.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.capacity - self.len
+    }
+
+    /// The filled part.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `len <= capacity` bytes from `ptr` are valid, initialised and ours (I1, I2).
+        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// The filled part.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
+        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// The unfilled part, to write into in place; then say how much with [`advance`](Self::advance).
+    ///
+    /// Contents: recycled bytes, whatever an earlier user of the memory left there, unless the pool wipes on release.
+    /// Cost: nothing; the memory is initialised already.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(8).unwrap();
+    /// buf.spare_mut()[..2].copy_from_slice(b"ok");
+    /// buf.advance(2);
+    /// assert_eq!(&buf[..], b"ok");
+    /// # }
+    /// ```
+    #[inline]
+    pub fn spare_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `len <= capacity` (I2), so this stays within the buffer's memory.
+        let start = unsafe { self.ptr.add(self.len) };
+        // SAFETY: the `capacity - len` bytes from there are valid, initialised and ours (I1), and `&mut self` makes this
+        // the only borrow.
+        unsafe { slice::from_raw_parts_mut(start.as_ptr(), self.capacity - self.len) }
+    }
+
+    /// Counts the next `bytes` of the spare part as filled. The caller has just written them through
+    /// [`spare_mut`](Self::spare_mut); bytes that it did not write are recycled ones.
+    ///
+    /// # Panics
+    ///
+    /// When `bytes` is over [`remaining`](Self::remaining).
+    #[inline]
+    #[track_caller]
+    pub fn advance(&mut self, bytes: usize) {
+        if bytes > self.remaining() && !cfg!(bufworks_broken = "nobounds") {
+            advance_past_capacity(bytes, self.remaining());
+        }
+        self.len += bytes;
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for all of them; then nothing is written.
+    #[inline]
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        let room = self.spare_mut();
+        let Some(target) = room.get_mut(..bytes.len()) else {
+            return Err(ReserveError { requested: bytes.len(), available: room.len() });
+        };
+        target.copy_from_slice(bytes);
+        self.len += bytes.len();
+        Ok(())
+    }
+
+    /// Appends one byte.
+    ///
+    /// # Errors
+    ///
+    /// When the buffer is full.
+    #[inline]
+    pub fn push(&mut self, byte: u8) -> Result<(), ReserveError> {
+        self.extend_from_slice(&[byte])
+    }
+
+    /// Makes the filled part `len` bytes long: cuts it, or appends bytes of `value`.
+    ///
+    /// # Errors
+    ///
+    /// When `len` is over the capacity; then nothing changes.
+    pub fn resize(&mut self, len: usize, value: u8) -> Result<(), ReserveError> {
+        if len > self.len {
+            let additional = len - self.len;
+            let room = self.spare_mut();
+            let Some(target) = room.get_mut(..additional) else {
+                return Err(ReserveError { requested: additional, available: room.len() });
+            };
+            if !cfg!(bufworks_broken = "nozero") {
+                target.fill(value);
+            }
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Keeps the first `len` filled bytes; more than are filled changes nothing.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Makes the buffer empty, with its whole capacity to fill again.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Drops the first `bytes` filled bytes. They cost capacity: the buffer's start moves behind them.
+    ///
+    /// Cost: nothing is copied.
+    ///
+    /// # Panics
+    ///
+    /// When `bytes` is over [`len`](Self::len).
+    #[inline]
+    #[track_caller]
+    pub fn discard_front(&mut self, bytes: usize) {
+        assert!(bytes <= self.len, "discard_front({bytes}) of {} filled bytes", self.len);
+        // SAFETY: `bytes <= len <= capacity`, so the new start is within the memory or one past its end.
+        self.ptr = unsafe { self.ptr.add(bytes) };
+        self.len -= bytes;
+        self.capacity -= bytes;
+    }
+
+    /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].
+    ///
+    /// Cost: one plain store; no allocation, no copy.
+    #[inline]
+    pub fn freeze(self) -> Frozen<L> {
+        Frozen::new(self)
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn advance_past_capacity(bytes: usize, remaining: usize) -> ! {
+    panic!("advance({bytes}) past the capacity: {remaining} bytes remain")
+}
+
+impl<L: Lease> Deref for Buf<L> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl<L: Lease> DerefMut for Buf<L> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.as_mut_slice()
+    }
+}
+
+impl<L: Lease> AsRef<[u8]> for Buf<L> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<L: Lease> AsMut<[u8]> for Buf<L> {
+    #[inline]
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl<L: Lease> Borrow<[u8]> for Buf<L> {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<L: Lease> BorrowMut<[u8]> for Buf<L> {
+    fn borrow_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl<L: Lease> fmt::Debug for Buf<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buf")
+            .field("len", &self.len)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<L: Lease, T: AsRef<[u8]> + ?Sized> PartialEq<T> for Buf<L> {
+    fn eq(&self, other: &T) -> bool {
+        self.as_slice() == other.as_ref()
+    }
+}
+
+impl<L: Lease> Eq for Buf<L> {}
+
+impl<L: Lease> Hash for Buf<L> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
+
+impl<'a, L: Lease> IntoIterator for &'a Buf<L> {
+    type Item = &'a u8;
+    type IntoIter = slice::Iter<'a, u8>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, L: Lease> IntoIterator for &'a mut Buf<L> {
+    type Item = &'a mut u8;
+    type IntoIter = slice::IterMut<'a, u8>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}

@@ -1,0 +1,227 @@
+//! The errors of all strategies. Each is small and `Copy` and holds the numbers of the call that failed, in bytes unless
+//! a field says otherwise.
+
+use core::fmt;
+
+/// Why a pool could not hand out a buffer. The pool is unchanged by the failed call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// No amount of waiting helps: the pool can never serve a request of this size.
+    TooLarge {
+        /// Bytes asked for.
+        requested: usize,
+        /// The largest request, in bytes, that can ever succeed here.
+        limit: usize,
+    },
+    /// The pool has nothing to give now; the same request may succeed once buffers come back.
+    Exhausted {
+        /// Bytes asked for.
+        requested: usize,
+        /// Bytes that the pool could have handed out in one piece at that moment, as far as it knew without a search.
+        available: usize,
+    },
+    /// The operating system or the allocator refused.
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: usize,
+    },
+}
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TooLarge { requested, limit } => {
+                write!(f, "request of {requested} bytes is over the pool's limit of {limit} bytes")
+            }
+            Self::Exhausted { requested, available } => {
+                write!(f, "pool is exhausted: {requested} bytes requested, {available} bytes available")
+            }
+            Self::OutOfMemory { requested } => write!(f, "system refused {requested} bytes"),
+        }
+    }
+}
+
+impl core::error::Error for AcquireError {}
+
+/// A write into a buffer or sink that has no room for it. Nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ReserveError {
+    /// Bytes asked for.
+    pub requested: usize,
+    /// Bytes that there was room for.
+    pub available: usize,
+}
+
+impl fmt::Display for ReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no room for {} bytes: {} bytes available", self.requested, self.available)
+    }
+}
+
+impl core::error::Error for ReserveError {}
+
+/// Why backing memory could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RegionError {
+    /// A region has at least one byte.
+    Empty,
+    /// The size cannot be expressed: rounded up to `alignment` it passes `isize::MAX`.
+    TooLarge {
+        /// Bytes asked for.
+        requested: usize,
+    },
+    /// An alignment is a power of two.
+    BadAlignment {
+        /// The alignment asked for, in bytes.
+        alignment: usize,
+    },
+    /// The allocator refused.
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: usize,
+    },
+    /// The operating system refused.
+    Refused {
+        /// The system call that failed.
+        call: &'static str,
+        /// The operating system's error number, 0 where it gave none.
+        errno: i32,
+    },
+}
+
+impl fmt::Display for RegionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Empty => write!(f, "a region needs at least one byte"),
+            Self::TooLarge { requested } => write!(f, "a region of {requested} bytes cannot exist"),
+            Self::BadAlignment { alignment } => write!(f, "alignment {alignment} is not a power of two"),
+            Self::OutOfMemory { requested } => write!(f, "allocator refused a region of {requested} bytes"),
+            Self::Refused { call, errno } => write!(f, "{call} failed with os error {errno}"),
+        }
+    }
+}
+
+impl core::error::Error for RegionError {}
+
+/// Why a pool could not be built from its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A setting that has to be at least one was zero.
+    Zero {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A setting is over what the strategy can count.
+    TooLarge {
+        /// The setting.
+        setting: &'static str,
+        /// The value asked for.
+        requested: usize,
+        /// The largest legal value.
+        limit: usize,
+    },
+    /// An alignment is a power of two.
+    BadAlignment {
+        /// The alignment asked for, in bytes.
+        alignment: usize,
+    },
+    /// The region that was given does not hold the pool's bookkeeping and at least one byte to hand out.
+    RegionTooSmall {
+        /// Bytes that the pool needs at the least.
+        required: usize,
+        /// Bytes that the region has, after aligning its start.
+        available: usize,
+    },
+    /// The backing memory could not be had.
+    Region(RegionError),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Zero { setting } => write!(f, "{setting} must be at least 1"),
+            Self::TooLarge { setting, requested, limit } => {
+                write!(f, "{setting} of {requested} is over the limit of {limit}")
+            }
+            Self::BadAlignment { alignment } => write!(f, "alignment {alignment} is not a power of two"),
+            Self::RegionTooSmall { required, available } => {
+                write!(f, "region too small: {required} bytes required, {available} bytes available")
+            }
+            Self::Region(error) => write!(f, "no backing memory: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Region(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<RegionError> for ConfigError {
+    fn from(error: RegionError) -> Self {
+        Self::Region(error)
+    }
+}
+
+/// Any error of this crate, for callers that only pass errors on with `?`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Error {
+    /// From building a pool.
+    Config(ConfigError),
+    /// From acquiring a buffer.
+    Acquire(AcquireError),
+    /// From writing into one.
+    Reserve(ReserveError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Acquire(error) => error.fmt(f),
+            Self::Reserve(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Acquire(error) => Some(error),
+            Self::Reserve(error) => Some(error),
+        }
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<RegionError> for Error {
+    fn from(error: RegionError) -> Self {
+        Self::Config(ConfigError::Region(error))
+    }
+}
+
+impl From<AcquireError> for Error {
+    fn from(error: AcquireError) -> Self {
+        Self::Acquire(error)
+    }
+}
+
+impl From<ReserveError> for Error {
+    fn from(error: ReserveError) -> Self {
+        Self::Reserve(error)
+    }
+}

@@ -1,0 +1,242 @@
+//! The pool that does not pool.
+
+use alloc::alloc::{alloc_zeroed, dealloc};
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::size::MAX_BYTES;
+use crate::stats::{Counters, Served};
+use crate::sync::AtomicU32;
+use crate::track::Tracker;
+use crate::{AcquireError, Buf, BufferPool, ConfigError, Lease, PoolStats};
+#[cfg(feature = "stats")]
+use {crate::stats::Released, alloc::sync::Arc};
+
+/// Every acquire is a fresh, zeroed heap allocation, and every release frees it.
+///
+/// The usual fallback of the strategies, and the control in every comparison: what a pool has to beat.
+///
+/// Cost: what the global allocator takes to allocate, zero and free `capacity` bytes and a header of one cache line at most.
+///
+/// Failure: what the allocator refuses for a buffer is an error. With the features `stats` and `track`, which are for debugging,
+/// the pool has bookkeeping on the heap as well: counters that [`new`](Self::new) allocates, and a list that grows with each
+/// acquire. When the allocator refuses that, the process aborts.
+///
+/// ```
+/// use bufcore::{AcquireError, BufferPool, HeapPool};
+///
+/// let mut pool = HeapPool::new();
+/// assert_eq!(&pool.acquire_zeroed(3)?[..], [0, 0, 0]);
+/// assert!(matches!(pool.acquire(usize::MAX), Err(AcquireError::TooLarge { .. })));
+/// # Ok::<(), AcquireError>(())
+/// ```
+pub struct HeapPool {
+    alignment: usize,
+    wipe: bool,
+    counters: Counters,
+    tracker: Tracker,
+    #[cfg(feature = "stats")]
+    released: Arc<Released>,
+}
+
+/// What stands in front of the bytes of each allocation.
+struct Header {
+    views: AtomicU32,
+    wipe: bool,
+    /// Bytes handed out, which follow `offset` bytes after the header's start.
+    capacity: usize,
+    /// Distance from the start of the allocation to its bytes; a multiple of `alignment`.
+    offset: usize,
+    alignment: usize,
+    #[cfg(feature = "stats")]
+    released: Arc<Released>,
+}
+
+const MIN_ALIGNMENT: usize = align_of::<Header>();
+
+/// The lease of a [`HeapPool`]: one pointer to a header in front of the bytes.
+#[derive(Debug)]
+pub struct HeapLease {
+    /// Valid until this lease is dropped; nobody else frees it.
+    header: NonNull<Header>,
+}
+
+// SAFETY: the header is only read while shared, but for its atomic count; freeing may happen on any thread.
+unsafe impl Send for HeapLease {}
+// SAFETY: as above.
+unsafe impl Sync for HeapLease {}
+
+impl HeapLease {
+    fn header(&self) -> &Header {
+        // SAFETY: valid until the lease is dropped, and never written but through its atomics.
+        unsafe { self.header.as_ref() }
+    }
+}
+
+// SAFETY:
+// - memory: the allocation is freed in `Drop` only, and no two leases name one.
+// - copies: a raw pointer; `header` is shared-readable.
+// - count: `views` is in the allocation, used by nobody else.
+// - wipe: exactly the bytes that were handed out.
+unsafe impl Lease for HeapLease {
+    fn views(&self) -> Option<&AtomicU32> {
+        Some(&self.header().views)
+    }
+
+    fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        let header = self.header();
+        if !header.wipe {
+            return None;
+        }
+        // SAFETY: `offset` is within the allocation.
+        let bytes = unsafe { self.header.cast::<u8>().add(header.offset) };
+        Some(NonNull::slice_from_raw_parts(bytes, header.capacity))
+    }
+}
+
+impl Drop for HeapLease {
+    #[inline]
+    fn drop(&mut self) {
+        let header = self.header();
+        let (offset, capacity, alignment) = (header.offset, header.capacity, header.alignment);
+        #[cfg(feature = "stats")]
+        header.released.add(capacity);
+        // SAFETY: the header is initialised, and dropped once, here.
+        unsafe { self.header.drop_in_place() };
+        // SAFETY: `acquire` built this very layout with the same numbers.
+        let layout = unsafe { Layout::from_size_align_unchecked(offset + capacity, alignment) };
+        // SAFETY: allocated with this layout, freed once, here.
+        unsafe { dealloc(self.header.as_ptr().cast(), layout) }
+    }
+}
+
+impl HeapPool {
+    /// A pool whose buffers start at any pointer-aligned address.
+    ///
+    /// Cost: nothing; with `stats` or `track` one or two small allocations, which abort the process when they are refused.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            alignment: MIN_ALIGNMENT,
+            wipe: false,
+            counters: Counters::default(),
+            tracker: Tracker::default(),
+            #[cfg(feature = "stats")]
+            released: Arc::default(),
+        }
+    }
+
+    /// The same pool with buffers whose starts are multiples of `alignment` bytes, a power of two.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::BadAlignment`], also for an alignment so large that no buffer could exist.
+    pub fn with_alignment(mut self, alignment: usize) -> Result<Self, ConfigError> {
+        if !alignment.is_power_of_two() || alignment > MAX_BYTES / 4 {
+            return Err(ConfigError::BadAlignment { alignment });
+        }
+        self.alignment = alignment.max(MIN_ALIGNMENT);
+        Ok(self)
+    }
+
+    /// The same pool, with bytes zeroed before they go back to the allocator.
+    #[cfg(feature = "wipe")]
+    #[must_use]
+    pub fn with_wipe(mut self, wipe: bool) -> Self {
+        self.wipe = wipe;
+        self
+    }
+
+    /// The buffers that are out, longest first: where and when each was acquired.
+    #[cfg(feature = "track")]
+    #[must_use]
+    pub fn outstanding(&self) -> alloc::vec::Vec<crate::Outstanding> {
+        self.tracker.outstanding()
+    }
+
+    /// Bytes from the start of an allocation to what is handed out.
+    fn offset(&self) -> usize {
+        // Both are powers of two, or a size that is a multiple of the smaller one, so the larger is a multiple of both.
+        size_of::<Header>().next_power_of_two().max(self.alignment)
+    }
+
+    fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        let limit = self.max_capacity();
+        if capacity > limit && !cfg!(bufworks_broken = "nolimit") {
+            return Err(AcquireError::TooLarge { requested: capacity, limit });
+        }
+        let offset = self.offset();
+        let layout = Layout::from_size_align(offset + capacity, self.alignment)
+            .map_err(|_| AcquireError::TooLarge { requested: capacity, limit })?;
+        // SAFETY: the layout is not of zero size: `offset` is not.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else {
+            return Err(AcquireError::OutOfMemory { requested: capacity });
+        };
+        let header = start.cast::<Header>();
+        let contents = Header {
+            views: AtomicU32::new(0),
+            wipe: self.wipe,
+            capacity,
+            offset,
+            alignment: self.alignment,
+            #[cfg(feature = "stats")]
+            released: Arc::clone(&self.released),
+        };
+        // SAFETY: `offset` bytes, at least a header's, aligned to at least a header's alignment, are ours to write.
+        unsafe { header.write(contents) };
+        // SAFETY: `offset` is within the allocation or, for no bytes, one past it.
+        let bytes = unsafe { start.add(offset) };
+        // SAFETY: `capacity` zeroed bytes follow, which nobody else knows of until the lease frees them.
+        Ok(unsafe { Buf::from_raw_parts(bytes, capacity, HeapLease { header }) })
+    }
+}
+
+impl BufferPool for HeapPool {
+    type Lease = HeapLease;
+
+    #[inline]
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        let buf = self.take(capacity)?;
+        #[cfg(feature = "stats")]
+        self.counters.acquired(Served::Fresh, capacity, &self.released, PoolStats::default);
+        #[cfg(not(feature = "stats"))]
+        let _ = (&self.counters, Served::Fresh);
+        Ok(self.tracker.attach(buf))
+    }
+
+    /// Cost: as [`acquire`](Self::acquire); the allocator zeroes.
+    #[inline]
+    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        let mut buf = self.acquire(len)?;
+        buf.advance(len);
+        Ok(buf)
+    }
+
+    fn max_capacity(&self) -> usize {
+        MAX_BYTES - self.offset() - self.alignment
+    }
+
+    fn stats(&self) -> PoolStats {
+        #[cfg(feature = "stats")]
+        {
+            let stats = self.counters.snapshot(&self.released, &PoolStats::default(), 0);
+            PoolStats { reserved_bytes: stats.in_use_bytes, ..stats }
+        }
+        #[cfg(not(feature = "stats"))]
+        PoolStats::default()
+    }
+}
+
+impl Default for HeapPool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for HeapPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeapPool").field("alignment", &self.alignment).finish_non_exhaustive()
+    }
+}

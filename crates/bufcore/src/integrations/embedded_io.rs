@@ -1,0 +1,77 @@
+//! The `embedded-io` crate.
+
+use core::convert::Infallible;
+
+use embedded_io::{BufRead, Error, ErrorKind, ErrorType, Read, Write};
+
+use crate::{Buf, Frozen, Lease, ReserveError};
+
+impl Error for ReserveError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::WriteZero
+    }
+}
+
+impl<L: Lease> ErrorType for Buf<L> {
+    type Error = ReserveError;
+}
+
+/// Appends. Unlike `std::io::Write`, a full buffer is an error, as `embedded_io` demands.
+impl<L: Lease> Write for Buf<L> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
+        let n = bytes.len().min(self.remaining());
+        if n == 0 && !bytes.is_empty() {
+            return Err(ReserveError { requested: bytes.len(), available: 0 });
+        }
+        self.extend_from_slice(&bytes[..n])?;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> Result<(), ReserveError> {
+        Ok(())
+    }
+}
+
+impl<L: Lease> ErrorType for Frozen<L> {
+    type Error = Infallible;
+}
+
+/// Reading a view drops what was read, front first.
+impl<L: Lease> Read for Frozen<L> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
+        let n = into.len().min(self.len());
+        into[..n].copy_from_slice(&self[..n]);
+        self.discard_front(n);
+        Ok(n)
+    }
+}
+
+impl<L: Lease> BufRead for Frozen<L> {
+    fn fill_buf(&mut self) -> Result<&[u8], Infallible> {
+        Ok(self)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.discard_front(bytes);
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use embedded_io::{Read, Write};
+
+    use crate::{BufferPool, HeapPool, ReserveError};
+
+    #[test]
+    fn writes_until_full_and_reads_back() {
+        let mut buf = HeapPool::new().acquire(3).unwrap();
+        assert_eq!(buf.write(b"abcd"), Ok(3));
+        assert_eq!(buf.write(b"d"), Err(ReserveError { requested: 1, available: 0 }));
+        assert_eq!(buf.write(b""), Ok(0));
+        let mut view = buf.freeze();
+        let mut all = [0; 3];
+        view.read_exact(&mut all).unwrap();
+        assert_eq!(&all, b"abc");
+        assert_eq!(view.read(&mut all), Ok(0));
+    }
+}

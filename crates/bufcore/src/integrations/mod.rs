@@ -1,0 +1,8 @@
+//! Buffers in the vocabularies of others, each behind its feature.
+
+#[cfg(feature = "bytes")]
+mod bytes;
+#[cfg(feature = "embedded-io")]
+mod embedded_io;
+#[cfg(feature = "std")]
+mod std_io;

@@ -1,0 +1,101 @@
+//! The vocabulary that every bufworks strategy speaks: one owned buffer, one way to ask for it, one set of errors.
+//!
+//! # What it gives you
+//!
+//! - [`Buf`]: owned, exclusive, `Send` bytes; like a `Vec<u8>` that cannot reallocate. [`Frozen`]: its read-only,
+//!   cloneable view.
+//! - [`BufferPool`]: acquire whole buffers. [`FrameBuffer`]: fill bytes in steps, then detach them as one buffer.
+//!   [`ByteSink`] and [`ByteSource`]: bytes that stream through.
+//! - [`AcquireError`], [`ReserveError`], [`ConfigError`], [`RegionError`]: small, `Copy`, with numbers in them.
+//! - [`Region`]: where the bytes come from: the heap, a caller's static memory, or mapped pages.
+//! - [`HeapPool`]: every acquire is a fresh heap allocation; the usual fallback, and the control in every comparison.
+//!
+//! It allocates nothing of its own and decides no strategy: those are `bufslot` and its siblings. What a new strategy
+//! needs from here beyond the above stands in [`strategy`].
+//!
+//! # The rules that every strategy keeps
+//!
+//! 1. A buffer is exclusive: while it lives, nobody else can read or write its memory.
+//! 2. Its memory is always initialised, so safe code can be lent the unfilled part. What it finds there are *recycled
+//!    bytes*: whatever an earlier user left, unless the pool wipes. A buffer derefs to its filled part only.
+//! 3. A buffer may outlive its pool, move to another thread, be leaked, or be dropped while a thread unwinds or ends.
+//!    Dropping a buffer or a pool never blocks, and the memory goes when the last buffer has gone (see
+//!    [`strategy::orphans`] for the one case in which that is a little later).
+//! 4. Failure is a value. Exhaustion, absurd sizes and a refusing system are errors with numbers in them; nothing is
+//!    lost by them.
+//!
+//! # Features
+//!
+//! `std` (default), `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe`. Features only add items. Without
+//! any of them the crate needs neither an operating system nor an allocator.
+//!
+//! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own: with `stats` a [`HeapPool`]
+//! allocates its counters when it is made, with `track` every pool allocates a list when it is made and an entry with each
+//! buffer. When the allocator refuses these few bytes, the process aborts, as it does for a `Vec`. What it refuses for buffers is
+//! an error as ever.
+//!
+//! # Example
+//!
+//! ```
+//! # #[cfg(feature = "alloc")] {
+//! use bufcore::{BufferPool, HeapPool};
+//!
+//! let mut pool = HeapPool::new();
+//! let mut buf = pool.acquire(64)?;
+//! assert!(buf.is_empty() && buf.capacity() >= 64);
+//! buf.extend_from_slice(b"hello")?;
+//!
+//! let view = buf.freeze();
+//! let copy = view.clone(); // no bytes are copied
+//! std::thread::spawn(move || assert_eq!(&copy[..], b"hello")).join().unwrap();
+//! # }
+//! # Ok::<(), bufcore::Error>(())
+//! ```
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod buf;
+mod error;
+mod frozen;
+#[cfg(feature = "alloc")]
+#[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
+mod heap;
+mod held;
+mod integrations;
+mod lease;
+mod orphans;
+mod pool;
+#[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
+mod region;
+mod stats;
+mod stream;
+mod sync;
+mod track;
+
+pub mod size;
+pub mod strategy;
+
+pub use buf::Buf;
+pub use error::{AcquireError, ConfigError, Error, RegionError, ReserveError};
+pub use frozen::Frozen;
+#[cfg(feature = "alloc")]
+pub use heap::{HeapLease, HeapPool};
+pub use lease::{Lease, NoLease};
+pub use pool::{BufferPool, FrameBuffer, Reject};
+pub use region::Region;
+#[cfg(feature = "mmap")]
+pub use region::{HugePages, MapOptions};
+pub use stats::PoolStats;
+pub use stream::{ByteSink, ByteSource, copy};
+#[cfg(feature = "track")]
+pub use track::Outstanding;
+
+/// The examples of the README, compiled and run.
+#[cfg(all(doctest, feature = "alloc"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,155 @@
+//! What a pool has done and holds.
+
+#[cfg(feature = "stats")]
+use crate::sync::{AtomicUsize, Ordering};
+
+/// A snapshot of one pool. Plain numbers; taking it stops nothing.
+///
+/// The event counters and the high-water marks are zero unless the `stats` feature is on; what a pool knows without
+/// counting (`reserved_bytes`, and `in_use` in some strategies) is always there.
+///
+/// `acquired == reused + fresh`, and `fallbacks` of the fresh ones were taken because the strategy had none to give.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Buffers handed out since the pool was made.
+    pub acquired: u64,
+    /// Of those, from memory that the pool already held.
+    pub reused: u64,
+    /// Of those, from memory that was taken from the system or from the fallback for the purpose.
+    pub fresh: u64,
+    /// Of the fresh ones, those because the strategy was exhausted.
+    pub fallbacks: u64,
+    /// Requests refused as exhausted.
+    pub exhausted: u64,
+    /// Buffers that are out now.
+    pub in_use: usize,
+    /// Bytes that are out now, as capacity handed out.
+    pub in_use_bytes: usize,
+    /// The most buffers that were ever out at once.
+    pub high_water: usize,
+    /// The most bytes that were ever out at once.
+    pub high_water_bytes: usize,
+    /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
+    pub reserved_bytes: usize,
+}
+
+/// The counters of one pool: plain ones for the acquiring side, two shared ones for releases.
+///
+/// Without the `stats` feature this is a type of no size whose methods do nothing.
+#[derive(Debug, Default)]
+pub struct Counters {
+    #[cfg(feature = "stats")]
+    counts: PoolStats,
+}
+
+/// The half of [`Counters`] that leases write, on whichever thread they are dropped. It lives where they can reach it.
+#[derive(Debug, Default)]
+pub struct Released {
+    #[cfg(feature = "stats")]
+    buffers: AtomicUsize,
+    #[cfg(feature = "stats")]
+    bytes: AtomicUsize,
+}
+
+/// How an acquire was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// From memory that the pool held.
+    Reused,
+    /// From the system, as this strategy always does or because nothing idle fitted.
+    Fresh,
+    /// From the fallback.
+    Fallback,
+}
+
+impl Released {
+    /// Counts one buffer of `bytes` as back.
+    #[inline]
+    pub fn add(&self, bytes: usize) {
+        #[cfg(feature = "stats")]
+        {
+            // ORDER: Relaxed, for both: they publish nothing, they are only counted.
+            self.buffers.fetch_add(1, Ordering::Relaxed);
+            if !cfg!(bufworks_broken = "miscount") {
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = bytes;
+    }
+
+    #[cfg(feature = "stats")]
+    fn load(&self) -> (usize, usize) {
+        // ORDER: Relaxed, for both: a snapshot, and the two need not agree with each other.
+        (self.buffers.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+}
+
+impl Counters {
+    /// Counts one buffer of `bytes` as handed out. `elsewhere` is what is out of the fallback, for the high-water marks; a
+    /// buffer that the fallback served counts there.
+    #[inline]
+    pub fn acquired(
+        &mut self,
+        served: Served,
+        bytes: usize,
+        released: &Released,
+        elsewhere: impl FnOnce() -> PoolStats,
+    ) {
+        #[cfg(feature = "stats")]
+        {
+            let counts = &mut self.counts;
+            counts.acquired += 1;
+            match served {
+                Served::Reused => counts.reused += 1,
+                Served::Fresh => counts.fresh += 1,
+                Served::Fallback => {
+                    counts.fresh += 1;
+                    counts.fallbacks += 1;
+                }
+            }
+            if served != Served::Fallback {
+                // The totals wrap around together with those of `Released`, so the differences stay right.
+                counts.in_use = counts.in_use.wrapping_add(1);
+                counts.in_use_bytes = counts.in_use_bytes.wrapping_add(bytes);
+            }
+            let elsewhere = elsewhere();
+            let (buffers_back, bytes_back) = released.load();
+            let buffers = counts.in_use.wrapping_sub(buffers_back) + elsewhere.in_use;
+            let bytes = counts.in_use_bytes.wrapping_sub(bytes_back) + elsewhere.in_use_bytes;
+            counts.high_water = counts.high_water.max(buffers);
+            counts.high_water_bytes = counts.high_water_bytes.max(bytes);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (served, bytes, released, elsewhere);
+    }
+
+    /// Counts one refused request.
+    #[inline]
+    pub fn exhausted(&mut self) {
+        #[cfg(feature = "stats")]
+        {
+            self.counts.exhausted += 1;
+        }
+    }
+
+    /// The snapshot: the pool's own counts, with what is out of the fallback (`elsewhere`) added.
+    pub fn snapshot(&self, released: &Released, elsewhere: &PoolStats, reserved_bytes: usize) -> PoolStats {
+        #[cfg(feature = "stats")]
+        let stats = {
+            let (buffers_back, bytes_back) = released.load();
+            PoolStats {
+                in_use: self.counts.in_use.wrapping_sub(buffers_back) + elsewhere.in_use,
+                in_use_bytes: self.counts.in_use_bytes.wrapping_sub(bytes_back) + elsewhere.in_use_bytes,
+                ..self.counts
+            }
+        };
+        #[cfg(not(feature = "stats"))]
+        let stats = {
+            let _ = (released, elsewhere);
+            PoolStats::default()
+        };
+        PoolStats { reserved_bytes, ..stats }
+    }
+}

@@ -1,0 +1,38 @@
+//! What a strategy is built with, beyond the vocabulary: for authors of strategies, not for their users.
+
+pub use crate::stats::{Counters, Released, Served};
+pub use crate::track::Tracker;
+
+/// Zeroes `range` in a way that the compiler cannot leave out.
+///
+/// # Safety
+///
+/// The range is valid, initialised, and used by nobody else.
+#[cfg(feature = "wipe")]
+#[cold]
+pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { &mut *range.as_ptr() };
+    zeroize::Zeroize::zeroize(bytes);
+}
+
+/// The atomics that strategies use: `core`'s, or the model checker's under `--cfg loom`.
+pub mod sync {
+    pub use crate::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
+}
+
+/// Memory that outlived its pool.
+///
+/// A strategy whose release is a plain store cannot tell, in that store, whether it was the last buffer of a pool that is
+/// already gone: two threads that only load and store cannot agree on who is last. So the pool, when it is dropped with
+/// buffers out, gives its memory to a list here, and every late release, every later drop of a pool, and
+/// [`sweep`](orphans::sweep) look through it and free what has nothing out any more.
+///
+/// A late release that sees that its pool is gone sweeps at once, so the memory goes with the last buffer. Only a release
+/// that was stopped by the scheduler between reading "pool alive" and storing "free", while the pool was dropped on another
+/// thread in just that moment, leaves the freeing to the next sweep.
+pub mod orphans {
+    pub use crate::orphans::sweep;
+    #[cfg(feature = "alloc")]
+    pub use crate::orphans::{Orphan, adopt, pending};
+}

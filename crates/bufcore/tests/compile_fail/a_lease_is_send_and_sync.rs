@@ -1,0 +1,19 @@
+use core::cell::Cell;
+use std::rc::Rc;
+
+struct Shared(Rc<()>);
+struct Counted(Cell<u32>);
+
+unsafe impl bufcore::Lease for Shared {
+    fn views(&self) -> Option<&bufcore::strategy::sync::AtomicU32> {
+        None
+    }
+}
+
+unsafe impl bufcore::Lease for Counted {
+    fn views(&self) -> Option<&bufcore::strategy::sync::AtomicU32> {
+        None
+    }
+}
+
+fn main() {}

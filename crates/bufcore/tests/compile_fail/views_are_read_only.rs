@@ -1,0 +1,6 @@
+use bufcore::{BufferPool, HeapPool};
+
+fn main() {
+    let mut view = HeapPool::new().acquire(1).unwrap().freeze();
+    view[0] = 1;
+}

@@ -1,0 +1,172 @@
+//! What a buffer and its views are beyond what every strategy's suite looks at.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io::{self, Read, Write};
+
+use bufcore::{
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, HeapLease, HeapPool, Reject, ReserveError,
+};
+
+fn buf(capacity: usize, content: &[u8]) -> Buf<HeapLease> {
+    let mut buf = HeapPool::new().acquire(capacity).expect("the heap has room");
+    buf.extend_from_slice(content).expect("it fits");
+    buf
+}
+
+/// Says that it read more than it was lent.
+struct Liar;
+
+impl Read for Liar {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        Ok(room.len() + 1)
+    }
+}
+
+struct Failing;
+
+impl Read for Failing {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        // A reader may have written before it failed.
+        room.fill(0xEE);
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+}
+
+#[test]
+fn writing_through_std_io() {
+    let mut target = buf(8, b"ab");
+    assert_eq!(target.write(b"cdefghij").expect("short writes are none"), 6);
+    assert_eq!(&target[..], b"abcdefgh");
+    assert_eq!(target.write(b"x").expect("a full buffer takes nothing"), 0);
+    assert_eq!(target.write_all(b"x").expect_err("no room").kind(), io::ErrorKind::WriteZero);
+    let mut target = buf(8, b"");
+    write!(target, "{}-ab", 12).expect("it fits");
+    assert_eq!(&target[..], b"12-ab");
+}
+
+#[test]
+fn reading_from_std_io() {
+    let mut target = buf(8, b"ab");
+    assert_eq!(target.read_from(&mut &b"cde"[..]).expect("bytes"), 3);
+    assert_eq!(target.read_from(&mut io::empty()).expect("the end"), 0);
+    assert_eq!(target.read_from(&mut Failing).expect_err("fails").kind(), io::ErrorKind::ConnectionReset);
+    assert_eq!(target.read_from(&mut Liar).expect_err("lies").kind(), io::ErrorKind::InvalidData);
+    assert_eq!(&target[..], b"abcde");
+    let error = target.read_exact_from(&mut &b"fg"[..], 3).expect_err("too few");
+    assert_eq!((error.kind(), &target[..]), (io::ErrorKind::UnexpectedEof, &b"abcde"[..]));
+    let error = target.read_exact_from(&mut &b"fghi"[..], 4).expect_err("no room");
+    assert_eq!((error.kind(), &target[..]), (io::ErrorKind::WriteZero, &b"abcde"[..]));
+    target.read_exact_from(&mut &b"fgh"[..], 3).expect("it fits");
+    assert_eq!((&target[..], target.remaining()), (&b"abcdefgh"[..], 0));
+    assert_eq!(target.read_from(&mut &b"i"[..]).expect("full"), 0);
+}
+
+#[test]
+fn streams() {
+    let mut sink = buf(4, b"");
+    assert_eq!(sink.reserve(5), Err(ReserveError { requested: 5, available: 4 }));
+    sink.reserve(3).expect("room").copy_from_slice(b"abc");
+    assert!(sink.is_empty(), "nothing counts before it is committed");
+    sink.commit(2);
+    assert_eq!(sink.peek(), b"ab");
+    sink.consume(1);
+    assert_eq!(sink.peek(), b"b");
+    assert_eq!(sink.capacity(), 3);
+    for (source_len, room) in [(0, 5), (5, 0), (3, 5), (5, 3), (5, 5)] {
+        let bytes = vec![7; source_len];
+        let mut source = &bytes[..];
+        let mut sink = buf(room, b"");
+        let moved = bufcore::copy(&mut source, &mut sink);
+        assert_eq!((moved, source.len(), sink.len()), (source_len.min(room), source_len - moved, moved));
+    }
+}
+
+#[test]
+fn comparing_hashing_printing() {
+    let (a, b) = (buf(8, b"same"), buf(16, b"same"));
+    assert!(a == b && a == b"same"[..] && a == "same" && a != "else");
+    let view = b.freeze();
+    assert!(view == "same" && view < buf(8, b"tame").freeze() && a == view);
+    assert!(HashSet::from([a]).contains(&b"same"[..]));
+    assert!(BTreeSet::from([view.clone()]).contains(&b"same"[..]));
+    assert_eq!(
+        view.into_iter().map(|&byte| usize::from(byte)).sum::<usize>(),
+        b"same".iter().map(|&b| usize::from(b)).sum()
+    );
+    // Contents are not printed: they may be secret.
+    assert_eq!(format!("{:?}", buf(8, b"ab")), "Buf { len: 2, capacity: 8, .. }");
+    assert_eq!(format!("{:?}", buf(8, b"ab").freeze()), "Frozen { len: 2, .. }");
+}
+
+#[test]
+fn zeroed_and_rejected() {
+    let zeroed = HeapPool::new().acquire_zeroed(100).expect("the heap has room");
+    assert_eq!(zeroed[..], [0; 100]);
+    assert!(matches!(Reject.acquire(1), Err(AcquireError::TooLarge { requested: 1, limit: 0 })));
+    assert_eq!((Reject.max_capacity(), Reject.stats().acquired), (0, 0));
+}
+
+/// A view that is the only one again can be filled up to the end of its memory, and a cut-off end comes back with it.
+#[test]
+fn thawing() {
+    let mut view = buf(16, b"header body").freeze();
+    let body = view.split_off(7);
+    assert!(!view.is_unique());
+    let view = view.try_thaw().expect_err("the body shares the memory");
+    drop(body);
+    let mut header = view.try_thaw().expect("the only view");
+    assert_eq!((&header[..], header.capacity()), (&b"header "[..], 16));
+    header.extend_from_slice(b"new body!").expect("nobody else has the rest");
+    assert_eq!(&header[..], b"header new body!");
+}
+
+#[cfg(feature = "bytes")]
+#[test]
+fn the_bytes_crate() {
+    use bytes::{BufMut, Bytes};
+    let mut target = buf(8, b"ab");
+    assert_eq!(target.remaining_mut(), 6);
+    target.put_u16(0x6364);
+    target.put_slice(b"ef");
+    let start = target.as_ptr();
+    let shared = Bytes::from(target);
+    assert_eq!((&shared[..], shared.as_ptr()), (&b"abcdef"[..], start));
+    let part = shared.slice(2..4);
+    drop(shared);
+    assert_eq!(&part[..], b"cd");
+    let view = buf(4, b"view").freeze();
+    let clone = view.clone();
+    assert_eq!(Bytes::from(view), clone[..]);
+    assert!(clone.is_unique(), "the bytes were dropped");
+}
+
+#[cfg(feature = "embedded-io")]
+#[test]
+fn the_embedded_io_crate() {
+    use embedded_io::{Error, ErrorKind, Write};
+    let mut target = buf(4, b"ab");
+    assert_eq!(Write::write(&mut target, b"cde").expect("room for two"), 2);
+    assert_eq!(Write::write(&mut target, b"").expect("nothing is always written"), 0);
+    let error = Write::write(&mut target, b"e").expect_err("full");
+    assert_eq!((error.kind(), &target[..]), (ErrorKind::WriteZero, &b"abcd"[..]));
+    Write::flush(&mut target).expect("nothing to flush");
+}
+
+#[cfg(feature = "track")]
+#[test]
+fn the_leak_tracker() {
+    let mut pool = HeapPool::new();
+    let (first, line) = (pool.acquire(10).expect("room"), line!());
+    let second = pool.acquire(20).expect("room").freeze();
+    let out = pool.outstanding();
+    assert_eq!(out.iter().map(|entry| entry.capacity).collect::<Vec<_>>(), [10, 20]);
+    assert_eq!((out[0].location.file(), out[0].location.line()), (file!(), line));
+    assert!(out[0].to_string().contains("10 bytes acquired at"));
+    let clone = second.clone();
+    drop((first, second));
+    assert_eq!(pool.outstanding().len(), 1, "a view is out");
+    let thawed = clone.try_thaw().expect("the only view");
+    assert_eq!(pool.outstanding().len(), 1);
+    std::thread::spawn(move || drop(thawed)).join().expect("dropping does not panic");
+    assert!(pool.outstanding().is_empty());
+}

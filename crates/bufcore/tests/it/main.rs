@@ -1,0 +1,11 @@
+//! The tests of the vocabulary and of the heap pool, in one binary.
+
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
+mod bufs;
+mod conformance;
+mod regions;

@@ -1,0 +1,73 @@
+//! Every heap buffer is one allocation, and goes back once, with its layout.
+//!
+//! Without the test harness: it allocates too.
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
+use std::thread;
+
+use bufcore::{BufferPool, HeapPool, Region};
+use buftest::alloc::Ledger;
+
+#[global_allocator]
+static LEDGER: Ledger = Ledger::new();
+
+fn heap_pool(alignment: usize) {
+    let mut pool = HeapPool::new().with_alignment(alignment).expect("a power of two");
+    for bytes in [0, 1, 15, 16, 17, 4095, 4096, 100_000] {
+        let calls = LEDGER.calls();
+        let (blocks, out) = LEDGER.outstanding();
+        let buf = pool.acquire(bytes).expect("the heap has room");
+        if cfg!(not(feature = "track")) {
+            assert_eq!(LEDGER.calls(), calls + 1, "calls for {bytes} bytes");
+        }
+        let view = buf.freeze();
+        let clone = view.clone();
+        drop(view);
+        let (_, held) = LEDGER.outstanding();
+        assert!(held >= out + bytes, "{bytes} bytes are out");
+        drop(clone);
+        if cfg!(not(feature = "track")) {
+            assert_eq!(LEDGER.outstanding(), (blocks, out));
+        }
+    }
+}
+
+fn other_threads() {
+    let bufs: Vec<_> = {
+        let mut pool = HeapPool::new();
+        (0..20).map(|n| pool.acquire(n * 100).expect("the heap has room")).collect()
+    };
+    // Joined, not scoped: a scope ends a little before its threads have let go of everything.
+    let ending: Vec<_> = bufs.into_iter().map(|buf| thread::spawn(move || drop(buf))).collect();
+    ending.into_iter().for_each(|handle| handle.join().expect("dropping does not panic"));
+}
+
+fn regions() {
+    for (bytes, alignment) in [(1, 1), (100, 64), (5000, 4096), (1 << 20, 1 << 20)] {
+        let region = Region::heap(bytes, alignment).expect("the heap has room");
+        assert_eq!(region.as_ptr().addr().get() % alignment, 0);
+    }
+}
+
+/// Runs `body` twice; the first time pays for what threads set up once.
+fn balanced(what: &str, body: impl Fn()) {
+    body();
+    let before = LEDGER.outstanding();
+    body();
+    assert_eq!(LEDGER.outstanding(), before, "blocks and bytes out after {what}");
+    println!("{what}: ok");
+}
+
+fn main() {
+    for alignment in [1, 16, 64, 4096] {
+        balanced("heap buffers", || heap_pool(alignment));
+    }
+    balanced("heap buffers on other threads", other_threads);
+    balanced("heap regions", regions);
+    LEDGER.keep(true);
+    balanced("heap buffers, blocks kept", || heap_pool(64));
+}

@@ -1,0 +1,213 @@
+//! The suite as `#[test]` functions for one strategy.
+
+use bufcore::{Buf, BufferPool, FrameBuffer};
+
+/// The frames of a pool.
+pub type Frames<'a, P> = Option<&'a mut dyn FrameBuffer<Lease = <P as BufferPool>::Lease>>;
+
+/// What the trials have to know about a strategy. Filled in by [`conformance!`](crate::conformance!).
+#[derive(Debug)]
+pub struct Kit<P: BufferPool> {
+    /// A pool of ordinary size.
+    pub make: fn() -> P,
+    /// The pool as a [`FrameBuffer`], if it is one.
+    pub frames: fn(&mut P) -> Frames<'_, P>,
+    /// Whether a buffer came from the fallback. A strategy without one says `false`.
+    pub is_fallback: fn(&Buf<P::Lease>) -> bool,
+    /// Whether requests up to `max_capacity` may be refused.
+    pub rejects: bool,
+}
+
+impl<P: BufferPool> Clone for Kit<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: BufferPool> Copy for Kit<P> {}
+
+/// Stamps out the suite for one strategy, as a module of tests.
+///
+/// ```text
+/// buftest::conformance! {
+///     name: slot,                                        // the module
+///     pool: SlotPool = || SlotPool::new(1 << 20, 64).unwrap(), // its type, and how to make one
+///     frames: |pool| Some(pool),                         // as a `FrameBuffer`, or `|_| None`
+///     is_fallback: |buf| buf.lease().is_fallback(),      // or `|_| false`
+///     rejects: false,                                    // may refuse requests that fit it
+///     // What follows may be left out; each adds trials.
+///     sized: |bytes| SlotPool::new(bytes, 8),            // a pool of that capacity: T5, T18
+///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14
+///     wiping: || SlotPool::builder().wipe(true)…,        // T11
+///     over: |hostile| SlotPool::builder()…build_with(hostile), // over a fallback: T9
+/// }
+/// ```
+#[macro_export]
+macro_rules! conformance {
+    (
+        name: $name:ident,
+        pool: $pool:ty = $make:expr,
+        frames: $frames:expr,
+        is_fallback: $is_fallback:expr,
+        rejects: $rejects:expr,
+        $(sized: $sized:expr,)?
+        $(aligned: $aligned:expr,)?
+        $(wiping: $wiping:expr,)?
+        $(over: $over:expr,)?
+    ) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            use $crate::trials;
+
+            fn kit() -> $crate::Kit<$pool> {
+                $crate::Kit { make: $make, frames: $frames, is_fallback: $is_fallback, rejects: $rejects }
+            }
+
+            /// A trial in its own process, with this many seconds.
+            macro_rules! alone {
+                ($test:literal, $seconds:expr, $body:expr) => {
+                    $crate::process::alone(
+                        module_path!(),
+                        $test,
+                        std::time::Duration::from_secs($seconds),
+                        || $body,
+                    )
+                };
+            }
+
+            #[test]
+            fn model() {
+                $crate::ops::run(&kit());
+            }
+
+            #[test]
+            fn t01_traffic() {
+                trials::traffic::whole_buffers(&kit());
+            }
+
+            #[test]
+            fn t02_every_way_to_make_a_buffer() {
+                trials::traffic::every_way(&kit());
+            }
+
+            #[test]
+            fn t03_failed_writes_change_nothing() {
+                trials::failure::failed_writes(&kit());
+            }
+
+            #[test]
+            fn t03_failed_frames_change_nothing() {
+                trials::failure::failed_frames(&kit());
+            }
+
+            #[test]
+            fn t04_handover() {
+                trials::traffic::handover(&kit());
+            }
+
+            #[test]
+            fn t05_absurd_requests() {
+                alone!("t05_absurd_requests", 60, trials::failure::absurd_requests(&kit()));
+            }
+
+            #[test]
+            fn t06_late_releases() {
+                alone!("t06_late_releases", 60, trials::lifetime::late_releases(&kit()));
+            }
+
+            #[test]
+            fn t06_buffer_outlives_pool() {
+                alone!("t06_buffer_outlives_pool", 60, trials::lifetime::outlives(&kit()));
+            }
+
+            #[test]
+            fn t07_forgotten_handles() {
+                alone!("t07_forgotten_handles", 60, trials::lifetime::forgotten(&kit()));
+            }
+
+            #[test]
+            fn t08_threads_that_end() {
+                alone!("t08_threads_that_end", 60, trials::lifetime::threads_end(&kit()));
+            }
+
+            #[test]
+            fn t09_panicking_consumer() {
+                alone!("t09_panicking_consumer", 60, trials::lifetime::panicking_consumer(&kit()));
+            }
+
+            #[test]
+            fn t10_pools_in_turn() {
+                trials::serving::pools_in_turn(&kit());
+            }
+
+            #[test]
+            fn t11_secrets() {
+                trials::secrets::filled_part_only(&kit());
+            }
+
+            #[test]
+            fn t12_memory() {
+                alone!("t12_memory", 600, trials::memory::bounded(&kit()));
+            }
+
+            #[test]
+            fn t13_one_held_for_ever() {
+                trials::serving::one_held(&kit());
+            }
+
+            #[test]
+            fn t14_disjoint() {
+                trials::contents::disjoint(&kit());
+            }
+
+            #[test]
+            fn t15_mutators() {
+                trials::contents::mutators(&kit());
+            }
+
+            #[test]
+            fn t17_counters() {
+                trials::serving::counters(&kit(), cfg!(feature = "stats"));
+            }
+
+            #[test]
+            fn t19_soak() {
+                alone!("t19_soak", 3600, trials::memory::soak(&kit()));
+            }
+
+            $(
+                #[test]
+                fn t05_absurd_pools() {
+                    alone!("t05_absurd_pools", 60, trials::failure::absurd_pools($sized));
+                }
+
+                #[test]
+                fn t18_failing_constructions() {
+                    alone!("t18_failing_constructions", 60, trials::failure::failing_constructions($sized));
+                }
+            )?
+
+            $(
+                #[test]
+                fn t14_alignment() {
+                    trials::contents::alignment($aligned);
+                }
+            )?
+
+            $(
+                #[test]
+                fn t11_wiped() {
+                    trials::secrets::wiped($wiping, kit().frames);
+                }
+            )?
+
+            $(
+                #[test]
+                fn t09_hostile_fallback() {
+                    trials::failure::hostile_fallback($over, |pool| Some(pool));
+                }
+            )?
+        }
+    };
+}

@@ -1,0 +1,28 @@
+//! The test kit of the workspace: what every strategy has to survive, written once.
+//!
+//! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
+//! - [`ops`] generates programs of operations and runs them against a pool and the naive [`model`] in lockstep.
+//! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
+//! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
+//!
+//! How to use it, and which defect shows that each trial can fail: `docs/testing.md`.
+
+#![allow(
+    clippy::alloc_instead_of_core,
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+#![allow(clippy::missing_panics_doc, reason = "everything here is a test: it panics to fail")]
+
+pub mod alloc;
+pub mod conformance;
+pub mod hostile;
+pub mod model;
+pub mod ops;
+pub mod pattern;
+pub mod process;
+pub mod trials;
+
+pub use bufcore;
+pub use conformance::Kit;

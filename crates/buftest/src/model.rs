@@ -1,0 +1,155 @@
+//! The naive oracle: which addresses are taken, and which bytes each live handle must hold.
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Whether the maps are switched off.
+static OFF: AtomicBool = AtomicBool::new(false);
+
+/// A shadow map of live address ranges: two that overlap are a test failure.
+#[derive(Debug, Default)]
+pub struct Shadow {
+    /// Start to end, end exclusive.
+    ranges: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl Shadow {
+    /// A map with nothing taken.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// From now on no map of this process notes anything. For ThreadSanitizer: the map's lock would order what a pool has to
+    /// order, and so hide that it does not; and the locks of a precompiled standard library give false reports.
+    pub fn switch_off() {
+        // ORDER: Relaxed: called before there are threads.
+        OFF.store(true, Relaxed);
+    }
+
+    /// Notes `start .. start + len` as taken until the claim is dropped, which has to be before the memory is given back.
+    ///
+    /// # Panics
+    ///
+    /// When any of it is taken already.
+    #[track_caller]
+    pub fn claim(self: &Arc<Self>, start: *const u8, len: usize) -> Claim {
+        let start = start.addr();
+        // ORDER: Relaxed, as in `switch_off`.
+        if len == 0 || OFF.load(Relaxed) {
+            return Claim { shadow: None, start };
+        }
+        let end = start.checked_add(len).expect("the range ends in the address space");
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = ranges.range(..end).next_back().map(|(&from, &to)| (from, to));
+        if let Some((from, to)) = before
+            && to > start
+        {
+            drop(ranges);
+            panic!("{start:#x}..{end:#x} was handed out while {from:#x}..{to:#x} is live");
+        }
+        ranges.insert(start, end);
+        Claim { shadow: Some(Arc::clone(self)), start }
+    }
+
+    /// Number of live ranges.
+    #[must_use]
+    pub fn live(&self) -> usize {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// One live range of a [`Shadow`]. Forgetting it marks the range as taken for ever.
+#[derive(Debug)]
+pub struct Claim {
+    /// `None` for a range of no bytes, and when maps are switched off.
+    shadow: Option<Arc<Shadow>>,
+    start: usize,
+}
+
+impl Claim {
+    /// Whether it is of no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shadow.is_none()
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(shadow) = &self.shadow {
+            shadow.ranges.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.start);
+        }
+    }
+}
+
+/// What one handle, a buffer or a view, must look like.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// How many bytes it can hold, for a buffer; how many it could hold if it were thawed, for a view.
+    pub capacity: usize,
+    /// The memory that it is in: views of one buffer share it.
+    pub memory: Arc<Claim>,
+}
+
+impl Expected {
+    /// Drops the first `n` bytes, as `discard_front` does.
+    pub fn discard_front(&mut self, n: usize) {
+        self.bytes.drain(..n);
+        self.capacity -= n;
+    }
+
+    /// The view `from .. to` of this one.
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> Self {
+        Self {
+            bytes: self.bytes[from..to].to_vec(),
+            capacity: self.capacity - from,
+            memory: Arc::clone(&self.memory),
+        }
+    }
+
+    /// Whether no other view shares the memory.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.memory) == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_fine_and_a_claim_ends() {
+        let shadow = Shadow::new();
+        let memory = [0u8; 30];
+        let first = shadow.claim(&raw const memory[0], 10);
+        let second = shadow.claim(&raw const memory[10], 10);
+        drop(first);
+        let third = shadow.claim(&raw const memory[0], 10);
+        assert_eq!(shadow.live(), 2);
+        drop((second, third));
+        assert_eq!(shadow.live(), 0);
+    }
+
+    #[test]
+    fn every_overlap_is_seen() {
+        let memory = [0u8; 40];
+        for start in 0..30 {
+            for len in 1..10 {
+                let shadow = Shadow::new();
+                let _taken = shadow.claim(&raw const memory[10], 10);
+                let claimed = std::panic::catch_unwind(|| {
+                    std::mem::forget(shadow.claim(&raw const memory[start], len))
+                });
+                assert_eq!(claimed.is_err(), start < 20 && start + len > 10, "{start} + {len}");
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Tests in a process of their own, and what the kernel says about it.
+//!
+//! Limits, resident memory and descriptors belong to a process, and a hang must be a failure rather than a test run that never
+//! ends: trials about any of these run alone.
+
+use std::env;
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Set in the child, to the name of the test that it is for.
+const ALONE: &str = "BUFTEST_ALONE";
+
+/// Runs `body` in a process of its own: this test binary, started again for this one test.
+///
+/// `module` is the `module_path!()` of the test, `test` its function's name.
+///
+/// # Panics
+///
+/// When the child fails, dies of a signal, takes longer than `limit`, or did not run the test.
+#[track_caller]
+pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
+    // The harness names tests without the crate.
+    let name = match module.split_once("::") {
+        Some((_, path)) => format!("{path}::{test}"),
+        None => test.to_owned(),
+    };
+    if env::var(ALONE).is_ok_and(|value| value == name) {
+        return body();
+    }
+    let mut child = Command::new(env::current_exe().expect("the test binary has a path"))
+        .args([&name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, &name)
+        // Panics on purpose are many.
+        .env("RUST_BACKTRACE", "0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the test binary starts");
+    let stdout = collect(child.stdout.take().expect("stdout is piped"));
+    let stderr = collect(child.stderr.take().expect("stderr is piped"));
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            break status;
+        }
+        if started.elapsed() > limit {
+            child.kill().expect("a child can be killed");
+            child.wait().expect("a killed child ends");
+            panic!(
+                "{name} did not end within {limit:?}:\n{}",
+                stderr.join().expect("reading does not panic")
+            );
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    let stdout = stdout.join().expect("reading does not panic");
+    let stderr = stderr.join().expect("reading does not panic");
+    assert!(status.success(), "{name} failed in its own process ({status}):\n{stdout}\n{stderr}");
+    assert!(stdout.contains("1 passed"), "{name} was not run in its own process:\n{stdout}");
+}
+
+/// All that comes out of a pipe, in the background so that it never fills up.
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        match pipe.read_to_end(&mut bytes) {
+            Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => format!("no output: {error}"),
+        }
+    })
+}
+
+/// Whether this is the child that [`alone`] started.
+#[must_use]
+pub fn is_alone() -> bool {
+    env::var_os(ALONE).is_some()
+}
+
+/// Resident memory of this process in bytes, after the allocator gave back what it only keeps for later.
+#[must_use]
+pub fn resident_bytes() -> usize {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: no preconditions.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    let statm = fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
+    let pages: usize =
+        statm.split(' ').nth(1).and_then(|field| field.parse().ok()).expect("statm has numbers");
+    pages * page_bytes()
+}
+
+/// Makes glibc give large blocks back as soon as they are free. Unless told otherwise it raises its own threshold with every
+/// large block, and keeps what lies below; that would be measured as the strategy's.
+pub fn steady_allocator() {
+    assert!(is_alone(), "the allocator belongs to the other tests of this process too");
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    for (setting, value) in [(libc::M_MMAP_THRESHOLD, 64 << 10), (libc::M_TRIM_THRESHOLD, 64 << 10)] {
+        // SAFETY: no preconditions.
+        let set = unsafe { libc::mallopt(setting, value) };
+        assert_eq!(set, 1, "mallopt({setting})");
+    }
+}
+
+/// Bytes of a page.
+#[must_use]
+pub fn page_bytes() -> usize {
+    // SAFETY: no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).expect("a page has a size")
+}
+
+/// Number of open descriptors.
+#[must_use]
+pub fn open_files() -> usize {
+    fs::read_dir("/proc/self/fd").expect("procfs is mounted").count()
+}
+
+/// Number of mappings.
+#[must_use]
+pub fn mappings() -> usize {
+    fs::read_to_string("/proc/self/maps").expect("procfs is mounted").lines().count()
+}
+
+/// A line of `/proc/self/status` that is given in KiB, such as `VmLck`, in bytes.
+#[must_use]
+pub fn status_bytes(field: &str) -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("procfs is mounted");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let words = line.unwrap_or_else(|| panic!("no {field} in status"));
+    let kib: usize = words.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number");
+    kib * 1024
+}
+
+/// Lowers a resource limit of this process for good. Only for tests that run [`alone`].
+pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
+    assert!(is_alone(), "a limit would hit the other tests of this process");
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+    // SAFETY: the pointer is to a live `rlimit`.
+    let done = unsafe { libc::setrlimit(resource, &raw const limit) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Becomes nobody, if this is the superuser, whom some limits do not bind. Only for tests that run [`alone`].
+#[cfg(target_os = "linux")]
+pub fn give_up_privileges() {
+    const NOBODY: libc::uid_t = 65_534;
+    assert!(is_alone(), "the other tests of this process would lose them too");
+    // SAFETY: no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    // SAFETY: no preconditions.
+    let done = unsafe { libc::setuid(NOBODY) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    // Or else `/proc/self` would stay the superuser's.
+    // SAFETY: no pointers are passed.
+    let done = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// The address space that this process uses now, in bytes.
+#[must_use]
+pub fn address_space_bytes() -> usize {
+    status_bytes("VmSize")
+}
+
+/// Runs `body` and fails if it took longer than `limit`.
+#[track_caller]
+pub fn within<R>(limit: Duration, what: &str, body: impl FnOnce() -> R) -> R {
+    let started = Instant::now();
+    let result = body();
+    let took = started.elapsed();
+    assert!(took <= limit, "{what} took {took:?}, over {limit:?}");
+    result
+}

@@ -1,0 +1,279 @@
+//! T3, T5, T9 (fallbacks) and T18: what fails, fails with a typed error, and nothing is lost by it.
+
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease};
+
+use crate::Kit;
+use crate::conformance::Frames;
+use crate::hostile::{Hostile, Mood};
+use crate::{pattern, process};
+
+/// Sizes that nobody asks for in earnest.
+const ABSURD: [usize; 10] = [
+    1 << 31,
+    (1 << 31) + 1,
+    1 << 47,
+    1 << 61,
+    isize::MAX as usize - 4096,
+    isize::MAX as usize - 1,
+    isize::MAX as usize,
+    isize::MAX as usize + 1,
+    usize::MAX - 1,
+    usize::MAX,
+];
+
+/// Asserts that an error carries the numbers of the call.
+#[track_caller]
+fn check_error(error: AcquireError, asked: usize, max_capacity: usize) {
+    let requested = match error {
+        AcquireError::TooLarge { requested, limit } => {
+            assert!(limit < requested, "{error} for {asked} bytes");
+            requested
+        }
+        AcquireError::Exhausted { requested, .. } | AcquireError::OutOfMemory { requested } => {
+            assert!(
+                asked <= max_capacity,
+                "{error}, which may never be otherwise: the limit is {max_capacity}"
+            );
+            requested
+        }
+        _ => panic!("unknown error {error}"),
+    };
+    assert_eq!(requested, asked, "{error}");
+    assert!(error.to_string().contains(&asked.to_string()), "{error} does not name {asked}");
+}
+
+/// T3 for buffers: extending, resizing, pushing and writing past the capacity.
+pub fn failed_writes<P: BufferPool>(kit: &Kit<P>) {
+    let mut pool = (kit.make)();
+    for capacity in [0, 1, 7, 64, 1000] {
+        let mut buf = pool.acquire(capacity).expect("a small request");
+        let room = buf.capacity();
+        let filled = room / 2;
+        pattern::fill(&mut buf.spare_mut()[..filled], 1, 0);
+        buf.advance(filled);
+        let free = room - filled;
+        for excess in [1, 2, 100, 70_000] {
+            let error = buf.extend_from_slice(&vec![9; free + excess]).expect_err("there is no room");
+            assert_eq!((error.requested, error.available), (free + excess, free));
+            assert!(buf.resize(room + excess, 9).is_err());
+            check_unchanged(&buf, filled, room);
+        }
+        for huge in ABSURD {
+            assert!(buf.resize(huge, 9).is_err());
+            let advanced = catch_unwind(AssertUnwindSafe(|| buf.advance(huge)));
+            assert!(advanced.is_err(), "advance({huge}) of {free} spare bytes");
+            check_unchanged(&buf, filled, room);
+        }
+        let advanced = catch_unwind(AssertUnwindSafe(|| buf.advance(free + 1)));
+        assert!(advanced.is_err(), "advance({}) of {free} spare bytes", free + 1);
+        let discarded = catch_unwind(AssertUnwindSafe(|| buf.discard_front(filled + 1)));
+        assert!(discarded.is_err(), "discard_front({}) of {filled}", filled + 1);
+        check_unchanged(&buf, filled, room);
+        // A write takes what there is room for, and says so.
+        let taken = std::io::Write::write(&mut buf, &vec![7; free + 5]).expect("a short write is no error");
+        assert_eq!((taken, buf.len(), buf.remaining()), (free, room, 0));
+        assert!(buf.push(1).is_err());
+        pattern::check(&buf[..filled], 1, 0);
+        assert!(buf[filled..].iter().all(|&byte| byte == 7));
+    }
+}
+
+#[track_caller]
+fn check_unchanged<L: Lease>(buf: &Buf<L>, filled: usize, room: usize) {
+    assert_eq!((buf.len(), buf.capacity()), (filled, room), "changed by a failed call");
+    pattern::check(buf, 1, 0);
+}
+
+/// T3 for frames: growing past all limits, and past what a full pool has.
+pub fn failed_frames<P: BufferPool>(kit: &Kit<P>) {
+    let mut pool = (kit.make)();
+    let max_capacity = pool.max_capacity();
+    if (kit.frames)(&mut pool).is_none() {
+        return;
+    }
+    for round in 0..3 {
+        let mut held = Vec::new();
+        let mut filled = 0;
+        for step in 0..20 {
+            let frames = (kit.frames)(&mut pool).expect("it had frames before");
+            for huge in
+                [usize::MAX, isize::MAX as usize, isize::MAX as usize + 1, max_capacity.saturating_add(1)]
+            {
+                assert!(frames.writable(huge).is_err(), "a frame of {filled} and {huge} bytes");
+                assert_eq!(frames.filled().len(), filled);
+                pattern::check(frames.filled(), 3, 0);
+            }
+            let discarded = catch_unwind(AssertUnwindSafe(|| frames.discard_front(filled + 1)));
+            assert!(discarded.is_err(), "discard_front({}) of {filled}", filled + 1);
+            let more = 100 * (step + 1);
+            match frames.writable(more) {
+                Ok(room) => {
+                    pattern::fill(room, 3, filled);
+                    filled += more;
+                }
+                Err(error) => {
+                    assert!(kit.rejects, "{more} bytes refused: {error}");
+                    held.clear();
+                }
+            }
+            pattern::check((kit.frames)(&mut pool).expect("frames").filled(), 3, 0);
+            if round > 0 {
+                held.extend(pool.acquire(400 * round));
+            }
+        }
+        let frames = (kit.frames)(&mut pool).expect("it had frames before");
+        let buf = frames.detach().expect("an open frame can be detached");
+        assert_eq!(buf.len(), filled);
+        pattern::check(&buf, 3, 0);
+        assert!(filled > 0, "every step was refused");
+    }
+}
+
+/// T5 for requests: every size is served exactly or refused in the pool's own numbers, within a second, and changes nothing.
+pub fn absurd_requests<P: BufferPool>(kit: &Kit<P>) {
+    let page = process::page_bytes();
+    let mut pool = (kit.make)();
+    let max_capacity = pool.max_capacity();
+    let ordinary = [0, 1, 3, 9, 17, page - 1, page, page + 1, (1 << 20) + 1];
+    for asked in ordinary.into_iter().chain(ABSURD) {
+        process::within(Duration::from_secs(1), "one request", || {
+            match pool.acquire(asked) {
+                Ok(mut buf) => {
+                    assert!(buf.is_empty() && buf.capacity() >= asked, "{} of {asked}", buf.capacity());
+                    assert!(asked <= max_capacity, "{asked} served over the limit of {max_capacity}");
+                    // The ends are there.
+                    if let [first, .., last] = buf.spare_mut() {
+                        (*first, *last) = (1, 2);
+                    }
+                    let room = buf.capacity();
+                    buf.advance(room);
+                    assert!(asked < 2 || (buf[0], buf[room - 1]) == (1, 2));
+                }
+                Err(error) => {
+                    check_error(error, asked, max_capacity);
+                    assert!(asked > 0, "no bytes are always there");
+                    assert!(kit.rejects || asked > 1 << 30, "{error}");
+                }
+            }
+            assert!(asked < 1 << 40 || pool.acquire_zeroed(asked).is_err(), "{asked} zeroed bytes");
+        });
+        // Not changed by it: an ordinary buffer is still served, and is what was asked for.
+        let zeroed = pool.acquire_zeroed(33).expect("a small request");
+        assert_eq!(&zeroed[..], [0; 33]);
+    }
+}
+
+/// T5 for pools: every capacity gives a pool that has it, or an error.
+pub fn absurd_pools<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, E>) {
+    let sizes = [0, 1, 9, 16, 17, 1 << 60];
+    for bytes in sizes.into_iter().chain(ABSURD) {
+        process::within(Duration::from_secs(1), "one construction", || match sized(bytes) {
+            Ok(mut pool) => {
+                assert!((1..1 << 40).contains(&bytes), "a pool of {bytes} bytes exists");
+                assert!(pool.max_capacity() >= bytes, "{} of {bytes} bytes", pool.max_capacity());
+                let mut buf = pool.acquire(bytes).expect("a fresh pool serves its capacity");
+                if let [first, .., last] = buf.spare_mut() {
+                    (*first, *last) = (1, 2);
+                }
+            }
+            Err(_) => assert!(bytes == 0 || bytes > 1 << 20, "{bytes} bytes were refused"),
+        });
+    }
+}
+
+/// T18: constructions that the system refuses are errors, and leave nothing behind. Runs alone.
+pub fn failing_constructions<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, E>) {
+    const BYTES: usize = 64 << 20;
+    drop(sized(BYTES).expect("there is room without a limit"));
+    process::limit(libc::RLIMIT_AS, process::address_space_bytes() as u64 + (BYTES as u64) / 2);
+    // Once for what the first failure sets up.
+    assert!(sized(BYTES).is_err(), "a pool beyond the limit");
+    let (files, space) = (process::open_files(), process::address_space_bytes());
+    for _ in 0..1000 {
+        assert!(sized(BYTES).is_err(), "a pool beyond the limit");
+    }
+    assert_eq!(process::open_files(), files, "descriptors leaked");
+    let grown = process::address_space_bytes().saturating_sub(space);
+    assert!(grown < 1 << 20, "{grown} bytes of address space leaked by 1000 failures");
+    drop(sized(1 << 16).expect("what fits the limit is still built"));
+}
+
+/// T9 for fallbacks: one that panics, one that refuses, one that uses another pool in between.
+pub fn hostile_fallback<P: BufferPool + Send + 'static>(
+    over: impl Fn(Hostile) -> P,
+    frames: fn(&mut P) -> Frames<'_, P>,
+) {
+    let reentered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&reentered);
+    let (inner, _) = Hostile::new(|| {});
+    let mut other = over(inner);
+    let (hostile, mood) = Hostile::new(move || {
+        let buf = other.acquire(100).expect("the other pool serves");
+        assert!(buf.capacity() >= 100);
+        // ORDER: SeqCst, for ease.
+        count.fetch_add(1, SeqCst);
+    });
+    let mut pool = over(hostile);
+    // More than the region has room for, so that the fallback is asked.
+    let large = 8 << 20;
+    let small: Vec<_> = (0_u64..4)
+        .map(|seed| {
+            let mut buf = pool.acquire(50).expect("a small request");
+            pattern::fill(buf.spare_mut(), seed, 0);
+            let room = buf.capacity();
+            buf.advance(room);
+            buf
+        })
+        .collect();
+    for in_turn in [Mood::Panics, Mood::Refuses, Mood::Reenters, Mood::Kind, Mood::Panics] {
+        mood.set(in_turn);
+        for _ in 0..3 {
+            let served = catch_unwind(AssertUnwindSafe(|| pool.acquire(large).map(drop)));
+            match in_turn {
+                Mood::Panics => assert!(served.is_err()),
+                Mood::Refuses => assert!(matches!(served, Ok(Err(AcquireError::Exhausted { .. })))),
+                Mood::Reenters | Mood::Kind => assert!(matches!(served, Ok(Ok(())))),
+            }
+            // An open frame that the fallback cannot take stays as it was.
+            let frame = frames(&mut pool).expect("a pool with a fallback has frames");
+            pattern::fill(frame.writable(200).expect("a small frame"), 5, 0);
+            let grown = catch_unwind(AssertUnwindSafe(|| frame.writable(large).map(|room| room.len())));
+            let len = match in_turn {
+                Mood::Panics => {
+                    assert!(grown.is_err());
+                    200
+                }
+                Mood::Refuses => {
+                    assert!(matches!(grown, Ok(Err(_))));
+                    200
+                }
+                Mood::Reenters | Mood::Kind => {
+                    assert!(matches!(grown, Ok(Ok(len)) if len == large));
+                    200 + large
+                }
+            };
+            assert_eq!(frame.filled().len(), len);
+            pattern::check(&frame.filled()[..200], 5, 0);
+            let buf = frame.detach().expect("an open frame can be detached");
+            assert_eq!(buf.len(), len);
+            pattern::check(&buf[..200], 5, 0);
+        }
+        for (seed, buf) in (0_u64..).zip(&small) {
+            pattern::check(buf, seed, 0);
+        }
+    }
+    // ORDER: SeqCst, for ease.
+    assert!(reentered.load(SeqCst) >= 3, "the fallback was never asked");
+    drop(pool);
+    for (seed, buf) in (0_u64..).zip(&small) {
+        pattern::check(buf, seed, 0);
+    }
+    // The heap, for comparison: what a pool falls back to serves such a request at all.
+    assert!(HeapPool::new().acquire(large).is_ok());
+}

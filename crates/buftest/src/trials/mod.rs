@@ -1,0 +1,24 @@
+//! The trials T1 to T19, generic over the strategy. Each broke a published crate of this field, from safe code.
+
+pub mod contents;
+pub mod failure;
+pub mod lifetime;
+pub mod memory;
+pub mod secrets;
+pub mod serving;
+pub mod traffic;
+
+use std::env;
+
+/// How many buffers a trial of the size `full` uses: all in release, a fiftieth in debug builds, and what `BUFTEST_COUNT` says
+/// (as the size of the largest trial, 1 000 000) wherever it is set.
+#[must_use]
+pub fn scaled(full: usize) -> usize {
+    const FULL: usize = 1_000_000;
+    let largest = match env::var("BUFTEST_COUNT") {
+        Ok(text) => text.parse().expect("BUFTEST_COUNT is a number"),
+        Err(_) if cfg!(debug_assertions) => FULL / 50,
+        Err(_) => FULL,
+    };
+    (full as u128 * largest as u128 / FULL as u128).max(64) as usize
+}

@@ -1,0 +1,157 @@
+//! T11: what one buffer held, no later one shows, unless the method's name says that recycled bytes show.
+
+use bufcore::{Buf, BufferPool};
+
+use crate::Kit;
+use crate::conformance::Frames;
+use crate::pattern::contains;
+
+const SECRET: &[u8; 16] = b"correct horse ba";
+const OLD_BYTES: usize = 4096;
+
+/// Writes the secret over all of the spare bytes, in every position of a word.
+fn write_secret(bytes: &mut [u8]) {
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        *byte = SECRET[i % SECRET.len()];
+    }
+}
+
+/// Half of the secret is a leak as well, wherever a buffer begins in it.
+fn shows(bytes: &[u8]) -> bool {
+    (0..8).any(|at| contains(bytes, &SECRET[at..at + 8]))
+}
+
+fn store_secret<P: BufferPool>(pool: &mut P, bytes: usize) {
+    let mut buf = pool.acquire(bytes).expect("an ordinary request");
+    write_secret(buf.spare_mut());
+    buf.advance(bytes);
+    assert!(shows(&buf), "the secret can be seen where it belongs");
+}
+
+/// Without wiping: dereferencing, freezing, printing, zeroed buffers, and resized ones show nothing.
+pub fn filled_part_only<P: BufferPool>(kit: &Kit<P>) {
+    let mut pool = (kit.make)();
+    for bytes in (0..=OLD_BYTES).step_by(61).chain([OLD_BYTES]) {
+        store_secret(&mut pool, OLD_BYTES);
+        let mut buf = pool.acquire(bytes).expect("an ordinary request");
+        assert!(buf.is_empty() && buf[..].is_empty() && buf.as_mut_slice().is_empty());
+        assert!(!shows(format!("{buf:?}").as_bytes()));
+        buf.extend_from_slice(&vec![1; bytes / 2]).expect("there is room");
+        assert!(!shows(&buf));
+        buf.resize(bytes, 0).expect("there is room");
+        assert!(!shows(&buf) && buf.len() == bytes);
+        assert!(!shows(&buf.freeze()));
+        store_secret(&mut pool, OLD_BYTES);
+        let zeroed = pool.acquire_zeroed(bytes).expect("an ordinary request");
+        assert!(zeroed.len() == bytes && zeroed.iter().all(|&byte| byte == 0), "{bytes} bytes are not zero");
+        let view = zeroed.freeze();
+        assert!(view.slice(bytes / 3..).iter().all(|&byte| byte == 0));
+    }
+}
+
+/// With wiping: the spare part shows nothing either, whatever became of the buffer in between.
+pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>) {
+    let handlings: [fn(Buf<P::Lease>); 9] = [
+        drop,
+        |mut buf| buf.truncate(3),
+        |mut buf| buf.clear(),
+        |mut buf| {
+            let len = buf.len();
+            buf.discard_front(len / 2);
+            buf.truncate(1);
+        },
+        |buf| drop(buf.freeze()),
+        |buf| {
+            let view = buf.freeze();
+            let part = view.slice(5..9);
+            drop(view);
+            assert_eq!(part.len(), 4);
+        },
+        |buf| {
+            let mut view = buf.freeze();
+            let front = view.split_to(100);
+            drop((view, front));
+        },
+        |buf| {
+            let mut view = buf.freeze();
+            let back = view.split_off(100);
+            drop(view);
+            drop(back.try_thaw().expect("the only view"));
+        },
+        |buf| {
+            std::thread::spawn(move || drop(buf)).join().expect("dropping does not panic");
+        },
+    ];
+    for (index, handling) in handlings.into_iter().enumerate() {
+        for bytes in [200, 1024, OLD_BYTES] {
+            let mut pool = make();
+            let mut bufs: Vec<_> =
+                (0..3).map(|_| pool.acquire(bytes).expect("an ordinary request")).collect();
+            for buf in &mut bufs {
+                write_secret(buf.spare_mut());
+                let room = buf.capacity();
+                buf.advance(room);
+            }
+            bufs.into_iter().for_each(handling);
+            check_spare(&mut pool, frames, &format!("handling {index} of {bytes} bytes"));
+        }
+    }
+    wiped_frames(make, frames);
+}
+
+/// Looks at all memory that can be had, in several sizes.
+#[track_caller]
+fn check_spare<P: BufferPool>(pool: &mut P, frames: fn(&mut P) -> Frames<'_, P>, what: &str) {
+    for bytes in [16, 64, 333, 3 * OLD_BYTES, 48 << 10] {
+        let mut bufs: Vec<_> = (0..6).filter_map(|_| pool.acquire(bytes).ok()).collect();
+        for buf in &mut bufs {
+            assert!(!shows(buf.spare_mut()), "the secret shows after {what}, in {bytes} bytes");
+        }
+        drop(bufs);
+        if let Some(frames) = frames(pool) {
+            if let Ok(room) = frames.writable(bytes) {
+                assert!(!shows(room), "the secret shows after {what}, in a frame of {bytes} bytes");
+            }
+            drop(frames.detach());
+        }
+    }
+}
+
+/// Frames whose front is discarded, that move, slide down, spill, or are dropped while open.
+fn wiped_frames<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>) {
+    if frames(&mut make()).is_none() {
+        return;
+    }
+    let mut rng = fastrand::Rng::with_seed(11);
+    for round in 0..300 {
+        let mut pool = make();
+        let mut others = Vec::new();
+        for step in 0..rng.usize(1..8) {
+            if rng.bool() {
+                others.extend(pool.acquire(rng.usize(1..3000)));
+            }
+            let frame = frames(&mut pool).expect("it had frames before");
+            if let Ok(room) = frame.writable(rng.usize(100..6000)) {
+                write_secret(room);
+            }
+            if step > 0 && rng.bool() {
+                let len = frame.filled().len();
+                frame.discard_front(rng.usize(..=len));
+            }
+            if !others.is_empty() && rng.bool() {
+                others.remove(rng.usize(..others.len()));
+            }
+        }
+        // Whatever the frame left behind on its way shows while it is still open.
+        let mut bufs: Vec<_> = (0..4).filter_map(|_| pool.acquire(2000).ok()).collect();
+        for buf in &mut bufs {
+            assert!(!shows(buf.spare_mut()), "the secret shows beside an open frame, in round {round}");
+        }
+        drop(bufs);
+        if rng.bool() {
+            drop(frames(&mut pool).expect("frames").detach());
+            others.clear();
+            check_spare(&mut pool, frames, &format!("frames of round {round}"));
+        }
+    }
+}

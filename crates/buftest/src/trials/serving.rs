@@ -1,0 +1,139 @@
+//! T10, T13 and T17: a pool serves from what it has, and counts what it does.
+
+use std::collections::HashMap;
+
+use bufcore::BufferPool;
+
+use super::scaled;
+use crate::Kit;
+use crate::model::Shadow;
+
+/// T10: 2, then 64 pools used in turn on one thread serve at least 90 % as many as one, and nothing crosses over.
+pub fn pools_in_turn<P: BufferPool>(kit: &Kit<P>) {
+    let rounds = scaled(100_000);
+    let served_by = |pools: usize| {
+        let mut pools: Vec<P> = (0..pools).map(|_| (kit.make)()).collect();
+        let shadow = Shadow::new();
+        // The addresses that each pool's buffers had, to see that no other pool hands them out from its own memory.
+        let mut owners: HashMap<usize, usize> = HashMap::new();
+        let count = pools.len();
+        let mut hits = 0;
+        for round in 0..rounds {
+            let owner = round % count;
+            let pool = &mut pools[owner];
+            let Ok(buf) = pool.acquire(64 + round % 200) else {
+                assert!(kit.rejects, "an ordinary request was refused");
+                continue;
+            };
+            drop(shadow.claim(buf.as_ptr(), buf.capacity()));
+            if !(kit.is_fallback)(&buf) {
+                hits += 1;
+                if pool.stats().reserved_bytes > 0 && !reserves_by_use(kit) {
+                    let first = *owners.entry(buf.as_ptr().addr()).or_insert(owner);
+                    assert_eq!(first, owner, "a buffer of pool {first} came out of pool {owner}");
+                }
+            }
+        }
+        hits
+    };
+    let one = served_by(1);
+    assert!(one * 10 >= rounds * 9, "one pool alone served {one} of {rounds}");
+    for pools in [2, 64] {
+        let hits = served_by(pools);
+        assert!(hits * 10 >= one * 9, "{pools} pools in turn served {hits}, one served {one}");
+    }
+}
+
+/// Whether the pool holds no memory of its own, so that an address may pass from one pool to another through the allocator.
+fn reserves_by_use<P: BufferPool>(kit: &Kit<P>) -> bool {
+    (kit.make)().stats().reserved_bytes == 0
+}
+
+/// T13: one small buffer is held for ever; at least 99 % of a hundred thousand other requests are served from the pool.
+pub fn one_held<P: BufferPool>(kit: &Kit<P>) {
+    for position in 0..4 {
+        let mut pool = (kit.make)();
+        // The held one is the first, or one behind others that went back.
+        let mut before: Vec<_> =
+            (0..position).map(|_| pool.acquire(1000).expect("an ordinary request")).collect();
+        let held = pool.acquire(8).expect("a small request");
+        before.clear();
+        let mut rng = fastrand::Rng::with_seed(13 + position);
+        let mut ring: Vec<_> = (0..4).map(|_| None).collect();
+        let requests = scaled(100_000);
+        let mut served = 0;
+        for request in 0..requests {
+            let slot = request % ring.len();
+            ring[slot] = None;
+            if let Ok(buf) = pool.acquire(rng.usize(1..2000)) {
+                served += usize::from(!(kit.is_fallback)(&buf));
+                ring[slot] = Some(buf);
+            } else {
+                assert!(kit.rejects);
+            }
+        }
+        assert!(served * 100 >= requests * 99, "{served} of {requests} served beside one that is held");
+        assert_eq!(held.capacity().max(8), held.capacity());
+    }
+}
+
+/// T17 for counters: they add up at every step, and everything that is out comes back.
+pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
+    let mut pool = (kit.make)();
+    let mut rng = fastrand::Rng::with_seed(17);
+    let mut out = Vec::new();
+    let (mut acquired, mut fallbacks, mut most) = (0_u64, 0_u64, 0);
+    let (mut bytes_out, mut most_bytes) = (0_usize, 0);
+    for step in 0..2000 {
+        if rng.u8(..) < 140 {
+            let bytes = rng.usize(1..5000);
+            let buf = match (kit.frames)(&mut pool) {
+                Some(frames) if rng.bool() => {
+                    if frames.writable(bytes).is_err() {
+                        continue;
+                    }
+                    if rng.bool() {
+                        frames.discard_front(rng.usize(..=bytes));
+                    }
+                    frames.detach().ok()
+                }
+                _ => pool.acquire(bytes).ok(),
+            };
+            let Some(buf) = buf else { continue };
+            acquired += 1;
+            fallbacks += u64::from((kit.is_fallback)(&buf));
+            bytes_out += buf.capacity();
+            out.push(buf);
+            most = most.max(out.len());
+            most_bytes = most_bytes.max(bytes_out);
+        } else if !out.is_empty() {
+            let buf = out.swap_remove(rng.usize(..out.len()));
+            bytes_out -= buf.capacity();
+        }
+        let stats = pool.stats();
+        if !counted {
+            continue;
+        }
+        assert_eq!(stats.acquired, acquired, "acquired, step {step}");
+        assert_eq!(stats.acquired, stats.reused + stats.fresh, "step {step}: {stats:?}");
+        assert!(stats.fallbacks <= stats.fresh, "step {step}: {stats:?}");
+        assert_eq!(stats.fallbacks, fallbacks, "fallbacks, step {step}");
+        assert_eq!(stats.in_use, out.len(), "in use, step {step}");
+        // A frame whose front was discarded may count it, since it is out; nothing may count less than what is out.
+        assert!(stats.in_use_bytes >= bytes_out, "step {step}: {bytes_out} bytes are out, {stats:?}");
+        assert!(
+            stats.in_use_bytes <= bytes_out + out.len() * 5000,
+            "step {step}: {bytes_out} bytes are out, {stats:?}"
+        );
+        assert!(stats.high_water == most && stats.high_water >= stats.in_use, "step {step}: {stats:?}");
+        assert!(stats.high_water_bytes >= most_bytes, "step {step}: {stats:?}");
+    }
+    drop(out);
+    let stats = pool.stats();
+    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "all is back: {stats:?}");
+    if counted {
+        assert!(stats.acquired > 500, "{stats:?}");
+    } else {
+        assert_eq!((stats.acquired, stats.high_water), (0, 0), "counted without being told to");
+    }
+}

@@ -1,0 +1,246 @@
+//! The settings of a pool, checked once.
+
+use core::fmt;
+
+use bufcore::{BufferPool, ConfigError, Region, size};
+
+use crate::SlotPool;
+use crate::table::{MAX_SLOTS, Places, Table, overhead_bytes};
+
+/// The number of slots unless another is asked for.
+const DEFAULT_SLOTS: usize = 8;
+
+/// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is built.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::Reject;
+/// use bufslot::SlotPool;
+///
+/// let pool = SlotPool::builder().slots(64).capacity(1 << 20).alignment(64).build_with(Reject)?;
+/// assert_eq!(pool.slots(), 64);
+/// assert!(pool.capacity() >= 1 << 20);
+/// # }
+/// # Ok::<(), bufcore::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builder {
+    capacity: Option<usize>,
+    slots: usize,
+    alignment: usize,
+    stagger: bool,
+    wipe: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { capacity: None, slots: DEFAULT_SLOTS, alignment: 1, stagger: true, wipe: false }
+    }
+}
+
+impl Builder {
+    /// The defaults: 8 slots, no alignment, staggered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes that the slots share. Over a given region the default is all that is left beside the bookkeeping.
+    #[must_use]
+    pub fn capacity(mut self, bytes: usize) -> Self {
+        self.capacity = Some(bytes);
+        self
+    }
+
+    /// How many buffers of the region can be out at once; 8 unless set. Each costs 32 bytes of bookkeeping.
+    #[must_use]
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 1 unless set.
+    #[must_use]
+    pub fn alignment(mut self, bytes: usize) -> Self {
+        self.alignment = bytes;
+        self
+    }
+
+    /// Whether buffers of 1 KiB and more are spread over the sets of the first-level cache by a gap of up to 127 bytes behind
+    /// each; they are unless set. Only in pools that have at least 1 KiB for each slot; on the heap, the gaps come on top of the
+    /// capacity that was asked for.
+    #[must_use]
+    pub fn stagger(mut self, stagger: bool) -> Self {
+        self.stagger = stagger;
+        self
+    }
+
+    /// Whether the bytes of a buffer are zeroed when it is released. The heap as fallback follows; a fallback that is given
+    /// keeps its own setting.
+    ///
+    /// Cost: zeroing the capacity of every buffer.
+    #[cfg(feature = "wipe")]
+    #[must_use]
+    pub fn wipe(mut self, wipe: bool) -> Self {
+        self.wipe = wipe;
+        self
+    }
+
+    /// Bytes that a region needs for these settings, wherever it starts.
+    ///
+    /// ```
+    /// let bytes = bufslot::Builder::new().slots(4).capacity(256).required_bytes().unwrap();
+    /// assert!(bytes > 256);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// For settings that no region can serve.
+    pub fn required_bytes(&self) -> Result<usize, ConfigError> {
+        self.check()?;
+        let overhead = overhead_bytes(self.slots, self.alignment);
+        overhead
+            .and_then(|overhead| overhead.checked_add(self.wanted()?))
+            .filter(|&bytes| bytes <= size::MAX_BYTES)
+            .ok_or(ConfigError::TooLarge {
+                setting: "capacity",
+                requested: self.capacity.unwrap_or(1),
+                limit: size::MAX_BYTES - overhead.unwrap_or(0).min(size::MAX_BYTES),
+            })
+    }
+
+    /// The pool over heap memory, with the heap as fallback.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Zero`] without slots or capacity, [`ConfigError::TooLarge`] for sizes that cannot exist,
+    /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
+    #[cfg(feature = "alloc")]
+    pub fn build(self) -> Result<SlotPool, ConfigError> {
+        self.check()?;
+        let fallback = bufcore::HeapPool::new().with_alignment(self.alignment)?;
+        #[cfg(feature = "wipe")]
+        let fallback = fallback.with_wipe(self.wipe);
+        self.build_with(fallback)
+    }
+
+    /// The pool over heap memory, with a fallback of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    #[cfg(feature = "alloc")]
+    pub fn build_with<F: BufferPool>(self, fallback: F) -> Result<SlotPool<F>, ConfigError> {
+        self.check()?;
+        if self.capacity.is_none() {
+            return Err(ConfigError::Zero { setting: "capacity" });
+        }
+        let region = Region::heap(self.required_bytes()?, size::CACHE_LINE_BYTES)?;
+        let exact = Self { capacity: self.wanted(), ..self };
+        exact.build_in(region, fallback).map_err(|refused| refused.error)
+    }
+
+    /// The pool over a region of the caller's, with a fallback of the caller's. Needs no allocator.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, Region, Reject};
+    /// use bufslot::Builder;
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
+    /// let region = Region::from_static(memory()); // a `static_cell`, a linker section, …
+    /// let mut pool = Builder::new().slots(4).build_in(region, Reject).map_err(|refused| refused.error)?;
+    /// let buf = pool.acquire(100)?;
+    /// assert_eq!(buf.capacity(), 100);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come back in the error.
+    pub fn build_in<F: BufferPool>(self, region: Region, fallback: F) -> Result<SlotPool<F>, Refused<F>> {
+        if let Err(error) = self.check() {
+            return Err(Refused { error, region, fallback });
+        }
+        let address = region.as_ptr().addr().get();
+        let Some(places) = Places::new(address, self.slots, self.alignment) else {
+            let error =
+                ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: region.len() / 32 };
+            return Err(Refused { error, region, fallback });
+        };
+        let capacity = self.capacity.unwrap_or(region.len().saturating_sub(places.overhead()));
+        let stagger = self.staggers(capacity);
+        match Table::build(region, places, self.slots, capacity, self.wipe) {
+            Ok(table) => Ok(SlotPool::over(table, capacity, self.alignment, stagger, fallback)),
+            Err((error, region)) => Err(Refused { error, region, fallback }),
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.slots == 0 {
+            return Err(ConfigError::Zero { setting: "slots" });
+        }
+        if self.capacity == Some(0) {
+            return Err(ConfigError::Zero { setting: "capacity" });
+        }
+        if self.slots > MAX_SLOTS {
+            return Err(ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: MAX_SLOTS });
+        }
+        if !self.alignment.is_power_of_two() || self.alignment > size::MAX_BYTES / 4 {
+            return Err(ConfigError::BadAlignment { alignment: self.alignment });
+        }
+        Ok(())
+    }
+
+    fn staggers(&self, capacity: usize) -> bool {
+        self.stagger && capacity / self.slots >= size::STAGGER_FROM_BYTES
+    }
+
+    /// The capacity that was asked for and the gaps that may stand behind its buffers.
+    fn wanted(&self) -> Option<usize> {
+        let capacity = self.capacity.unwrap_or(1);
+        if self.staggers(capacity) {
+            capacity.checked_add(self.slots.checked_mul(2 * size::CACHE_LINE_BYTES)?)
+        } else {
+            Some(capacity)
+        }
+    }
+}
+
+/// A pool that could not be built, with what was given for it.
+pub struct Refused<F> {
+    /// Why.
+    pub error: ConfigError,
+    /// The region, unchanged.
+    pub region: Region,
+    /// The fallback, unchanged.
+    pub fallback: F,
+}
+
+impl<F> fmt::Debug for Refused<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused")
+            .field("error", &self.error)
+            .field("region", &self.region)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Display for Refused<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<F> core::error::Error for Refused<F> {}
+
+impl<F> From<Refused<F>> for ConfigError {
+    fn from(refused: Refused<F>) -> Self {
+        refused.error
+    }
+}
+
+impl<F> From<Refused<F>> for bufcore::Error {
+    fn from(refused: Refused<F>) -> Self {
+        refused.error.into()
+    }
+}

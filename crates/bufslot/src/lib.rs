@@ -1,0 +1,95 @@
+//! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference implementation, but sound, without a
+//! limit of eight, and without waiting for anybody.
+//!
+//! # What it gives you
+//!
+//! Buffers and growing frames out of memory that is taken once. Acquiring takes some twenty plain instructions, releasing one
+//! plain store, on any thread; neither has a locked instruction in it, neither allocates. The newest memory is used again first,
+//! while it is in the cache. When the region has no room the request goes to a fallback: the heap, a pool of yours, or an error.
+//!
+//! # When not to use it
+//!
+//! - Several threads acquire: a `SlotPool` serves one at a time. Give each its own.
+//! - Many long-lived buffers of very different ages: the holes between them are found by a bounded search, and what it misses
+//!   goes to the fallback.
+//!
+//! # Modes
+//!
+//! ```text
+//!  slots by address      1 2 3 4 5 6 7 8          region
+//!  Back                  [1][2][3][4]........     carve behind the last slot
+//!  Front                 [9]...[3][4][5][6][7]    the back is full, the first are back: carve before a live slot
+//!  Fallback              [9][a][3][4][5][6][7]    neither has room: take it from the fallback
+//! ```
+//!
+//! When all buffers are back, the pool starts at the front of the region again, in `Back` mode.
+//!
+//! # Invariants
+//!
+//! - I1: the bytes of two live slots never overlap, and no live slot's bytes are carved.
+//! - I2: a slot is live from the acquire to the one store of its release; only the pool makes it live, only the lease frees it.
+//! - I3: the region is freed when the pool is gone and no slot is live, once; static memory never is.
+//! - I4: all bytes of the region are initialised, from its creation on.
+//!
+//! # Threads
+//!
+//! One thread at a time acquires (`&mut self`); the pool may move between threads. Buffers and frozen views may be dropped on
+//! any thread, before or after the pool.
+//!
+//! # Example
+//!
+//! ```
+//! # #[cfg(feature = "alloc")] {
+//! use bufcore::{BufferPool, FrameBuffer};
+//! use bufslot::{Mode, SlotPool};
+//!
+//! let mut pool = SlotPool::new(64 * 1024, 8)?; // bytes, slots
+//!
+//! // Whole buffers.
+//! let mut buf = pool.acquire(1500)?;
+//! buf.extend_from_slice(b"packet")?;
+//! std::thread::spawn(move || drop(buf)).join().unwrap();
+//!
+//! // Frames: a header, then as many bytes as it announces, detached as one buffer.
+//! pool.writable(2)?.copy_from_slice(&[0, 5]);
+//! let body = usize::from(pool.filled()[1]);
+//! pool.writable(body)?.copy_from_slice(b"hello");
+//! let frame = pool.detach()?;
+//! assert_eq!(&frame[2..], b"hello");
+//! assert_eq!(pool.mode(), Mode::Back);
+//! # }
+//! # Ok::<(), bufcore::Error>(())
+//! ```
+//!
+//! # Source
+//!
+//! Modes and slots after `buffer_sv2` of the Stratum V2 reference implementation (2021); list of slots in address order with
+//! next fit after Knuth, *The Art of Computer Programming* volume 1, section 2.5.
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod config;
+mod frame;
+mod lease;
+mod mode;
+mod pool;
+mod table;
+#[cfg(all(test, feature = "std"))]
+mod tests;
+
+pub use bufcore;
+pub use config::{Builder, Refused};
+pub use frame::OpenFrame;
+pub use lease::SlotLease;
+pub use mode::Mode;
+pub use pool::SlotPool;
+
+/// The examples of the README, compiled and run.
+#[cfg(all(doctest, feature = "alloc"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,613 @@
+//! The pool: where to carve next.
+//!
+//! # Invariants
+//!
+//! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind it: `cursor .. limit`.
+//! - P2: `cursor` is where `tail`'s bytes end (0 for the sentinel), and `limit` where those of the slot behind it start (the
+//!   capacity for the sentinel). No live slot's bytes are in between.
+//! - P3: for every slot in the list but `tail`, `table.end` is where its bytes end.
+//! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
+//! - P5: while a frame is open in the region, `frame` is its slot, which is in the list and live, and its bytes reach from
+//!   `frame_start` to `frame_next`; otherwise `frame` is `NONE`.
+//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. That is nothing, or
+//!   the gap at the cursor, which the frame has then *borrowed*: its slot is the tail, `cursor` is stale, and `limit` is 0, so
+//!   nobody else can carve there.
+//! - P7: at most one of `frame` and `spill` holds the open frame.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use bufcore::strategy::{Counters, Served, Tracker};
+use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region, size};
+
+#[cfg(feature = "alloc")]
+use crate::Builder;
+use crate::Mode;
+use crate::lease::{Place, SlotLease};
+use crate::table::{NONE, STEP, Table};
+
+#[cfg(feature = "alloc")]
+type DefaultFallback = bufcore::HeapPool;
+#[cfg(not(feature = "alloc"))]
+type DefaultFallback = bufcore::Reject;
+
+/// How many live slots one request steps over in search of a gap. The next request goes on from there.
+const MAX_PROBES: usize = 64;
+
+/// A slot pool: up to N buffers carved from one region. See the [crate documentation](crate).
+///
+/// `F` serves what the region cannot: the heap by default, another pool, or [`Reject`](bufcore::Reject) for an error instead.
+///
+/// Threads: `Send`; one thread at a time acquires, any thread releases.
+pub struct SlotPool<F: BufferPool = DefaultFallback> {
+    pub(crate) table: Table,
+    pub(crate) capacity: usize,
+    /// Where the next buffer starts, but for its alignment (P2).
+    pub(crate) cursor: usize,
+    /// Where the gap being carved ends (P2).
+    pub(crate) limit: usize,
+    /// The slot in front of the gap being carved (P1).
+    pub(crate) tail: u32,
+    /// Top of the stack of slots that hold nothing (P4).
+    free: u32,
+    /// Where the search goes on. A slot in the list, or the sentinel.
+    resume: u32,
+    /// The open frame's slot (P5).
+    pub(crate) frame: u32,
+    /// Offset of its first byte.
+    pub(crate) frame_start: usize,
+    /// Address behind its last byte (P6); that of the region's memory while no frame is open.
+    pub(crate) frame_next: NonNull<u8>,
+    pub(crate) frame_limit: usize,
+    /// Whether the frame has the gap at the cursor (P6).
+    pub(crate) gap_borrowed: bool,
+    /// The start of every buffer is a multiple of this plus one.
+    alignment_mask: usize,
+    /// Buffers of at least so many bytes are staggered.
+    stagger_from: usize,
+    pub(crate) fell_back: bool,
+    fallback: F,
+    /// The open frame, when it is with the fallback (P7).
+    pub(crate) spill: Option<Buf<F::Lease>>,
+    counters: Counters,
+    tracker: Tracker,
+}
+
+// SAFETY: the table is this pool's alone, but for the atomics in it; see `table`.
+unsafe impl<F: BufferPool + Send> Send for SlotPool<F> {}
+// SAFETY: through a shared pool the table is only read.
+unsafe impl<F: BufferPool + Sync> Sync for SlotPool<F> {}
+
+/// A place in the region that was just taken, or none. Two plain words, so that it is returned in registers, as an `Option` of
+/// it would not be.
+#[derive(Clone, Copy)]
+pub(crate) struct Carved {
+    /// The slot, or `NONE`.
+    pub(crate) slot: u32,
+    /// Offset of its first byte.
+    pub(crate) start: usize,
+}
+
+impl Carved {
+    const NOWHERE: Self = Self { slot: NONE, start: 0 };
+
+    #[inline(always)]
+    pub(crate) fn is_somewhere(self) -> bool {
+        self.slot != NONE
+    }
+
+    #[inline(always)]
+    fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        if self.is_somewhere() { self } else { other() }
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl SlotPool {
+    /// A pool of `slots` slots over `capacity` bytes of heap, falling back to the heap.
+    ///
+    /// # Errors
+    ///
+    /// See [`Builder::build`].
+    pub fn new(capacity: usize, slots: usize) -> Result<Self, bufcore::ConfigError> {
+        Self::builder().capacity(capacity).slots(slots).build()
+    }
+
+    /// All settings.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl<F: BufferPool> SlotPool<F> {
+    pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
+        let sentinel = table.sentinel();
+        let memory = table.byte(0);
+        Self {
+            table,
+            capacity,
+            cursor: 0,
+            limit: capacity,
+            tail: sentinel,
+            free: 0,
+            resume: sentinel,
+            frame: NONE,
+            frame_start: 0,
+            frame_next: memory,
+            frame_limit: memory.addr().get(),
+            gap_borrowed: false,
+            alignment_mask: alignment - 1,
+            stagger_from: if stagger { size::STAGGER_FROM_BYTES } else { usize::MAX },
+            fell_back: false,
+            fallback,
+            spill: None,
+            counters: Counters::default(),
+            tracker: Tracker::default(),
+        }
+    }
+
+    /// How the last request was served, or where the next one is tried first.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        if self.fell_back {
+            Mode::Fallback
+        } else if self.table.next(self.tail) == self.sentinel() {
+            Mode::Back
+        } else {
+            Mode::Front
+        }
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        (self.table.sentinel() / STEP) as usize
+    }
+
+    /// Bytes of the region that can be handed out.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Whether a buffer, or the open frame, holds slot `index`, at this moment.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such slot.
+    #[must_use]
+    pub fn is_taken(&self, index: usize) -> bool {
+        assert!(index < self.slots(), "slot {index} of {}", self.slots());
+        !self.table.is_free(index as u32 * STEP)
+    }
+
+    /// Whether nothing of the region is out, at this moment.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.table.all().all(|slot| self.table.is_free(slot))
+    }
+
+    /// Which slot of this pool `buf` holds; `None` if it is not from this pool's region, or has no bytes.
+    #[must_use]
+    pub fn slot_of(&self, buf: &Buf<SlotLease<F::Lease>>) -> Option<usize> {
+        match &buf.lease().place {
+            Place::Slot(handle) => self.table.index_of(handle),
+            _ => None,
+        }
+    }
+
+    /// What serves the requests that the region cannot.
+    #[must_use]
+    pub fn fallback(&self) -> &F {
+        &self.fallback
+    }
+
+    /// The buffers that are out, longest first: where and when each was acquired.
+    #[cfg(feature = "track")]
+    #[must_use]
+    pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
+        self.tracker.outstanding()
+    }
+
+    /// Ends the pool and gives its region back, if nothing of it is out; a region of static memory can be used again.
+    ///
+    /// Cost: zeroing the bookkeeping.
+    ///
+    /// # Errors
+    ///
+    /// Returns the pool unchanged while buffers are out or a frame is open in the region.
+    #[allow(clippy::result_large_err, reason = "the error is the pool, which the caller just owned")]
+    pub fn into_region(mut self) -> Result<Region, Self> {
+        if self.is_idle() { self.table.leave_clean().ok_or(self) } else { Err(self) }
+    }
+
+    #[inline]
+    fn sentinel(&self) -> u32 {
+        self.table.sentinel()
+    }
+
+    #[inline]
+    pub(crate) fn align(&self, offset: usize) -> usize {
+        // No overflow: offsets are at most `isize::MAX`, and so is the mask.
+        if cfg!(bufworks_broken = "noalign") {
+            return offset;
+        }
+        (offset + self.alignment_mask) & !self.alignment_mask
+    }
+
+    /// Takes `bytes` from the gap at the cursor; nowhere when that does not do, or for no bytes.
+    #[inline(always)]
+    fn carve(&mut self, bytes: usize) -> Carved {
+        let tail = self.tail;
+        if self.table.is_free(tail) {
+            return self.take_over(bytes);
+        }
+        let start = self.align(self.cursor);
+        // One comparison for `1 <= bytes <= room`.
+        if bytes.wrapping_sub(1) < self.limit.saturating_sub(start) && self.free != NONE {
+            let slot = self.free;
+            self.free = self.table.next(slot);
+            self.table.set_end(tail, self.cursor);
+            self.table.link(slot, tail);
+            self.tail = slot;
+            return self.settle(start, bytes);
+        }
+        Carved::NOWHERE
+    }
+
+    /// Takes `bytes` wherever they can be had, when the gap at the cursor does not do.
+    #[inline(never)]
+    fn carve_elsewhere(&mut self, bytes: usize) -> Carved {
+        self.return_gap();
+        self.follow(bytes).or_else(|| self.search(bytes))
+    }
+
+    /// [`carve`](Self::carve) and [`carve_elsewhere`](Self::carve_elsewhere), for frames.
+    #[inline(never)]
+    pub(crate) fn find(&mut self, bytes: usize) -> Carved {
+        self.carve(bytes).or_else(|| self.carve_elsewhere(bytes))
+    }
+
+    /// Takes `bytes` from the gap and the place of the slot behind it, when that has become free: the step of a queue, whose
+    /// oldest buffer goes when the newest comes. The slot is in the right place of the list already.
+    #[inline(always)]
+    fn follow(&mut self, bytes: usize) -> Carved {
+        let next = self.table.next(self.tail);
+        if self.table.is_free(next) {
+            let start = self.align(self.cursor);
+            let limit = self.table.start(self.table.next(next));
+            if bytes.wrapping_sub(1) < limit.saturating_sub(start) {
+                self.table.set_end(self.tail, self.cursor);
+                self.limit = limit;
+                self.tail = next;
+                return self.settle(start, bytes);
+            }
+        }
+        Carved::NOWHERE
+    }
+
+    /// Takes `bytes` where the newest buffers were, which are back: the memory is still hot.
+    #[inline(always)]
+    fn take_over(&mut self, bytes: usize) -> Carved {
+        if self.table.is_free(self.table.prev(self.tail)) {
+            self.unwind();
+        }
+        let before = self.table.prev(self.tail);
+        let start = self.align(self.table.end(before));
+        if bytes.wrapping_sub(1) < self.limit.saturating_sub(start) {
+            return self.settle(start, bytes);
+        }
+        self.let_tail_go(before);
+        Carved::NOWHERE
+    }
+
+    /// Puts the tail, which is free and did not do, on the stack; `before` is the new tail.
+    #[cold]
+    #[inline(never)]
+    fn let_tail_go(&mut self, before: u32) {
+        self.free = self.table.unlink(self.tail, self.free);
+        self.tail = before;
+        self.cursor = self.table.end(before);
+    }
+
+    /// Moves the tail down to the first of the free slots in front of it, and puts those behind on the stack.
+    ///
+    /// Each slot that it passes was linked by an earlier request, so this is constant time per request on the whole.
+    #[inline(never)]
+    fn unwind(&mut self) {
+        let last = self.tail;
+        let mut before = self.table.prev(last);
+        while self.table.is_free(before) {
+            self.tail = before;
+            before = self.table.prev(before);
+        }
+        self.free = self.table.cut_behind(self.tail, last, self.free);
+    }
+
+    /// Gives `start ..` to the tail slot. The gap has room for `bytes` there.
+    #[inline(always)]
+    fn settle(&mut self, start: usize, bytes: usize) -> Carved {
+        debug_assert!(start + bytes <= self.limit, "{start} + {bytes} in {}", self.limit);
+        self.cursor = start + bytes;
+        if bytes >= self.stagger_from {
+            self.cursor = (start + size::staggered(bytes)).min(self.limit);
+        }
+        self.fell_back = false;
+        self.table.occupy(self.tail, start, bytes);
+        Carved { slot: self.tail, start }
+    }
+
+    /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`), before the first or
+    /// between two (`Mode::Front`). Lets go of the free slots that it passes.
+    #[cold]
+    #[inline(never)]
+    fn search(&mut self, bytes: usize) -> Carved {
+        if bytes == 0 || bytes > self.capacity {
+            return Carved::NOWHERE;
+        }
+        self.resume = self.tail;
+        let carved = self.carve_widened(bytes);
+        if carved.is_somewhere() {
+            return carved;
+        }
+        // Behind the last slot, once the free ones there are gone.
+        let mut last = self.table.prev(self.sentinel());
+        self.table.set_end(self.tail, self.cursor);
+        while self.table.is_free(last) {
+            let before = self.table.prev(last);
+            if self.tail == last {
+                self.tail = before;
+            }
+            self.let_go(last);
+            last = before;
+        }
+        for gap in [last, self.sentinel()] {
+            self.move_to(gap);
+            let carved = self.carve_widened(bytes);
+            if carved.is_somewhere() {
+                return carved;
+            }
+        }
+        for _ in 0..MAX_PROBES {
+            self.move_to(self.table.next(self.resume));
+            self.resume = self.tail;
+            let carved = self.carve_widened(bytes);
+            if carved.is_somewhere() {
+                return carved;
+            }
+        }
+        Carved::NOWHERE
+    }
+
+    /// Carves at the cursor, after taking the free slots behind the gap into it.
+    fn carve_widened(&mut self, bytes: usize) -> Carved {
+        self.widen();
+        let start = self.align(self.cursor);
+        if self.free == NONE || bytes > self.limit.saturating_sub(start) {
+            return Carved::NOWHERE;
+        }
+        let slot = self.free;
+        self.free = self.table.next(slot);
+        self.table.set_end(self.tail, self.cursor);
+        self.table.link(slot, self.tail);
+        self.tail = slot;
+        self.settle(start, bytes)
+    }
+
+    /// Takes the free slots behind the gap at the cursor into it.
+    pub(crate) fn widen(&mut self) {
+        let mut next = self.table.next(self.tail);
+        while self.table.is_free(next) {
+            let behind = self.table.next(next);
+            self.let_go(next);
+            next = behind;
+        }
+        self.limit = self.table.start(next);
+    }
+
+    /// Carves behind `slot` from now on. The end of the slot that is left must have been noted.
+    pub(crate) fn move_to(&mut self, slot: u32) {
+        self.tail = slot;
+        self.cursor = self.table.end(slot);
+        self.limit = self.table.start(self.table.next(slot));
+    }
+
+    /// Puts a free slot of the list on the stack.
+    pub(crate) fn let_go(&mut self, slot: u32) {
+        if self.resume == slot {
+            self.resume = self.table.prev(slot);
+        }
+        self.free = self.table.unlink(slot, self.free);
+    }
+
+    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release will count as back.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn hand_out(
+        &mut self,
+        carved: Carved,
+        bytes: usize,
+        taken: usize,
+    ) -> Buf<SlotLease<F::Lease>> {
+        let lease = SlotLease { place: Place::Slot(self.table.handle(carved.slot)) };
+        // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised when it was made; the slot is
+        // live until the lease is dropped, and a live slot's bytes are in no gap (P2), so nobody else gets them.
+        let buf = unsafe { Buf::from_raw_parts(self.table.byte(carved.start), bytes, lease) };
+        // After the buffer exists, so that a fallback whose `stats` panics does not cost the slot.
+        let Self { counters, fallback, table, .. } = self;
+        counters.acquired(Served::Reused, taken, table.released(), || fallback.stats());
+        self.tracker.attach(buf)
+    }
+
+    /// Serves a request that the region cannot, or one of no bytes.
+    #[cold]
+    #[inline(never)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire_elsewhere(&mut self, bytes: usize) -> Result<Buf<SlotLease<F::Lease>>, AcquireError> {
+        if bytes == 0 {
+            return Ok(self.hand_out_nothing());
+        }
+        let buf = self.fall_back(bytes, 0)?;
+        Ok(self.hand_out_fallback(buf))
+    }
+
+    /// A buffer of no bytes, which holds nothing.
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn hand_out_nothing(&mut self) -> Buf<SlotLease<F::Lease>> {
+        // SAFETY: no bytes are claimed.
+        let buf = unsafe { Buf::from_raw_parts(self.table.byte(0), 0, SlotLease { place: Place::Nowhere }) };
+        self.tracker.attach(buf)
+    }
+
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn hand_out_fallback(&mut self, buf: Buf<F::Lease>) -> Buf<SlotLease<F::Lease>> {
+        let Self { counters, fallback, table, .. } = self;
+        counters.acquired(Served::Fallback, buf.capacity(), table.released(), || fallback.stats());
+        // SAFETY: the new lease holds the old one, and drops it when it is dropped.
+        let buf = unsafe { buf.map_lease(|lease| SlotLease { place: Place::Fallback(lease) }) };
+        self.tracker.attach(buf)
+    }
+
+    /// Asks the fallback for `bytes` bytes, `held` of which an open frame has already, and says in this pool's own terms why it
+    /// has nothing either: the numbers of the error are those of the request, without what is held.
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn fall_back(&mut self, bytes: usize, held: usize) -> Result<Buf<F::Lease>, AcquireError> {
+        let error = match self.ask_fallback(bytes) {
+            Ok(buf) => return Ok(buf),
+            Err(error) => error,
+        };
+        let requested = bytes - held;
+        let error = match error {
+            AcquireError::TooLarge { .. } if bytes <= self.capacity => AcquireError::Exhausted {
+                requested,
+                available: self.limit.saturating_sub(self.cursor).saturating_sub(held),
+            },
+            AcquireError::TooLarge { .. } => {
+                AcquireError::TooLarge { requested, limit: self.max_capacity().saturating_sub(held) }
+            }
+            AcquireError::Exhausted { available, .. } => {
+                AcquireError::Exhausted { requested, available: available.saturating_sub(held) }
+            }
+            AcquireError::OutOfMemory { .. } => AcquireError::OutOfMemory { requested },
+            error => error,
+        };
+        if matches!(error, AcquireError::Exhausted { .. }) {
+            self.counters.exhausted();
+        }
+        Err(error)
+    }
+
+    /// Asks the fallback for `bytes` bytes. A refusal is not counted: the caller may ask for less.
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn ask_fallback(&mut self, bytes: usize) -> Result<Buf<F::Lease>, AcquireError> {
+        self.fell_back = true;
+        self.fallback.acquire(bytes)
+    }
+}
+
+#[cfg(all(test, feature = "std", not(loom)))]
+impl<F: BufferPool> SlotPool<F> {
+    /// Asserts the invariants at the top of this file.
+    pub(crate) fn check(&self) {
+        let sentinel = self.sentinel();
+        let (mut at, mut offset, mut linked, mut tail_seen) = (sentinel, 0, 0, false);
+        loop {
+            tail_seen |= at == self.tail;
+            let next = self.table.next(at);
+            assert_eq!(self.table.prev(next), at);
+            if at == self.tail && !self.gap_borrowed {
+                let end = if at == self.frame { self.frame_end() } else { self.cursor };
+                assert!(self.cursor <= self.limit || self.limit <= self.capacity);
+                assert!(end <= self.table.start(next), "P2");
+            }
+            if next == sentinel {
+                break;
+            }
+            assert!(offset <= self.table.start(next), "P2: slots overlap or are out of order");
+            offset = match () {
+                () if next == self.frame => self.frame_end(),
+                () if next == self.tail => self.cursor,
+                () => self.table.end(next),
+            };
+            assert!(offset <= self.capacity, "P3");
+            at = next;
+            linked += 1;
+        }
+        assert!(tail_seen, "P1: the tail is in the list");
+        let (mut free, mut stacked) = (self.free, 0);
+        while free != NONE {
+            assert!(self.table.is_free(free), "P4");
+            free = self.table.next(free);
+            stacked += 1;
+        }
+        assert_eq!(linked + stacked, self.slots(), "P4");
+        assert!(self.frame == NONE || self.spill.is_none(), "P7");
+        if self.gap_borrowed {
+            assert!(self.frame == self.tail && self.limit == 0, "P6");
+        }
+    }
+}
+
+impl<F: BufferPool> BufferPool for SlotPool<F> {
+    type Lease = SlotLease<F::Lease>;
+
+    /// Cost: some twenty plain instructions; a bounded search when the gap at the cursor is used up, and the fallback's cost
+    /// when that finds nothing. Allocates nothing itself.
+    ///
+    /// # Source
+    ///
+    /// The back and front modes are those of Stratum V2's `buffer_sv2`; the search between them is next fit (Knuth, *The Art of
+    /// Computer Programming* 1, 2.5) over an address-ordered list.
+    #[inline(always)]
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        let carved = self.carve(capacity).or_else(|| self.carve_elsewhere(capacity));
+        if carved.is_somewhere() {
+            Ok(self.hand_out(carved, capacity, capacity))
+        } else {
+            // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+            #[allow(clippy::needless_question_mark, reason = "see above")]
+            Ok(self.acquire_elsewhere(capacity)?)
+        }
+    }
+
+    fn max_capacity(&self) -> usize {
+        self.capacity.max(self.fallback.max_capacity())
+    }
+
+    /// Cost: a look at every slot.
+    fn stats(&self) -> PoolStats {
+        let stats = self.counters.snapshot(self.table.released(), &self.fallback.stats(), self.capacity);
+        if cfg!(feature = "stats") {
+            return stats;
+        }
+        let taken = self.table.all().filter(|&slot| !self.table.is_free(slot)).count();
+        let mut known = stats;
+        known.in_use = taken;
+        known
+    }
+}
+
+impl<F: BufferPool> Drop for SlotPool<F> {
+    fn drop(&mut self) {
+        self.close_frame();
+        drop(self.table.leave());
+    }
+}
+
+/// Shows the slots as the table has them: `#` taken, `-` free.
+impl<F: BufferPool> fmt::Debug for SlotPool<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Slots<'a>(&'a Table);
+        impl fmt::Debug for Slots<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.all().try_for_each(|slot| f.write_str(if self.0.is_free(slot) { "-" } else { "#" }))
+            }
+        }
+        f.debug_struct("SlotPool")
+            .field("mode", &self.mode())
+            .field("slots", &Slots(&self.table))
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,513 @@
+//! The slot table: the bookkeeping that stands at the start of the region, and all unsafe code that touches it.
+//!
+//! ```text
+//!  region
+//!  |<- pad ->|<- Block ->|<- Slot 0 .. Slot n-1, sentinel ->|<- memory: capacity bytes ->|
+//!            aligned     32 bytes each                      aligned to the buffers' alignment
+//! ```
+//!
+//! The slots that hold a buffer form one circular, doubly linked list in the order of their addresses, closed by the
+//! sentinel; the others form a stack. A slot's links and bounds are the pool's alone; its state and its count of views are
+//! shared with the lease.
+
+use core::cell::Cell;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+use bufcore::strategy::Released;
+#[cfg(feature = "alloc")]
+use bufcore::strategy::orphans::{self, Orphan};
+use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
+use bufcore::{ConfigError, Region, size};
+
+/// The slot is free: its memory may be carved again.
+const FREE: u32 = 0;
+/// A buffer or the open frame owns the slot.
+const LIVE: u32 = 1;
+/// A buffer owns the slot and the pool is gone: its release has to look after the memory.
+const ORPHANED: u32 = 2;
+
+/// No slot.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The most slots that a pool can have: the sentinel's place, in bytes, has to fit in a `u32` below `NONE`.
+pub(crate) const MAX_SLOTS: usize = (u32::MAX as usize - 1) / size_of::<Slot>() - 1;
+
+/// The distance from one slot to the next, in bytes. Slots are named by where they stand in the table, in bytes, because
+/// that saves the multiplication on each of the dependent loads of an acquire.
+pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
+
+/// One buffer's place.
+#[repr(C, align(32))]
+pub(crate) struct Slot {
+    /// `FREE`, `LIVE` or `ORPHANED`. Set to `LIVE` by the pool, to `FREE` by the lease.
+    state: AtomicU32,
+    /// How many frozen views share the buffer. Used by `bufcore` only.
+    views: AtomicU32,
+    /// Offset of the buffer's first byte, in `0 .. capacity`; for the sentinel, `capacity`.
+    start: Cell<usize>,
+    /// Offset behind its last byte; stale for the slot at the cursor, whose end the pool holds.
+    end: Cell<usize>,
+    /// Neighbours in the list, or `next` in the stack.
+    prev: Cell<u32>,
+    next: Cell<u32>,
+    #[cfg(any(feature = "wipe", feature = "stats"))]
+    extra: Extra,
+}
+
+/// What a lease has to know for the optional features; written while the slot is free, read while it is live.
+#[cfg(any(feature = "wipe", feature = "stats"))]
+pub(crate) struct Extra {
+    block: Cell<*const Block>,
+    capacity: Cell<usize>,
+}
+
+/// The head of the bookkeeping.
+#[repr(C)]
+pub(crate) struct Block {
+    #[cfg(feature = "alloc")]
+    orphan: Orphan,
+    /// The region that this very block stands in; moved out before it is dropped.
+    region: ManuallyDrop<Region>,
+    released: Released,
+    /// Number of slots, without the sentinel.
+    slots: u32,
+    #[cfg(feature = "wipe")]
+    wipe: bool,
+    #[cfg(feature = "wipe")]
+    memory: NonNull<u8>,
+}
+
+/// Where the parts of the bookkeeping stand, in bytes from the region's start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    block: usize,
+    slots: usize,
+    memory: usize,
+}
+
+impl Places {
+    /// Places for `slots` slots in a region that starts at `address`; `None` when they cannot be counted in a `usize`.
+    pub(crate) fn new(address: usize, slots: usize, alignment: usize) -> Option<Self> {
+        let block = size::align_up(address, align_of::<Slot>().max(align_of::<Block>()))?;
+        let table = size::align_up(block.checked_add(size_of::<Block>())?, align_of::<Slot>())?;
+        let bytes = slots.checked_add(1)?.checked_mul(size_of::<Slot>())?;
+        let memory = size::align_up(table.checked_add(bytes)?, alignment)?;
+        Some(Self { block: block - address, slots: table - address, memory: memory - address })
+    }
+
+    /// Bytes in front of the memory that is handed out.
+    pub(crate) fn overhead(&self) -> usize {
+        self.memory
+    }
+}
+
+/// Bytes of bookkeeping for `slots` slots wherever the region starts; `None` when there is no such number.
+pub(crate) fn overhead_bytes(slots: usize, alignment: usize) -> Option<usize> {
+    // The worst start is one byte behind an aligned address.
+    let alignment = alignment.max(align_of::<Slot>());
+    Places::new(0, slots, alignment)?.overhead().checked_add(alignment)
+}
+
+/// A pool's access to its slot table.
+///
+/// # Invariants
+///
+/// - T1: `block` points to an initialised `Block`, `slots` to `block.slots + 1` initialised slots behind it, and `memory` to
+///   `capacity` initialised bytes behind those, all in `block.region`, until [`Table::leave`].
+/// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out of the table only.
+/// - T3: one table per block; only it touches the slots' `Cell`s, but that the lease of a live slot may read its `start` and
+///   `extra`, which nobody writes meanwhile.
+#[derive(Debug)]
+pub(crate) struct Table {
+    block: NonNull<Block>,
+    slots: NonNull<Slot>,
+    memory: NonNull<u8>,
+    /// Where the last slot stands, which holds no buffer but closes the list. Never free.
+    sentinel: u32,
+    /// Whether [`Table::leave`] was called: T1 holds no more.
+    left: bool,
+}
+
+impl Table {
+    /// Builds the bookkeeping for `slots` free slots in `region`, with `capacity` bytes to hand out behind it.
+    ///
+    /// # Errors
+    ///
+    /// Gives the region back when it is too small.
+    pub(crate) fn build(
+        region: Region,
+        places: Places,
+        slots: usize,
+        capacity: usize,
+        wipe: bool,
+    ) -> Result<Self, (ConfigError, Region)> {
+        let required = places.memory.saturating_add(capacity.max(1));
+        if required > region.len() {
+            let available = region.len();
+            return Err((ConfigError::RegionTooSmall { required, available }, region));
+        }
+        debug_assert!((1..=MAX_SLOTS).contains(&slots), "{slots} slots");
+        let base = region.as_ptr();
+        // SAFETY: `places.block <= places.memory < region.len()`.
+        let block = unsafe { base.add(places.block) }.cast::<Block>();
+        // SAFETY: likewise.
+        let table = unsafe { base.add(places.slots) }.cast::<Slot>();
+        // SAFETY: likewise.
+        let memory = unsafe { base.add(places.memory) };
+        let contents = Block {
+            #[cfg(feature = "alloc")]
+            orphan: Orphan::new(try_free),
+            region: ManuallyDrop::new(region),
+            released: Released::default(),
+            slots: slots as u32,
+            #[cfg(feature = "wipe")]
+            wipe,
+            #[cfg(feature = "wipe")]
+            memory,
+        };
+        #[cfg(not(feature = "wipe"))]
+        let _ = wipe;
+        // SAFETY: `Places` aligned the block and left room for it within the region, which is ours.
+        unsafe { block.write(contents) };
+        let sentinel = slots as u32 * STEP;
+        for at in (0..=sentinel).step_by(STEP as usize) {
+            let slot = Slot {
+                state: AtomicU32::new(if at == sentinel { LIVE } else { FREE }),
+                views: AtomicU32::new(0),
+                start: Cell::new(capacity),
+                end: Cell::new(0),
+                prev: Cell::new(sentinel),
+                next: Cell::new(match at {
+                    _ if at == sentinel => sentinel,
+                    _ if at + STEP == sentinel => NONE,
+                    _ => at + STEP,
+                }),
+                #[cfg(any(feature = "wipe", feature = "stats"))]
+                extra: Extra { block: Cell::new(block.as_ptr()), capacity: Cell::new(0) },
+            };
+            // SAFETY: `Places` left room for `slots + 1` slots.
+            let place = unsafe { table.byte_add(at as usize) };
+            // SAFETY: aligned, within the region, ours.
+            unsafe { place.write(slot) };
+        }
+        Ok(Self { block, slots: table, memory, sentinel: slots as u32 * STEP, left: false })
+    }
+
+    #[inline]
+    fn slot(&self, at: u32) -> &Slot {
+        debug_assert!(at <= self.sentinel && at.is_multiple_of(STEP), "slot at {at}");
+        // SAFETY: `at <= sentinel` (T2), so this stays in the table (T1).
+        let slot = unsafe { self.slots.byte_add(at as usize) };
+        // SAFETY: an initialised slot (T1, T2); it is only ever shared, all its fields allow that.
+        unsafe { slot.as_ref() }
+    }
+
+    fn block(&self) -> &Block {
+        // SAFETY: initialised (T1), and never written while the table exists but through its atomics.
+        unsafe { self.block.as_ref() }
+    }
+
+    /// Where the slot stands that closes the list.
+    #[inline]
+    pub(crate) fn sentinel(&self) -> u32 {
+        self.sentinel
+    }
+
+    /// Where the slots stand that can hold a buffer.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u32> + use<> {
+        (0..self.sentinel).step_by(STEP as usize)
+    }
+
+    pub(crate) fn released(&self) -> &Released {
+        &self.block().released
+    }
+
+    /// The address of the byte at `offset`, at most `capacity`.
+    #[inline]
+    pub(crate) fn byte(&self, offset: usize) -> NonNull<u8> {
+        // SAFETY: `offset` is at most `capacity`, so within the region or one past its end (T1).
+        unsafe { self.memory.add(offset) }
+    }
+
+    /// Whether the buffer of this slot is back. Never true for the sentinel.
+    #[inline]
+    pub(crate) fn is_free(&self, at: u32) -> bool {
+        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last owner did with the memory happened
+        // before what its next owner does.
+        let free = self.slot(at).state.load(Ordering::Acquire) == FREE;
+        if cfg!(bufworks_broken = "noreuse") {
+            return false;
+        }
+        free || (cfg!(bufworks_broken = "nolock") && at != self.sentinel)
+    }
+
+    /// Marks the slot as owned, by a buffer of `capacity` bytes.
+    #[inline]
+    pub(crate) fn occupy(&self, at: u32, start: usize, capacity: usize) {
+        let slot = self.slot(at);
+        slot.start.set(start);
+        #[cfg(any(feature = "wipe", feature = "stats"))]
+        slot.extra.capacity.set(capacity);
+        #[cfg(not(any(feature = "wipe", feature = "stats")))]
+        let _ = capacity;
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that publishes it.
+        slot.state.store(LIVE, Ordering::Relaxed);
+    }
+
+    /// Notes how many bytes the buffer of a live slot of this pool's own (the open frame) has by now.
+    pub(crate) fn set_capacity(&self, at: u32, capacity: usize) {
+        #[cfg(any(feature = "wipe", feature = "stats"))]
+        self.slot(at).extra.capacity.set(capacity);
+        #[cfg(not(any(feature = "wipe", feature = "stats")))]
+        let _ = (at, capacity);
+    }
+
+    /// Frees a slot of the pool's own, the open frame's, whose bytes end at `end`.
+    pub(crate) fn abandon(&self, at: u32, end: usize) {
+        self.wipe(self.start(at), end);
+        // ORDER: Relaxed: it was this thread that used the memory, and no other reads the state.
+        self.slot(at).state.store(FREE, Ordering::Relaxed);
+    }
+
+    /// Zeroes the bytes `start .. end`, which are the pool's own, if the pool wipes and there are any.
+    pub(crate) fn wipe(&self, start: usize, end: usize) {
+        #[cfg(feature = "wipe")]
+        if self.block().wipe && start < end && !cfg!(bufworks_broken = "nowipe") {
+            let bytes = NonNull::slice_from_raw_parts(self.byte(start), end - start);
+            // SAFETY: the range is in the region and in no live slot but the pool's own, so nobody else has these bytes.
+            unsafe { bufcore::strategy::wipe(bytes) };
+        }
+        #[cfg(not(feature = "wipe"))]
+        let _ = (start, end);
+    }
+
+    #[inline]
+    pub(crate) fn start(&self, at: u32) -> usize {
+        self.slot(at).start.get()
+    }
+
+    #[inline]
+    pub(crate) fn end(&self, at: u32) -> usize {
+        self.slot(at).end.get()
+    }
+
+    #[inline]
+    pub(crate) fn set_end(&self, at: u32, end: usize) {
+        self.slot(at).end.set(end);
+    }
+
+    #[inline]
+    pub(crate) fn prev(&self, at: u32) -> u32 {
+        self.slot(at).prev.get()
+    }
+
+    #[inline]
+    pub(crate) fn next(&self, at: u32) -> u32 {
+        self.slot(at).next.get()
+    }
+
+    /// Puts a slot that is in neither list behind `after`.
+    #[inline]
+    pub(crate) fn link(&self, at: u32, after: u32) {
+        let after_slot = self.slot(after);
+        let before = after_slot.next.get();
+        let slot = self.slot(at);
+        slot.prev.set(after);
+        slot.next.set(before);
+        after_slot.next.set(at);
+        self.slot(before).prev.set(at);
+    }
+
+    /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new top.
+    #[inline]
+    pub(crate) fn unlink(&self, at: u32, stack: u32) -> u32 {
+        let slot = self.slot(at);
+        let (prev, next) = (slot.prev.get(), slot.next.get());
+        self.slot(prev).next.set(next);
+        self.slot(next).prev.set(prev);
+        slot.next.set(stack);
+        at
+    }
+
+    /// Takes the slots behind `first` up to `last`, which is not `first`, out of the list and puts them on the stack whose top is
+    /// `stack`; returns the new top. They are linked in the order that the stack needs already, lowest on top.
+    #[inline]
+    pub(crate) fn cut_behind(&self, first: u32, last: u32, stack: u32) -> u32 {
+        debug_assert!(first != last, "nothing to cut");
+        let (first_slot, last_slot) = (self.slot(first), self.slot(last));
+        let top = first_slot.next.get();
+        let behind = last_slot.next.get();
+        last_slot.next.set(stack);
+        first_slot.next.set(behind);
+        self.slot(behind).prev.set(first);
+        top
+    }
+
+    /// The lease of a slot that was just occupied.
+    #[inline]
+    pub(crate) fn handle(&self, at: u32) -> SlotHandle {
+        SlotHandle { slot: NonNull::from(self.slot(at)) }
+    }
+
+    /// Which slot of this table a lease holds.
+    pub(crate) fn index_of(&self, handle: &SlotHandle) -> Option<usize> {
+        let first = self.slots.addr().get();
+        let index = handle.slot.addr().get().checked_sub(first)? / size_of::<Slot>();
+        (index < self.block().slots as usize).then_some(index)
+    }
+
+    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all initialised, as those of any region.
+    ///
+    /// The table's values are not: they have padding, and what was padding may be handed out by the region's next pool.
+    pub(crate) fn leave_clean(&mut self) -> Option<Region> {
+        let region = self.leave()?;
+        let start = region.as_ptr();
+        let overhead = self.memory.addr().get() - start.addr().get();
+        // SAFETY: these are the first bytes of the region (`build`), which nobody uses any more.
+        unsafe { start.write_bytes(0, overhead) };
+        Some(region)
+    }
+
+    /// Ends the pool's use of the region: gives it back if nothing is out, or else leaves it to the last release.
+    ///
+    /// Nothing but this may be called on the table afterwards; a second call does nothing.
+    pub(crate) fn leave(&mut self) -> Option<Region> {
+        if core::mem::replace(&mut self.left, true) {
+            return None;
+        }
+        if cfg!(bufworks_broken = "noorphan") {
+            // SAFETY: none; this is the defect that the trials have to find.
+            return Some(unsafe { take_region(self.block) });
+        }
+        if cfg!(bufworks_broken = "waits") {
+            let out = |slot| !self.is_free(slot);
+            let _ = (0..50_000_000).find(|_| {
+                core::hint::spin_loop();
+                !self.all().any(out)
+            });
+        }
+        let mut out = false;
+        for at in self.all() {
+            // ORDER: AcqRel on success: Acquire as in `is_free`; Release, with the lease's Relaxed load only telling it to
+            // sweep, orders nothing that it needs. Acquire on failure pairs with the Release store in `SlotHandle::drop`.
+            let seen =
+                self.slot(at).state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire);
+            out |= seen == Ok(LIVE);
+        }
+        if !out {
+            // SAFETY: all slots are free, and the caller does not use the table again.
+            return Some(unsafe { take_region(self.block) });
+        }
+        #[cfg(feature = "alloc")]
+        if !self.block().region.is_static() {
+            // SAFETY: `orphan` is the first field of the block (`repr(C)`), `try_free` frees such a block, and the caller
+            // does not use the table again.
+            unsafe { orphans::adopt(self.block.cast()) };
+        }
+        None
+    }
+}
+
+/// Moves the region out of the block that stands in it.
+///
+/// # Safety
+///
+/// `block` is valid, and is not used again.
+unsafe fn take_region(block: NonNull<Block>) -> Region {
+    // SAFETY: the block is valid; the copy in it is never dropped (`ManuallyDrop`), so the region has one owner.
+    let block = unsafe { block.read() };
+    ManuallyDrop::into_inner(block.region)
+}
+
+/// Frees an adopted block whose slots are all free.
+///
+/// # Safety
+///
+/// As `Orphan::new` says: `orphan` is the first field of an adopted `Block`, and no other thread is in here with it.
+#[cfg(feature = "alloc")]
+unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
+    let block = orphan.cast::<Block>();
+    // SAFETY: adopted and not freed, so the block is valid, and only its atomics may change.
+    let slots = unsafe { (*block.as_ptr()).slots };
+    // `build` placed the table right behind the block, at the next multiple of a slot's alignment.
+    let offset = size_of::<Block>().next_multiple_of(align_of::<Slot>());
+    for index in 0..slots as usize {
+        // SAFETY: within the table.
+        let slot = unsafe { block.cast::<u8>().add(offset + index * size_of::<Slot>()) }.cast::<Slot>();
+        // SAFETY: an initialised slot, of which only the state is used here and may change.
+        let state = unsafe { &(*slot.as_ptr()).state };
+        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: the last owner is done before the memory goes. Not
+        // to miss the newest store is the request counter's job (`orphans::sweep`).
+        if state.load(Ordering::Acquire) != FREE {
+            return false;
+        }
+    }
+    // SAFETY: nothing is out and the pool is gone, so nobody uses the block again.
+    drop(unsafe { take_region(block) });
+    true
+}
+
+/// The release of one slot.
+#[derive(Debug)]
+pub(crate) struct SlotHandle {
+    /// Valid until this handle's drop has stored `FREE`, and not one instruction longer.
+    slot: NonNull<Slot>,
+}
+
+// SAFETY: through the handle only the slot's atomics, its `start` and its `extra` are used; the last two nobody writes while the
+// handle lives (T3).
+unsafe impl Send for SlotHandle {}
+// SAFETY: likewise.
+unsafe impl Sync for SlotHandle {}
+
+impl SlotHandle {
+    #[inline]
+    pub(crate) fn views(&self) -> &AtomicU32 {
+        // SAFETY: the slot is valid while the handle lives; atomics may be shared.
+        unsafe { &(*self.slot.as_ptr()).views }
+    }
+
+    /// The buffer's memory, if the pool wipes.
+    #[cfg(feature = "wipe")]
+    pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        // SAFETY: the slot is valid while the handle lives, and nobody writes `extra` until it is free again.
+        let slot = unsafe { self.slot.as_ref() };
+        // SAFETY: the block lives as long as any of its slots is live.
+        let block = unsafe { &*slot.extra.block.get() };
+        // SAFETY: a live slot's start is within the memory.
+        let first = unsafe { block.memory.add(slot.start.get()) };
+        block.wipe.then(|| NonNull::slice_from_raw_parts(first, slot.extra.capacity.get()))
+    }
+}
+
+impl Drop for SlotHandle {
+    #[inline]
+    fn drop(&mut self) {
+        #[cfg(feature = "stats")]
+        {
+            // SAFETY: as in `wipe_range`.
+            let slot = unsafe { self.slot.as_ref() };
+            // SAFETY: as in `wipe_range`.
+            let block = unsafe { &*slot.extra.block.get() };
+            block.released.add(slot.extra.capacity.get());
+        }
+        // SAFETY: valid until the store below.
+        let state = unsafe { &(*self.slot.as_ptr()).state };
+        // ORDER: Relaxed. It only says whether to sweep; what the sweep reads is ordered by the sweep.
+        let seen = state.load(Ordering::Relaxed);
+        // ORDER: Release pairs with the Acquire loads in `Table::is_free`, `Table::leave` and `try_free`.
+        state.store(FREE, RELEASE);
+        // From here on the slot may be gone.
+        if seen != LIVE {
+            late();
+        }
+    }
+}
+
+/// A release after the pool's end.
+#[cold]
+#[inline(never)]
+fn late() {
+    bufcore::strategy::orphans::sweep();
+}

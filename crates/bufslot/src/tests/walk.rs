@@ -1,0 +1,120 @@
+//! Walks over random requests that check the pool's invariants (`pool`, P1 to P7) after every step.
+
+use alloc::vec::Vec;
+
+use bufcore::{Buf, BufferPool, FrameBuffer, Lease, Reject};
+
+use crate::{Builder, SlotPool};
+
+/// A small generator of its own, so that a failing walk can be named by its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        // xorshift64 after Marsaglia (2003).
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+fn fill<L: Lease>(buf: &mut Buf<L>, stamp: u8) {
+    buf.clear();
+    buf.resize(buf.capacity(), stamp).expect("within the capacity");
+}
+
+/// Appends to the open frame and to its model; returns how many requests were served.
+fn append(frame: &mut impl FrameBuffer, bytes: usize, stamp: u8, model: &mut Vec<u8>) -> usize {
+    let served = match frame.writable(bytes) {
+        Ok(room) => {
+            assert_eq!(room.len(), bytes);
+            room.fill(stamp);
+            model.resize(model.len() + bytes, stamp);
+            1
+        }
+        Err(_) => 0,
+    };
+    assert_eq!(frame.filled(), model);
+    served
+}
+
+fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
+    let mut random = Random(seed);
+    let mut pool: SlotPool<Reject> =
+        Builder::new().slots(slots).capacity(capacity).alignment(alignment).build_with(Reject).unwrap();
+    let mut held = Vec::new();
+    let mut frame = Vec::new();
+    let mut served = 0;
+    for step in 0..4000_usize {
+        let stamp = step as u8;
+        match random.below(10) {
+            0..=2 => {
+                if let Ok(mut buf) = pool.acquire(1 + random.below(2 * capacity / slots)) {
+                    fill(&mut buf, stamp);
+                    assert_eq!(buf.as_ptr().addr() % alignment, 0, "seed {seed} step {step}");
+                    held.push((buf, stamp));
+                    served += 1;
+                }
+            }
+            3..=5 if !held.is_empty() => {
+                let (buf, stamp) = held.swap_remove(random.below(held.len()));
+                assert!(buf.iter().all(|&byte| byte == stamp), "seed {seed} step {step}");
+            }
+            6 if !held.is_empty() => {
+                // The newest, so that the tail is reclaimed.
+                let (buf, stamp) = held.pop().unwrap();
+                assert!(buf.iter().all(|&byte| byte == stamp), "seed {seed} step {step}");
+            }
+            7 | 8 => {
+                let bytes = random.below(capacity / slots + 2);
+                // By turns through the pool and through a writer.
+                if step % 2 == 0 {
+                    served += append(&mut pool, bytes, stamp, &mut frame);
+                } else {
+                    let mut writer = pool.open_frame();
+                    for _ in 0..random.below(3) {
+                        served += append(&mut writer, bytes, stamp, &mut frame);
+                    }
+                    if random.below(8) == 0 {
+                        // Forgotten, it takes with it at most what it wrote since it was last asked.
+                        assert_eq!(writer.filled_mut(), frame);
+                        core::mem::forget(writer);
+                    }
+                }
+                assert_eq!(pool.filled(), frame, "seed {seed} step {step}");
+                if frame.len() > 3 && random.below(4) == 0 {
+                    pool.discard_front(2);
+                    frame.drain(..2);
+                }
+            }
+            9 => {
+                let buf = pool.detach().unwrap();
+                assert_eq!(&buf[..], &frame[..], "seed {seed} step {step}");
+                frame.clear();
+            }
+            _ => {}
+        }
+        pool.check();
+        for (buf, stamp) in &held {
+            assert!(buf.iter().all(|byte| byte == stamp), "seed {seed} step {step}");
+        }
+    }
+    assert!(served > 100, "seed {seed}: only {served} requests were served");
+    drop(held);
+    drop(pool.detach());
+    assert!(pool.is_idle());
+    // After all that, the whole region is there again.
+    assert_eq!(pool.acquire(pool.capacity()).unwrap().capacity(), pool.capacity());
+}
+
+#[test]
+fn invariants_hold_on_random_walks() {
+    for seed in 1..=40 {
+        walk(seed, 8, 512, 1);
+        walk(seed, 8, 512, 16);
+        walk(seed, 1, 64, 1);
+        walk(seed, 100, 4096, 8);
+        walk(seed, 2, 8192, 64);
+    }
+}

@@ -1,0 +1,79 @@
+//! The suite over slot pools: with the heap as fallback, with none, and over the kinds of regions.
+
+use bufcore::{ConfigError, Region, Reject};
+use bufslot::{Builder, SlotPool};
+
+buftest::conformance! {
+    name: heap,
+    pool: SlotPool = || SlotPool::new(1 << 20, 64).expect("settings are right"),
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    sized: |bytes| SlotPool::new(bytes, 8),
+    aligned: |bytes| -> Result<SlotPool, ConfigError> {
+        SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build()
+    },
+    over: |hostile| SlotPool::builder().capacity(4096).build_with(hostile).expect("settings are right"),
+}
+
+buftest::conformance! {
+    name: rejecting,
+    pool: SlotPool<Reject> = || SlotPool::builder().capacity(1 << 20).slots(1000).build_with(Reject).expect("settings are right"),
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: true,
+    sized: |bytes| SlotPool::builder().capacity(bytes).slots(8).build_with(Reject),
+    aligned: |bytes| SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build_with(Reject),
+}
+
+buftest::conformance! {
+    name: eight_slots,
+    pool: SlotPool<Reject> = || {
+        let region = Region::heap(80_000, 1).expect("the heap has room");
+        Builder::new().build_in(region, Reject).expect("settings are right")
+    },
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: true,
+}
+
+#[cfg(feature = "mmap")]
+buftest::conformance! {
+    name: mapped,
+    pool: SlotPool = || {
+        let region = Region::mapped(1 << 20, bufcore::MapOptions::new()).expect("the system maps");
+        Builder::new().slots(64).build_in(region, bufcore::HeapPool::new()).expect("settings are right")
+    },
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    sized: |bytes| -> Result<SlotPool, bufcore::Error> {
+        let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
+        Ok(Builder::new().capacity(bytes).build_in(region, bufcore::HeapPool::new())?)
+    },
+}
+
+#[cfg(feature = "wipe")]
+buftest::conformance! {
+    name: wiping,
+    // Refusing, because the heap would serve, and so have to wipe, gigabytes.
+    pool: SlotPool<Reject> = || {
+        SlotPool::builder().capacity(1 << 18).slots(16).wipe(true).build_with(Reject).expect("settings are right")
+    },
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: true,
+    wiping: || {
+        SlotPool::builder().capacity(20_000).wipe(true).build_with(Reject).expect("settings are right")
+    },
+}
+
+/// The heap as fallback wipes as its pool does.
+#[cfg(feature = "wipe")]
+#[test]
+fn t11_wiped_fallback() {
+    buftest::trials::secrets::wiped(
+        || SlotPool::builder().capacity(6000).slots(4).wipe(true).build().expect("settings are right"),
+        |pool| Some(pool),
+    );
+}

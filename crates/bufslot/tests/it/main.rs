@@ -1,0 +1,12 @@
+//! The tests of the slot pool, in one binary.
+
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
+mod conformance;
+mod frames;
+mod pictures;
+mod regions;

@@ -1,0 +1,161 @@
+//! Regions and settings at their edges.
+
+use bufcore::{AcquireError, BufferPool, ConfigError, FrameBuffer, Region, RegionError, Reject};
+use bufslot::{Builder, SlotPool};
+
+fn leaked(bytes: usize) -> &'static mut [u8] {
+    Box::leak(vec![0x5A; bytes].into())
+}
+
+/// A static region that starts at any address serves exactly its capacity, and every byte of it.
+#[test]
+fn misaligned_static_regions() {
+    for skip in 0..70 {
+        let bytes = &mut leaked(2000)[skip..];
+        let range = bytes.as_ptr_range();
+        let (first, end) = (range.start.addr(), range.end.addr());
+        let mut pool =
+            Builder::new().slots(4).build_in(Region::from_static(bytes), Reject).expect("room enough");
+        let capacity = pool.capacity();
+        let mut buf = pool.acquire(capacity).expect("all of it");
+        buf.spare_mut().fill(1);
+        let start = buf.as_ptr().addr();
+        assert!(first <= start && start + capacity == end, "{skip}: {capacity} bytes from {start:#x}");
+        assert!(matches!(pool.acquire(1), Err(AcquireError::Exhausted { requested: 1, available: 0 })));
+        let pool = pool.into_region().expect_err("a buffer is out");
+        drop(buf);
+        // The same memory again, for another pool.
+        let region = pool.into_region().expect("all is back");
+        let again = Builder::new().slots(1).build_in(region, Reject).expect("room enough");
+        assert!(again.capacity() > capacity, "fewer slots leave more room");
+    }
+}
+
+/// The exact number of bytes that a region needs, wherever it starts; one less than the least is refused.
+#[test]
+fn required_bytes_are_enough_and_no_more_than_an_alignment_too_many() {
+    for (slots, capacity, alignment) in [(1, 1, 1), (2, 100, 16), (8, 1000, 64), (3, 5, 4096)] {
+        let builder = Builder::new().slots(slots).capacity(capacity).alignment(alignment).stagger(false);
+        let required = builder.required_bytes().expect("settings are right");
+        for skip in 0..64 {
+            let region = Region::from_static(&mut leaked(required + skip)[skip..]);
+            let mut pool = builder.build_in(region, Reject).expect("that many are required");
+            assert_eq!(pool.acquire(capacity).expect("all of it").as_ptr().addr() % alignment, 0);
+        }
+        let refused = builder.build_in(Region::from_static(leaked(capacity)), Reject).expect_err("too small");
+        let ConfigError::RegionTooSmall { required: least, available } = refused.error else {
+            panic!("{refused}");
+        };
+        assert!(available == capacity && least > capacity && least <= required);
+        assert_eq!(refused.region.len(), capacity, "the region comes back");
+    }
+}
+
+#[test]
+fn tiny_regions_are_refused() {
+    for bytes in [0, 1, 31, 63] {
+        let refused = Builder::new().slots(1).build_in(Region::from_static(leaked(bytes)), Reject);
+        let refused = refused.expect_err("there is no room for the bookkeeping");
+        assert!(matches!(refused.error, ConfigError::RegionTooSmall { available, .. } if available == bytes));
+        assert_eq!((refused.region.len(), refused.fallback), (bytes, Reject));
+    }
+    assert!(matches!(Region::heap(0, 1), Err(RegionError::Empty)));
+    assert!(matches!(Region::heap(8, 3), Err(RegionError::BadAlignment { alignment: 3 })));
+    assert!(matches!(Region::heap(usize::MAX, 64), Err(RegionError::TooLarge { .. })));
+}
+
+#[test]
+fn settings_at_their_edges() {
+    let over = isize::MAX as usize + 1;
+    let error = |builder: Builder| builder.build().map(drop).expect_err("not a pool");
+    let pool = SlotPool::builder;
+    assert_eq!(error(pool().capacity(100).slots(0)), ConfigError::Zero { setting: "slots" });
+    assert_eq!(error(pool().capacity(0)), ConfigError::Zero { setting: "capacity" });
+    assert_eq!(error(pool()), ConfigError::Zero { setting: "capacity" });
+    for capacity in [usize::MAX, usize::MAX - 1, over, isize::MAX as usize] {
+        assert!(matches!(
+            error(pool().capacity(capacity)),
+            ConfigError::TooLarge { setting: "capacity", requested, limit } if requested == capacity && limit < capacity
+        ));
+        assert!(pool().capacity(capacity).required_bytes().is_err());
+    }
+    for slots in [usize::MAX, u32::MAX as usize, u32::MAX as usize - 1] {
+        assert!(matches!(
+            error(pool().capacity(1).slots(slots)),
+            ConfigError::TooLarge { setting: "slots", requested, limit } if requested == slots && limit < slots
+        ));
+    }
+    for alignment in [0, 3, 1 << 63, usize::MAX] {
+        assert_eq!(error(pool().capacity(1).alignment(alignment)), ConfigError::BadAlignment { alignment });
+    }
+    // Legal, and more than there is.
+    assert!(pool().capacity(1).alignment(1 << 60).build().is_err());
+    // Whatever is refused is said in words.
+    assert!(error(pool().capacity(0)).to_string().contains("capacity"));
+}
+
+#[test]
+fn one_two_and_a_thousand_slots() {
+    for slots in [1, 2, 1000] {
+        let mut pool =
+            SlotPool::builder().capacity(slots * 10).slots(slots).build_with(Reject).expect("right");
+        for round in 0..3 {
+            let mut bufs: Vec<_> = (0..slots).map(|_| pool.acquire(10).expect("a slot for each")).collect();
+            for (index, buf) in bufs.iter_mut().enumerate() {
+                buf.resize(10, index as u8).expect("asked for");
+            }
+            let refused = pool.acquire(1).expect_err("all slots are taken");
+            assert!(matches!(refused, AcquireError::Exhausted { requested: 1, .. }), "{refused}");
+            assert!((0..slots).all(|slot| pool.is_taken(slot)));
+            assert!(pool.acquire(0).is_ok(), "no bytes need no slot");
+            for (index, buf) in bufs.iter().enumerate() {
+                assert_eq!(buf[..], [index as u8; 10]);
+            }
+            // One in the middle comes back, and is handed out again: each request looks at 32 slots and the next goes on there.
+            let freed = bufs.swap_remove(slots / 2);
+            let address = freed.as_ptr();
+            drop(freed);
+            let again = (0..=slots / 32).find_map(|_| pool.acquire(10).ok()).expect("one slot is back");
+            assert_eq!(again.as_ptr(), address, "round {round} of {slots} slots");
+        }
+        assert!(pool.is_idle());
+        let buf = pool.acquire(1).expect("room");
+        assert!(pool.slot_of(&buf).is_some());
+    }
+}
+
+/// A buffer of one pool is in no slot of another.
+#[test]
+fn slots_of_other_pools() {
+    let mut first = SlotPool::new(100, 2).expect("right");
+    let mut second = SlotPool::new(100, 2).expect("right");
+    let (a, b) = (first.acquire(1).expect("room"), second.acquire(1).expect("room"));
+    assert_eq!((first.slot_of(&a), second.slot_of(&b)), (Some(0), Some(0)));
+    assert_eq!((first.slot_of(&b), second.slot_of(&a)), (None, None));
+}
+
+/// A pool built on a kernel mapping lives in it alone.
+#[cfg(feature = "mmap")]
+#[test]
+fn mapped_regions() {
+    let region = Region::mapped(1, bufcore::MapOptions::new()).expect("a page");
+    assert!(region.len() >= 4096 && !region.is_static());
+    let mut pool = Builder::new().build_in(region, Reject).expect("room enough");
+    let capacity = pool.capacity();
+    let mut buf = pool.acquire(capacity).expect("all of it");
+    buf.resize(capacity, 7).expect("asked for");
+    drop(pool);
+    assert!(buf.iter().all(|&byte| byte == 7));
+}
+
+/// A frame is open while the region is asked for: it keeps its bytes, and the pool.
+#[test]
+fn a_region_with_an_open_frame() {
+    let mut pool = SlotPool::new(100, 2).expect("right");
+    pool.writable(10).expect("room").fill(1);
+    let mut pool = pool.into_region().expect_err("the frame is open");
+    assert_eq!(pool.filled(), [1; 10]);
+    drop(pool.detach());
+    let region = pool.into_region().expect("nothing is out");
+    assert!(region.len() > 100);
+}

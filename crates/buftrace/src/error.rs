@@ -1,0 +1,130 @@
+//! Why events are not a trace, and why bytes are not a file of one.
+
+use core::fmt;
+
+/// What is wrong with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The time is before that of the event before.
+    TimeGoesBack {
+        /// The time, in nanoseconds.
+        at_ns: u64,
+        /// That of the event before.
+        before_ns: u64,
+    },
+    /// The time is over [`MAX_TIME_NS`](crate::MAX_TIME_NS).
+    TimeTooLate {
+        /// The time, in nanoseconds.
+        at_ns: u64,
+    },
+    /// The buffer is over [`MAX_BYTES`](crate::MAX_BYTES).
+    TooLarge {
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// The id is acquired while it is out.
+    AcquiredTwice {
+        /// The id.
+        id: u32,
+    },
+    /// The id is released while it is not out.
+    NotOut {
+        /// The id.
+        id: u32,
+    },
+    /// The id, or the thread, is not dense: it is over the number of those used before.
+    Sparse {
+        /// The id or thread.
+        number: u32,
+        /// The largest number that could stand here.
+        limit: u32,
+    },
+    /// A text of the header is over [`format::MAX_TEXT_BYTES`](crate::format::MAX_TEXT_BYTES).
+    TextTooLong {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TimeGoesBack { at_ns, before_ns } => {
+                write!(f, "time goes back from {before_ns} to {at_ns} ns")
+            }
+            Self::TimeTooLate { at_ns } => write!(f, "time of {at_ns} ns is over the limit"),
+            Self::TooLarge { bytes } => write!(f, "buffer of {bytes} bytes is over the limit"),
+            Self::AcquiredTwice { id } => write!(f, "buffer {id} is acquired while it is out"),
+            Self::NotOut { id } => write!(f, "buffer {id} is released while it is not out"),
+            Self::Sparse { number, limit } => {
+                write!(f, "number {number} where {limit} is the largest possible")
+            }
+            Self::TextTooLong { bytes } => write!(f, "header text of {bytes} bytes is over the limit"),
+        }
+    }
+}
+
+impl core::error::Error for TraceError {}
+
+/// Why bytes could not be read as a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecodeError {
+    /// Where in the file, in bytes from its start, the part begins that could not be read.
+    pub offset: usize,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It does not start as a trace does.
+    NotATrace,
+    /// It is of a version that this reader does not know.
+    UnknownVersion {
+        /// The version.
+        version: u8,
+    },
+    /// A flag is set that this version does not have.
+    UnknownFlags {
+        /// All flags.
+        flags: u8,
+    },
+    /// It ends too early.
+    Truncated,
+    /// A number does not fit where it stands, or is written with more bytes than it needs.
+    BadNumber,
+    /// A text is not UTF-8.
+    BadText,
+    /// There are bytes behind the last event.
+    TrailingBytes,
+    /// An event, or a text of the header, breaks a rule of traces.
+    Trace(TraceError),
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fault {
+            Fault::NotATrace => write!(f, "not a buffer trace"),
+            Fault::UnknownVersion { version } => write!(f, "unknown trace version {version}"),
+            Fault::UnknownFlags { flags } => write!(f, "unknown trace flags {flags:#04x}"),
+            Fault::Truncated => write!(f, "trace ends too early"),
+            Fault::BadNumber => write!(f, "malformed number"),
+            Fault::BadText => write!(f, "text is not UTF-8"),
+            Fault::TrailingBytes => write!(f, "bytes behind the last event"),
+            Fault::Trace(error) => error.fmt(f),
+        }?;
+        write!(f, " (at byte {})", self.offset)
+    }
+}
+
+impl core::error::Error for DecodeError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match &self.fault {
+            Fault::Trace(error) => Some(error),
+            _ => None,
+        }
+    }
+}

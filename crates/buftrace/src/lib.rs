@@ -1,0 +1,77 @@
+//! What a real program asks of its buffer pool: recorded, kept in a compact file, read back.
+//!
+//! # What it gives you
+//!
+//! - [`Recorder`]: wraps any pool and is one. Every buffer that it hands out, and the release of each, becomes an event of a
+//!   [`Recording`], which any number of pools and threads share.
+//! - [`Trace`]: the events of a finished recording, checked and in order; [`Trace::encode`] and [`Trace::decode`] for the
+//!   compact [format](mod@format), [`Trace::summary`] for what a person wants to know of it.
+//!
+//! A trace holds sizes, threads and times. It holds none of the bytes that went through the buffers.
+//!
+//! # When not to use it
+//!
+//! To measure speed: a recorded acquire or release costs a clock reading, one shared atomic and one lock that is rarely
+//! contended. Record once, then replay the trace on what is to be measured.
+//!
+//! # Invariants of a trace
+//!
+//! - T1: times never go back.
+//! - T2: an id is acquired before it is released, and acquired again only after that; at the end, some may still be out.
+//! - T3: ids and threads are dense: each new one is the smallest number that was not used before. So a reader may keep both in
+//!   plain tables of [`Trace::ids`] and [`Trace::threads`] entries.
+//! - T4: no buffer is over [`MAX_BYTES`], no time over [`MAX_TIME_NS`].
+//!
+//! # Threads
+//!
+//! A [`Recording`] may be used by any thread at any time. Buffers may be released on any thread, before or after their pool, its
+//! recorder, the other handles of the recording, and [`Recording::finish`].
+//!
+//! # Example
+//!
+//! ```
+//! use bufcore::{BufferPool, HeapPool};
+//! use buftrace::{EventKind, Meta, Recorder, Recording, Trace};
+//!
+//! let recording = Recording::new();
+//! let mut pool = Recorder::new(HeapPool::new(), &recording);
+//! let buf = pool.acquire(1500)?;
+//! std::thread::spawn(move || drop(buf)).join().unwrap();
+//! let _still_out = pool.acquire(64)?;
+//!
+//! let trace = recording.finish(Meta::new("two buffers"));
+//! let kinds: Vec<_> = trace.events().iter().map(|event| event.kind).collect();
+//! assert_eq!(kinds, [
+//!     EventKind::Acquire { id: 0, bytes: 1500 },
+//!     EventKind::Release { id: 0 },
+//!     EventKind::Acquire { id: 0, bytes: 64 },
+//! ]);
+//! assert_eq!(trace.summary().cross_thread_releases, 1);
+//! assert_eq!(trace.out_at_end(), [0]);
+//!
+//! let file = trace.encode();
+//! assert_eq!(Trace::decode(&file)?, trace);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+extern crate alloc;
+
+mod error;
+mod recorder;
+mod recording;
+mod summary;
+mod thread_number;
+mod trace;
+
+pub mod format;
+
+pub use error::{DecodeError, Fault, TraceError};
+pub use recorder::{RecordedLease, Recorder};
+pub use recording::{DEFAULT_MAX_EVENTS, Recording};
+pub use summary::{Lifetimes, SizeClass, Summary};
+pub use trace::{Event, EventKind, MAX_BYTES, MAX_TIME_NS, Meta, Trace};
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,240 @@
+//! A recording in progress: where events of many threads are put, and how they become a trace.
+//!
+//! # Invariants
+//!
+//! - R1: an event is put into a shard under its lock, before the call that caused it returns. So whoever has got a buffer,
+//!   from whatever thread, finds its acquire in a shard.
+//! - R2: `finish` takes all locks before it reads any shard. With R1, a release that it sees has its acquire seen too.
+//! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its acquire.
+//! - R4: only events numbered below `max_events` are kept, so what is kept is a prefix.
+
+use alloc::collections::BinaryHeap;
+use alloc::sync::Arc;
+use core::cmp::Reverse;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crossbeam_utils::CachePadded;
+
+use crate::format::MAX_TEXT_BYTES;
+use crate::{Event, EventKind, MAX_BYTES, MAX_TIME_NS, Meta, Trace};
+
+/// How many events a recording keeps unless it is told otherwise; 40 bytes each while it goes on.
+pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
+
+/// Threads are spread over so many shards. More threads than that share them.
+const SHARDS: usize = 64;
+
+/// A recording that any number of pools and threads write into. Clones are handles of the same recording.
+///
+/// See [`Recorder`](crate::Recorder) for how pools get into it, and the [crate] for an example.
+#[derive(Clone)]
+pub struct Recording {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    began: Instant,
+    max_events: u64,
+    /// Set once the recording is over, so that nobody goes to the locks any more.
+    over: AtomicBool,
+    /// The number of the next event (R3); it goes on counting above `max_events`.
+    sequence: CachePadded<AtomicU64>,
+    shards: [CachePadded<Mutex<Shard>>; SHARDS],
+}
+
+#[derive(Default)]
+struct Shard {
+    events: Vec<Noted>,
+    /// Set by `finish`: nothing is added any more.
+    finished: bool,
+}
+
+/// An event as it is noted.
+#[derive(Clone, Copy)]
+struct Noted {
+    sequence: u64,
+    at_ns: u64,
+    /// The number of the acquire that began the buffer's life.
+    buffer: u64,
+    /// Its size, for an acquire; `None` for a release.
+    bytes: Option<u64>,
+    thread: u32,
+}
+
+/// What a buffer keeps of the recording that it is in. Tells it of the release when it is asked to.
+pub(crate) struct Tag {
+    recording: Recording,
+    buffer: u64,
+}
+
+impl Recording {
+    /// A recording of up to [`DEFAULT_MAX_EVENTS`]. Its time begins now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_max_events(DEFAULT_MAX_EVENTS)
+    }
+
+    /// A recording that keeps the first `max_events` events. Pools work on unchanged when it is full.
+    #[must_use]
+    pub fn with_max_events(max_events: u64) -> Self {
+        let shards = core::array::from_fn(|_| CachePadded::default());
+        let sequence = CachePadded::default();
+        let over = AtomicBool::new(false);
+        Self { shared: Arc::new(Shared { began: Instant::now(), max_events, over, sequence, shards }) }
+    }
+
+    /// How many events there have been, those over the limit included.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        // ORDER: Relaxed: a number to look at; nothing follows from it.
+        self.shared.sequence.load(Ordering::Relaxed)
+    }
+
+    /// Whether events were left out because the limit was reached.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.events() > self.shared.max_events
+    }
+
+    /// Ends the recording and returns what was recorded. Buffers that are out then stay so in the trace. Finishing again gives
+    /// the same events again.
+    ///
+    /// Ids and threads are numbered anew, densely: an id is the smallest that is free, a thread counts from its first event, and
+    /// one that starts after another has ended may go on under its number.
+    /// A text of `meta` that is too long is shortened.
+    ///
+    /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy them.
+    #[must_use]
+    pub fn finish(&self, mut meta: Meta) -> Trace {
+        meta.cut |= self.is_cut();
+        for text in [&mut meta.name, &mut meta.made_by, &mut meta.date] {
+            shorten(text);
+        }
+        let trace = Trace::new(meta, in_order(self.stop()));
+        // R1 to R4 and the numbering keep the rules of traces; a fault here is one of this module.
+        trace.unwrap_or_else(|error| unreachable!("a recording is a trace: {error}"))
+    }
+
+    /// Lets no event in any more and copies those that are there (R2).
+    fn stop(&self) -> Vec<Noted> {
+        let mut shards: Vec<_> = self.shared.shards.iter().map(|shard| lock(shard)).collect();
+        let mut all = Vec::with_capacity(shards.iter().map(|shard| shard.events.len()).sum());
+        for shard in &mut shards {
+            shard.finished = true;
+            all.extend_from_slice(&shard.events);
+        }
+        // ORDER: Relaxed: a hint; what decides is `finished`, under the locks.
+        self.shared.over.store(true, Ordering::Relaxed);
+        drop(shards);
+        all.sort_unstable_by_key(|noted| noted.sequence);
+        all
+    }
+
+    /// Notes an acquire. `None` when the recording is over or full.
+    #[inline]
+    pub(crate) fn acquired(&self, bytes: usize) -> Option<Tag> {
+        let buffer = self.note(None, Some(bytes as u64))?;
+        Some(Tag { recording: self.clone(), buffer })
+    }
+
+    /// Notes an event and returns its number: an acquire, or the release of what `buffer` began.
+    #[inline]
+    fn note(&self, buffer: Option<u64>, bytes: Option<u64>) -> Option<u64> {
+        let shared = &*self.shared;
+        // ORDER: Relaxed: a hint, as in `stop`.
+        if shared.over.load(Ordering::Relaxed) {
+            return None;
+        }
+        // ORDER: Relaxed, and still R3: the buffer went from the acquiring to the releasing thread, so the acquire's increment
+        // happens before the release's, and all increments of one atomic have one order that agrees with that.
+        let sequence = shared.sequence.fetch_add(1, Ordering::Relaxed);
+        if sequence >= shared.max_events {
+            return None;
+        }
+        let at_ns = u64::try_from(shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(MAX_TIME_NS);
+        let thread = crate::thread_number::get();
+        let noted = Noted { sequence, at_ns, buffer: buffer.unwrap_or(sequence), bytes, thread };
+        let mut shard = lock(&shared.shards[thread as usize % SHARDS]);
+        if shard.finished {
+            return None;
+        }
+        shard.events.push(noted);
+        Some(sequence)
+    }
+}
+
+impl Tag {
+    /// Notes the release.
+    #[inline]
+    pub(crate) fn released(&self) {
+        self.recording.note(Some(self.buffer), None);
+    }
+}
+
+/// The events of a trace: dense numbers, and times that do not go back.
+fn in_order(noted: Vec<Noted>) -> Vec<Event> {
+    let mut ids: HashMap<u64, u32> = HashMap::new();
+    let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
+    let mut threads: HashMap<u32, u32> = HashMap::new();
+    let mut last_ns = 0;
+    let mut events = Vec::with_capacity(noted.len());
+    for noted in noted {
+        let kind = match noted.bytes {
+            Some(bytes) => {
+                // With none free, all that are in use are those below their number.
+                let id = free.pop().map_or_else(|| dense(ids.len()), |Reverse(id)| id);
+                ids.insert(noted.buffer, id);
+                EventKind::Acquire { id, bytes: bytes.min(MAX_BYTES) }
+            }
+            None => {
+                let Some(id) = ids.remove(&noted.buffer) else {
+                    debug_assert!(false, "release of {} without its acquire (R2)", noted.buffer);
+                    continue;
+                };
+                free.push(Reverse(id));
+                EventKind::Release { id }
+            }
+        };
+        let next = dense(threads.len());
+        let thread = *threads.entry(noted.thread).or_insert(next);
+        // The clock is read after the number is taken, so two threads may have read it in the other order.
+        last_ns = noted.at_ns.max(last_ns);
+        events.push(Event { at_ns: last_ns, thread, kind });
+    }
+    events
+}
+
+/// Cuts a text to what a trace can hold.
+fn shorten(text: &mut String) {
+    let mut end = text.len().min(MAX_TEXT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+}
+
+/// A count of things that are 40 bytes each, or threads, as a number.
+fn dense(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    // A panic while the lock is held can only be the allocator's, in `push`, which leaves the events as they were.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for Recording {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("events", &self.events()).finish_non_exhaustive()
+    }
+}

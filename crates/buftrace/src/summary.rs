@@ -1,0 +1,284 @@
+//! What a person wants to know of a trace.
+
+use core::fmt;
+
+use crate::{EventKind, Trace};
+
+/// Into how many equal parts of its time a trace is cut for [`Summary::live_bytes`].
+const TIME_PARTS: usize = 64;
+
+/// The numbers of a [`Trace`]. Its `Display` is a table to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The trace's name.
+    pub name: String,
+    /// How it was made.
+    pub made_by: String,
+    /// When.
+    pub date: String,
+    /// Whether the recording stopped at its limit.
+    pub cut: bool,
+    /// From the start of the recording to the last event, in nanoseconds.
+    pub duration_ns: u64,
+    /// Threads that acquired or released.
+    pub threads: usize,
+    /// Buffers acquired.
+    pub acquires: usize,
+    /// Of those, released again.
+    pub releases: usize,
+    /// Of the releases, those on another thread than the acquire.
+    pub cross_thread_releases: usize,
+    /// Of the acquires, those made while other buffers were out.
+    pub overlapping: usize,
+    /// Buffers out after the last event.
+    pub out_at_end: usize,
+    /// Bytes acquired, over all. Saturates.
+    pub total_bytes: u64,
+    /// The most buffers that were out at once.
+    pub max_live: usize,
+    /// The most bytes that were out at once. Saturates.
+    pub max_live_bytes: u64,
+    /// Different sizes.
+    pub distinct_sizes: usize,
+    /// Sizes that half, 90 %, 99 % and all of the acquires do not exceed.
+    pub size_quantiles: [u64; 4],
+    /// Acquires by size, smallest class first, without the empty classes.
+    pub sizes: Vec<SizeClass>,
+    /// How long buffers were out.
+    pub lifetimes: Lifetimes,
+    /// The most bytes that were out at once in each of 64 equal parts of the time.
+    pub live_bytes: Vec<u64>,
+}
+
+/// Acquires whose size is over half of `up_to`, and at most `up_to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeClass {
+    /// A power of two, in bytes; 0 for buffers of no bytes, and `u64::MAX` above all powers of two.
+    pub up_to: u64,
+    /// How many.
+    pub acquires: usize,
+}
+
+/// How long the released buffers were out, in nanoseconds: quantiles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// Half of them no longer.
+    pub p50_ns: u64,
+    /// 90 %.
+    pub p90_ns: u64,
+    /// 99 %.
+    pub p99_ns: u64,
+    /// 99.9 %.
+    pub p999_ns: u64,
+    /// All.
+    pub max_ns: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Life {
+    bytes: u64,
+    at_ns: u64,
+    thread: u32,
+}
+
+impl Trace {
+    /// Its numbers.
+    ///
+    /// Cost: sorts sizes and lifetimes.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let mut lives = vec![Life::default(); self.ids()];
+        let mut sizes = Vec::new();
+        let mut lifetimes = Vec::new();
+        let mut cross_thread_releases = 0;
+        let (mut live, mut live_sum, mut overlapping, mut max_live) = (0, 0_u128, 0, 0);
+        let mut parts = Parts::new(self.duration_ns());
+        for event in self.events() {
+            match event.kind {
+                EventKind::Acquire { id, bytes } => {
+                    overlapping += usize::from(live > 0);
+                    live += 1;
+                    max_live = live.max(max_live);
+                    live_sum += u128::from(bytes);
+                    sizes.push(bytes);
+                    lives[id as usize] = Life { bytes, at_ns: event.at_ns, thread: event.thread };
+                }
+                EventKind::Release { id } => {
+                    let life = lives[id as usize];
+                    live -= 1;
+                    live_sum -= u128::from(life.bytes);
+                    lifetimes.push(event.at_ns - life.at_ns);
+                    cross_thread_releases += usize::from(life.thread != event.thread);
+                }
+            }
+            parts.note(event.at_ns, u64::try_from(live_sum).unwrap_or(u64::MAX));
+        }
+        sizes.sort_unstable();
+        lifetimes.sort_unstable();
+        let live_bytes = parts.finish();
+        Summary {
+            name: self.meta().name.clone(),
+            made_by: self.meta().made_by.clone(),
+            date: self.meta().date.clone(),
+            cut: self.meta().cut,
+            duration_ns: self.duration_ns(),
+            threads: self.threads(),
+            acquires: sizes.len(),
+            releases: lifetimes.len(),
+            cross_thread_releases,
+            overlapping,
+            out_at_end: live,
+            total_bytes: sizes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes)),
+            max_live,
+            max_live_bytes: live_bytes.iter().copied().max().unwrap_or(0),
+            distinct_sizes: sizes.chunk_by(|a, b| a == b).count(),
+            size_quantiles: [
+                quantile(&sizes, 500),
+                quantile(&sizes, 900),
+                quantile(&sizes, 990),
+                quantile(&sizes, 1000),
+            ],
+            sizes: sizes
+                .chunk_by(|a, b| class_of(*a) == class_of(*b))
+                .map(|class| SizeClass { up_to: class_of(class[0]), acquires: class.len() })
+                .collect(),
+            lifetimes: Lifetimes {
+                p50_ns: quantile(&lifetimes, 500),
+                p90_ns: quantile(&lifetimes, 900),
+                p99_ns: quantile(&lifetimes, 990),
+                p999_ns: quantile(&lifetimes, 999),
+                max_ns: quantile(&lifetimes, 1000),
+            },
+            live_bytes,
+        }
+    }
+}
+
+/// The smallest of `sorted` that `permille` of them do not exceed; 0 of none.
+fn quantile(sorted: &[u64], permille: usize) -> u64 {
+    let rank = (sorted.len() * permille).div_ceil(1000);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+}
+
+fn class_of(bytes: u64) -> u64 {
+    if bytes == 0 { 0 } else { bytes.checked_next_power_of_two().unwrap_or(u64::MAX) }
+}
+
+/// The highest level in each part of the time.
+struct Parts {
+    width_ns: u64,
+    highest: Vec<u64>,
+    level: u64,
+}
+
+impl Parts {
+    fn new(duration_ns: u64) -> Self {
+        Self { width_ns: duration_ns / TIME_PARTS as u64 + 1, highest: vec![0], level: 0 }
+    }
+
+    fn note(&mut self, at_ns: u64, level: u64) {
+        // Below TIME_PARTS: `at_ns` is at most the duration, which is below as many widths.
+        while (self.highest.len() as u64) <= at_ns / self.width_ns {
+            self.highest.push(self.level);
+        }
+        self.level = level;
+        if let Some(highest) = self.highest.last_mut() {
+            *highest = level.max(*highest);
+        }
+    }
+
+    fn finish(mut self) -> Vec<u64> {
+        self.highest.resize(TIME_PARTS, self.level);
+        self.highest
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.acquires as f64 / (self.duration_ns.max(1) as f64 / 1e9);
+        let [p50, p90, p99, max] = self.size_quantiles.map(Bytes);
+        let life = &self.lifetimes;
+        writeln!(f, "{:<22}{}{}", "trace", self.name, if self.cut { " (cut at its limit)" } else { "" })?;
+        writeln!(f, "{:<22}{} ({})", "made by", self.made_by, self.date)?;
+        writeln!(f, "{:<22}{}", "duration", Time(self.duration_ns))?;
+        writeln!(f, "{:<22}{}", "threads", self.threads)?;
+        writeln!(f, "{:<22}{} ({rate:.0} a second)", "acquires", self.acquires)?;
+        writeln!(f, "{:<22}{}, {} out at the end", "releases", self.releases, self.out_at_end)?;
+        writeln!(f, "{:<22}{}", "on another thread", Share(self.cross_thread_releases, self.releases))?;
+        writeln!(f, "{:<22}{}", "while others are out", Share(self.overlapping, self.acquires))?;
+        writeln!(f, "{:<22}{}", "bytes acquired", Bytes(self.total_bytes))?;
+        writeln!(f, "{:<22}{} buffers, {}", "most out at once", self.max_live, Bytes(self.max_live_bytes))?;
+        writeln!(
+            f,
+            "{:<22}{} different; p50 {p50}, p90 {p90}, p99 {p99}, max {max}",
+            "sizes", self.distinct_sizes
+        )?;
+        writeln!(
+            f,
+            "{:<22}p50 {}, p90 {}, p99 {}, p99.9 {}, max {}",
+            "lifetimes",
+            Time(life.p50_ns),
+            Time(life.p90_ns),
+            Time(life.p99_ns),
+            Time(life.p999_ns),
+            Time(life.max_ns)
+        )?;
+        writeln!(f, "\n{:>12}  {:>9}  {:>6}", "size up to", "acquires", "share")?;
+        for class in &self.sizes {
+            let share = 100.0 * class.acquires as f64 / self.acquires as f64;
+            let bar = "#".repeat((share / 2.0).ceil() as usize);
+            writeln!(
+                f,
+                "{:>12}  {:>9}  {share:>5.1}%  {bar}",
+                Bytes(class.up_to).to_string(),
+                class.acquires
+            )?;
+        }
+        let top = self.live_bytes.iter().copied().max().unwrap_or(0);
+        let line: String = self.live_bytes.iter().map(|bytes| bar(*bytes, top)).collect();
+        writeln!(f, "\nbytes out over time, up to {}:\n|{line}|", Bytes(top))
+    }
+}
+
+fn bar(bytes: u64, top: u64) -> char {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let height = u128::from(bytes) * 8;
+    BARS[usize::try_from(height.div_ceil(u128::from(top.max(1)))).map_or(8, |height| height.min(8))]
+}
+
+struct Share(usize, usize);
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:.1} %)", self.0, 100.0 * self.0 as f64 / self.1.max(1) as f64)
+    }
+}
+
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        if self.0 < 1024 {
+            return write!(f, "{} B", self.0);
+        }
+        let power = (self.0.ilog2() / 10) as usize;
+        let value = self.0 as f64 / (1_u64 << (10 * power)) as f64;
+        let digits = if value.fract() == 0.0 { 0 } else { 1 };
+        write!(f, "{value:.digits$} {}", UNITS[power - 1])
+    }
+}
+
+struct Time(u64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ns @ ..1_000 => write!(f, "{ns} ns"),
+            ns @ ..1_000_000 => write!(f, "{:.1} us", ns as f64 / 1e3),
+            ns @ ..1_000_000_000 => write!(f, "{:.1} ms", ns as f64 / 1e6),
+            ns => write!(f, "{:.1} s", ns as f64 / 1e9),
+        }
+    }
+}

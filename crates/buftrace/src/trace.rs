@@ -1,0 +1,206 @@
+//! A trace: events that obey the rules T1 to T4 of the [`crate`].
+
+use crate::TraceError;
+use crate::format::MAX_TEXT_BYTES;
+
+/// The largest buffer that a trace can hold, in bytes.
+pub const MAX_BYTES: u64 = i64::MAX as u64;
+
+/// The latest time that a trace can hold: some 146 years after its start.
+pub const MAX_TIME_NS: u64 = u64::MAX >> 2;
+
+/// What a trace is of. Free text, each at most [`MAX_TEXT_BYTES`] long.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// A short name, such as `redis`.
+    pub name: String,
+    /// How it was made: programs, versions, commands.
+    pub made_by: String,
+    /// The day, as `2026-01-31`; or nothing.
+    pub date: String,
+    /// Whether the recording stopped at its limit while the program went on.
+    pub cut: bool,
+}
+
+impl Meta {
+    /// A name, and nothing else yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    fn check(&self) -> Result<(), TraceError> {
+        for text in [&self.name, &self.made_by, &self.date] {
+            if text.len() > MAX_TEXT_BYTES {
+                return Err(TraceError::TextTooLong { bytes: text.len() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One thing that a program did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// When: nanoseconds since the recording began.
+    pub at_ns: u64,
+    /// Which thread did it.
+    pub thread: u32,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What a program did with a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// Took a buffer.
+    Acquire {
+        /// Names the buffer until it is released.
+        id: u32,
+        /// The capacity that was asked for, in bytes; for a detached frame, its length.
+        bytes: u64,
+    },
+    /// Gave one back.
+    Release {
+        /// The buffer.
+        id: u32,
+    },
+}
+
+impl EventKind {
+    /// The buffer that it is about.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        match *self {
+            Self::Acquire { id, .. } | Self::Release { id } => id,
+        }
+    }
+}
+
+/// What a program asked of its buffer pools, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    meta: Meta,
+    events: Vec<Event>,
+    checker: Checker,
+}
+
+impl Trace {
+    /// A trace of these events.
+    ///
+    /// # Errors
+    ///
+    /// When they break one of the rules T1 to T4 of the [crate], or a text of `meta` is too long.
+    pub fn new(meta: Meta, events: Vec<Event>) -> Result<Self, TraceError> {
+        meta.check()?;
+        let mut checker = Checker::default();
+        for event in &events {
+            checker.take(event)?;
+        }
+        Ok(Self { meta, events, checker })
+    }
+
+    /// What `checker` has already seen to be right. For the reader of files.
+    pub(crate) fn checked(meta: Meta, events: Vec<Event>, checker: Checker) -> Result<Self, TraceError> {
+        meta.check()?;
+        Ok(Self { meta, events, checker })
+    }
+
+    /// What it is of.
+    #[must_use]
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The events, in order.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// How many ids there are: all are below this. It is the most buffers that were out at once, in a recorded trace.
+    #[must_use]
+    pub fn ids(&self) -> usize {
+        self.checker.out.len()
+    }
+
+    /// How many threads there are: all are below this.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.checker.threads as usize
+    }
+
+    /// From the start of the recording to the last event, in nanoseconds.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.checker.at_ns
+    }
+
+    /// The ids that are out after the last event, ascending.
+    #[must_use]
+    pub fn out_at_end(&self) -> Vec<u32> {
+        (0..).zip(&self.checker.out).filter(|(_, out)| **out).map(|(id, _)| id).collect()
+    }
+
+    /// The first `events` events, marked as cut if those are not all. What was acquired among them and released later is still
+    /// out at the end.
+    #[must_use]
+    pub fn prefix(mut self, events: usize) -> Self {
+        if events >= self.events.len() {
+            return self;
+        }
+        self.events.truncate(events);
+        self.checker = Checker::default();
+        for event in &self.events {
+            let fine = self.checker.take(event);
+            debug_assert!(fine.is_ok(), "a prefix of a trace is one: {fine:?}");
+        }
+        self.meta.cut = true;
+        self
+    }
+}
+
+/// Checks events one by one. It grows by at most one entry an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Checker {
+    /// For each id so far, whether it is out.
+    out: Vec<bool>,
+    threads: u32,
+    at_ns: u64,
+}
+
+impl Checker {
+    pub(crate) fn take(&mut self, event: &Event) -> Result<(), TraceError> {
+        if event.at_ns < self.at_ns {
+            return Err(TraceError::TimeGoesBack { at_ns: event.at_ns, before_ns: self.at_ns });
+        }
+        if event.at_ns > MAX_TIME_NS {
+            return Err(TraceError::TimeTooLate { at_ns: event.at_ns });
+        }
+        if event.thread > self.threads || event.thread == u32::MAX {
+            return Err(TraceError::Sparse { number: event.thread, limit: self.threads });
+        }
+        let ids = self.out.len();
+        match event.kind {
+            EventKind::Acquire { bytes, .. } if bytes > MAX_BYTES => {
+                return Err(TraceError::TooLarge { bytes });
+            }
+            EventKind::Acquire { id, .. } => match self.out.get_mut(id as usize) {
+                Some(true) => return Err(TraceError::AcquiredTwice { id }),
+                Some(out) => *out = true,
+                None if id as usize == ids && id < u32::MAX => self.out.push(true),
+                None => {
+                    let limit = u32::try_from(ids).unwrap_or(u32::MAX);
+                    return Err(TraceError::Sparse { number: id, limit });
+                }
+            },
+            EventKind::Release { id } => match self.out.get_mut(id as usize) {
+                Some(out @ true) => *out = false,
+                _ => return Err(TraceError::NotOut { id }),
+            },
+        }
+        self.at_ns = event.at_ns;
+        self.threads = self.threads.max(event.thread + 1);
+        Ok(())
+    }
+}

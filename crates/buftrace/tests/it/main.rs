@@ -1,0 +1,16 @@
+//! The contract of recordings, traces and their files.
+
+mod format;
+mod recording;
+mod summary;
+mod trace;
+
+use buftrace::{Event, EventKind};
+
+fn acquire(at_ns: u64, thread: u32, id: u32, bytes: u64) -> Event {
+    Event { at_ns, thread, kind: EventKind::Acquire { id, bytes } }
+}
+
+fn release(at_ns: u64, thread: u32, id: u32) -> Event {
+    Event { at_ns, thread, kind: EventKind::Release { id } }
+}

@@ -1,0 +1,210 @@
+//! Recording, from one thread and many.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, HeapPool, Reject};
+use bufslot::SlotPool;
+use buftrace::{EventKind, Meta, Recorder, Recording, Trace};
+
+fn kinds(trace: &Trace) -> Vec<EventKind> {
+    trace.events().iter().map(|event| event.kind).collect()
+}
+
+fn finish(recording: &Recording) -> Trace {
+    recording.finish(Meta::default())
+}
+
+#[test]
+fn sizes_are_those_asked_for() {
+    let recording = Recording::new();
+    let mut pool = Recorder::new(HeapPool::new(), &recording);
+    drop(pool.acquire(0).unwrap());
+    let mut buf = pool.acquire(1000).unwrap();
+    buf.extend_from_slice(b"bytes").unwrap();
+    buf.discard_front(2);
+    assert_eq!(&buf[..], b"tes");
+    let zeroed = pool.acquire_zeroed(70).unwrap();
+    assert_eq!(&zeroed[..], [0; 70]);
+    drop(buf);
+    drop(zeroed);
+    assert_eq!(pool.max_capacity(), HeapPool::new().max_capacity());
+    use EventKind::{Acquire, Release};
+    let expected = [
+        Acquire { id: 0, bytes: 0 },
+        Release { id: 0 },
+        Acquire { id: 0, bytes: 1000 },
+        Acquire { id: 1, bytes: 70 },
+        Release { id: 0 },
+        Release { id: 1 },
+    ];
+    assert_eq!(kinds(&finish(&recording)), expected);
+}
+
+#[test]
+fn refused_requests_leave_no_event() {
+    let recording = Recording::new();
+    let mut pool = Recorder::new(Reject, &recording);
+    assert!(matches!(pool.acquire(5), Err(AcquireError::TooLarge { requested: 5, .. })));
+    assert!(finish(&recording).events().is_empty());
+}
+
+#[test]
+fn frames_count_when_they_are_detached() {
+    let recording = Recording::new();
+    let mut pool = Recorder::new(SlotPool::new(1024, 4).unwrap(), &recording);
+    pool.writable(2).unwrap().copy_from_slice(b"ab");
+    pool.writable(3).unwrap().copy_from_slice(b"cde");
+    pool.filled_mut()[0] = b'A';
+    pool.discard_front(1);
+    assert_eq!(pool.filled(), b"bcde");
+    assert_eq!(recording.events(), 0);
+    let frame = pool.detach().unwrap();
+    assert_eq!(&frame[..], b"bcde");
+    drop(frame);
+    assert_eq!(
+        kinds(&finish(&recording)),
+        [EventKind::Acquire { id: 0, bytes: 4 }, EventKind::Release { id: 0 }]
+    );
+}
+
+#[test]
+fn frozen_views_are_released_with_the_last() {
+    let recording = Recording::new();
+    let mut pool = Recorder::new(SlotPool::new(1024, 4).unwrap(), &recording);
+    let mut buf = pool.acquire(8).unwrap();
+    buf.extend_from_slice(b"12345678").unwrap();
+    let view = buf.freeze();
+    let clones: Vec<_> = (0..4).map(|_| view.clone()).collect();
+    drop(view);
+    let threads: Vec<_> =
+        clones.into_iter().map(|view| thread::spawn(move || assert_eq!(view.len(), 8))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let trace = finish(&recording);
+    assert_eq!(kinds(&trace), [EventKind::Acquire { id: 0, bytes: 8 }, EventKind::Release { id: 0 }]);
+    assert_eq!(trace.summary().cross_thread_releases, 1);
+    assert_eq!(pool.stats().in_use, 0, "the slot is free again");
+}
+
+#[test]
+fn buffers_outlive_everything() {
+    let recording = Recording::new();
+    let mut pool = Recorder::new(SlotPool::new(1024, 4).unwrap(), &recording);
+    let mut early = pool.acquire(10).unwrap();
+    let mut late = pool.acquire(20).unwrap();
+    assert_eq!(pool.get_ref().slots(), 4);
+    drop(pool.into_inner());
+    early.extend_from_slice(b"x").unwrap();
+    drop(early);
+    let trace = finish(&recording);
+    assert_eq!(trace.out_at_end(), [1]);
+    assert_eq!(trace.events().len(), 3);
+    assert_eq!(finish(&recording), trace, "finishing again changes nothing");
+    drop(recording);
+    late.extend_from_slice(b"still here").unwrap();
+    thread::spawn(move || assert_eq!(&late[..], b"still here")).join().unwrap();
+}
+
+#[test]
+fn a_full_recording_is_a_trace_and_pools_go_on() {
+    let recording = Recording::with_max_events(5);
+    let mut pool = Recorder::new(HeapPool::new(), &recording);
+    let held: Vec<_> = (0..4).map(|i| pool.acquire(i).unwrap()).collect();
+    assert!(!recording.is_cut());
+    drop(held);
+    drop(pool.acquire(100).unwrap());
+    assert!(recording.is_cut());
+    let trace = finish(&recording);
+    assert!(trace.meta().cut);
+    assert_eq!(trace.events().len(), 5);
+    assert_eq!(trace.out_at_end(), [1, 2, 3]);
+}
+
+#[test]
+fn long_texts_are_shortened() {
+    let trace = Recording::new().finish(Meta { made_by: "ä".repeat(3000), ..Meta::new("x".repeat(5000)) });
+    assert_eq!((trace.meta().name.len(), trace.meta().made_by.chars().count()), (4096, 2048));
+}
+
+/// Buffers on their way to another thread. Not a channel of the standard library: a part of those is precompiled, and the thread
+/// sanitizer does not see what it synchronises.
+type Mailbox<L> = Mutex<Vec<Buf<L>>>;
+
+/// Several pools on several threads, buffers released elsewhere in another order. `Trace::new` inside `finish` checks the rules:
+/// an acquire before its release, an id used again only after that, times that do not go back.
+#[test]
+fn many_threads() {
+    const THREADS: usize = 6;
+    const ROUNDS: usize = 4000;
+    let recording = Recording::new();
+    let mailboxes: [Mailbox<_>; THREADS] = Default::default();
+    let all_sent = Barrier::new(THREADS);
+    thread::scope(|scope| {
+        for (number, mine) in mailboxes.iter().enumerate() {
+            let (mailboxes, recording, all_sent) = (&mailboxes, &recording, &all_sent);
+            scope.spawn(move || {
+                let mut pool = Recorder::new(SlotPool::new(64 * 1024, 64).unwrap(), recording);
+                let mut held = Vec::new();
+                for round in 0..ROUNDS {
+                    let mut buf = pool.acquire(1 + (round * 7 + number) % 900).unwrap();
+                    buf.push(number as u8).unwrap();
+                    // Some stay, some go to every other thread.
+                    match (number + round) % THREADS {
+                        to if to == number => drop(buf),
+                        to => mailboxes[to].lock().unwrap().push(buf),
+                    }
+                    held.append(&mut mine.lock().unwrap());
+                    while held.len() > 20 {
+                        assert_eq!(held.swap_remove(round % 20).len(), 1);
+                    }
+                }
+                all_sent.wait();
+                mine.lock().unwrap().clear();
+            });
+        }
+    });
+    let trace = finish(&recording);
+    let summary = trace.summary();
+    assert_eq!((summary.acquires, summary.releases), (THREADS * ROUNDS, THREADS * ROUNDS));
+    assert_eq!((summary.threads, summary.out_at_end, summary.distinct_sizes), (THREADS, 0, 900));
+    assert!(summary.cross_thread_releases > summary.releases / 2, "{summary}");
+    assert_eq!(trace.ids(), summary.max_live, "an id is the smallest that is free");
+    assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
+}
+
+/// Ends the recording while others are in the middle of it.
+#[test]
+fn finish_at_any_moment() {
+    for _ in 0..30 {
+        let recording = Recording::new();
+        let mailbox = Mailbox::default();
+        let done = AtomicBool::new(false);
+        let trace = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut pool = Recorder::new(HeapPool::new(), &recording);
+                (0..2000).for_each(|i| mailbox.lock().unwrap().push(pool.acquire(i % 50).unwrap()));
+                // ORDER: Release pairs with the Acquire below: whoever sees this sees the last buffer in the mailbox.
+                done.store(true, Ordering::Release);
+            });
+            scope.spawn(|| {
+                loop {
+                    // ORDER: Acquire, as above.
+                    let last = done.load(Ordering::Acquire);
+                    mailbox.lock().unwrap().clear();
+                    if last {
+                        break;
+                    }
+                }
+            });
+            while recording.events() < 500 {
+                thread::yield_now();
+            }
+            finish(&recording)
+        });
+        assert!(!trace.events().is_empty());
+        assert_eq!(finish(&recording).events(), trace.events());
+        let summary = trace.summary();
+        assert_eq!(summary.acquires, summary.releases + trace.out_at_end().len());
+    }
+}

@@ -1,0 +1,256 @@
+//! The rows of the matrix.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// In which order a burst goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Oldest first.
+    Fifo,
+    /// Newest first.
+    Lifo,
+    /// Any, the same for all contestants.
+    Random,
+}
+
+/// Which sizes a mix has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sizes {
+    /// One after the other.
+    RoundRobin,
+    /// Small ones often, large ones seldom.
+    Zipf,
+}
+
+/// What becomes of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// Dropped where it was made.
+    Stay,
+    /// Sent to another thread, which drops it.
+    Thread,
+    /// Two are sent, and their drops are waited for.
+    Wait,
+}
+
+/// A workload with its parameters: one row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "workload", rename_all = "lowercase")]
+pub enum Case {
+    /// Acquire, write the first byte, drop, while others are held.
+    Reuse {
+        /// Bytes of the buffer.
+        bytes: usize,
+        /// How many others of the size are held meanwhile.
+        held: usize,
+    },
+    /// Acquire many, touch each, drop all.
+    Burst {
+        /// How many.
+        count: usize,
+        /// Bytes of each.
+        bytes: usize,
+        /// The order of the drops.
+        order: Order,
+    },
+    /// Different sizes, a few held at a time.
+    Mixed {
+        /// Which.
+        sizes: Sizes,
+    },
+    /// Frames filled in small steps.
+    Frame {
+        /// What becomes of them.
+        fate: Fate,
+    },
+    /// One thread acquires and fills, another reads and drops.
+    Handoff {
+        /// Bytes of each buffer.
+        bytes: usize,
+    },
+    /// Several threads acquire, touch each page, drop.
+    Threads {
+        /// How many.
+        threads: usize,
+        /// Bytes of each buffer.
+        bytes: usize,
+    },
+    /// Read a large file.
+    File {
+        /// Bytes of each buffer.
+        bytes: usize,
+        /// Bytes of the file.
+        file_bytes: u64,
+    },
+    /// Replay recorded traffic.
+    Replay {
+        /// The trace's file, without folder and extension.
+        trace: String,
+    },
+}
+
+impl Case {
+    /// The workload's name.
+    #[must_use]
+    pub fn workload(&self) -> &'static str {
+        match self {
+            Self::Reuse { held: 0, .. } => "reuse",
+            Self::Reuse { .. } => "live",
+            Self::Burst { .. } => "burst",
+            Self::Mixed { .. } => "mixed",
+            Self::Frame { .. } => "frame",
+            Self::Handoff { .. } => "handoff",
+            Self::Threads { .. } => "threads",
+            Self::File { .. } => "file",
+            Self::Replay { .. } => "replay",
+        }
+    }
+
+    /// Its parameters, for people.
+    #[must_use]
+    pub fn parameters(&self) -> String {
+        match self {
+            Self::Reuse { bytes, held: 0 } | Self::Handoff { bytes } | Self::File { bytes, .. } => {
+                size(*bytes)
+            }
+            Self::Reuse { bytes, held } => format!("{} {} live", size(*bytes), held + 1),
+            Self::Burst { count, bytes, order } => {
+                let order = match order {
+                    Order::Fifo => "fifo",
+                    Order::Lifo => "lifo",
+                    Order::Random => "random",
+                };
+                format!("{count} × {} {order}", size(*bytes))
+            }
+            Self::Mixed { sizes: Sizes::RoundRobin } => "round-robin".into(),
+            Self::Mixed { sizes: Sizes::Zipf } => "zipf".into(),
+            Self::Frame { fate } => match fate {
+                Fate::Stay => "stay".into(),
+                Fate::Thread => "thread".into(),
+                Fate::Wait => "wait".into(),
+            },
+            Self::Threads { threads, bytes } => format!("{threads} × {}", size(*bytes)),
+            Self::Replay { trace } => trace.clone(),
+        }
+    }
+
+    /// A short, unique name, which also names it on the command line.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let parameters = self.parameters().replace(" × ", "x").replace(" B", "B").replace(" KiB", "K");
+        format!("{}/{}", self.workload(), parameters.replace(" MiB", "M").replace(' ', "-"))
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.workload(), self.parameters())
+    }
+}
+
+/// A size as people write it.
+#[must_use]
+pub fn size(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1024) => format!("{} KiB", bytes >> 10),
+        _ => format!("{:.1} KiB", bytes as f64 / 1024.0),
+    }
+}
+
+/// What a workload will ask of a pool, for its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Most buffers that the workload holds at once.
+    pub live: usize,
+    /// Buffers that the pool should have room for: `live`, and a few at least, so that a check can hold several.
+    pub room: usize,
+    /// The largest request in bytes.
+    pub largest: usize,
+    /// Most bytes that are out at once, with `room` buffers.
+    pub peak_bytes: usize,
+    /// Whether requests are of different sizes.
+    pub varied: bool,
+    /// Threads that use the pool at once.
+    pub threads: usize,
+}
+
+impl Plan {
+    /// Fewest buffers that a pool has room for.
+    const LEAST_ROOM: usize = 4;
+
+    /// Up to `live` buffers of `bytes` each.
+    #[must_use]
+    pub fn equal(live: usize, bytes: usize) -> Self {
+        let room = live.max(Self::LEAST_ROOM);
+        Self { live, room, largest: bytes, peak_bytes: room * bytes, varied: false, threads: 1 }
+    }
+
+    /// Up to `live` buffers of up to `largest` bytes, at most `peak_bytes` together.
+    #[must_use]
+    pub fn mixed(live: usize, largest: usize, peak_bytes: usize) -> Self {
+        let room = live.max(Self::LEAST_ROOM);
+        Self {
+            live,
+            room,
+            largest,
+            peak_bytes: peak_bytes.max(largest * Self::LEAST_ROOM),
+            varied: true,
+            threads: 1,
+        }
+    }
+
+    /// The same for so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Bytes that `room` buffers of the largest size take.
+    ///
+    /// # Errors
+    ///
+    /// When that is more than a pool of equal buffers may take here.
+    pub fn bytes_of_equals(&self) -> Result<usize, crate::contestant::Unsupported> {
+        const LIMIT_BYTES: usize = 512 << 20;
+        let bytes = self.room.saturating_mul(self.largest);
+        if bytes > LIMIT_BYTES {
+            return Err(format!(
+                "pools buffers of one size: {} of {} would take {} MiB",
+                self.room,
+                size(self.largest),
+                bytes >> 20
+            )
+            .into());
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_short() {
+        let burst = Case::Burst { count: 64, bytes: 4096, order: Order::Fifo };
+        assert_eq!(burst.id(), "burst/64x4K-fifo");
+        assert_eq!(Case::Reuse { bytes: 64, held: 0 }.id(), "reuse/64B");
+        assert_eq!(Case::File { bytes: 16 << 20, file_bytes: 1 }.id(), "file/16M");
+        assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
+    }
+
+    #[test]
+    fn plans_have_room_for_a_check() {
+        assert_eq!(Plan::equal(1, 10).room, Plan::LEAST_ROOM);
+        assert_eq!(Plan::equal(100, 10).peak_bytes, 1000);
+        assert!(Plan::equal(1 << 20, 1 << 20).bytes_of_equals().is_err());
+    }
+}

@@ -1,0 +1,224 @@
+//! What runs in a child process: one row of the matrix, for some contestants. Results go to standard output, a line each.
+
+#![allow(clippy::result_large_err, reason = "an outcome is made once a cell, and kept")]
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::{self, Write};
+use std::panic::{self, AssertUnwindSafe};
+use std::time::{Duration, Instant};
+
+use crate::measure::{Effort, Runner, quantile, rounds, tails};
+use crate::record::{Message, Outcome, Record, Timing};
+use crate::{Case, Cell, Contestant};
+
+thread_local! {
+    /// What the last panic on this thread said.
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Tells the parent.
+fn say(message: &Message) {
+    let line = serde_json::to_string(message).expect("messages are plain data");
+    let mut out = io::stdout().lock();
+    // A parent that is gone needs no answer.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn at(contestant: &str) {
+    say(&Message::At { contestant: contestant.into() });
+}
+
+fn found(record: Record) {
+    say(&Message::Cell(Box::new(record)));
+}
+
+/// Keeps panics for the report instead of printing them.
+fn keep_panics() {
+    panic::set_hook(Box::new(|panic| {
+        LAST_PANIC.set(Some(panic.to_string().replace('\n', " ")));
+    }));
+}
+
+/// Runs `work`; a panic in it becomes a sentence.
+fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Outcome> {
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let how = LAST_PANIC.take().or_else(|| payload.downcast_ref::<String>().cloned());
+        Outcome::Crashed { how: how.unwrap_or_else(|| "panicked on another thread".into()) }
+    })
+}
+
+/// Brings the system's allocator into the state of a program that has run for a while, whoever else is in the row.
+///
+/// glibc gives memory at the heap's end back to the kernel, and takes large blocks from it directly, up to thresholds that rise
+/// for good when such a block is freed for the first time. Otherwise it would depend on the other contestants whether `vec`
+/// faults its pages in again and again.
+pub fn settle_heap() {
+    /// The largest block that glibc raises its thresholds for is 32 MiB.
+    const BYTES: usize = 31 << 20;
+    drop(core::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
+}
+
+/// Builds and checks a cell.
+fn ready(contestant: &Contestant, case: &Case) -> Result<Box<dyn Cell>, Outcome> {
+    at(contestant.name);
+    guarded(|| match contestant.cell(case) {
+        Err(reason) => Err(Outcome::Unsupported { reason: reason.0 }),
+        Ok(mut cell) => match cell.check() {
+            Ok(()) => Ok(cell),
+            Err(what) => Err(Outcome::Wrong { what }),
+        },
+    })?
+}
+
+/// Checks and times one row: the contestants take turns in each round, and a different one begins each time.
+pub fn group(case: &Case, contestants: &[Contestant], effort: &Effort, alone: bool) -> ! {
+    keep_panics();
+    settle_heap();
+    let id = case.id();
+    let mut cells = Vec::new();
+    for contestant in contestants {
+        match ready(contestant, case) {
+            Ok(cell) => cells.push((contestant.name, cell)),
+            Err(outcome) => found(Record::new(&id, contestant.name, outcome)),
+        }
+    }
+    let mut runners = Vec::new();
+    for (name, cell) in &mut cells {
+        at(name);
+        match guarded(|| Runner::calibrate(cell.as_mut(), effort.run)) {
+            Ok(runner) => runners.push((*name, runner)),
+            Err(outcome) => found(Record::new(&id, name, outcome)),
+        }
+    }
+    let (mut names, mut runners): (Vec<_>, Vec<_>) = runners.into_iter().unzip();
+    let rounds = rounds(effort, &runners);
+    for round in 0..rounds {
+        for turn in 0..runners.len() {
+            let index = (round + turn) % runners.len();
+            at(names[index]);
+            if let Err(outcome) = guarded(|| runners[index].round()) {
+                found(Record::new(&id, names[index], outcome));
+                names.remove(index);
+                runners.remove(index);
+                // The turns have shifted; the rest of this round is left out, which the others do not notice.
+                break;
+            }
+        }
+        say(&Message::Round { done: round + 1, of: rounds });
+    }
+    let times: Vec<(Vec<f64>, u64)> =
+        runners.iter_mut().map(|runner| (core::mem::take(&mut runner.nanos), runner.operations())).collect();
+    let mut active: Vec<&mut dyn Cell> = runners.iter_mut().map(Runner::cell).collect();
+    let tails = match effort.samples {
+        0 => vec![None; names.len()],
+        samples => guarded(|| tails(&mut active, samples, |index| at(names[index])))
+            .unwrap_or_else(|_| vec![None; names.len()]),
+    };
+    for (((name, cell), (mut nanos, operations)), tail) in names.iter().zip(active).zip(times).zip(tails) {
+        nanos.sort_by(f64::total_cmp);
+        let timing = Timing {
+            median: quantile(&nanos, 0.5),
+            p10: quantile(&nanos, 0.1),
+            p90: quantile(&nanos, 0.9),
+            rounds: nanos.len(),
+            operations,
+            bytes: cell.bytes().map(|bytes| bytes as f64 / cell.operations() as f64),
+            tail,
+            note: cell.note().map(String::from),
+            alone,
+            nanos,
+        };
+        found(Record::new(&id, name, Outcome::Timed(timing)));
+    }
+    leave()
+}
+
+/// Checks one row and runs it once.
+pub fn test(case: &Case, contestants: &[Contestant]) -> ! {
+    keep_panics();
+    settle_heap();
+    for contestant in contestants {
+        let outcome = match ready(contestant, case) {
+            Err(outcome) => outcome,
+            Ok(mut cell) => match guarded(|| cell.run(2)) {
+                Ok(_) => Outcome::Checked,
+                Err(outcome) => outcome,
+            },
+        };
+        found(Record::new(&case.id(), contestant.name, outcome));
+    }
+    leave()
+}
+
+/// Counts heap calls and fallbacks of one row. `heap_calls` reads the counter of a counting global allocator.
+pub fn count(case: &Case, contestants: &[Contestant], heap_calls: fn() -> u64) -> ! {
+    /// Operations at the least: enough that starting a thread, where a workload does that, hardly shows.
+    const OPERATIONS: u64 = 20_000;
+    keep_panics();
+    settle_heap();
+    for contestant in contestants {
+        at(contestant.name);
+        let counted = guarded(|| {
+            let mut cell = contestant.cell(case).ok()?;
+            let iterations =
+                cell.fixed_iterations().unwrap_or_else(|| (OPERATIONS / cell.operations()).max(1));
+            // Steady state: the first run fills caches and lists.
+            cell.run(iterations);
+            let before = (heap_calls(), cell.fallbacks());
+            cell.run(iterations);
+            let after = (heap_calls(), cell.fallbacks());
+            let operations = (iterations * cell.operations()) as f64;
+            let calls = contestant.counted.then(|| (after.0 - before.0) as f64 / operations);
+            let fallbacks = before.1.zip(after.1).map(|(before, after)| (after - before) as f64 / operations);
+            Some((calls, fallbacks))
+        });
+        if let Ok(Some((heap_calls, fallbacks))) = counted {
+            let mut record = Record::new(&case.id(), contestant.name, Outcome::Checked);
+            (record.heap_calls, record.fallbacks) = (heap_calls, fallbacks);
+            found(record);
+        }
+    }
+    leave()
+}
+
+/// Measures by how much resident memory grows while one cell is built and run.
+pub fn memory(case: &Case, contestant: &Contestant) -> ! {
+    /// Long enough to reach the steady state.
+    const RUN: Duration = Duration::from_millis(20);
+    keep_panics();
+    settle_heap();
+    at(contestant.name);
+    let grown = guarded(|| {
+        // Forgets the peak so far; where that is not allowed the peak is that of the start, which is small.
+        let _ = fs::write("/proc/self/clear_refs", "5");
+        let before = status("VmRSS:")?;
+        let mut cell = contestant.cell(case).ok()?;
+        let start = Instant::now();
+        cell.run(1);
+        while start.elapsed() < RUN {
+            cell.run(4);
+        }
+        Some(status("VmHWM:")?.saturating_sub(before))
+    });
+    if let Ok(Some(bytes)) = grown {
+        let mut record = Record::new(&case.id(), contestant.name, Outcome::Checked);
+        record.peak_bytes = Some(bytes);
+        found(record);
+    }
+    leave()
+}
+
+/// A field of the process's status, in bytes.
+fn status(field: &str) -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Ends the process without dropping anything: some peers wait in their drop.
+fn leave() -> ! {
+    let _ = io::stdout().flush();
+    std::process::exit(0);
+}

@@ -1,0 +1,238 @@
+//! Who takes part, and what each of them has to offer.
+//!
+//! A contestant is one file in `contestants/` and one line in its registry. It implements [`Pool`], [`Frames`] or both, and
+//! says which groups of workloads it can serve with them; for the others it says why not. The workloads are generic over
+//! these traits, so nothing is called through a pointer inside a timed loop.
+
+use crate::block::Block;
+use crate::case::{Case, Plan};
+use crate::cell::Cell;
+use crate::workloads;
+
+/// Why a contestant does not serve a case: a sentence for the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsupported(pub String);
+
+impl<S: Into<String>> From<S> for Unsupported {
+    fn from(reason: S) -> Self {
+        Self(reason.into())
+    }
+}
+
+/// What kind of contestant one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A strategy of this workspace.
+    Strategy,
+    /// What every strategy is compared with.
+    Control,
+    /// A published crate that does a similar job.
+    Peer,
+}
+
+/// Hands out whole buffers. Owned by one thread; what it hands out may borrow a leaked pool, never the value itself.
+pub trait Pool: Sized + 'static {
+    /// What it hands out. Dropping it is the release.
+    type Buf: Block;
+
+    /// Builds it for what the workload will ask. Not timed.
+    ///
+    /// # Errors
+    ///
+    /// When this contestant cannot serve such a plan.
+    fn build(plan: &Plan) -> Result<Self, Unsupported>;
+
+    /// Takes a buffer of at least `bytes` bytes, at least one.
+    fn acquire(&mut self, bytes: usize) -> Self::Buf;
+
+    /// How many requests went elsewhere because the pool had nothing; `None` if it does not count.
+    fn fallbacks(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether it knows which buffers are back. The floor does not, and is checked for no more than its workloads need.
+    const KEEPS_BOOKS: bool = true;
+}
+
+/// Hands out frames: buffers that grow in steps.
+pub trait Frames: Sized + 'static {
+    /// What a finished frame is. Dropping it is the release.
+    type Frame: Block + Send;
+    /// The frame that is being filled.
+    type Open<'a>: OpenFrame<Frame = Self::Frame>
+    where
+        Self: 'a;
+
+    /// Builds it for what the workload will ask. Not timed.
+    ///
+    /// # Errors
+    ///
+    /// When this contestant cannot serve such a plan.
+    fn build(plan: &Plan) -> Result<Self, Unsupported>;
+
+    /// Starts a frame.
+    fn open(&mut self) -> Self::Open<'_>;
+
+    /// As [`Pool::fallbacks`].
+    fn fallbacks(&self) -> Option<u64> {
+        None
+    }
+
+    /// As [`Pool::KEEPS_BOOKS`].
+    const KEEPS_BOOKS: bool = true;
+}
+
+/// A frame that is being filled.
+pub trait OpenFrame {
+    /// What it becomes.
+    type Frame;
+
+    /// Appends a chunk.
+    fn append(&mut self, chunk: &[u8]);
+
+    /// Finishes the frame.
+    fn detach(self) -> Self::Frame;
+}
+
+/// Builds the typed cell of a case.
+type Maker = fn(&Case) -> Result<Box<dyn Cell>, Unsupported>;
+
+/// How a contestant serves one group of workloads.
+#[derive(Debug, Clone, Copy)]
+enum Offer {
+    Cell(Maker),
+    None(&'static str),
+}
+
+/// One column of the matrix.
+#[derive(Debug, Clone, Copy)]
+pub struct Contestant {
+    /// As in reports and on the command line.
+    pub name: &'static str,
+    /// Strategy, control or peer.
+    pub kind: Kind,
+    /// The idiom in which it is used, for the report.
+    pub idiom: &'static str,
+    /// Whether its memory comes from Rust's global allocator, so that calls to it can be counted.
+    pub counted: bool,
+    whole: Offer,
+    sends: Offer,
+    threads: Offer,
+    frames: Offer,
+}
+
+impl Contestant {
+    /// A contestant that offers nothing yet.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: Kind, idiom: &'static str) -> Self {
+        let nothing = Offer::None("the adapter offers nothing here");
+        Self {
+            name,
+            kind,
+            idiom,
+            counted: true,
+            whole: nothing,
+            sends: nothing,
+            threads: nothing,
+            frames: nothing,
+        }
+    }
+
+    /// Serves the workloads in which one thread acquires and releases.
+    #[must_use]
+    pub fn whole<P: Pool>(mut self) -> Self {
+        self.whole = Offer::Cell(workloads::whole::<P>);
+        self
+    }
+
+    /// Serves the workloads in which a buffer is dropped on another thread.
+    #[must_use]
+    pub fn sends<P: Pool<Buf: Send>>(mut self) -> Self {
+        self.sends = Offer::Cell(workloads::handoff::cell::<P>);
+        self
+    }
+
+    /// Serves several threads with one pool, of which `P` is a handle.
+    #[must_use]
+    pub fn threads_share<P: Pool + Clone + Send>(mut self) -> Self {
+        self.threads = Offer::Cell(workloads::threads::shared::<P>);
+        self
+    }
+
+    /// Serves several threads with one pool each.
+    #[must_use]
+    pub fn threads_each<P: Pool>(mut self) -> Self {
+        self.threads = Offer::Cell(workloads::threads::private::<P>);
+        self
+    }
+
+    /// Serves the frame workloads.
+    #[must_use]
+    pub fn frames<F: Frames>(mut self) -> Self {
+        self.frames = Offer::Cell(workloads::frame::cell::<F>);
+        self
+    }
+
+    /// Why it cannot serve frames.
+    #[must_use]
+    pub fn no_frames(mut self, reason: &'static str) -> Self {
+        self.frames = Offer::None(reason);
+        self
+    }
+
+    /// Why its buffers cannot be dropped on another thread.
+    #[must_use]
+    pub fn no_sends(mut self, reason: &'static str) -> Self {
+        self.sends = Offer::None(reason);
+        self
+    }
+
+    /// Why it cannot serve several threads.
+    #[must_use]
+    pub fn no_threads(mut self, reason: &'static str) -> Self {
+        self.threads = Offer::None(reason);
+        self
+    }
+
+    /// Its memory does not come from Rust's global allocator.
+    #[must_use]
+    pub fn uncounted(mut self) -> Self {
+        self.counted = false;
+        self
+    }
+
+    /// Why the contestant does not serve such cases at all; `None` if it does, though building one may still fail.
+    #[must_use]
+    pub fn refusal(&self, case: &Case) -> Option<Unsupported> {
+        match self.offer(case) {
+            Offer::Cell(_) => None,
+            Offer::None(reason) => Some(reason.into()),
+        }
+    }
+
+    /// Builds the cell of `case`, pools included.
+    ///
+    /// # Errors
+    ///
+    /// When the contestant does not serve that case.
+    pub fn cell(&self, case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+        match self.offer(case) {
+            Offer::Cell(make) => make(case),
+            Offer::None(reason) => Err(reason.into()),
+        }
+    }
+
+    fn offer(&self, case: &Case) -> Offer {
+        match case {
+            Case::Reuse { .. }
+            | Case::Burst { .. }
+            | Case::Mixed { .. }
+            | Case::File { .. }
+            | Case::Replay { .. } => self.whole,
+            Case::Handoff { .. } => self.sends,
+            Case::Threads { .. } => self.threads,
+            Case::Frame { .. } => self.frames,
+        }
+    }
+}

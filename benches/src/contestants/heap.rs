@@ -1,0 +1,66 @@
+//! The pool that does not pool.
+
+use bufcore::{Buf, BufferPool, HeapLease, HeapPool};
+
+use crate::case::Plan;
+use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
+use crate::workloads::frame::LARGEST;
+
+pub(super) fn contestant() -> Contestant {
+    Contestant::new(
+        "heap",
+        Kind::Control,
+        "`HeapPool`: each buffer a fresh, zeroed allocation; a frame is one of the largest size, appended to",
+    )
+    .whole::<Heap>()
+    .sends::<Heap>()
+    .threads_each::<Heap>()
+    .frames::<Heap>()
+}
+
+/// `HeapPool`.
+pub(crate) struct Heap(HeapPool);
+
+impl Pool for Heap {
+    type Buf = Buf<HeapLease>;
+
+    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self(HeapPool::new()))
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> Self::Buf {
+        self.0.acquire(bytes).expect("the system has memory")
+    }
+}
+
+impl Frames for Heap {
+    type Frame = Buf<HeapLease>;
+    type Open<'a> = Open;
+
+    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self(HeapPool::new()))
+    }
+
+    #[inline(always)]
+    fn open(&mut self) -> Open {
+        Open(self.0.acquire(LARGEST).expect("the system has memory"))
+    }
+}
+
+/// A frame being filled.
+pub(crate) struct Open(Buf<HeapLease>);
+
+impl OpenFrame for Open {
+    type Frame = Buf<HeapLease>;
+
+    #[inline(always)]
+    fn append(&mut self, chunk: &[u8]) {
+        self.0.extend_from_slice(chunk).expect("room for the largest frame");
+    }
+
+    #[inline(always)]
+    fn detach(self) -> Self::Frame {
+        self.0
+    }
+}

@@ -1,0 +1,69 @@
+//! The registry. Adding a contestant is a file here and a line below.
+
+pub(crate) mod floor;
+pub(crate) mod heap;
+#[cfg(feature = "pools")]
+mod peers;
+pub(crate) mod slot;
+pub(crate) mod vec;
+
+use crate::contestant::Contestant;
+
+/// All contestants that this build has, in the order of the report.
+#[must_use]
+pub fn all() -> Vec<Contestant> {
+    #[cfg_attr(not(feature = "pools"), allow(unused_mut))]
+    let mut all = vec![
+        slot::contestant(), // strategies
+        heap::contestant(), // controls
+        vec::contestant(),
+        floor::contestant(),
+    ];
+    #[cfg(feature = "pools")]
+    all.extend(peers::all());
+    all
+}
+
+/// The contestant that all are compared with.
+pub const BASELINE: &str = "vec";
+/// The contestant that does nothing.
+pub const FLOOR: &str = "floor";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::workloads::{Scale, cases};
+
+    #[test]
+    fn names_are_unique_and_the_controls_are_there() {
+        let all = all();
+        let names: HashSet<_> = all.iter().map(|contestant| contestant.name).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(names.contains(BASELINE) && names.contains(FLOOR));
+        assert!(all.iter().all(|contestant| !contestant.idiom.is_empty()));
+    }
+
+    /// What is not served is said, with a reason.
+    #[test]
+    fn every_cell_is_built_or_refused_with_a_reason() {
+        for contestant in all() {
+            for case in cases(Scale::Test) {
+                if let Err(reason) = contestant.cell(&case) {
+                    assert!(!reason.0.is_empty(), "{} at {case}", contestant.name);
+                    assert!(
+                        !reason.0.contains("offers nothing"),
+                        "{} at {case}: no reason given",
+                        contestant.name
+                    );
+                    assert!(
+                        !reason.0.contains("served elsewhere"),
+                        "{} at {case}: misrouted",
+                        contestant.name
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Other global allocators, under a `Vec` of their own, so that all contestants can live in one process.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::NonNull;
+
+use allocator_api2::alloc::{AllocError, Allocator};
+use allocator_api2::vec::Vec;
+
+use crate::block::Block;
+use crate::case::Plan;
+use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
+use crate::workloads::frame::LARGEST;
+
+pub(super) fn jemalloc() -> Contestant {
+    contestant::<Jemalloc>(
+        "jemalloc",
+        "`Vec::with_capacity_in` on jemalloc (`tikv-jemallocator`), not the global allocator",
+    )
+}
+
+pub(super) fn mimalloc() -> Contestant {
+    contestant::<Mimalloc>("mimalloc", "`Vec::with_capacity_in` on mimalloc, not the global allocator")
+}
+
+fn contestant<A: Global>(name: &'static str, idiom: &'static str) -> Contestant {
+    Contestant::new(name, Kind::Peer, idiom)
+        .whole::<On<A>>()
+        .sends::<On<A>>()
+        .threads_each::<On<A>>()
+        .frames::<On<A>>()
+        .uncounted()
+}
+
+/// A type with one value, which stands for an allocator of the whole process.
+trait Global: GlobalAlloc + Copy + Default + Send + 'static {}
+
+macro_rules! global {
+    ($name:ident, $inner:expr) => {
+        #[derive(Debug, Clone, Copy, Default)]
+        struct $name;
+
+        // SAFETY: each call is passed on as it is.
+        unsafe impl GlobalAlloc for $name {
+            #[inline(always)]
+            unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+                // SAFETY: the caller's promise.
+                unsafe { $inner.alloc(layout) }
+            }
+            #[inline(always)]
+            unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+                // SAFETY: the caller's promise.
+                unsafe { $inner.dealloc(start, layout) }
+            }
+        }
+
+        impl Global for $name {}
+    };
+}
+
+global!(Jemalloc, tikv_jemallocator::Jemalloc);
+global!(Mimalloc, mimalloc::MiMalloc);
+
+/// The allocator as `Vec` wants it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Of<A>(A);
+
+// SAFETY: memory of the global allocator is valid until it is freed, whichever copy of this empty type frees it.
+unsafe impl<A: Global> Allocator for Of<A> {
+    #[inline(always)]
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        if layout.size() == 0 {
+            return Ok(NonNull::slice_from_raw_parts(NonNull::dangling(), 0));
+        }
+        // SAFETY: the layout is not of zero size.
+        let start = unsafe { self.0.alloc(layout) };
+        NonNull::new(start).map(|start| NonNull::slice_from_raw_parts(start, layout.size())).ok_or(AllocError)
+    }
+
+    #[inline(always)]
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        if layout.size() != 0 {
+            // SAFETY: allocated above with this layout, by the caller's promise.
+            unsafe { self.0.dealloc(start.as_ptr(), layout) }
+        }
+    }
+}
+
+// SAFETY: as for `std`'s vector: stable while it does not grow, and valid for its capacity.
+unsafe impl<A: Global> Block for Vec<u8, Of<A>> {
+    #[inline(always)]
+    fn start(&mut self) -> *mut u8 {
+        self.as_mut_ptr()
+    }
+}
+
+struct On<A>(Of<A>);
+
+impl<A: Global> Pool for On<A> {
+    type Buf = Vec<u8, Of<A>>;
+
+    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self(Of::default()))
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> Self::Buf {
+        Vec::with_capacity_in(bytes, self.0)
+    }
+}
+
+impl<A: Global> Frames for On<A> {
+    type Frame = Vec<u8, Of<A>>;
+    type Open<'a> = Open<A>;
+
+    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self(Of::default()))
+    }
+
+    #[inline(always)]
+    fn open(&mut self) -> Open<A> {
+        Open(Vec::with_capacity_in(LARGEST, self.0))
+    }
+}
+
+struct Open<A: Global>(Vec<u8, Of<A>>);
+
+impl<A: Global> OpenFrame for Open<A> {
+    type Frame = Vec<u8, Of<A>>;
+
+    #[inline(always)]
+    fn append(&mut self, chunk: &[u8]) {
+        self.0.extend_from_slice(chunk);
+    }
+
+    #[inline(always)]
+    fn detach(self) -> Self::Frame {
+        self.0
+    }
+}

@@ -1,0 +1,108 @@
+//! `ringal`: a ring of guards.
+
+use std::io::Write;
+
+use ringal::{ExtBuf, FixedBufMut, RingAl};
+
+use crate::block::Block;
+use crate::case::Plan;
+use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
+
+/// Room for a buffer's guard and its rounding, in bytes.
+const OVERHEAD_BYTES: usize = 128;
+
+pub(super) fn contestant() -> Contestant {
+    Contestant::new(
+        "ringal",
+        Kind::Peer,
+        "`RingAl` of the planned bytes and one buffer more (twice where sizes differ), rounded up to a power of two: `fixed`, \
+         or a `Vec` where it has nothing; frames through `extendable` and `finalize`",
+    )
+    .whole::<Ring>()
+    .sends::<Ring>()
+    .threads_each::<Ring>()
+    .frames::<Ring>()
+}
+
+struct Ring {
+    ring: RingAl,
+    fallbacks: u64,
+}
+
+/// A buffer of the ring's, or of the heap where the ring was exhausted.
+enum RingBuf {
+    Ring(FixedBufMut),
+    Heap(Vec<u8>),
+}
+
+// SAFETY: a fixed buffer has at least the capacity that was asked for, at one place. The ring turns addresses of its block into
+// integers and back, which exposes the block's provenance; so a pointer to a whole buffer may be made from the address of the
+// empty slice at its start.
+unsafe impl Block for RingBuf {
+    #[inline(always)]
+    fn start(&mut self) -> *mut u8 {
+        match self {
+            Self::Ring(fixed) => core::ptr::with_exposed_provenance_mut(fixed.as_ptr().addr()),
+            Self::Heap(heap) => heap.as_mut_ptr(),
+        }
+    }
+}
+
+fn build(plan: &Plan) -> Ring {
+    let bytes = plan.peak_bytes + plan.largest + (plan.room + 1) * OVERHEAD_BYTES;
+    Ring { ring: RingAl::new(if plan.varied { 2 * bytes } else { bytes }), fallbacks: 0 }
+}
+
+impl Pool for Ring {
+    type Buf = RingBuf;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(build(plan))
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> RingBuf {
+        match self.ring.fixed(bytes) {
+            Some(fixed) => RingBuf::Ring(fixed),
+            None => {
+                self.fallbacks += 1;
+                RingBuf::Heap(Vec::with_capacity(bytes))
+            }
+        }
+    }
+
+    fn fallbacks(&self) -> Option<u64> {
+        Some(self.fallbacks)
+    }
+}
+
+impl Frames for Ring {
+    type Frame = RingBuf;
+    type Open<'a> = Open<'a>;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        // A frame may have to move to the ring's front.
+        Ok(build(&Plan { peak_bytes: 2 * plan.peak_bytes, ..*plan }))
+    }
+
+    #[inline(always)]
+    fn open(&mut self) -> Open<'_> {
+        Open(self.ring.extendable(64).expect("the ring has room for twice the frames that are out"))
+    }
+}
+
+struct Open<'a>(ExtBuf<'a>);
+
+impl OpenFrame for Open<'_> {
+    type Frame = RingBuf;
+
+    #[inline(always)]
+    fn append(&mut self, chunk: &[u8]) {
+        self.0.write_all(chunk).expect("the ring has room for twice the frames that are out");
+    }
+
+    #[inline(always)]
+    fn detach(self) -> RingBuf {
+        RingBuf::Ring(self.0.finalize())
+    }
+}

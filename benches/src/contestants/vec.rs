@@ -1,0 +1,65 @@
+//! What one writes without a pool.
+
+use crate::case::Plan;
+use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
+use crate::workloads::frame::LARGEST;
+
+pub(super) fn contestant() -> Contestant {
+    Contestant::new(
+        "vec",
+        Kind::Control,
+        "`Vec::with_capacity` on the system's allocator, not zeroed; a frame has the capacity of the largest from the start",
+    )
+    .whole::<VecPool>()
+    .sends::<VecPool>()
+    .threads_each::<VecPool>()
+    .frames::<VecPool>()
+}
+
+/// A vector each time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VecPool;
+
+impl Pool for VecPool {
+    type Buf = Vec<u8>;
+
+    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self)
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> Vec<u8> {
+        Vec::with_capacity(bytes)
+    }
+}
+
+impl Frames for VecPool {
+    type Frame = Vec<u8>;
+    type Open<'a> = Open;
+
+    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self)
+    }
+
+    #[inline(always)]
+    fn open(&mut self) -> Open {
+        Open(Vec::with_capacity(LARGEST))
+    }
+}
+
+/// A frame being filled.
+pub(crate) struct Open(Vec<u8>);
+
+impl OpenFrame for Open {
+    type Frame = Vec<u8>;
+
+    #[inline(always)]
+    fn append(&mut self, chunk: &[u8]) {
+        self.0.extend_from_slice(chunk);
+    }
+
+    #[inline(always)]
+    fn detach(self) -> Vec<u8> {
+        self.0
+    }
+}

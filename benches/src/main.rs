@@ -1,0 +1,156 @@
+//! `bufbench`: runs the benchmark matrix and reports on it. `cargo xtask bench` builds and starts it.
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "a program of the standard library's: nothing here is built without it"
+)]
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use bufbench::measure::Effort;
+use bufbench::parent::{self, Plan};
+use bufbench::record::Results;
+use bufbench::select::{self, Child, Scales};
+use bufbench::workloads::Scale;
+use bufbench::{Kind, child, report};
+use clap::{Parser, Subcommand};
+
+/// The benchmark matrix.
+#[derive(Debug, Parser)]
+#[command(name = "bufbench")]
+struct Command {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the matrix and report.
+    Run(Run),
+    /// Write the report again from `results.json`.
+    Report {
+        /// The report's folder.
+        #[arg(long, default_value = "target/bench-report")]
+        out: PathBuf,
+    },
+    /// One row, in a process of its own.
+    #[command(hide = true)]
+    Group {
+        #[command(flatten)]
+        child: Child,
+        #[arg(long)]
+        alone: bool,
+        /// Rounds only: no tails.
+        #[arg(long)]
+        times_only: bool,
+    },
+    /// One row, each cell once.
+    #[command(hide = true)]
+    Test {
+        #[command(flatten)]
+        child: Child,
+    },
+    /// One cell's memory.
+    #[command(hide = true)]
+    Memory {
+        #[command(flatten)]
+        child: Child,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    /// A few minutes at most.
+    #[arg(long)]
+    quick: bool,
+    /// Each cell once: is it right, and does it run?
+    #[arg(long, conflicts_with = "quick")]
+    test: bool,
+    /// Only these workloads, or single rows such as `reuse/64B`.
+    #[arg(long, short, value_name = "W")]
+    workload: Vec<String>,
+    /// Only these contestants, and `vec`.
+    #[arg(long, short, value_name = "C")]
+    contestant: Vec<String>,
+    /// List rows and columns.
+    #[arg(long)]
+    list: bool,
+    /// Say what would be run.
+    #[arg(long)]
+    dry_run: bool,
+    /// Where the report goes.
+    #[arg(long, default_value = "target/bench-report", value_name = "DIR")]
+    out: PathBuf,
+    /// The binary that counts heap calls.
+    #[arg(long, value_name = "FILE")]
+    count: Option<PathBuf>,
+    /// Do not measure memory.
+    #[arg(long)]
+    no_memory: bool,
+}
+
+fn main() -> Result<()> {
+    match Command::parse().task {
+        Task::Run(run) => run.run(),
+        Task::Report { out } => {
+            let results = Results::read(&out)?;
+            report::write(&results, &out)
+        }
+        Task::Group { child, alone, times_only } => {
+            let (case, contestants) = child.find()?;
+            let mut effort = if child.scale == Scales::Full { Effort::full() } else { Effort::quick() };
+            if times_only {
+                effort.samples = 0;
+            }
+            child::group(&case, &contestants, &effort, alone)
+        }
+        Task::Test { child } => {
+            let (case, contestants) = child.find()?;
+            child::test(&case, &contestants)
+        }
+        Task::Memory { child } => {
+            let (case, contestants) = child.find()?;
+            let [contestant] = contestants.as_slice() else { bail!("memory is measured for one contestant") };
+            child::memory(&case, contestant)
+        }
+    }
+}
+
+impl Run {
+    fn run(self) -> Result<()> {
+        let scale = match (self.test, self.quick) {
+            (true, _) => Scale::Test,
+            (_, true) => Scale::Quick,
+            _ => Scale::Full,
+        };
+        let cases = select::cases(scale, &self.workload)?;
+        let contestants = select::contestants(&self.contestant)?;
+        if self.list || self.dry_run {
+            select::list(&cases, &contestants);
+            if self.dry_run {
+                let effort = if scale == Scale::Full { Effort::full() } else { Effort::quick() };
+                select::announce(&cases, &contestants, &effort, &self.out);
+            }
+            return Ok(());
+        }
+        let plan = Plan { scale, cases, contestants, count: self.count, memory: !self.no_memory };
+        let results = parent::run(&plan)?;
+        if scale == Scale::Test {
+            report::table::print_test(&results);
+        } else {
+            results.write(&self.out)?;
+            report::write(&results, &self.out)?;
+            report::table::print(&results);
+            println!("report: {}", self.out.join("index.html").display());
+        }
+        for failure in parent::failures(&results, &[Kind::Peer]) {
+            eprintln!("peer failed: {failure}");
+        }
+        let ours = parent::failures(&results, &[Kind::Strategy, Kind::Control]);
+        if !ours.is_empty() {
+            bail!("{} cells failed:\n  {}", ours.len(), ours.join("\n  "));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! `report.md`.
+
+use std::fmt::Write;
+
+use super::chart::Chart;
+use super::{number, view};
+use crate::Kind;
+use crate::parent::explain;
+use crate::record::{Outcome, Record, Results, Row};
+
+/// The whole report.
+#[must_use]
+pub fn report(results: &Results, charts: &[Chart]) -> String {
+    let mut text = String::from("# Benchmark matrix\n\n");
+    host(results, &mut text);
+    verdict(results, &mut text);
+    for (workload, rows) in view::workloads(results) {
+        let _ = writeln!(text, "\n## {workload}\n\n{}\n", super::about(workload));
+        for chart in charts.iter().filter(|chart| chart.workload == workload) {
+            let _ = writeln!(text, "![{}]({}.svg)\n", chart.title, chart.name);
+        }
+        times(results, &rows, &mut text);
+        extra(results, &rows, &mut text);
+    }
+    reasons(results, &mut text);
+    let _ = writeln!(text, "\n## Contestants\n");
+    for column in &results.contestants {
+        let kind = super::kind(column.kind);
+        let _ = writeln!(text, "- **{}** ({kind}): {}", column.name, column.idiom);
+    }
+    text
+}
+
+fn host(results: &Results, text: &mut String) {
+    for (name, value) in super::facts(results) {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+    let _ = writeln!(text, "\n{}", super::METHOD);
+}
+
+fn verdict(results: &Results, text: &mut String) {
+    let _ = writeln!(text, "\n## Where our strategies win and lose\n");
+    for strategy in view::names(results, Kind::Strategy) {
+        let (rows, fastest, faster) = view::score(results, strategy);
+        let _ = writeln!(
+            text,
+            "- **{strategy}**: timed in {rows} rows, faster than `vec` in {faster}, the fastest of all in {fastest}."
+        );
+    }
+    let losses = view::losses(results);
+    if losses.is_empty() {
+        let _ = writeln!(text, "- No row in which a control or a peer is clearly faster.");
+    }
+    for loss in losses {
+        let _ = writeln!(
+            text,
+            "- {} loses at {} {}: {} times the time of {}.",
+            loss.strategy,
+            loss.row.workload,
+            loss.row.parameters,
+            number::ratio(loss.times),
+            loss.faster
+        );
+    }
+}
+
+fn header(results: &Results, first: &str, text: &mut String) {
+    let names: Vec<&str> = results.contestants.iter().map(|column| column.name.as_str()).collect();
+    let _ = writeln!(text, "| {first} | {} |", names.join(" | "));
+    let _ = writeln!(text, "| --- |{}", " ---: |".repeat(names.len()));
+}
+
+fn grid(results: &Results, rows: &[&Row], text: &mut String, show: impl Fn(&Row, &Record) -> Option<String>) {
+    for row in rows {
+        let _ = write!(text, "| {} |", row.parameters);
+        for column in &results.contestants {
+            let shown = results.cell(&row.id, &column.name).and_then(|record| show(row, record));
+            let _ = write!(text, " {} |", shown.unwrap_or_else(|| "–".into()));
+        }
+        text.push('\n');
+    }
+}
+
+fn times(results: &Results, rows: &[&Row], text: &mut String) {
+    header(results, "time per operation (ratio to vec)", text);
+    grid(results, rows, text, |row, record| {
+        Some(match &record.outcome {
+            Outcome::Timed(timing) => {
+                let ratio =
+                    record.to_vec.map_or_else(String::new, |ratio| format!(" ({})", number::ratio(ratio)));
+                let shown = format!("{}{ratio}", number::time(timing.median));
+                if view::winner(results, &row.id) == Some(&record.contestant) {
+                    format!("**{shown}**")
+                } else {
+                    shown
+                }
+            }
+            Outcome::Unsupported { .. } => "–".into(),
+            Outcome::Checked => "right".into(),
+            Outcome::Wrong { .. } => "WRONG BYTES".into(),
+            Outcome::Crashed { .. } => "crashed".into(),
+            Outcome::Hung { .. } => "hung".into(),
+        })
+    });
+}
+
+fn extra(results: &Results, rows: &[&Row], text: &mut String) {
+    for measure in super::MEASURES {
+        let any = rows.iter().any(|row| {
+            results.cells.iter().any(|record| record.case == row.id && (measure.show)(record).is_some())
+        });
+        if any {
+            text.push('\n');
+            header(results, measure.title, text);
+            grid(results, rows, text, |_, record| (measure.show)(record));
+        }
+    }
+}
+
+fn reasons(results: &Results, text: &mut String) {
+    let lines = super::reasons(results);
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n## Cells without times\n");
+    for (contestant, outcome, cases) in lines {
+        let _ = writeln!(text, "- {contestant} at {}: {}", cases.join(", "), explain(outcome));
+    }
+}

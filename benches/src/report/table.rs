@@ -1,0 +1,103 @@
+//! The table in the terminal.
+
+use std::io::IsTerminal;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
+
+use super::{number, view};
+use crate::Kind;
+use crate::record::{Outcome, Record, Results, Row};
+
+/// Columns of characters when nobody says how many there are.
+const DEFAULT_WIDTH: usize = 120;
+/// What one contestant's column takes, borders included.
+const COLUMN_WIDTH: usize = 19;
+
+/// Prints times and ratios: a table for as many contestants as the terminal is wide, and further ones below.
+pub fn print(results: &Results) {
+    let label = results.cases.iter().map(|row| name(row).chars().count()).max().unwrap_or(0) + 5;
+    let width = Table::new().width().map_or(DEFAULT_WIDTH, usize::from);
+    let fits = (width.saturating_sub(label) / COLUMN_WIDTH).max(1);
+    for columns in results.contestants.chunks(fits) {
+        let mut table = new_table();
+        let header = std::iter::once(Cell::new("ns/op (ratio to vec)")).chain(columns.iter().map(|column| {
+            let cell = Cell::new(&column.name).set_alignment(CellAlignment::Right);
+            if column.kind == Kind::Strategy { cell.add_attribute(Attribute::Bold) } else { cell }
+        }));
+        table.set_header(header);
+        let mut workload = "";
+        for row in &results.cases {
+            if row.workload != workload {
+                workload = &row.workload;
+                let blank = columns.iter().map(|_| Cell::new(""));
+                table.add_row(
+                    std::iter::once(Cell::new(workload).add_attribute(Attribute::Bold)).chain(blank),
+                );
+            }
+            let winner = view::winner(results, &row.id);
+            let cells = columns.iter().map(|column| {
+                let record = results.cell(&row.id, &column.name);
+                cell(record, winner == Some(&column.name))
+            });
+            table.add_row(std::iter::once(Cell::new(format!("  {}", row.parameters))).chain(cells));
+        }
+        println!("{table}");
+    }
+    println!("* fastest of the row, the floor apart. Times are medians of interleaved rounds.");
+}
+
+fn new_table() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    if !std::io::stdout().is_terminal() {
+        table.force_no_tty();
+    }
+    table
+}
+
+fn name(row: &Row) -> String {
+    format!("  {}", row.parameters)
+}
+
+fn cell(record: Option<&Record>, wins: bool) -> Cell {
+    let Some(record) = record else { return Cell::new("") };
+    let text = match &record.outcome {
+        Outcome::Timed(timing) => {
+            let ratio =
+                record.to_vec.map_or_else(String::new, |ratio| format!(" ({})", number::ratio(ratio)));
+            let star = if wins { "* " } else { "" };
+            format!("{star}{}{ratio}", number::time(timing.median))
+        }
+        Outcome::Checked => "right".into(),
+        Outcome::Unsupported { .. } => "–".into(),
+        Outcome::Wrong { .. } => "WRONG BYTES".into(),
+        Outcome::Crashed { .. } => "crashed".into(),
+        Outcome::Hung { .. } => "hung".into(),
+    };
+    let cell = Cell::new(text).set_alignment(CellAlignment::Right);
+    match &record.outcome {
+        Outcome::Timed(_) if wins => cell.fg(Color::Green),
+        Outcome::Wrong { .. } | Outcome::Crashed { .. } | Outcome::Hung { .. } => cell.fg(Color::Red),
+        _ => cell,
+    }
+}
+
+/// Prints what `--test` found: how many cells of each contestant are right.
+pub fn print_test(results: &Results) {
+    let mut table = new_table();
+    table.set_header(["contestant", "right", "unsupported", "failed"]);
+    for column in &results.contestants {
+        let count = |which: fn(&Outcome) -> bool| {
+            let cells = results.cells.iter().filter(|record| record.contestant == column.name);
+            cells.filter(|record| which(&record.outcome)).count().to_string()
+        };
+        table.add_row([
+            column.name.clone(),
+            count(|outcome| matches!(outcome, Outcome::Checked)),
+            count(|outcome| matches!(outcome, Outcome::Unsupported { .. })),
+            count(crate::parent::is_failure),
+        ]);
+    }
+    println!("{table}");
+}

@@ -1,0 +1,145 @@
+//! Which rows and columns a command line means.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::contestants::{self, BASELINE};
+use crate::measure::Effort;
+use crate::workloads::{self, Scale, WORKLOADS};
+use crate::{Case, Contestant, Kind};
+
+/// [`Scale`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scales {
+    /// [`Scale::Test`]
+    Test,
+    /// [`Scale::Quick`]
+    Quick,
+    /// [`Scale::Full`]
+    Full,
+}
+
+/// What a child process is told.
+#[derive(Debug, clap::Args)]
+pub struct Child {
+    /// The row.
+    #[arg(long)]
+    pub case: String,
+    /// The columns.
+    #[arg(long = "contestant", required = true)]
+    pub contestants: Vec<String>,
+    /// How much.
+    #[arg(long)]
+    pub scale: Scales,
+}
+
+impl Child {
+    /// The row and the columns that are meant; columns that this build does not have are left out.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such row.
+    pub fn find(&self) -> Result<(Case, Vec<Contestant>)> {
+        let scale = match self.scale {
+            Scales::Test => Scale::Test,
+            Scales::Quick => Scale::Quick,
+            Scales::Full => Scale::Full,
+        };
+        let case = workloads::cases(scale).into_iter().find(|case| case.id() == self.case);
+        let contestants =
+            contestants::all().into_iter().filter(|one| self.contestants.iter().any(|name| name == one.name));
+        Ok((case.with_context(|| format!("no row {}", self.case))?, contestants.collect()))
+    }
+}
+
+/// The rows of these workloads, or with these ids; all when none is named.
+///
+/// # Errors
+///
+/// When something is named that there is not.
+pub fn cases(scale: Scale, wanted: &[String]) -> Result<Vec<Case>> {
+    let cases = workloads::cases(scale);
+    for name in wanted {
+        if !WORKLOADS.contains(&name.as_str()) && !cases.iter().any(|case| case.id() == *name) {
+            bail!(
+                "no workload or row `{name}`; workloads: {}; `--list` shows the rows",
+                WORKLOADS.join(", ")
+            );
+        }
+    }
+    let is_wanted = |case: &Case| {
+        wanted.is_empty() || wanted.iter().any(|name| case.workload() == name || case.id() == *name)
+    };
+    Ok(cases.into_iter().filter(is_wanted).collect())
+}
+
+/// The contestants with these names, and the baseline; all when none is named.
+///
+/// # Errors
+///
+/// When one is named that this build does not have.
+pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
+    let all = contestants::all();
+    for name in wanted {
+        if !all.iter().any(|contestant| contestant.name == name) {
+            let names: Vec<&str> = all.iter().map(|contestant| contestant.name).collect();
+            bail!(
+                "no contestant `{name}` in this build (peers need `--peers`); there are: {}",
+                names.join(", ")
+            );
+        }
+    }
+    let is_wanted = |contestant: &Contestant| {
+        wanted.is_empty() || contestant.name == BASELINE || wanted.iter().any(|name| name == contestant.name)
+    };
+    Ok(all.into_iter().filter(is_wanted).collect())
+}
+
+/// Prints rows and columns.
+pub fn list(cases: &[Case], contestants: &[Contestant]) {
+    println!("contestants");
+    for contestant in contestants {
+        let kind = match contestant.kind {
+            Kind::Strategy => "strategy",
+            Kind::Control => "control",
+            Kind::Peer => "peer",
+        };
+        println!("  {:<14} {kind:<9} {}", contestant.name, contestant.idiom);
+    }
+    println!("rows");
+    for case in cases {
+        println!("  {:<22} {}", case.id(), case);
+    }
+}
+
+/// Says what a run would do.
+pub fn announce(cases: &[Case], contestants: &[Contestant], effort: &Effort, out: &Path) {
+    println!(
+        "would run {} rows × {} contestants, in {} processes of up to {} rounds of {:?} each, and write {}",
+        cases.len(),
+        contestants.len(),
+        effort.layouts,
+        effort.rounds,
+        effort.run,
+        out.display()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_columns_are_found_or_refused() {
+        assert_eq!(cases(Scale::Quick, &["reuse/64B".into()]).unwrap().len(), 1);
+        assert_eq!(cases(Scale::Quick, &["reuse".into()]).unwrap().len(), 8);
+        assert!(cases(Scale::Quick, &["nonsense".into()]).is_err());
+        let names = |wanted: &[String]| -> Vec<_> {
+            contestants(wanted).unwrap().iter().map(|contestant| contestant.name).collect()
+        };
+        assert_eq!(names(&["slot".into()]), ["slot", "vec"]);
+        assert!(names(&[]).len() >= 4);
+        assert!(contestants(&["nonsense".into()]).is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! `burst`: acquire N, touch each, then drop all, oldest first, newest first, or in an order that has no pattern.
+
+use core::hint::black_box;
+use std::time::{Duration, Instant};
+
+use super::{Scale, not_mine};
+use crate::block::touch;
+use crate::case::{Case, Order, Plan};
+use crate::cell::Cell;
+use crate::check;
+use crate::contestant::{Pool, Unsupported};
+
+/// Buffers in the largest burst, too slow for a quick run.
+const HUGE: usize = 100_000;
+
+pub(super) fn cases(scale: Scale) -> Vec<Case> {
+    let counts: &[usize] = if scale == Scale::Full { &[8, 64, 1024, HUGE] } else { &[8, 64, 1024] };
+    let mut cases = Vec::new();
+    for &count in counts {
+        let sizes: &[usize] = if count == HUGE { &[64] } else { &[64, 4096] };
+        for &bytes in sizes {
+            for order in [Order::Fifo, Order::Lifo, Order::Random] {
+                cases.push(Case::Burst { count, bytes, order });
+            }
+        }
+    }
+    cases
+}
+
+struct Burst<P: Pool> {
+    pool: P,
+    plan: Plan,
+    count: usize,
+    bytes: usize,
+    order: Order,
+    live: Vec<P::Buf>,
+    /// For the random order: which of the remaining buffers goes next.
+    picks: Vec<u32>,
+}
+
+pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    let &Case::Burst { count, bytes, order } = case else { return Err(not_mine(case)) };
+    let plan = Plan::equal(count, bytes);
+    let mut random = fastrand::Rng::with_seed(count as u64);
+    Ok(Box::new(Burst {
+        pool: P::build(&plan)?,
+        plan,
+        count,
+        bytes,
+        order,
+        live: Vec::with_capacity(count),
+        picks: (1..=count as u32).rev().map(|remaining| random.u32(..remaining)).collect(),
+    }))
+}
+
+impl<P: Pool> Cell for Burst<P> {
+    fn check(&mut self) -> Result<(), String> {
+        check::pool(&mut self.pool, &self.plan, |_| self.bytes)
+    }
+
+    fn run(&mut self, iterations: u64) -> Duration {
+        let start = Instant::now();
+        for _ in 0..iterations {
+            for _ in 0..self.count {
+                let mut buf = self.pool.acquire(black_box(self.bytes));
+                touch(&mut buf);
+                self.live.push(buf);
+            }
+            match self.order {
+                Order::Fifo => self.live.drain(..).for_each(drop),
+                Order::Lifo => {
+                    while let Some(buf) = self.live.pop() {
+                        drop(buf);
+                    }
+                }
+                Order::Random => {
+                    for &pick in &self.picks {
+                        drop(self.live.swap_remove(pick as usize));
+                    }
+                }
+            }
+        }
+        start.elapsed()
+    }
+
+    fn operations(&self) -> u64 {
+        self.count as u64
+    }
+
+    fn fallbacks(&self) -> Option<u64> {
+        self.pool.fallbacks()
+    }
+}

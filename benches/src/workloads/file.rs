@@ -1,0 +1,175 @@
+//! `file`: reads a large file through buffers of one size, each taken for one chunk and dropped after its sum is formed.
+//!
+//! The file is made at run time and stays in the page cache, so this is about the buffers, and about what fresh memory costs
+//! the kernel. Every chunk's sum is compared with what the file's generator says.
+
+use core::hint::black_box;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Scale, not_mine};
+use crate::block::{Block, read, sum};
+use crate::case::{Case, Plan};
+use crate::cell::Cell;
+use crate::contestant::{Pool, Unsupported};
+
+const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
+const FULL_BYTES: u64 = 500 << 20;
+const QUICK_BYTES: u64 = 64 << 20;
+/// Words that are written at a time.
+const WORDS: u64 = 1 << 14;
+
+pub(super) fn cases(scale: Scale) -> Vec<Case> {
+    let file_bytes = if scale == Scale::Full { FULL_BYTES } else { QUICK_BYTES };
+    SIZES.into_iter().map(|bytes| Case::File { bytes, file_bytes }).collect()
+}
+
+/// The word at `index` of every such file (the output function of SplitMix64, Steele, Lea and Flood 2014).
+#[inline]
+fn word(index: u64) -> u64 {
+    let mut word = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+fn path(file_bytes: u64) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("../target/bench-data/words-{}M.bin", file_bytes >> 20))
+}
+
+/// Writes the file, unless it is there.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn prepare(file_bytes: u64) -> io::Result<()> {
+    let path = path(file_bytes);
+    if fs::metadata(&path).is_ok_and(|file| file.len() == file_bytes) {
+        return Ok(());
+    }
+    let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
+    fs::create_dir_all(folder)?;
+    // Under another name until it is whole, so that an interrupted run leaves no wrong file.
+    let partial = path.with_extension(format!("{}.partial", std::process::id()));
+    let mut file = BufWriter::with_capacity(WORDS as usize * 8, File::create(&partial)?);
+    for index in 0..file_bytes / 8 {
+        file.write_all(&word(index).to_le_bytes())?;
+    }
+    file.into_inner()?.sync_all()?;
+    fs::rename(partial, path)
+}
+
+struct Reader<P> {
+    pool: P,
+    file: File,
+    bytes: usize,
+    /// The right sum of each chunk.
+    sums: Vec<u64>,
+}
+
+pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    let &Case::File { bytes, file_bytes } = case else { return Err(not_mine(case)) };
+    prepare(file_bytes).map_err(|error| format!("cannot make the file: {error}"))?;
+    let file = File::open(path(file_bytes)).map_err(|error| format!("cannot open the file: {error}"))?;
+    let words = (bytes / 8) as u64;
+    let chunk_sum = |chunk: u64| {
+        (chunk * words..(chunk + 1) * words).fold(0_u64, |sum, index| sum.wrapping_add(word(index)))
+    };
+    let sums = (0..file_bytes / bytes as u64).map(chunk_sum).collect();
+    Ok(Box::new(Reader { pool: P::build(&Plan::equal(1, bytes))?, file, bytes, sums }))
+}
+
+/// Fills a buffer from the file. The system call writes through the raw pointer, so that no contestant has to zero first.
+fn read_at<B: Block>(file: &File, block: &mut B, bytes: usize, mut offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes {
+        // SAFETY: `done < bytes`, which the buffer has.
+        let target = unsafe { block.start().add(done) };
+        // SAFETY: the descriptor is open, and `bytes - done` bytes from `target` are the buffer's own.
+        let count =
+            unsafe { libc::pread(file.as_raw_fd(), target.cast(), bytes - done, offset as libc::off_t) };
+        match count {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            1.. => {
+                done += count as usize;
+                offset += count as u64;
+            }
+            _ => return Err(io::Error::last_os_error()),
+        }
+    }
+    Ok(())
+}
+
+impl<P: Pool> Reader<P> {
+    #[inline]
+    fn chunk(&mut self, chunk: usize) -> Result<(), String> {
+        let bytes = black_box(self.bytes);
+        let mut buf = self.pool.acquire(bytes);
+        read_at(&self.file, &mut buf, bytes, chunk as u64 * bytes as u64)
+            .map_err(|error| format!("cannot read: {error}"))?;
+        // SAFETY: all of it was read.
+        let found = sum(unsafe { read(&mut buf, bytes) });
+        if found == self.sums[chunk] {
+            return Ok(());
+        }
+        Err(format!("chunk {chunk} sums up to {found:#x}, not {:#x}", self.sums[chunk]))
+    }
+}
+
+impl<P: Pool> Cell for Reader<P> {
+    fn check(&mut self) -> Result<(), String> {
+        (0..self.sums.len()).try_for_each(|chunk| self.chunk(chunk))
+    }
+
+    fn run(&mut self, iterations: u64) -> Duration {
+        let chunks = self.sums.len();
+        let start = Instant::now();
+        for iteration in 0..iterations {
+            let outcome = self.chunk(iteration as usize % chunks);
+            assert_eq!(outcome, Ok(()), "while being timed");
+        }
+        start.elapsed()
+    }
+
+    fn operations(&self) -> u64 {
+        1
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes as u64)
+    }
+
+    /// The whole file, once.
+    fn fixed_iterations(&self) -> Option<u64> {
+        Some(self.sums.len() as u64)
+    }
+
+    fn fallbacks(&self) -> Option<u64> {
+        self.pool.fallbacks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contestants::vec::VecPool;
+
+    #[test]
+    fn a_wrong_byte_is_found() {
+        const BYTES: u64 = 2 << 20;
+        prepare(BYTES).unwrap();
+        let mut right = cell::<VecPool>(&Case::File { bytes: 1 << 20, file_bytes: BYTES }).unwrap();
+        assert_eq!(right.check(), Ok(()));
+        let mut wrong = Reader {
+            pool: VecPool,
+            file: File::open(path(BYTES)).unwrap(),
+            bytes: 1 << 20,
+            sums: vec![1, 2],
+        };
+        assert!(wrong.check().is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! `handoff`: one thread acquires and fills, another reads, sums and drops.
+
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::not_mine;
+use crate::block::{fill, read, sum};
+use crate::case::{Case, Plan};
+use crate::cell::Cell;
+use crate::check;
+use crate::contestant::{Pool, Unsupported};
+use crate::courier::{IN_FLIGHT, with_consumer};
+
+pub(super) fn cases() -> Vec<Case> {
+    [256, 4 << 10, 64 << 10].into_iter().map(|bytes| Case::Handoff { bytes }).collect()
+}
+
+struct Handoff<P> {
+    pool: P,
+    plan: Plan,
+    bytes: usize,
+}
+
+pub(crate) fn cell<P: Pool<Buf: Send>>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    let &Case::Handoff { bytes } = case else { return Err(not_mine(case)) };
+    let plan = Plan::equal(IN_FLIGHT, bytes).threads(2);
+    Ok(Box::new(Handoff { pool: P::build(&plan)?, plan, bytes }))
+}
+
+/// The sum of `bytes` bytes of `value`, as [`sum`] forms it.
+fn expected(bytes: usize, value: u8) -> u64 {
+    let words = (bytes / 8) as u64;
+    words.wrapping_mul(u64::from_le_bytes([value; 8])).wrapping_add((bytes % 8) as u64 * u64::from(value))
+}
+
+impl<P: Pool<Buf: Send>> Cell for Handoff<P> {
+    fn check(&mut self) -> Result<(), String> {
+        check::pool(&mut self.pool, &self.plan, |_| self.bytes)?;
+        // And across the threads: the sum of all sums is right only if nothing is overwritten under way.
+        const ITEMS: u64 = 500;
+        let total = AtomicU64::new(0);
+        let bytes = self.bytes;
+        with_consumer(
+            |mut buf: P::Buf| {
+                // SAFETY: filled by the sender.
+                let sum = sum(unsafe { read(&mut buf, bytes) });
+                // ORDER: Relaxed: only the sum matters, and it is read after the thread has ended.
+                total.fetch_add(sum, Ordering::Relaxed);
+            },
+            |sender| {
+                for item in 0..ITEMS {
+                    let mut buf = self.pool.acquire(bytes);
+                    fill(&mut buf, bytes, item as u8);
+                    sender.send(buf);
+                }
+            },
+        );
+        let wanted = (0..ITEMS).fold(0_u64, |sum, item| sum.wrapping_add(expected(bytes, item as u8)));
+        let found = total.into_inner();
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(format!("sum {found:#x} on the other thread, not {wanted:#x}"))
+        }
+    }
+
+    fn run(&mut self, iterations: u64) -> Duration {
+        let bytes = self.bytes;
+        with_consumer(
+            |mut buf: P::Buf| {
+                // SAFETY: filled by the sender.
+                black_box(sum(unsafe { read(&mut buf, bytes) }));
+            },
+            |sender| {
+                for item in 0..iterations {
+                    let bytes = black_box(bytes);
+                    let mut buf = self.pool.acquire(bytes);
+                    fill(&mut buf, bytes, item as u8);
+                    sender.send(buf);
+                }
+            },
+        )
+    }
+
+    fn operations(&self) -> u64 {
+        1
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes as u64)
+    }
+
+    fn fallbacks(&self) -> Option<u64> {
+        self.pool.fallbacks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expected_is_the_sum() {
+        for bytes in [0, 1, 7, 8, 9, 1000] {
+            assert_eq!(expected(bytes, 0xfe), sum(&vec![0xfe; bytes]));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the contestants are put to.
+
+pub mod burst;
+pub mod file;
+pub mod frame;
+pub mod handoff;
+pub mod mixed;
+pub mod replay;
+pub mod reuse;
+pub mod threads;
+
+use crate::case::Case;
+use crate::cell::Cell;
+use crate::contestant::{Pool, Unsupported};
+
+/// The names of all workloads, in the order of the report.
+pub const WORKLOADS: [&str; 9] =
+    ["reuse", "live", "burst", "mixed", "frame", "handoff", "threads", "file", "replay"];
+
+/// How large the matrix is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Each cell once: does it work at all?
+    Test,
+    /// Minutes.
+    Quick,
+    /// As long as it takes.
+    Full,
+}
+
+/// All rows of the matrix.
+#[must_use]
+pub fn cases(scale: Scale) -> Vec<Case> {
+    let mut cases = reuse::cases();
+    cases.extend(burst::cases(scale));
+    cases.extend(mixed::cases());
+    cases.extend(frame::cases());
+    cases.extend(handoff::cases());
+    cases.extend(threads::cases());
+    cases.extend(file::cases(scale));
+    cases.extend(replay::cases());
+    cases
+}
+
+/// The cells in which one thread acquires and releases whole buffers.
+pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    match case {
+        Case::Reuse { .. } => reuse::cell::<P>(case),
+        Case::Burst { .. } => burst::cell::<P>(case),
+        Case::Mixed { .. } => mixed::cell::<P>(case),
+        Case::File { .. } => file::cell::<P>(case),
+        Case::Replay { .. } => replay::cell::<P>(case),
+        Case::Frame { .. } | Case::Handoff { .. } | Case::Threads { .. } => Err(not_mine(case)),
+    }
+}
+
+/// For a case that was sent to the wrong workload.
+fn not_mine(case: &Case) -> Unsupported {
+    format!("{case} is served elsewhere").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_all_workloads_have_rows() {
+        let cases = cases(Scale::Full);
+        let ids: HashSet<_> = cases.iter().map(Case::id).collect();
+        assert_eq!(ids.len(), cases.len());
+        for workload in WORKLOADS {
+            let rows = cases.iter().filter(|case| case.workload() == workload).count();
+            assert!(rows > 0 || workload == "replay", "{workload} has no rows");
+        }
+    }
+
+    #[test]
+    fn quick_is_part_of_full() {
+        let full: HashSet<_> = cases(Scale::Full).iter().map(Case::id).collect();
+        assert!(cases(Scale::Quick).iter().all(|case| full.contains(&case.id())));
+    }
+}

@@ -1,0 +1,81 @@
+//! `reuse`: acquire, write the first byte, drop. The hot path and nothing else.
+
+use core::hint::black_box;
+use std::time::{Duration, Instant};
+
+use super::not_mine;
+use crate::block::touch;
+use crate::case::{Case, Plan};
+use crate::cell::Cell;
+use crate::check;
+use crate::contestant::{Pool, Unsupported};
+
+const SIZES: [usize; 8] = [64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// Buffers that are live, the one that comes and goes among them: the cost of a pool must not grow with them.
+const LIVE: [usize; 3] = [8, 64, 1024];
+
+pub(super) fn cases() -> Vec<Case> {
+    let alone = SIZES.into_iter().map(|bytes| Case::Reuse { bytes, held: 0 });
+    let among = LIVE.into_iter().map(|live| Case::Reuse { bytes: SIZES[0], held: live - 1 });
+    alone.chain(among).collect()
+}
+
+struct Reuse<P> {
+    pool: P,
+    plan: Plan,
+    bytes: usize,
+    held: usize,
+}
+
+pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    let &Case::Reuse { bytes, held } = case else { return Err(not_mine(case)) };
+    let plan = Plan::equal(1 + held, bytes);
+    Ok(Box::new(Reuse { pool: P::build(&plan)?, plan, bytes, held }))
+}
+
+impl<P: Pool> Reuse<P> {
+    /// The others.
+    fn hold(&mut self) -> Vec<P::Buf> {
+        (0..self.held).map(|_| self.pool.acquire(self.bytes)).collect()
+    }
+}
+
+impl<P: Pool> Cell for Reuse<P> {
+    fn check(&mut self) -> Result<(), String> {
+        check::pool(&mut self.pool, &self.plan, |_| self.bytes)
+    }
+
+    fn run(&mut self, iterations: u64) -> Duration {
+        let held = self.hold();
+        let start = Instant::now();
+        for _ in 0..iterations {
+            let mut buf = self.pool.acquire(black_box(self.bytes));
+            touch(&mut buf);
+        }
+        let elapsed = start.elapsed();
+        drop(held);
+        elapsed
+    }
+
+    fn operations(&self) -> u64 {
+        1
+    }
+
+    fn sample(&mut self, nanos: &mut [u32]) -> bool {
+        let held = self.hold();
+        for nanos in nanos {
+            let start = Instant::now();
+            let mut buf = self.pool.acquire(black_box(self.bytes));
+            touch(&mut buf);
+            drop(buf);
+            *nanos = start.elapsed().as_nanos().try_into().unwrap_or(u32::MAX);
+        }
+        drop(held);
+        true
+    }
+
+    fn fallbacks(&self) -> Option<u64> {
+        self.pool.fallbacks()
+    }
+}

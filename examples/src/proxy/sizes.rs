@@ -1,0 +1,69 @@
+//! How large the next buffer should be, learnt from how much came before.
+
+/// A read that uses at most this part of its buffer is moved to a buffer of its own size, so that what waits in a queue does not
+/// hold memory that it does not need.
+const COMPACT_BELOW: usize = 4;
+
+/// So many small reads in a row make the next buffer smaller.
+const SMALL_READS: u32 = 2;
+
+/// The size of the next buffer: doubled by a read that fills it, halved by small reads in a row.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    next: usize,
+    min: usize,
+    max: usize,
+    small_reads: u32,
+}
+
+impl Sizes {
+    pub(super) fn new(min: usize, max: usize) -> Self {
+        Self { next: min, min, max, small_reads: 0 }
+    }
+
+    pub(super) fn next(&self) -> usize {
+        self.next
+    }
+
+    /// Learns from a read of `bytes` into a buffer of `capacity`. Returns whether the bytes should move to one of their own size.
+    pub(super) fn note(&mut self, bytes: usize, capacity: usize) -> bool {
+        if bytes == capacity {
+            self.small_reads = 0;
+            self.next = self.next.saturating_mul(2).min(self.max);
+        } else if bytes <= self.next / 2 {
+            self.small_reads += 1;
+            if self.small_reads >= SMALL_READS {
+                self.small_reads = 0;
+                self.next = (self.next / 2).max(self.min);
+            }
+        } else {
+            self.small_reads = 0;
+        }
+        bytes <= capacity / COMPACT_BELOW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grows_when_full_and_shrinks_slowly() {
+        let mut sizes = Sizes::new(512, 4096);
+        for expected in [1024, 2048, 4096, 4096] {
+            assert!(!sizes.note(sizes.next(), sizes.next()));
+            assert_eq!(sizes.next(), expected);
+        }
+        assert!(sizes.note(100, 4096), "100 bytes need no 4096");
+        assert_eq!(sizes.next(), 4096, "one small read is not a habit");
+        sizes.note(3000, 4096);
+        sizes.note(100, 4096);
+        assert_eq!(sizes.next(), 4096, "small reads count in a row only");
+        sizes.note(100, 4096);
+        assert_eq!(sizes.next(), 2048);
+        for _ in 0..20 {
+            sizes.note(1, sizes.next());
+        }
+        assert_eq!(sizes.next(), 512);
+    }
+}

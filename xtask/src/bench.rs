@@ -1,0 +1,89 @@
+//! `cargo xtask bench`: builds the benchmark matrix and runs it. All measuring and reporting is `bufbench`'s.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell;
+
+/// Options of `bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A few minutes at most.
+    #[arg(long)]
+    quick: bool,
+    /// With the crates that a user would pick instead.
+    #[arg(long)]
+    peers: bool,
+    /// Each cell once, to see that it is right: what CI runs. Built without link-time optimisation.
+    #[arg(long, conflicts_with = "quick")]
+    test: bool,
+    /// Only these workloads, or single rows such as `reuse/64B`.
+    #[arg(long, short, value_name = "W")]
+    workload: Vec<String>,
+    /// Only these contestants, and `vec`, which all are compared with.
+    #[arg(long, short, value_name = "C")]
+    contestant: Vec<String>,
+    /// List rows and columns.
+    #[arg(long)]
+    list: bool,
+    /// Say what would be run.
+    #[arg(long)]
+    dry_run: bool,
+    /// Where the report goes.
+    #[arg(long, default_value = "target/bench-report", value_name = "DIR")]
+    out: PathBuf,
+    /// Count no heap calls and fallbacks, and measure no memory: times only.
+    #[arg(long)]
+    times_only: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let timed = !(self.test || self.list || self.dry_run);
+        // Both profiles put their programs into `target/release`, under one name.
+        let profile = if timed { "bench" } else { "release" };
+        let mut build = shell::cargo();
+        build.args(["build", "--package", "bufbench", "--bin", "bufbench", "--profile", profile]);
+        if self.peers {
+            build.args(["--features", "peers"]);
+        }
+        shell::run(&mut build)?;
+        let counts = timed && !self.times_only;
+        if counts {
+            let features = if self.peers { "count,pools" } else { "count" };
+            let mut build = shell::cargo();
+            build.args(["build", "--package", "bufbench", "--bin", "bufbench-count", "--release"]);
+            shell::run(build.args(["--features", features]))?;
+        }
+        shell::run(&mut self.command(counts))
+    }
+
+    /// The matrix's own command line.
+    fn command(&self, counts: bool) -> Command {
+        let folder = shell::target_folder().join("release");
+        let program = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        let mut command = Command::new(program("bufbench"));
+        command.arg("run");
+        let flags = [
+            ("--quick", self.quick),
+            ("--test", self.test),
+            ("--list", self.list),
+            ("--dry-run", self.dry_run),
+            ("--no-memory", self.times_only),
+        ];
+        command.args(flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0));
+        for workload in &self.workload {
+            command.args(["--workload", workload]);
+        }
+        for contestant in &self.contestant {
+            command.args(["--contestant", contestant]);
+        }
+        command.arg("--out").arg(&self.out);
+        if counts {
+            command.arg("--count").arg(program("bufbench-count"));
+        }
+        command
+    }
+}

@@ -1,0 +1,335 @@
+//! `cargo xtask broken`: each trial once against a build with a known defect, which has to make it fail (T20).
+//!
+//! A trial that passes there proves nothing anywhere, so this command fails then. It fails as well when a trial does not pass on
+//! the sound build, which is tried first: only so is a failure the defect's. A defect is built in by
+//! `--cfg bufworks_broken="…"`; the build must succeed, so that a defect that rotted is not taken for one that was found.
+//!
+//! Only the workspace's packages are compiled once for each defect: the flag is set by a wrapper of the compiler's that cargo
+//! uses for them alone. The wrappers are shell scripts; the trials need Linux anyway.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::shell;
+use crate::test::default_env;
+
+const TARGET_DIR: &str = "target/broken";
+/// No trial takes nearly as long.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// Options of `broken`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this defect.
+    #[arg(long)]
+    defect: Option<String>,
+    /// Print the table as Markdown, and run nothing.
+    #[arg(long)]
+    list: bool,
+    /// Leave out what needs the nightly toolchain.
+    #[arg(long)]
+    stable: bool,
+}
+
+/// One row of the table: a trial, and the defect that shows that it can fail.
+struct Case {
+    trial: &'static str,
+    defect: &'static str,
+    /// What the defect does.
+    what: &'static str,
+    /// The package and its test target.
+    target: (&'static str, &'static str),
+    /// The tests that have to fail, each by itself; none for the whole of a target without test harness.
+    tests: &'static [&'static str],
+    tool: Tool,
+}
+
+/// What runs the tests.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Tool {
+    Plain,
+    /// ThreadSanitizer, of the nightly toolchain.
+    ThreadSanitizer,
+}
+
+const SLOT: (&str, &str) = ("bufslot", "it");
+const SLOT_LEDGER: (&str, &str) = ("bufslot", "ledger");
+const SLOT_RACES: (&str, &str) = ("bufslot", "races");
+const CORE: (&str, &str) = ("bufcore", "it");
+
+const fn case(
+    trial: &'static str,
+    defect: &'static str,
+    what: &'static str,
+    target: (&'static str, &'static str),
+    tests: &'static [&'static str],
+) -> Case {
+    Case { trial, defect, what, target, tests, tool: Tool::Plain }
+}
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    case("T1", "nolock", "every slot counts as free", SLOT,
+        &["conformance::heap::t01_traffic", "conformance::rejecting::t01_traffic", "conformance::heap::model"]),
+    case("T2", "nocopy", "a frame that slides or moves leaves its bytes behind", SLOT,
+        &["conformance::rejecting::t02_every_way_to_make_a_buffer", "conformance::heap::model"]),
+    case("T3", "earlyclose", "a frame is closed before the fallback has taken it", SLOT,
+        &["conformance::rejecting::t03_failed_frames_change_nothing", "conformance::heap::t09_hostile_fallback"]),
+    case("T3", "nobounds", "`advance` goes past the capacity", CORE,
+        &["conformance::heap::t03_failed_writes_change_nothing"]),
+    Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: SLOT_RACES,
+        tests: &["handover"], tool: Tool::ThreadSanitizer },
+    case("T5", "nolimit", "the heap pool adds its header to any size", CORE,
+        &["conformance::heap::t05_absurd_requests"]),
+    case("T6", "noorphan", "the region goes with the pool", SLOT_LEDGER, &[]),
+    Case { trial: "T6", defect: "relaxed", what: "releases are relaxed stores", target: SLOT_RACES,
+        tests: &["late_releases"], tool: Tool::ThreadSanitizer },
+    case("T6", "waits", "dropping a pool waits for its buffers", SLOT,
+        &["conformance::heap::t06_buffer_outlives_pool"]),
+    case("T7", "waits", "dropping a pool waits for its buffers", SLOT,
+        &["conformance::heap::t07_forgotten_handles"]),
+    case("T8", "nolock", "every slot counts as free", SLOT,
+        &["conformance::heap::t08_threads_that_end"]),
+    case("T9", "nolock", "every slot counts as free", SLOT,
+        &["conformance::heap::t09_panicking_consumer"]),
+    case("T10", "noreuse", "no slot is seen to be free again", SLOT,
+        &["conformance::heap::t10_pools_in_turn"]),
+    case("T11", "nowipe", "nothing is wiped", SLOT,
+        &["conformance::wiping::t11_wiped", "conformance::t11_wiped_fallback"]),
+    case("T11", "nozero", "`resize` does not write", SLOT,
+        &["conformance::heap::t11_secrets"]),
+    case("T12", "forgetful", "memory that outlives its pool is not kept on the list", SLOT,
+        &["conformance::heap::t12_memory"]),
+    case("T13", "noreuse", "no slot is seen to be free again", SLOT,
+        &["conformance::heap::t13_one_held_for_ever"]),
+    case("T14", "noalign", "starts are not aligned", SLOT,
+        &["conformance::heap::t14_alignment"]),
+    case("T14", "nolock", "every slot counts as free", SLOT,
+        &["conformance::heap::t14_disjoint"]),
+    case("T15", "nozero", "`resize` does not write", CORE,
+        &["conformance::heap::t15_mutators"]),
+    case("T17", "nomlock", "regions are not locked", CORE,
+        &["regions::t17_locked_memory_is_locked_until_dropped"]),
+    case("T17", "miscount", "releases do not count bytes", SLOT,
+        &["conformance::heap::t17_counters"]),
+    case("T18", "leakmap", "a mapping stays when its lock fails", CORE,
+        &["regions::t18_failing_constructions"]),
+    case("T19", "forgetful", "memory that outlives its pool is not kept on the list", SLOT,
+        &["conformance::heap::t19_soak"]),
+    case("ledger", "forgetful", "memory that outlives its pool is not kept on the list", SLOT_LEDGER, &[]),
+];
+
+/// A test program: package, test target, and what it runs under.
+type Program = (&'static str, &'static str, Tool);
+
+impl Case {
+    fn program(&self) -> Program {
+        (self.target.0, self.target.1, self.tool)
+    }
+
+    /// Whether the target has the usual test harness.
+    fn has_harness(&self) -> bool {
+        self.target.1 == "it"
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        if self.list {
+            println!("| trial | defect | what it does | tests that fail |\n| --- | --- | --- | --- |");
+            for case in CASES {
+                println!("| {} | `{}` | {} | {} |", case.trial, case.defect, case.what, names(case));
+            }
+            return Ok(());
+        }
+        let chosen: Vec<&Case> = CASES
+            .iter()
+            .filter(|case| self.defect.as_deref().is_none_or(|defect| defect == case.defect))
+            .filter(|case| !(self.stable && case.tool != Tool::Plain))
+            .collect();
+        if chosen.is_empty() {
+            bail!("no such defect; `cargo xtask broken --list` shows them all");
+        }
+        let started = Instant::now();
+        sound(&chosen)?;
+        let defects: BTreeSet<&str> = chosen.iter().map(|case| case.defect).collect();
+        let mut passed = Vec::new();
+        for defect in defects {
+            let cases: Vec<_> = chosen.iter().filter(|case| case.defect == defect).collect();
+            let programs: BTreeSet<_> = cases.iter().map(|case| case.program()).collect();
+            for program in programs {
+                let executable = build(program, Some(defect))?;
+                for case in cases.iter().filter(|case| case.program() == program) {
+                    for test in case.tests.iter().map(Some).chain(case.tests.is_empty().then_some(None)) {
+                        let row = format!("{} {} {}", case.trial, defect, test.unwrap_or(&case.target.1));
+                        let run = Run::of(&executable, program, test.copied().as_slice())?;
+                        if run.passed() {
+                            println!("{row}: PASSED, which it must not");
+                            passed.push(row);
+                        } else {
+                            println!("{row}: fails, as it has to ({})", run.how());
+                        }
+                    }
+                }
+            }
+        }
+        if !passed.is_empty() {
+            bail!("{} of the tests did not see their defect:\n{}", passed.len(), passed.join("\n"));
+        }
+        println!("{} trials fail where they have to, in {} s", chosen.len(), started.elapsed().as_secs());
+        Ok(())
+    }
+}
+
+/// Runs the tests of all `cases` without a defect, where they have to pass.
+fn sound(cases: &[&Case]) -> Result<()> {
+    let programs: BTreeSet<_> = cases.iter().map(|case| case.program()).collect();
+    for program in programs {
+        let executable = build(program, None)?;
+        let of_program = || cases.iter().filter(|case| case.program() == program);
+        let tests: BTreeSet<&str> = of_program().flat_map(|case| case.tests).copied().collect();
+        let tests: Vec<&str> = tests.into_iter().collect();
+        let has_harness = of_program().any(|case| case.has_harness());
+        // A harness takes many names, and runs them side by side; other programs take one.
+        let runs = if has_harness || tests.is_empty() { vec![&tests[..]] } else { tests.chunks(1).collect() };
+        for names in runs {
+            let run = Run::of(&executable, program, names)?;
+            let ran_all = !has_harness || run.log.contains(&format!("ok. {} passed", names.len()));
+            ensure!(
+                run.passed() && ran_all,
+                "without a defect, these have to pass: {} {} {names:?} ({}):\n{}",
+                program.0,
+                program.1,
+                run.how(),
+                run.log
+            );
+        }
+        println!("{} {}: {} tests pass without a defect", program.0, program.1, tests.len().max(1));
+    }
+    Ok(())
+}
+
+/// A test program that ran to its end, or until it was stopped.
+struct Run {
+    /// `None` for one that took too long.
+    status: Option<ExitStatus>,
+    /// What it printed.
+    log: String,
+}
+
+impl Run {
+    fn of(executable: &Path, (package, _, _): Program, tests: &[&str]) -> Result<Self> {
+        let log = PathBuf::from(TARGET_DIR).join("log");
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let mut command = Command::new(executable);
+        command.args(tests.first().map(|_| "--exact")).args(tests);
+        // As under `cargo test`.
+        command.current_dir(Path::new("crates").join(package));
+        default_env(&mut command, "BUFTEST_COUNT", "20000");
+        // The first report is enough.
+        command.env("TSAN_OPTIONS", "halt_on_error=1:allocator_may_return_null=1");
+        command.env("RUST_BACKTRACE", "0");
+        eprintln!("$ {}", shell::show(&command));
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", executable.display()))?;
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break Some(status);
+            }
+            if started.elapsed() > TIME_LIMIT {
+                child.kill()?;
+                child.wait()?;
+                break None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        Ok(Self { status, log: String::from_utf8_lossy(&fs::read(&log)?).into_owned() })
+    }
+
+    fn passed(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// How it ended. Signals and time-outs of the processes that trials start for themselves are in the log.
+    fn how(&self) -> String {
+        let Some(status) = self.status else {
+            return format!("no end within {TIME_LIMIT:?}");
+        };
+        let started_alone = self.log.split_once("failed in its own process (");
+        let ended = started_alone.and_then(|(_, rest)| Some(rest.split_once("):")?.0));
+        match ended.filter(|ended| ended.starts_with("signal")) {
+            Some(signal) => signal.to_owned(),
+            None if self.log.contains("did not end within") => "no end within the trial's limit".to_owned(),
+            None if self.log.contains("ThreadSanitizer: data race") => "data race reported".to_owned(),
+            None => status.to_string(),
+        }
+    }
+}
+
+fn names(case: &Case) -> String {
+    let (package, target) = case.target;
+    let tool = if case.tool == Tool::ThreadSanitizer { ", under ThreadSanitizer" } else { "" };
+    let target = if case.has_harness() { String::new() } else { format!(" `{target}`") };
+    let tests: Vec<_> = case.tests.iter().map(|name| format!("`{name}`")).collect();
+    let tests = if tests.is_empty() { tests.concat() } else { format!(" {}", tests.join(", ")) };
+    format!("`{package}`{target}{tests}{tool}")
+}
+
+/// Builds a test program, with a defect or without, and returns where it is.
+fn build((package, target, tool): Program, defect: Option<&str>) -> Result<PathBuf> {
+    let mut command = match tool {
+        Tool::Plain => shell::cargo(),
+        Tool::ThreadSanitizer => shell::cargo_of("nightly").context("no nightly toolchain installed")?,
+    };
+    command.args(["test", "--no-run", "--package", package, "--test", target]);
+    command.args(["--target-dir", TARGET_DIR, "--message-format=json-render-diagnostics"]);
+    match tool {
+        Tool::Plain => {
+            command.arg("--all-features");
+        }
+        // Not with `track`, whose lock orders threads, and is reported itself (see `tsan-suppressions.txt`).
+        Tool::ThreadSanitizer => {
+            command.args(["--target", &shell::host_triple()?]);
+            command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
+        }
+    }
+    // Smaller and sooner there: nobody debugs these, and no two builds of a package are alike.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
+    if let Some(defect) = defect {
+        command.env("RUSTC_WORKSPACE_WRAPPER", wrapper(defect)?);
+    }
+    let messages = shell::output(&mut command)?;
+    let executable = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == target && message["target"]["kind"][0] == "test")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    executable.with_context(|| format!("cargo names no test program `{target}` of {package}"))
+}
+
+/// A program that calls the compiler with a defect switched on.
+fn wrapper(defect: &str) -> Result<PathBuf> {
+    let folder = PathBuf::from(TARGET_DIR).join("wrappers");
+    fs::create_dir_all(&folder)?;
+    let path = fs::canonicalize(&folder)?.join(defect);
+    let script = format!("#!/bin/sh\nexec \"$@\" --cfg 'bufworks_broken=\"{defect}\"'\n");
+    // Not written again while it is as it should be: cargo may look at its age.
+    if fs::read_to_string(&path).is_ok_and(|old| old == script) {
+        return Ok(path);
+    }
+    fs::write(&path, script)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(path)
+}

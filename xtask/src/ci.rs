@@ -1,0 +1,166 @@
+//! `cargo xtask ci`: the jobs of continuous integration, by name, in one order everywhere.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+use crate::packages;
+use crate::shell::{self, cargo};
+use crate::steps::{Outcome, Steps};
+use crate::{features, loom, nostd, sanitize};
+
+/// What `rust-version` promises; checked by `msrv`.
+const OLDEST: &str = "1.88";
+
+/// Platforms that are type-checked where their standard library is installed.
+const PLATFORMS: [&str; 6] = [
+    "aarch64-unknown-linux-gnu",
+    "i686-unknown-linux-gnu",
+    "x86_64-unknown-linux-musl",
+    "aarch64-apple-darwin",
+    "x86_64-pc-windows-msvc",
+    "s390x-unknown-linux-gnu",
+];
+
+/// Options of `ci`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The jobs; all of them unless some are named.
+    #[arg(value_enum)]
+    jobs: Vec<Job>,
+}
+
+/// One job. Their order is that of `ci all`: what fails fast comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Job {
+    All,
+    Fmt,
+    Clippy,
+    Tidy,
+    Docs,
+    Test,
+    Features,
+    Nostd,
+    Loom,
+    Sanitize,
+    Broken,
+    BenchTest,
+    Msrv,
+    Cross,
+    Deny,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let mut jobs = self.jobs;
+        if jobs.is_empty() || jobs.contains(&Job::All) {
+            jobs = Job::value_variants().iter().copied().filter(|job| *job != Job::All).collect();
+        }
+        let mut steps = Steps::new("ci", jobs.len());
+        for job in jobs {
+            let name = job.to_possible_value().context("every job has a name")?;
+            steps.step(name.get_name(), || job.run());
+        }
+        steps.finish()
+    }
+}
+
+impl Job {
+    fn run(self) -> Result<Outcome> {
+        match self {
+            Self::All => unreachable!("`all` was replaced by the jobs"),
+            Self::Fmt => shell::run(cargo().args(["fmt", "--all", "--check"]))?,
+            Self::Clippy => {
+                clippy("--all-features")?;
+                clippy("--no-default-features")?;
+            }
+            Self::Tidy => xtask(&["tidy"])?,
+            Self::Docs => docs()?,
+            Self::Test => xtask(&["test"])?,
+            Self::Features => features::check()?,
+            Self::Nostd => return nostd::check(),
+            Self::Loom => loom::check()?,
+            Self::Sanitize => return sanitize::check(&sanitize::Sanitizer::ALL, &[]),
+            Self::Broken => xtask(&["broken"])?,
+            Self::BenchTest => xtask(&["bench", "--test"])?,
+            Self::Msrv => return msrv(),
+            Self::Cross => return cross(),
+            Self::Deny => return deny(),
+        }
+        Ok(Outcome::Passed)
+    }
+}
+
+/// Another command of this program, in a process of its own: it prints its own table.
+fn xtask(arguments: &[&str]) -> Result<()> {
+    let this = env::current_exe().context("cannot find this program")?;
+    shell::run(Command::new(this).args(arguments))
+}
+
+fn clippy(features: &str) -> Result<()> {
+    let args = ["clippy", "--workspace", "--all-targets", features, "--", "-D", "warnings"];
+    shell::run(cargo().args(args))
+}
+
+fn docs() -> Result<()> {
+    for private in [None, Some("--document-private-items")] {
+        let mut command = cargo();
+        command.args(["doc", "--workspace", "--all-features", "--no-deps"]).args(private);
+        shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    }
+    Ok(())
+}
+
+/// Builds with the oldest compiler that is promised, and sees that the promise is the one in the manifests.
+fn msrv() -> Result<Outcome> {
+    let manifest = std::fs::read_to_string("Cargo.toml")?;
+    let stated = format!("rust-version = \"{OLDEST}\"");
+    ensure!(manifest.contains(&stated), "Cargo.toml does not say `{stated}`");
+    let Some(mut command) = shell::cargo_of(OLDEST) else {
+        return Outcome::skipped(format!("toolchain {OLDEST} not installed"));
+    };
+    command.args(["check", "--all-features", "--target-dir", "target/msrv"]);
+    for package in packages::published()? {
+        command.args(["--package", &package.name]);
+    }
+    shell::run(&mut command)?;
+    Ok(Outcome::Passed)
+}
+
+/// Type-checks the published packages for other platforms.
+fn cross() -> Result<Outcome> {
+    let host = shell::host_triple()?;
+    let packages = packages::published()?;
+    let (mut checked, mut missing) = (Vec::new(), Vec::new());
+    for platform in PLATFORMS.into_iter().filter(|platform| *platform != host) {
+        let args = ["--print", "target-libdir", "--target", platform];
+        let folder = shell::output(Command::new("rustc").args(args))?;
+        if !Path::new(folder.trim()).is_dir() {
+            missing.push(platform);
+            continue;
+        }
+        let mut command = cargo();
+        command.args(["check", "--all-features", "--target", platform, "--target-dir", "target/cross"]);
+        for package in &packages {
+            command.args(["--package", &package.name]);
+        }
+        shell::run(&mut command)?;
+        checked.push(platform);
+    }
+    println!("cross: checked {checked:?}; no standard library here for {missing:?}");
+    if checked.is_empty() {
+        return Outcome::skipped("no standard library of another platform is installed");
+    }
+    Ok(Outcome::Passed)
+}
+
+fn deny() -> Result<Outcome> {
+    if !shell::works(cargo().args(["deny", "--version"])) {
+        return Outcome::skipped("cargo-deny not installed");
+    }
+    shell::run(cargo().args(["deny", "--all-features", "check"]))?;
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,172 @@
+//! `cargo xtask features`: every combination of features builds; those that touch each other pass the tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+
+use crate::packages::{self, Package};
+use crate::shell::{self, cargo};
+use crate::steps::{Outcome, Steps};
+use crate::test::default_env;
+
+/// More features than this would make the powerset a matter of hours.
+const MAX_FEATURES: usize = 14;
+
+/// Features whose code meets. Tested together, beside each feature alone, none, and all.
+const MEETING: [&[&str]; 5] = [
+    &["alloc", "stats"],                // the heap pool shares its counters with its leases
+    &["alloc", "wipe"],                 // heap memory is wiped before it goes back
+    &["bytes", "embedded-io", "wipe"],  // views that `Bytes` owns are wiped by the last one
+    &["mmap", "stats", "wipe"],         // both need what a slot knows of its block; locked pages are wiped
+    &["std", "stats", "track", "wipe"], // ticket, count and wipe share a buffer's release
+];
+
+/// A test build is one of some thirty: its long trials are cut, others run them in full. Not further: a trial that saw no memory
+/// used twice says that it showed nothing.
+const SHORT: [(&str, &str); 3] =
+    [("BUFTEST_COUNT", "5000"), ("BUFTEST_SOAK_SECONDS", "1"), ("PROPTEST_CASES", "8")];
+
+type Features = BTreeMap<String, Vec<String>>;
+type Set = BTreeSet<String>;
+
+/// Options of `features`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// List the combinations without building them.
+    #[arg(long)]
+    list: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        if !self.list {
+            return check();
+        }
+        for package in packages::published()? {
+            let tested: BTreeSet<_> = covering(&package.features).into_iter().collect();
+            for set in powerset(&package.features)? {
+                let mark = if tested.contains(&set) { "test " } else { "check" };
+                println!("{mark}  {} {}", package.name, join(&set));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Builds and tests all published packages.
+pub(crate) fn check() -> Result<()> {
+    let packages = packages::published()?;
+    let mut steps = Steps::new("features", 2 * packages.len());
+    for package in &packages {
+        let sets = powerset(&package.features)?;
+        steps.step(&format!("check {}, {} combinations", package.name, sets.len()), || {
+            sets.iter().try_for_each(|set| check_one(package, set))?;
+            Ok(Outcome::Passed)
+        });
+    }
+    for package in &packages {
+        let sets = covering(&package.features);
+        steps.step(&format!("test {}, {} combinations", package.name, sets.len()), || {
+            sets.iter().try_for_each(|set| test_one(package, set))?;
+            Ok(Outcome::Passed)
+        });
+    }
+    steps.finish()
+}
+
+/// Only the library: dev-dependencies would turn features on that this set leaves off.
+fn check_one(package: &Package, set: &Set) -> Result<()> {
+    let args = ["check", "--quiet", "--lib", "--no-default-features", "--target-dir", "target/features"];
+    let mut command = cargo();
+    command.args(args).args(["--package", &package.name, "--features", &join(set)]);
+    shell::run(command.env("RUSTFLAGS", "-D warnings"))
+}
+
+/// The unit tests, the suite, and the documentation. What has a program of its own (allocators that fail, what must not
+/// compile) does not depend on features so much that `cargo xtask test` with all of them would not do.
+fn test_one(package: &Package, set: &Set) -> Result<()> {
+    let suite =
+        package.test("it").filter(|suite| suite.required_features.iter().all(|name| set.contains(name)));
+    let programs: &[&str] = if suite.is_some() { &["--lib", "--test", "it"] } else { &["--lib"] };
+    for chosen in [programs, &["--doc"]] {
+        let args = ["test", "--quiet", "--no-default-features", "--target-dir", "target/features"];
+        let mut command = cargo();
+        command.args(args).args(["--package", &package.name, "--features", &join(set)]).args(chosen);
+        for (name, value) in SHORT {
+            default_env(&mut command, name, value);
+        }
+        shell::run(command.env("RUSTFLAGS", "-D warnings").env("RUSTDOCFLAGS", "-D warnings"))?;
+    }
+    Ok(())
+}
+
+fn join(set: &Set) -> String {
+    set.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// `set` with all that it turns on in its own package.
+fn closure(features: &Features, set: impl IntoIterator<Item = String>) -> Set {
+    let mut closed = Set::new();
+    let mut open: Vec<String> = set.into_iter().collect();
+    while let Some(name) = open.pop() {
+        // What is not a feature of this package is one of a dependency, which follows from ours.
+        if let Some(turns_on) = features.get(&name).filter(|_| !closed.contains(&name)) {
+            open.extend(turns_on.iter().cloned());
+            closed.insert(name);
+        }
+    }
+    closed
+}
+
+/// Every combination, of those that turn on the same only one. `default` is a set of others, so not one itself.
+fn powerset(features: &Features) -> Result<BTreeSet<Set>> {
+    let names: Vec<_> = features.keys().filter(|name| *name != "default").cloned().collect();
+    ensure!(names.len() <= MAX_FEATURES, "{} features are too many for a powerset", names.len());
+    let pick = |bits: usize| {
+        let chosen = names.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1);
+        chosen.map(|(_, name)| name.clone()).collect::<Vec<_>>()
+    };
+    Ok((0..1usize << names.len()).map(|bits| closure(features, pick(bits))).collect())
+}
+
+/// None, each alone, those that meet, all.
+fn covering(features: &Features) -> Vec<Set> {
+    let names = || features.keys().filter(|name| *name != "default").cloned();
+    let mut sets = vec![Set::new()];
+    sets.extend(names().map(|name| closure(features, [name])));
+    for group in MEETING.iter().filter(|group| group.iter().all(|name| features.contains_key(*name))) {
+        sets.push(closure(features, group.iter().map(|name| (*name).to_owned())));
+    }
+    sets.push(closure(features, names()));
+    let mut seen = BTreeSet::new();
+    sets.retain(|set| seen.insert(set.clone()));
+    sets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn features() -> Features {
+        let list = [
+            ("default", vec!["std"]),
+            ("std", vec!["alloc", "other?/std"]),
+            ("alloc", vec![]),
+            ("other", vec!["dep:other"]),
+        ];
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        list.into_iter().map(|(name, turns_on)| (name.to_owned(), owned(turns_on))).collect()
+    }
+
+    #[test]
+    fn combinations_that_turn_on_the_same_are_one() {
+        let sets: Vec<_> = powerset(&features()).unwrap().iter().map(join).collect();
+        assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
+    }
+
+    #[test]
+    fn the_covering_has_none_each_and_all() {
+        let sets: Vec<_> = covering(&features()).iter().map(join).collect();
+        assert_eq!(sets, ["", "alloc", "other", "alloc,std", "alloc,other,std"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask …`: one command each for benchmarks, tests, features, `no_std` and style.
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "a program of the standard library's: nothing here is built without it"
+)]
+
+mod bench;
+mod broken;
+mod ci;
+mod features;
+mod loom;
+mod nostd;
+mod packages;
+mod sanitize;
+mod shell;
+mod steps;
+mod test;
+mod tidy;
+mod traces;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Commands of the bufworks workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Command {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the benchmark matrix and report.
+    Bench(bench::Args),
+    /// Run trials against builds with a known defect: each has to fail.
+    Broken(broken::Args),
+    /// Run what continuous integration runs: all of it, or the jobs that are named.
+    Ci(ci::Args),
+    /// Build every combination of features, and test those that touch each other.
+    Features(features::Args),
+    /// Run the models: every interleaving of a few threads.
+    Loom(loom::Args),
+    /// Build and run a program without the standard library; type-check for a microcontroller.
+    Nostd(nostd::Args),
+    /// Run the integration tests under a sanitizer.
+    Sanitize(sanitize::Args),
+    /// Run all tests, debug and release, with documentation and examples.
+    Test(test::Args),
+    /// Check what the compiler does not: module docs, unfinished marks, file lengths, trailing space.
+    Tidy(tidy::Args),
+    /// Make the recorded traces again from real servers, or show one.
+    Traces(traces::Args),
+}
+
+fn run() -> Result<()> {
+    let task = Command::parse().task;
+    shell::enter_root()?;
+    match task {
+        Task::Bench(args) => args.run(),
+        Task::Broken(args) => args.run(),
+        Task::Ci(args) => args.run(),
+        Task::Features(args) => args.run(),
+        Task::Loom(args) => args.run(),
+        Task::Nostd(args) => args.run(),
+        Task::Sanitize(args) => args.run(),
+        Task::Test(args) => args.run(),
+        Task::Tidy(args) => args.run(),
+        Task::Traces(args) => args.run(),
+    }
+}
+
+fn main() -> ExitCode {
+    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a backtrace.
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `cargo xtask sanitize`: the tests under AddressSanitizer, and the trials that hand memory over under ThreadSanitizer.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+
+use crate::packages;
+use crate::shell;
+use crate::steps::{Outcome, Steps};
+use crate::test::{default_env, some_ran};
+
+/// Reports that are the tool's mistake, each with its reason.
+const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
+
+/// Trials about resident and locked memory and limits of the address space: AddressSanitizer's shadow memory distorts the ones,
+/// and it makes `mlock` and `mallopt` do nothing.
+const DISTORTED: [&str; 4] = ["t12_", "regions::t17_", "t18_", "t19_"];
+
+/// A sanitizer of the compiler's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sanitizer {
+    /// Accesses out of bounds or after the free, and leaks.
+    Address,
+    /// Data races.
+    Thread,
+}
+
+/// Options of `sanitize`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; both unless one is named.
+    #[arg(value_enum)]
+    which: Option<Sanitizer>,
+    /// Fail where no nightly toolchain is installed, instead of skipping.
+    #[arg(long)]
+    strict: bool,
+    /// For the test programs, as after `cargo test -- …`.
+    #[arg(last = true)]
+    test_args: Vec<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let chosen = self.which.map_or_else(|| Sanitizer::ALL.to_vec(), |one| vec![one]);
+        match check(&chosen, &self.test_args)? {
+            Outcome::Skipped(reason) if self.strict => bail!("{reason}"),
+            Outcome::Skipped(reason) => println!("skipped: {reason}"),
+            Outcome::Passed => {}
+        }
+        Ok(())
+    }
+}
+
+/// Runs the tests of all published packages under each of `sanitizers`.
+pub(crate) fn check(sanitizers: &[Sanitizer], test_args: &[String]) -> Result<Outcome> {
+    if shell::cargo_of("nightly").is_none() {
+        return Outcome::skipped("no nightly toolchain installed");
+    }
+    let host = shell::host_triple()?;
+    if !(host.starts_with("x86_64-") || host.starts_with("aarch64-")) || !host.ends_with("-linux-gnu") {
+        return Outcome::skipped(format!("no sanitizers for {host}"));
+    }
+    let mut steps = Steps::new("sanitize", sanitizers.len());
+    for sanitizer in sanitizers {
+        steps.step(sanitizer.name(), || {
+            sanitizer.run(&host, test_args)?;
+            Ok(Outcome::Passed)
+        });
+    }
+    steps.finish()?;
+    Ok(Outcome::Passed)
+}
+
+impl Sanitizer {
+    pub(crate) const ALL: [Self; 2] = [Self::Address, Self::Thread];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Thread => "thread",
+        }
+    }
+
+    fn run(self, host: &str, test_args: &[String]) -> Result<()> {
+        let packages = packages::published()?;
+        let mut suite = self.cargo_test(host)?;
+        suite.args(["--all-features", "--no-fail-fast", "--lib"]);
+        for package in &packages {
+            suite.args(["--package", &package.name]);
+        }
+        // The tests of failing allocators bring an allocator of their own, in other programs than this. ThreadSanitizer does not
+        // see how the test harness and the end of a scope order threads: for it there are the races.
+        if self == Self::Address && packages.iter().any(|package| package.test("it").is_some()) {
+            suite.args(["--test", "it"]);
+        }
+        suite.arg("--").args(test_args);
+        if self == Self::Address {
+            suite.args(DISTORTED.iter().flat_map(|trial| ["--skip", trial]));
+        }
+        some_ran(&shell::run_and_read(&mut suite)?)?;
+        // With the default features nothing but the strategy itself orders what threads do; counters and trackers would.
+        for package in packages.iter().filter(|package| package.test("races").is_some()) {
+            for features in [None, Some("--all-features")] {
+                let mut races = self.cargo_test(host)?;
+                races.args(["--package", &package.name, "--test", "races"]).args(features);
+                shell::run(&mut races)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `cargo test` with everything of ours instrumented. The standard library is the precompiled one, without.
+    fn cargo_test(self, host: &str) -> Result<Command> {
+        let mut command = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
+        command.args(["test", "--target", host]);
+        command.args(["--target-dir", &format!("target/sanitize-{}", self.name())]);
+        let flags = format!("-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer", self.name());
+        command.env("RUSTFLAGS", flags);
+        default_env(&mut command, "BUFTEST_COUNT", "20000");
+        match self {
+            // Trials ask for absurd sizes. Some forget buffers on purpose, and lend static memory by leaking it; that nothing else
+            // leaks is shown by the allocators that keep a ledger.
+            Self::Address => {
+                default_env(&mut command, "ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0");
+            }
+            Self::Thread => {
+                let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
+                let known = known.display();
+                let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={known}");
+                default_env(&mut command, "TSAN_OPTIONS", &options);
+            }
+        }
+        Ok(command)
+    }
+}

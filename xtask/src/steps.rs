@@ -1,0 +1,116 @@
+//! A command's steps: which one is running, how long each took, and a table at the end.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// How a step ended, if it did not fail.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Passed,
+    /// Not done, and why: something that the machine lacks.
+    Skipped(String),
+}
+
+impl Outcome {
+    /// A skipped step, with its reason.
+    pub(crate) fn skipped(reason: impl Into<String>) -> Result<Self> {
+        Ok(Self::Skipped(reason.into()))
+    }
+}
+
+/// Steps that are run one after the other; a failed one does not keep the others from running.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    title: &'static str,
+    total: usize,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    name: String,
+    outcome: Result<Outcome>,
+    took: Duration,
+}
+
+impl Steps {
+    /// For `total` steps of the command `title`.
+    pub(crate) fn new(title: &'static str, total: usize) -> Self {
+        Self { title, total, rows: Vec::new() }
+    }
+
+    /// Runs one step, timed.
+    pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> Result<Outcome>) {
+        let at = self.rows.len() + 1;
+        eprintln!("\n==> {} {at}/{}: {name}", self.title, self.total);
+        let start = Instant::now();
+        let outcome = run();
+        match &outcome {
+            Ok(Outcome::Passed) => {}
+            Ok(Outcome::Skipped(reason)) => eprintln!("skipped: {reason}"),
+            Err(error) => eprintln!("error: {error:#}"),
+        }
+        self.rows.push(Row { name: name.to_owned(), outcome, took: start.elapsed() });
+    }
+
+    /// Prints the table; fails if a step did, and says which.
+    pub(crate) fn finish(self) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        write!(out, "\n{}", self.table())?;
+        out.flush()?;
+        let failed: Vec<_> =
+            self.rows.iter().filter(|row| row.outcome.is_err()).map(|row| row.name.as_str()).collect();
+        if !failed.is_empty() {
+            bail!("{}: failed: {}", self.title, failed.join(", "));
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> String {
+        let width = self.rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(self.title.len());
+        let mut text = format!("{:width$}  seconds  result\n", self.title);
+        for Row { name, outcome, took } in &self.rows {
+            let result = match outcome {
+                Ok(Outcome::Passed) => "passed".to_owned(),
+                Ok(Outcome::Skipped(reason)) => format!("skipped: {reason}"),
+                // The first line: compilers print more than a table holds.
+                Err(error) => {
+                    format!("FAILED: {}", format!("{error:#}").lines().next().unwrap_or_default())
+                }
+            };
+            text += &format!("{name:width$}  {:7.1}  {result}\n", took.as_secs_f64());
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn a_failed_step_is_named_and_the_rest_still_runs() {
+        let mut steps = Steps::new("demo", 3);
+        let mut ran = 0;
+        steps.step("first", || Ok(Outcome::Passed));
+        steps.step("second", || Err(anyhow!("broken\nsecond line")));
+        steps.step("third", || {
+            ran += 1;
+            Outcome::skipped("nothing to do")
+        });
+        assert_eq!(ran, 1);
+        let table = steps.table();
+        assert!(table.contains("FAILED: broken\n") && table.contains("skipped: nothing to do"), "{table}");
+        assert_eq!(steps.finish().unwrap_err().to_string(), "demo: failed: second");
+    }
+
+    #[test]
+    fn skipped_is_not_failed() {
+        let mut steps = Steps::new("demo", 1);
+        steps.step("only", || Outcome::skipped("no tool"));
+        assert!(steps.finish().is_ok());
+    }
+}

@@ -1,0 +1,135 @@
+//! The rules for one package.
+
+use std::fs;
+
+use super::{Finding, collect, lex};
+use crate::packages::Package;
+
+/// What every strategy may depend on.
+const VOCABULARY: &str = "bufcore";
+/// What may depend on every strategy.
+const UMBRELLA: &str = "bufworks";
+const PUBLISHED_FILES: [&str; 2] = ["README.md", "CHANGELOG.md"];
+
+/// Checks `package`, one of `all`.
+pub(super) fn check(package: &Package, all: &[Package]) -> Vec<Finding> {
+    let mut messages = Vec::new();
+    if package.published {
+        dependencies(package, all, &mut messages);
+        for file in PUBLISHED_FILES {
+            if !package.folder.join(file).is_file() {
+                messages.push(format!("published without {file}"));
+            }
+        }
+    }
+    no_unsafe(package, &mut messages);
+    messages.into_iter().map(|message| Finding::at(0, message)).collect()
+}
+
+fn dependencies(package: &Package, all: &[Package], messages: &mut Vec<String>) {
+    let ours = |name: &str| all.iter().find(|package| package.name == name);
+    for dependency in &package.dependencies {
+        let Some(other) = ours(&dependency.name) else { continue };
+        let name = &other.name;
+        if dependency.is_dev && dependency.has_path && dependency.version != "*" {
+            messages.push(format!("dev-dependency {name} has a version: publishing would need {name} first"));
+        }
+        if !dependency.is_dev && !other.published {
+            messages.push(format!("published, but depends on {name}, which is not"));
+        }
+        // In tests any pool will do, and some need one.
+        if !dependency.is_dev && other.published && name != VOCABULARY && package.name != UMBRELLA {
+            messages.push(format!(
+                "strategy depends on strategy {name}; what both need belongs into {VOCABULARY}"
+            ));
+        }
+    }
+}
+
+/// A package that forbids unsafe code in its library does so in its tests and examples as well.
+fn no_unsafe(package: &Package, messages: &mut Vec<String>) {
+    let roots = ["src/lib.rs", "src/main.rs"].map(|root| fs::read_to_string(package.folder.join(root)));
+    if !roots.iter().flatten().any(|text| forbids(text)) {
+        return;
+    }
+    let mut files = Vec::new();
+    if let Err(error) = collect(&package.folder, &mut files) {
+        messages.push(format!("{error:#}"));
+    }
+    for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "rs")) {
+        if fs::read_to_string(file).is_ok_and(|text| uses_unsafe(&text)) {
+            messages.push(format!("forbids unsafe code, but {} has some", file.display()));
+        }
+    }
+}
+
+fn forbids(text: &str) -> bool {
+    lex::lines(text).iter().any(|line| line.code.contains("#![forbid(unsafe_code)]"))
+}
+
+fn uses_unsafe(text: &str) -> bool {
+    let words = |line: &lex::Line| line.code.split(|c| !lex::is_word(c)).any(|word| word == "unsafe");
+    lex::lines(text).iter().any(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packages::Dependency;
+
+    fn package(name: &str, published: bool, dependencies: Vec<Dependency>) -> Package {
+        Package {
+            name: name.to_owned(),
+            published,
+            folder: "/no/such/folder".into(),
+            features: [].into(),
+            dependencies,
+            targets: Vec::new(),
+        }
+    }
+
+    fn on(name: &str, version: &str, is_dev: bool) -> Dependency {
+        Dependency { name: name.to_owned(), version: version.to_owned(), is_dev, has_path: true }
+    }
+
+    /// What is said about a strategy with this one dependency.
+    fn said(dependency: Dependency) -> Vec<String> {
+        let all = [
+            package("bufcore", true, Vec::new()),
+            package("bufring", true, Vec::new()),
+            package("buftest", false, Vec::new()),
+        ];
+        let mut messages = Vec::new();
+        dependencies(&package("bufslot", true, vec![dependency]), &all, &mut messages);
+        messages
+    }
+
+    #[test]
+    fn dependencies_point_one_way() {
+        assert_eq!(said(on("bufcore", "^0.1.0", false)), [""; 0]);
+        assert_eq!(said(on("libc", "^0.2", false)), [""; 0]);
+        assert_eq!(said(on("bufring", "^0.1.0", false)).len(), 1);
+        assert_eq!(said(on("bufring", "*", true)), [""; 0]);
+        assert_eq!(said(on("buftest", "*", false)).len(), 1);
+    }
+
+    #[test]
+    fn dev_dependencies_have_no_version() {
+        assert_eq!(said(on("buftest", "*", true)), [""; 0]);
+        assert_eq!(said(on("buftest", "^0.1.0", true)).len(), 1);
+    }
+
+    #[test]
+    fn published_packages_have_their_files() {
+        assert_eq!(check(&package("bufcore", true, Vec::new()), &[]).len(), PUBLISHED_FILES.len());
+        assert_eq!(check(&package("buftest", false, Vec::new()), &[]), []);
+    }
+
+    #[test]
+    fn unsafe_is_found_in_code_only() {
+        assert!(uses_unsafe("fn a() { unsafe { b() } }"));
+        assert!(!uses_unsafe("// unsafe\nconst A: &str = \"unsafe\"; fn not_unsafe() {}"));
+        assert!(forbids("//! Docs.\n#![forbid(unsafe_code)]\n"));
+        assert!(!forbids("//! #![forbid(unsafe_code)]\n"));
+    }
+}

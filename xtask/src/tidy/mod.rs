@@ -1,0 +1,86 @@
+//! `cargo xtask tidy`: what the compiler does not check.
+
+mod lex;
+mod manifests;
+mod source;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::packages;
+
+/// Folders that hold nothing of ours.
+const FOREIGN: [&str; 3] = ["target", ".git", "shared"];
+/// Endings of the files that people write.
+const TEXT: [&str; 7] = ["rs", "toml", "md", "yml", "yaml", "sh", "html"];
+
+/// Options of `tidy`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+/// What is wrong, and where.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    /// From 1; 0 for the file as a whole.
+    line: usize,
+    message: String,
+}
+
+impl Finding {
+    fn at(line: usize, message: impl Into<String>) -> Self {
+        Self { line, message: message.into() }
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let packages = packages::all()?;
+        let mut found = Vec::new();
+        let mut files = Vec::new();
+        collect(Path::new("."), &mut files)?;
+        for file in &files {
+            let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let name = file.strip_prefix(".").unwrap_or(file);
+            found.extend(source::check(name, &text).into_iter().map(|finding| (name.to_owned(), finding)));
+        }
+        for package in &packages {
+            let manifest = package.folder.join("Cargo.toml");
+            let findings = manifests::check(package, &packages);
+            found.extend(findings.into_iter().map(|finding| (manifest.clone(), finding)));
+        }
+        for (file, Finding { line, message }) in &found {
+            println!("{}:{line}: {message}", file.display());
+        }
+        if !found.is_empty() {
+            bail!("tidy: {} finding(s) in {} files", found.len(), files.len());
+        }
+        println!("tidy: {} files, {} packages, nothing found", files.len(), packages.len());
+        Ok(())
+    }
+}
+
+/// Lists our text files under `folder`, in order of their names. Links are not followed.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let mut entries = fs::read_dir(folder)
+        .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
+        .with_context(|| format!("cannot list {}", folder.display()))?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            if !FOREIGN.iter().any(|foreign| entry.file_name() == *foreign) {
+                collect(&path, files)?;
+            }
+        } else if kind.is_file() {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            let is_script = ending.is_none() && path.starts_with("./.ci");
+            if is_script || ending.is_some_and(|ending| TEXT.contains(&ending)) {
+                files.push(path);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! The rules for one file.
+
+use std::path::Path;
+
+use super::Finding;
+use super::lex::{self, Line, is_word};
+
+/// More lines than this do not fit in one reading.
+const MAX_LINES: usize = 800;
+/// An atomic's `ORDER` comment stands at most so many lines above it.
+const ORDER_LINES: usize = 6;
+/// A statement and the comment in front of it are looked for over at most so many lines.
+const SAFETY_LINES: usize = 16;
+
+/// Libraries that hand out no memory of their own.
+const UNMODELLED: [&str; 2] = ["buftest", "buftrace"];
+
+const UNFINISHED_WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+const UNFINISHED_MACROS: [&str; 3] = ["dbg!", "todo!", "unimplemented!"];
+const ORDERINGS: [&str; 5] = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];
+
+/// Checks the file `name` of the workspace.
+pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        if line.ends_with([' ', '\t']) {
+            found.push(Finding::at(at + 1, "space at the end of the line"));
+        }
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        found.push(Finding::at(text.lines().count(), "no line end at the end of the file"));
+    }
+    let is = |ending: &str| name.extension().is_some_and(|found| found == ending);
+    if is("md") {
+        links(name, text, &mut found);
+    }
+    if !is("rs") {
+        return found;
+    }
+    let lines = lex::lines(text);
+    length(text, &mut found);
+    unfinished(&lines, &mut found);
+    // What must not compile says what it is for in its name, and its line numbers in what the compiler answers.
+    if name.iter().any(|part| part == "compile_fail") {
+        return found;
+    }
+    module_docs(text, &mut found);
+    safety(&lines, &mut found);
+    ignored(text, &lines, &mut found);
+    if name.file_name().is_none_or(|file| file != "sync.rs") {
+        orders(&lines, &mut found);
+        if is_modelled(name) {
+            facade(&lines, &mut found);
+        }
+    }
+    found
+}
+
+/// Whether the file belongs to a library whose atomics the model checker has to see.
+fn is_modelled(name: &Path) -> bool {
+    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
+    matches!(parts[..], ["crates", name, "src", ..] if !UNMODELLED.contains(&name))
+}
+
+fn module_docs(text: &str, found: &mut Vec<Finding>) {
+    if text.lines().find(|line| !line.trim().is_empty()).is_none_or(|line| !line.starts_with("//!")) {
+        found.push(Finding::at(1, "no `//!` that says what the file is for"));
+    }
+}
+
+fn length(text: &str, found: &mut Vec<Finding>) {
+    let lines = text.lines().count();
+    if lines > MAX_LINES {
+        found.push(Finding::at(0, format!("{lines} lines, over {MAX_LINES}: split the file")));
+    }
+}
+
+fn unfinished(lines: &[Line], found: &mut Vec<Finding>) {
+    for (at, line) in lines.iter().enumerate() {
+        for word in UNFINISHED_WORDS {
+            if has_word(&line.comment, word) || has_word(&line.code, word) {
+                found.push(Finding::at(at + 1, format!("unfinished: {word}")));
+            }
+        }
+        for name in UNFINISHED_MACROS {
+            if has_word(&line.code, name) {
+                found.push(Finding::at(at + 1, format!("unfinished: {name}")));
+            }
+        }
+    }
+}
+
+fn safety(lines: &[Line], found: &mut Vec<Finding>) {
+    for (at, line) in lines.iter().enumerate() {
+        let code = &line.code;
+        let block = ["unsafe {", "unsafe{"].iter().any(|start| code.contains(start));
+        if (block || has_word(code, "unsafe impl")) && !explained(lines, at) {
+            found.push(Finding::at(at + 1, "`unsafe` without a SAFETY comment"));
+        }
+    }
+}
+
+/// Whether a SAFETY comment stands in the statement of line `at`, or right in front of it.
+fn explained(lines: &[Line], at: usize) -> bool {
+    let mut in_front = false;
+    for line in lines[..=at].iter().rev().take(SAFETY_LINES) {
+        if line.comment.contains("SAFETY") {
+            return true;
+        }
+        let code = line.code.trim();
+        if in_front && (code.is_empty() && line.comment.is_empty() || code.ends_with([';', '}'])) {
+            return false;
+        }
+        in_front = true;
+    }
+    false
+}
+
+fn orders(lines: &[Line], found: &mut Vec<Finding>) {
+    let mut in_use = false;
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.code.trim();
+        in_use |= ["use ", "pub use ", "pub(crate) use "].iter().any(|start| code.starts_with(start));
+        let ordered = ORDERINGS.iter().any(|name| has_word(code, &format!("Ordering::{name}")));
+        let first = at.saturating_sub(ORDER_LINES);
+        if ordered && !in_use && !lines[first..=at].iter().any(|line| line.comment.contains("ORDER:")) {
+            found.push(Finding::at(at + 1, "an atomic's ordering without an ORDER comment"));
+        }
+        in_use &= !code.ends_with(';');
+    }
+}
+
+fn facade(lines: &[Line], found: &mut Vec<Finding>) {
+    for (at, line) in lines.iter().enumerate() {
+        if ["core::sync::atomic", "std::sync::atomic"].iter().any(|path| line.code.contains(path)) {
+            found
+                .push(Finding::at(at + 1, "atomics of a library come from `sync`, where loom replaces them"));
+        }
+    }
+}
+
+fn ignored(text: &str, lines: &[Line], found: &mut Vec<Finding>) {
+    for (at, (line, raw)) in lines.iter().zip(text.lines()).enumerate() {
+        let reason = raw.split_once("#[ignore").is_none_or(|(_, rest)| rest.contains('"'));
+        if line.code.contains("#[ignore") && !reason {
+            found.push(Finding::at(at + 1, "`#[ignore]` without a reason"));
+        }
+    }
+}
+
+/// Links to files have to lead somewhere.
+fn links(name: &Path, text: &str, found: &mut Vec<Finding>) {
+    let folder = name.parent().unwrap_or(Path::new(""));
+    for (at, line) in text.lines().enumerate() {
+        for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains(':') || file.contains(' ') || folder.join(file).exists() {
+                continue;
+            }
+            found.push(Finding::at(at + 1, format!("link to `{file}`, which does not exist")));
+        }
+    }
+}
+
+/// Whether `text` has `word` in it, not as a part of a longer name.
+fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        let joined = before.is_some_and(is_word) || word.ends_with(is_word) && after.is_some_and(is_word);
+        !joined
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found in a file of a library whose docs are in order.
+    fn found(body: &str) -> Vec<(usize, String)> {
+        let text = format!("//! Docs.\n{body}\n");
+        let found = check(Path::new("crates/bufslot/src/pool.rs"), &text);
+        found.into_iter().map(|finding| (finding.line - 1, finding.message)).collect()
+    }
+
+    fn lines_found(body: &str) -> Vec<usize> {
+        found(body).into_iter().map(|(line, _)| line).collect()
+    }
+
+    #[test]
+    fn every_file_says_what_it_is_for() {
+        let name = Path::new("src/a.rs");
+        assert_eq!(check(name, "//! Docs.\n"), []);
+        assert_eq!(check(name, "\n//! Docs.\n"), []);
+        assert_eq!(check(name, "use a;\n//! Docs.\n").len(), 1);
+        assert_eq!(check(name, "").len(), 1);
+        assert_eq!(check(Path::new("tests/compile_fail/no_set_len.rs"), "fn main() {}\n"), []);
+    }
+
+    #[test]
+    fn unfinished_marks_are_found() {
+        for mark in UNFINISHED_WORDS {
+            assert_eq!(lines_found(&format!("fn a() {{}} // {mark}: later")), [1], "{mark}");
+            assert_eq!(lines_found(&format!("// {mark}S_OF_A_LONGER_WORD")), [0; 0], "{mark}");
+        }
+        for mark in UNFINISHED_MACROS {
+            assert_eq!(lines_found(&format!("\n    {mark}(x);")), [2], "{mark}");
+            assert_eq!(lines_found(&format!("f(\"{mark}(x)\");")), [0; 0], "{mark}");
+        }
+    }
+
+    #[test]
+    fn space_at_the_end_is_found_in_any_file() {
+        assert_eq!(lines_found("a \nb\t\nc"), [1, 2]);
+        assert_eq!(check(Path::new("a.toml"), "x = 1 \n").len(), 1);
+        assert_eq!(check(Path::new("a.toml"), "x = 1").len(), 1);
+    }
+
+    #[test]
+    fn long_files_are_found() {
+        let name = Path::new("src/a.rs");
+        assert_eq!(check(name, &"//! Docs.\n".repeat(MAX_LINES)), []);
+        assert_eq!(check(name, &"//! Docs.\n".repeat(MAX_LINES + 1)).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_needs_its_proof() {
+        assert_eq!(lines_found("let a = 1;\nlet b = unsafe { f() };"), [2]);
+        assert_eq!(lines_found("// SAFETY: mine.\nunsafe { f() }"), [0; 0]);
+        assert_eq!(lines_found("// SAFETY: mine,\n// and long.\nlet a =\n    unsafe { f() };"), [0; 0]);
+        assert_eq!(lines_found("// SAFETY: for a.\nlet a = unsafe { f() };\nlet b = unsafe { f() };"), [3]);
+        assert_eq!(lines_found("// SAFETY: far away.\n\nunsafe impl Send for A {}"), [3]);
+        assert_eq!(lines_found("// SAFETY: raw pointer.\n#[cfg(a)]\nunsafe impl Send for A {}"), [0; 0]);
+        assert_eq!(
+            lines_found("unsafe fn f() {}\n/// unsafe { } in text\nconst A: &str = \"unsafe {\";"),
+            [0; 0]
+        );
+    }
+
+    #[test]
+    fn orderings_need_their_reason() {
+        assert_eq!(lines_found("a.load(Ordering::Acquire);"), [1]);
+        assert_eq!(lines_found("// ORDER: Acquire pairs with b.\na.load(Ordering::Acquire);"), [0; 0]);
+        let far = format!("// ORDER: too far.\n{}a.load(Ordering::Relaxed);", "b();\n".repeat(ORDER_LINES));
+        assert_eq!(lines_found(&far), [ORDER_LINES + 2]);
+        assert_eq!(lines_found("use a::Ordering::Relaxed;\nuse b::{\n    Ordering::SeqCst,\n};"), [0; 0]);
+        assert_eq!(lines_found("a.cmp(b) == Ordering::Less"), [0; 0]);
+        assert_eq!(check(Path::new("src/sync.rs"), "//! Docs.\nlet a = Ordering::Release;\n"), []);
+    }
+
+    #[test]
+    fn library_atomics_come_from_the_facade() {
+        assert_eq!(lines_found("use core::sync::atomic::AtomicU32;"), [1]);
+        let text = "//! Docs.\nuse core::sync::atomic::AtomicU32;\n";
+        assert_eq!(check(Path::new("crates/bufslot/src/sync.rs"), text), []);
+        assert_eq!(check(Path::new("crates/bufslot/tests/it/main.rs"), text), []);
+        assert_eq!(check(Path::new("crates/buftest/src/lib.rs"), text), []);
+    }
+
+    #[test]
+    fn ignored_tests_have_a_reason() {
+        assert_eq!(lines_found("#[ignore]\nfn a() {}"), [1]);
+        assert_eq!(lines_found("#[ignore = \"takes an hour\"]\nfn a() {}"), [0; 0]);
+    }
+
+    #[test]
+    fn links_lead_somewhere() {
+        let name = Path::new("docs/a.md");
+        assert_eq!(check(name, "[a](no-such-file.md)\n").len(), 1);
+        assert_eq!(check(name, "[a](https://example.org) [b](#part)\n"), []);
+    }
+}

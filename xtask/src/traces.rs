@@ -1,0 +1,117 @@
+//! `cargo xtask traces`: makes the recorded traces of `benches/traces` again, from real servers, and shows traces.
+
+mod load;
+mod servers;
+
+use core::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use buftrace::Trace;
+
+use crate::shell;
+use load::{Made, NGINX, REDIS, Source};
+
+/// Where the traces are.
+const FOLDER: &str = "benches/traces";
+
+/// No trace gets this long.
+const LIMIT_BYTES: u64 = 1 << 20;
+
+/// Options of `traces`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Show the summary of this trace instead
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    show: Option<PathBuf>,
+    /// Make only the trace of this name: redis or nginx
+    #[arg(long, value_name = "NAME", value_parser = [REDIS.name, NGINX.name])]
+    only: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        if let Some(file) = &self.show {
+            print!("{}", read(file)?.summary());
+            return Ok(());
+        }
+        let wanted = |source: &&Source| self.only.as_ref().is_none_or(|only| only == source.name);
+        let sources: Vec<_> = [REDIS, NGINX].into_iter().filter(|source| wanted(&source)).collect();
+        servers::check_installed(sources.iter().flat_map(|source| source.programs))?;
+        shell::run(shell::cargo().args([
+            "build",
+            "--release",
+            "--package",
+            "bufworks-examples",
+            "--bin",
+            "proxy",
+        ]))?;
+        fs::create_dir_all(FOLDER).with_context(|| format!("cannot make {FOLDER}"))?;
+        for source in &sources {
+            let path = Path::new(FOLDER).join(format!("{}.buftrace", source.name));
+            let made = source.record(&path).with_context(|| format!("cannot record {}", source.name))?;
+            let trace = read(&path)?;
+            let bytes = fs::metadata(&path)?.len();
+            ensure!(bytes < LIMIT_BYTES, "{} has {bytes} bytes, over the limit", path.display());
+            let section = describe(source, &made, &trace, bytes)?;
+            fs::write(Path::new(FOLDER).join(format!("{}.md", source.name)), section)?;
+        }
+        write_readme()
+    }
+}
+
+fn read(path: &Path) -> Result<Trace> {
+    let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Trace::decode(&file).with_context(|| format!("cannot decode {}", path.display()))
+}
+
+/// The page beside one trace.
+fn describe(source: &Source, made: &Made, trace: &Trace, bytes: u64) -> Result<String> {
+    let mut page = format!("# {}\n\n{}\n\n", source.name, source.about);
+    writeln!(page, "`{}.buftrace`: {bytes} bytes, {} events.\n", source.name, trace.events().len())?;
+    writeln!(page, "Versions:\n")?;
+    for version in &made.versions {
+        writeln!(page, "- {version}")?;
+    }
+    writeln!(
+        page,
+        "\nCommands, with free ports and a temporary folder in the place of `PORT`, `PROXY` and `TMP`:\n"
+    )?;
+    writeln!(page, "```text\n{}\n```", made.commands.join("\n"))?;
+    for (name, text) in &made.files {
+        writeln!(page, "\n`{name}`:\n\n```text\n{}\n```", text.trim_end())?;
+    }
+    writeln!(page, "\nSummary:\n\n```text\n{}\n```", trace.summary().to_string().trim_end())?;
+    Ok(page)
+}
+
+fn write_readme() -> Result<()> {
+    let mut page = "# Recorded traces\n\n\
+        What a TCP proxy (`examples/src/bin/proxy.rs`) asked of its buffer pools while real programs talked through it. \
+        `cargo xtask traces` makes them again; `cargo xtask traces --show FILE` shows one. The format is described in \
+        `crates/buftrace/src/format.rs`. They hold sizes, threads and times; no bytes of the traffic.\n\n\
+        | trace | date | acquires | sizes | most out at once | released on another thread | how |\n\
+        | --- | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for source in [REDIS, NGINX] {
+        let path = Path::new(FOLDER).join(format!("{}.buftrace", source.name));
+        if !path.exists() {
+            continue;
+        }
+        let summary = read(&path)?.summary();
+        let name = source.name;
+        writeln!(
+            page,
+            "| `{name}.buftrace` | {} | {} | {} | {} buffers, {} bytes | {:.1} % | [{name}.md]({name}.md) |",
+            summary.date,
+            summary.acquires,
+            summary.distinct_sizes,
+            summary.max_live,
+            summary.max_live_bytes,
+            100.0 * summary.cross_thread_releases as f64 / summary.releases.max(1) as f64,
+        )?;
+    }
+    let path = Path::new(FOLDER).join("README.md");
+    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,176 @@
+//! Programs that run beside us: found, started, waited for, and ended whatever happens.
+
+use core::net::{Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use std::env;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::shell;
+
+/// How long a server may take to accept connections, and a program to end that was told to.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often to look.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where Debian keeps servers, which is not in everybody's path.
+const SERVER_FOLDER: &str = "/usr/sbin";
+
+/// A program and the Debian package that has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) package: &'static str,
+    /// How it is asked for its version, and with how many words it answers.
+    pub(super) version: (&'static str, usize),
+}
+
+impl Program {
+    /// Where it is.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let mut folders = env::split_paths(&path).chain([PathBuf::from(SERVER_FOLDER)]);
+        folders.find_map(|folder| Some(folder.join(self.name)).filter(|path| path.is_file()))
+    }
+
+    /// It, to be run.
+    pub(super) fn command(&self) -> Result<Command> {
+        Ok(Command::new(self.path().with_context(|| format!("{} is not installed", self.name))?))
+    }
+
+    /// What it says about its version, on either output.
+    pub(super) fn version(&self) -> Result<String> {
+        let (option, words) = self.version;
+        let output = self.command()?.arg(option).stdin(Stdio::null()).output();
+        let output = output.with_context(|| format!("cannot start {}", self.name))?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.split_whitespace().take(words).collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Names all that is missing, with the packages to install.
+pub(super) fn check_installed<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
+    let missing: Vec<_> = programs.filter(|program| program.path().is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = missing.iter().map(|program| program.name).collect();
+    let mut packages: Vec<_> = missing.iter().map(|program| program.package).collect();
+    packages.dedup();
+    bail!("missing: {}; on Debian: apt install {}", names.join(", "), packages.join(" "))
+}
+
+/// A program that is killed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    shown: String,
+}
+
+impl Running {
+    /// Starts it; its standard output is ours to read if `piped`, thrown away otherwise.
+    pub(super) fn start(command: &mut Command, piped: bool) -> Result<Self> {
+        let shown = shell::show(command);
+        eprintln!("$ {shown}");
+        command.stdin(Stdio::null()).stdout(if piped { Stdio::piped() } else { Stdio::null() });
+        let child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
+        Ok(Self { child, shown })
+    }
+
+    /// Waits until it accepts connections.
+    pub(super) fn wait_for_port(&mut self, port: u16) -> Result<()> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let deadline = Instant::now() + PATIENCE;
+        while TcpStream::connect_timeout(&address, PATIENCE).is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("`{}` ended: {status}", self.shown);
+            }
+            ensure!(Instant::now() < deadline, "`{}` does not accept connections", self.shown);
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// The first line that it prints; the rest goes on to our standard error.
+    pub(super) fn first_line(&mut self) -> Result<String> {
+        let mut output = BufReader::new(self.child.stdout.take().context("output is piped")?);
+        let mut line = String::new();
+        output.read_line(&mut line)?;
+        thread::spawn(move || {
+            let mut rest = String::new();
+            // Output that is not text is of no use to us.
+            if output.read_to_string(&mut rest).is_ok() {
+                eprint!("{rest}");
+            }
+        });
+        Ok(line)
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(super) fn terminate(self) -> Result<()> {
+        shell::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
+        self.finish(PATIENCE)
+    }
+
+    /// Waits until it ends by itself, with success.
+    pub(super) fn finish(mut self, within: Duration) -> Result<()> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "`{}` failed: {status}", self.shown);
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "`{}` took longer than {within:?}", self.shown);
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to kill, and waiting returns at once.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A port that was free a moment ago.
+pub(super) fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// A folder that is removed with this.
+#[derive(Debug)]
+pub(super) struct TempFolder(PathBuf);
+
+impl TempFolder {
+    pub(super) fn new(name: impl AsRef<OsStr>) -> Result<Self> {
+        let mut file_name = name.as_ref().to_owned();
+        file_name.push(format!("-{}", std::process::id()));
+        let path = env::temp_dir().join(file_name);
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}

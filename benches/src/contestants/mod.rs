@@ -4,6 +4,7 @@ pub(crate) mod floor;
 pub(crate) mod heap;
 #[cfg(feature = "pools")]
 mod peers;
+pub(crate) mod ring;
 pub(crate) mod slot;
 pub(crate) mod vec;
 
@@ -15,6 +16,7 @@ pub fn all() -> Vec<Contestant> {
     #[cfg_attr(not(feature = "pools"), allow(unused_mut))]
     let mut all = vec![
         slot::contestant(), // strategies
+        ring::contestant(),
         heap::contestant(), // controls
         vec::contestant(),
         floor::contestant(),

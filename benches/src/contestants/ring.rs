@@ -1,0 +1,112 @@
+//! The ring allocator.
+
+use bufcore::{Buf, BufferPool, HeapLease, HeapPool};
+use bufring::{Extendable, RingAllocator, RingLease};
+
+use crate::block::Block;
+use crate::case::Plan;
+use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
+
+pub(super) fn contestant() -> Contestant {
+    Contestant::new(
+        "ring",
+        Kind::Strategy,
+        "`RingAllocator` with as many bytes as the workload has out at once (twice as many where sizes differ), the heap \
+         where it is exhausted; whole buffers through `acquire`, frames through `extendable` and `finish`",
+    )
+    .whole::<RingBuffers>()
+    .sends::<RingBuffers>()
+    .threads_each::<RingBuffers>()
+    .frames::<RingFrames>()
+}
+
+fn ring(plan: &Plan) -> Result<RingAllocator, Unsupported> {
+    // Buffers of different sizes leave holes.
+    let spare = if plan.varied { 2 } else { 1 };
+    RingAllocator::builder()
+        .buffers(plan.room.saturating_mul(spare))
+        .capacity(plan.peak_bytes.saturating_mul(spare))
+        .build()
+        .map_err(|error| Unsupported(error.to_string()))
+}
+
+/// Whole buffers.
+pub(crate) struct RingBuffers {
+    ring: RingAllocator,
+    fallbacks: u64,
+}
+
+/// A buffer of the ring's, or of the heap where the ring was exhausted.
+pub(crate) enum RingBuf {
+    Ring(Buf<RingLease>),
+    Heap(Buf<HeapLease>),
+}
+
+// SAFETY: as for the buffer in it.
+unsafe impl Block for RingBuf {
+    #[inline(always)]
+    fn start(&mut self) -> *mut u8 {
+        match self {
+            Self::Ring(buf) => buf.start(),
+            Self::Heap(buf) => buf.start(),
+        }
+    }
+}
+
+impl Pool for RingBuffers {
+    type Buf = RingBuf;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self { ring: ring(plan)?, fallbacks: 0 })
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> RingBuf {
+        match self.ring.acquire(bytes) {
+            Ok(buf) => RingBuf::Ring(buf),
+            Err(_) => {
+                self.fallbacks += 1;
+                RingBuf::Heap(HeapPool::new().acquire(bytes).expect("the heap has room"))
+            }
+        }
+    }
+
+    fn fallbacks(&self) -> Option<u64> {
+        Some(self.fallbacks)
+    }
+}
+
+/// Frames.
+pub(crate) struct RingFrames(RingAllocator);
+
+/// The frame that is being filled.
+pub(crate) struct Open<'a>(Extendable<'a>);
+
+impl Frames for RingFrames {
+    type Frame = Buf<RingLease>;
+    type Open<'a> = Open<'a>;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        // A frame may have to move to the ring's front.
+        ring(&Plan { peak_bytes: plan.peak_bytes + plan.largest, room: plan.room + 1, ..*plan }).map(Self)
+    }
+
+    #[inline(always)]
+    fn open(&mut self) -> Open<'_> {
+        Open(self.0.extendable(64).expect("the ring has room for one frame more than are out"))
+    }
+}
+
+impl OpenFrame for Open<'_> {
+    type Frame = Buf<RingLease>;
+
+    #[inline(always)]
+    fn append(&mut self, chunk: &[u8]) {
+        self.0.extend_from_slice(chunk).expect("the ring has room for one frame more than are out");
+    }
+
+    #[inline(always)]
+    fn detach(self) -> Self::Frame {
+        self.0.finish()
+    }
+}

@@ -1,0 +1,213 @@
+//! The settings of a ring, checked once.
+
+use core::fmt;
+
+use bufcore::{ConfigError, Region, size};
+
+use crate::RingAllocator;
+use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, overhead_bytes};
+
+/// The settings of a [`RingAllocator`]. They can be given in any order and are checked when the ring is built.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufring::RingAllocator;
+///
+/// let ring = RingAllocator::builder().capacity(64 * 1500).buffers(64).alignment(64).build()?;
+/// assert!(ring.capacity() >= 64 * 1500);
+/// # }
+/// # Ok::<(), bufcore::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builder {
+    capacity: Option<usize>,
+    buffers: usize,
+    alignment: usize,
+    wipe: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
+    }
+}
+
+impl Builder {
+    /// The defaults: room for the guard of one buffer, no alignment beyond 16.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes that the buffers share. Over a given region the default is all that is left beside the bookkeeping, up to 64 GiB.
+    #[must_use]
+    pub fn capacity(mut self, bytes: usize) -> Self {
+        self.capacity = Some(bytes);
+        self
+    }
+
+    /// Among how many buffers the capacity is to be shared, at the most; 1 unless set. For each there is room for its guard and
+    /// for rounding its size up, on top of the capacity. More buffers may be out, if they leave room for their guards.
+    #[must_use]
+    pub fn buffers(mut self, buffers: usize) -> Self {
+        self.buffers = buffers;
+        self
+    }
+
+    /// The start of every buffer is a multiple of `bytes`, a power of two; 16 bytes at the least. Blocks are then a multiple of
+    /// that in size, guard included.
+    #[must_use]
+    pub fn alignment(mut self, bytes: usize) -> Self {
+        self.alignment = bytes;
+        self
+    }
+
+    /// Whether the bytes of a buffer are zeroed when it is released.
+    ///
+    /// Cost: zeroing the capacity of every buffer.
+    #[cfg(feature = "wipe")]
+    #[must_use]
+    pub fn wipe(mut self, wipe: bool) -> Self {
+        self.wipe = wipe;
+        self
+    }
+
+    /// Bytes that a region needs for these settings, wherever it starts.
+    ///
+    /// ```
+    /// let bytes = bufring::Builder::new().capacity(256).buffers(4).required_bytes().unwrap();
+    /// assert!(bytes > 256);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// For settings that no region can serve.
+    pub fn required_bytes(&self) -> Result<usize, ConfigError> {
+        let grid = self.check()?;
+        let blocks = self.blocks(self.capacity.unwrap_or(1))?;
+        overhead_bytes(grid)
+            .and_then(|overhead| overhead.checked_add(blocks))
+            .filter(|&bytes| bytes <= size::MAX_BYTES)
+            .ok_or_else(|| self.too_large())
+    }
+
+    /// The ring over heap memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Zero`] without buffers or capacity, [`ConfigError::TooLarge`] for more than 64 GiB,
+    /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
+    #[cfg(feature = "alloc")]
+    pub fn build(self) -> Result<RingAllocator, ConfigError> {
+        if self.capacity.is_none() {
+            return Err(ConfigError::Zero { setting: "capacity" });
+        }
+        let region = Region::heap(self.required_bytes()?, size::CACHE_LINE_BYTES)?;
+        self.build_in(region).map_err(|refused| refused.error)
+    }
+
+    /// The ring over a region of the caller's. Needs no allocator.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, Region};
+    /// use bufring::Builder;
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
+    /// let region = Region::from_static(memory()); // a `static_cell`, a linker section, …
+    /// let mut ring = Builder::new().build_in(region).map_err(|refused| refused.error)?;
+    /// let buf = ring.acquire(100)?;
+    /// assert_eq!(buf.capacity(), 100);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the error.
+    pub fn build_in(self, region: Region) -> Result<RingAllocator, Refused> {
+        let checked = self.check().and_then(|grid| {
+            let blocks = self.capacity.map(|capacity| self.blocks(capacity)).transpose()?;
+            Ok((grid, blocks))
+        });
+        let (grid, blocks) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Err(Refused { error, region }),
+        };
+        match Ring::build(region, grid, blocks, self.wipe) {
+            Ok(ring) => Ok(RingAllocator::over(ring, grid)),
+            Err((error, region)) => Err(Refused { error, region }),
+        }
+    }
+
+    /// The ring over memory that is the caller's for ever. Needs no allocator.
+    ///
+    /// # Errors
+    ///
+    /// As [`build_in`](Self::build_in).
+    pub fn build_static(self, memory: &'static mut [u8]) -> Result<RingAllocator, ConfigError> {
+        self.build_in(Region::from_static(memory)).map_err(|refused| refused.error)
+    }
+
+    fn check(&self) -> Result<Grid, ConfigError> {
+        if self.buffers == 0 {
+            return Err(ConfigError::Zero { setting: "buffers" });
+        }
+        if self.capacity == Some(0) {
+            return Err(ConfigError::Zero { setting: "capacity" });
+        }
+        if !self.alignment.is_power_of_two() || self.alignment > size::MAX_BYTES / 4 {
+            return Err(ConfigError::BadAlignment { alignment: self.alignment });
+        }
+        Ok(Grid::new(self.alignment))
+    }
+
+    /// Bytes of blocks and their guards for `capacity` bytes.
+    fn blocks(&self, capacity: usize) -> Result<usize, ConfigError> {
+        let grid = Grid::new(self.alignment);
+        blocks_bytes(capacity, self.buffers, grid)
+            .filter(|&bytes| bytes <= MAX_BYTES)
+            .ok_or_else(|| self.too_large())
+    }
+
+    fn too_large(&self) -> ConfigError {
+        let guards = blocks_bytes(0, self.buffers, Grid::new(self.alignment)).unwrap_or(MAX_BYTES);
+        ConfigError::TooLarge {
+            setting: "capacity",
+            requested: self.capacity.unwrap_or(1),
+            limit: MAX_BYTES - guards.min(MAX_BYTES),
+        }
+    }
+}
+
+/// A ring that could not be built, with the region that was given for it.
+pub struct Refused {
+    /// Why.
+    pub error: ConfigError,
+    /// The region, unchanged.
+    pub region: Region,
+}
+
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").field("error", &self.error).field("region", &self.region).finish()
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl core::error::Error for Refused {}
+
+impl From<Refused> for ConfigError {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
+}
+
+impl From<Refused> for bufcore::Error {
+    fn from(refused: Refused) -> Self {
+        refused.error.into()
+    }
+}

@@ -1,0 +1,208 @@
+//! A buffer that grows while it is being filled.
+
+use core::fmt;
+use core::mem;
+use core::ops::{Deref, DerefMut};
+
+use bufcore::{AcquireError, Buf, ByteSink, ReserveError};
+
+use crate::frame::Frame;
+use crate::{RingAllocator, RingLease};
+
+/// A buffer that is being filled and grows as it has to, then becomes a fixed one; made by
+/// [`RingAllocator::extendable`].
+///
+/// It derefs to what is filled. It borrows its ring, so nothing else can be acquired meanwhile; where that is too strict, the
+/// ring is a [`FrameBuffer`](bufcore::FrameBuffer) by itself.
+///
+/// Ownership: dropping it lets its bytes go, [`finish`](Self::finish) keeps them. A forgotten one costs nothing: its place is
+/// free again as soon as the ring needs it.
+///
+/// ```
+/// # #[cfg(feature = "std")] {
+/// use std::io::Write;
+///
+/// use bufring::RingAllocator;
+///
+/// let mut ring = RingAllocator::new(1024)?;
+/// let mut buffer = ring.extendable(8)?;
+/// let message = b"hello world, this is longer than what was asked for at first";
+/// buffer.write_all(message).unwrap();
+/// let fixed = buffer.finish();
+/// assert_eq!(&fixed[..], message);
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+pub struct Extendable<'a> {
+    ring: &'a mut RingAllocator,
+    /// The ring's `lent` is a copy of this as of the last time that it was placed.
+    frame: Frame,
+}
+
+// SAFETY: a unique borrow of the ring, which is `Send`, and places in it.
+unsafe impl Send for Extendable<'_> {}
+// SAFETY: a shared one only lends its bytes.
+unsafe impl Sync for Extendable<'_> {}
+
+impl RingAllocator {
+    /// A buffer with room for `bytes` bytes at first, which grows while it is filled.
+    ///
+    /// Cost: as an acquire. Each append is one comparison beside the copy, as long as what is behind is free.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](bufcore::BufferPool::acquire).
+    #[inline]
+    pub fn extendable(&mut self, bytes: usize) -> Result<Extendable<'_>, AcquireError> {
+        self.close_lent();
+        let frame = if bytes == 0 { Frame::closed(&self.ring) } else { self.open(bytes)? };
+        self.lent = frame;
+        Ok(Extendable { ring: self, frame })
+    }
+}
+
+impl Extendable<'_> {
+    /// Filled bytes.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Whether nothing is filled.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that can be appended without taking in what is behind, and without moving.
+    #[inline]
+    #[must_use]
+    pub fn spare(&self) -> usize {
+        self.frame.room()
+    }
+
+    /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need not be in memory.
+    #[cold]
+    #[inline(never)]
+    fn grow(ring: &mut RingAllocator, mut frame: Frame, additional: usize) -> (Frame, Result<(), AcquireError>) {
+        // The ring's record of it is stale, and is not to be cleared away meanwhile.
+        ring.lent = Frame::closed(&ring.ring);
+        let grown = ring.grow(&mut frame, additional);
+        ring.lent = frame;
+        (frame, grown)
+    }
+
+    /// Makes room for `additional` bytes more, so that they can be appended without asking.
+    ///
+    /// # Errors
+    ///
+    /// As [`RingAllocator::extendable`]; what is filled stays as it is.
+    #[inline(always)]
+    pub fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
+        if additional > self.frame.room() {
+            let grown;
+            (self.frame, grown) = Self::grow(self.ring, self.frame, additional);
+            return grown;
+        }
+        Ok(())
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When the ring has no room for all of them; then nothing is written.
+    #[inline(always)]
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        self.make_room(bytes.len())?;
+        let target = self.frame.advance(bytes.len());
+        // SAFETY: there is room for them in the frame's block (F2), which nobody else has, `bytes` among others.
+        unsafe { target.copy_from_nonoverlapping(core::ptr::NonNull::from(bytes).cast(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Makes a fixed buffer of what is filled. What it had beyond that is free again.
+    ///
+    /// Cost: a plain store or few; nothing is copied.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn finish(self) -> Buf<RingLease> {
+        let mut this = mem::ManuallyDrop::new(self);
+        let frame = this.frame;
+        this.ring.lent = Frame::closed(&this.ring.ring);
+        this.ring.finish(frame)
+    }
+}
+
+impl Drop for Extendable<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.ring.lent = Frame::closed(&self.ring.ring);
+        self.ring.close(self.frame);
+    }
+}
+
+impl Deref for Extendable<'_> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the frame's own bytes, initialised, in a block that nobody else has (F1, F2).
+        unsafe { self.frame.bytes().as_ref() }
+    }
+}
+
+impl DerefMut for Extendable<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes it the only borrow.
+        unsafe { self.frame.bytes().as_mut() }
+    }
+}
+
+impl ByteSink for Extendable<'_> {
+    #[inline]
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        if self.make_room(n).is_err() {
+            return Err(ReserveError { requested: n, available: self.frame.room() });
+        }
+        let room = core::ptr::NonNull::slice_from_raw_parts(self.frame.next, n);
+        // SAFETY: there is room for `n` bytes in the frame's block (F2), which are initialised and nobody else's.
+        Ok(unsafe { &mut *room.as_ptr() })
+    }
+
+    #[inline]
+    #[track_caller]
+    fn commit(&mut self, n: usize) {
+        assert!(n <= self.frame.room(), "commit({n}) of {} bytes of room", self.frame.room());
+        self.frame.advance(n);
+    }
+}
+
+/// Appends as long as the ring has room; then writes are short.
+#[cfg(feature = "std")]
+impl std::io::Write for Extendable<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.extend_from_slice(bytes).is_ok() {
+            return Ok(bytes.len());
+        }
+        let n = self.frame.room().min(bytes.len());
+        Ok(self.extend_from_slice(&bytes[..n]).map_or(0, |()| n))
+    }
+
+    #[inline]
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Extendable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extendable")
+            .field("len", &self.len())
+            .field("spare", &self.spare())
+            .finish_non_exhaustive()
+    }
+}

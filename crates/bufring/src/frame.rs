@@ -1,0 +1,289 @@
+//! Frames: bytes that grow in place into the free blocks behind them.
+//!
+//! # Invariants
+//!
+//! - F1: an open frame's `at` is a live guard of the ring that no lease has; a closed one's is the guard at the front.
+//! - F2: `start <= next <= limit`, all in the block of `at`; `limit` is where the block ends. All are the same in a closed frame,
+//!   which so has no room.
+
+use core::ptr::NonNull;
+
+use bufcore::{AcquireError, Buf, FrameBuffer};
+
+use crate::guard::At;
+use crate::ring::Ring;
+use crate::{RingAllocator, RingLease};
+
+/// A place that is being filled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// The guard of its block (F1).
+    at: At,
+    /// Its first byte; what was discarded is in front of it.
+    start: NonNull<u8>,
+    /// Behind its last byte.
+    pub(crate) next: NonNull<u8>,
+    /// The address up to which it can grow without asking.
+    pub(crate) limit: usize,
+}
+
+impl Frame {
+    #[inline(always)]
+    pub(crate) fn closed(ring: &Ring) -> Self {
+        let nowhere = ring.data(ring.front());
+        Self { at: ring.front(), start: nowhere, next: nowhere, limit: nowhere.addr().get() }
+    }
+
+    #[inline(always)]
+    fn is_open(&self, ring: &Ring) -> bool {
+        self.at != ring.front()
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.next.addr().get() - self.start.addr().get()
+    }
+
+    /// What it can grow by without asking.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.limit - self.next.addr().get()
+    }
+
+    /// Counts `bytes` more, for which there is room, and returns where they start.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, bytes: usize) -> NonNull<u8> {
+        debug_assert!(bytes <= self.room(), "{bytes} of {}", self.room());
+        let lent = self.next;
+        // SAFETY: the block reaches to `limit` (F2).
+        self.next = unsafe { lent.add(bytes) };
+        lent
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> NonNull<[u8]> {
+        NonNull::slice_from_raw_parts(self.start, self.len())
+    }
+
+    pub(crate) fn discard_front(&mut self, ring: &Ring, bytes: usize) {
+        let len = self.len();
+        assert!(bytes <= len, "discard_front({bytes}) of a frame of {len} bytes");
+        // SAFETY: at most `next` (F2).
+        self.start = unsafe { self.start.add(bytes) };
+        if bytes == len && self.is_open(ring) {
+            // Nothing is left: the place is used from its start again.
+            let first = ring.data(self.at);
+            ring.wipe(first, self.next);
+            (self.start, self.next) = (first, first);
+        }
+    }
+
+    /// Has its block, whose size has changed, to its end.
+    #[inline]
+    fn reach(&mut self, ring: &Ring) {
+        self.limit = ring.next(self.at).addr().get();
+    }
+
+    /// Bytes of its block up to the end of what is filled.
+    fn used(&self, ring: &Ring) -> usize {
+        self.next.addr().get() - ring.data(self.at).addr().get()
+    }
+}
+
+impl RingAllocator {
+    /// Opens a frame in a block that has room for `bytes` bytes, at least one, and may be much larger.
+    #[inline]
+    pub(crate) fn open(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
+        match self.take_whole(bytes) {
+            Some(at) => Ok(self.frame_at(at)),
+            None => Err(self.refuse(bytes, 0)),
+        }
+    }
+
+    /// The frame of no bytes in a block that was just occupied.
+    #[inline]
+    fn frame_at(&self, at: At) -> Frame {
+        let start = self.ring.data(at);
+        let mut frame = Frame { at, start, next: start, limit: 0 };
+        frame.reach(&self.ring);
+        frame
+    }
+
+    /// Gives `frame` room for `additional` bytes more. It is unchanged by a failure.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn grow(&mut self, frame: &mut Frame, additional: usize) -> Result<(), AcquireError> {
+        if additional <= frame.room() {
+            return Ok(());
+        }
+        if !frame.is_open(&self.ring) {
+            *frame = self.open(additional)?;
+            return Ok(());
+        }
+        let len = frame.len();
+        if additional > self.capacity - len {
+            return Err(self.refuse(additional, len));
+        }
+        let moved = self.grow_in_place(frame, additional)
+            || self.slide(frame, additional)
+            || self.move_away(frame, additional);
+        if moved { Ok(()) } else { Err(self.refuse(additional, len)) }
+    }
+
+    /// Takes the free blocks behind the frame into its own.
+    fn grow_in_place(&mut self, frame: &mut Frame, additional: usize) -> bool {
+        let used = frame.used(&self.ring);
+        let Some(wanted) = used.checked_add(additional).filter(|&wanted| wanted <= self.capacity) else {
+            return false;
+        };
+        // Not one of those that are merged (P1).
+        self.newest = frame.at;
+        let units = self.grid.units(wanted);
+        let enough = self.ring.widen(frame.at, units) >= units;
+        frame.reach(&self.ring);
+        enough
+    }
+
+    /// Moves the frame down over the free blocks in front of it, and over what was discarded of it.
+    fn slide(&mut self, frame: &mut Frame, additional: usize) -> bool {
+        let mut first = frame.at;
+        while self.ring.is_free(self.ring.before(first)) {
+            first = self.ring.before(first);
+        }
+        let room = frame.limit - self.ring.data(first).addr().get();
+        if frame.len() + additional > room {
+            return false;
+        }
+        // Before the bytes move, because they may go where the guards are.
+        self.newest = first;
+        let mut merged = first;
+        while merged != frame.at {
+            merged = self.ring.next(first);
+            self.ring.merge_next(first);
+        }
+        self.ring.occupy(first);
+        let old = *frame;
+        self.copy(frame, first);
+        self.ring.wipe(frame.next, old.next);
+        true
+    }
+
+    /// Moves the frame to another place with room for `additional` bytes more; for twice its bytes if there is one, because the
+    /// next step would move it again.
+    fn move_away(&mut self, frame: &mut Frame, additional: usize) -> bool {
+        let wanted = frame.len() + additional;
+        let roomy = wanted.saturating_mul(2).min(self.capacity);
+        let found = self.search(self.grid.units(roomy)).or_else(|| self.search(self.grid.units(wanted)));
+        let Some(at) = found else { return false };
+        self.ring.occupy(at);
+        let old = *frame;
+        self.copy(frame, at);
+        self.ring.abandon(old.at, old.next);
+        true
+    }
+
+    /// Copies the frame's bytes to the start of a block of its own, which may overlap the old one, and has it there.
+    fn copy(&self, frame: &mut Frame, at: At) {
+        let (len, old) = (frame.len(), frame.start);
+        *frame = self.frame_at(at);
+        frame.advance(len);
+        if !cfg!(bufworks_broken = "nocopy") {
+            // SAFETY: both places lie in the region; the frame owned the one and owns the other.
+            unsafe { old.copy_to(frame.start, len) }
+        }
+    }
+
+    /// Cuts the frame's block down to what is filled, and hands it out.
+    #[inline]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn finish(&mut self, frame: Frame) -> Buf<RingLease> {
+        if !frame.is_open(&self.ring) {
+            return self.hand_out_nothing();
+        }
+        self.cut(&frame);
+        let mut buf = self.hand_out(frame.at, frame.start, frame.len());
+        buf.advance(frame.len());
+        buf
+    }
+
+    /// Cuts the frame's block down to what is filled.
+    #[inline]
+    fn cut(&self, frame: &Frame) {
+        self.ring.split(frame.at, self.grid.units(frame.used(&self.ring).max(1)));
+    }
+
+    /// Gives back what the open frame could grow into.
+    pub(crate) fn return_gap(&mut self) {
+        if self.frame.is_open(&self.ring) {
+            self.cut(&self.frame);
+            self.frame.reach(&self.ring);
+        }
+    }
+
+    /// Lets a frame go.
+    pub(crate) fn close(&self, frame: Frame) {
+        if frame.is_open(&self.ring) {
+            self.ring.abandon(frame.at, frame.next);
+        }
+    }
+
+    /// Lets the open frame go.
+    pub(crate) fn close_frame(&mut self) {
+        let frame = core::mem::replace(&mut self.frame, Frame::closed(&self.ring));
+        self.close(frame);
+    }
+
+    /// Lets the frame go that a forgotten `Extendable` has left behind.
+    pub(crate) fn close_lent(&mut self) {
+        let mut frame = core::mem::replace(&mut self.lent, Frame::closed(&self.ring));
+        // How much of it was written is not known.
+        frame.advance(frame.room());
+        self.close(frame);
+    }
+}
+
+impl FrameBuffer for RingAllocator {
+    type Lease = RingLease;
+
+    /// Cost: one comparison and one store while the frame can grow in place. Otherwise it takes in the free blocks behind it, or
+    /// moves, with its bytes.
+    #[inline]
+    fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
+        if additional > self.frame.room() {
+            let mut frame = core::mem::replace(&mut self.frame, Frame::closed(&self.ring));
+            let grown = self.grow(&mut frame, additional);
+            self.frame = frame;
+            grown?;
+        }
+        let lent = self.frame.advance(additional);
+        // SAFETY: these bytes are in the frame's block (F2), initialised and nobody else's, and the borrow of the allocator keeps
+        // the frame from moving.
+        Ok(unsafe { core::slice::from_raw_parts_mut(lent.as_ptr(), additional) })
+    }
+
+    #[inline]
+    fn filled(&self) -> &[u8] {
+        // SAFETY: the bytes of the open frame, or none: in a live block that nobody else has (F1, F2).
+        unsafe { self.frame.bytes().as_ref() }
+    }
+
+    #[inline]
+    fn filled_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `filled`, and the borrow of the allocator makes this the only one.
+        unsafe { self.frame.bytes().as_mut() }
+    }
+
+    fn discard_front(&mut self, bytes: usize) {
+        self.frame.discard_front(&self.ring, bytes);
+    }
+
+    /// # Errors
+    ///
+    /// Never: the open frame has its place already.
+    #[inline]
+    fn detach(&mut self) -> Result<Buf<RingLease>, AcquireError> {
+        let frame = core::mem::replace(&mut self.frame, Frame::closed(&self.ring));
+        Ok(self.finish(frame))
+    }
+}

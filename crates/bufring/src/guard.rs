@@ -1,0 +1,135 @@
+//! The guard in front of each block, and the release of a block.
+
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+#[cfg(any(feature = "wipe", feature = "stats"))]
+use crate::ring::Control;
+use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
+
+/// Blocks are measured in units of so many bytes, so that a `u32` reaches to 64 GiB.
+pub(crate) const UNIT: usize = 16;
+
+/// Bytes of a guard: what each buffer takes beside its own.
+pub(crate) const GUARD: usize = size_of::<Guard>();
+
+/// Where a guard is. Made from the region's own pointer, so that it reaches all of the region.
+pub(crate) type At = NonNull<Guard>;
+
+/// The block is free: its memory may be handed out.
+pub(crate) const FREE: u32 = 0;
+/// A buffer or an open frame owns the block; or it is one of the two guards at the ends.
+pub(crate) const LIVE: u32 = 1;
+/// A buffer owns the block and the allocator is gone: its release has to look after the memory.
+pub(crate) const ORPHANED: u32 = 2;
+
+/// Stands in front of a block. It has no padding, so a guard that is merged into a block leaves initialised bytes.
+#[repr(C, align(16))]
+pub(crate) struct Guard {
+    /// `FREE`, `LIVE` or `ORPHANED`. Set to `LIVE` by the allocator, to `FREE` by the lease.
+    pub(crate) state: AtomicU32,
+    /// How many frozen views share the buffer. Used by `bufcore` only.
+    views: AtomicU32,
+    /// Units from this guard to the next one; 0 for the guard at the end.
+    pub(crate) size: Cell<u32>,
+    /// Units from the guard in front to this one; 0 for the guard at the front.
+    pub(crate) before: Cell<u32>,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(GUARD == 16, "four words, and no padding");
+const _: () = assert!(GUARD.is_multiple_of(UNIT), "a block starts where its guard ends");
+
+impl Guard {
+    pub(crate) fn new(state: u32, size: u32, before: u32) -> Self {
+        Self {
+            state: AtomicU32::new(state),
+            views: AtomicU32::new(0),
+            size: Cell::new(size),
+            before: Cell::new(before),
+        }
+    }
+}
+
+/// The release of one block.
+#[derive(Debug)]
+pub(crate) struct GuardHandle {
+    /// Valid until this handle's drop has stored `FREE`, and not one instruction longer.
+    guard: At,
+    #[cfg(any(feature = "wipe", feature = "stats"))]
+    control: NonNull<Control>,
+}
+
+// SAFETY: through the handle only the guard's atomics and its `size` are used, and what the control block has of atomics and
+// settings; nobody writes the size of a block that a lease owns (R3).
+unsafe impl Send for GuardHandle {}
+// SAFETY: likewise.
+unsafe impl Sync for GuardHandle {}
+
+impl GuardHandle {
+    /// The handle of a live block.
+    #[inline]
+    pub(crate) fn new(
+        guard: At,
+        #[cfg(any(feature = "wipe", feature = "stats"))] control: NonNull<Control>,
+    ) -> Self {
+        Self {
+            guard,
+            #[cfg(any(feature = "wipe", feature = "stats"))]
+            control,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn views(&self) -> &AtomicU32 {
+        // SAFETY: the guard is valid while the handle lives; atomics may be shared.
+        unsafe { &(*self.guard.as_ptr()).views }
+    }
+
+    /// Bytes of the block behind its guard.
+    #[cfg(any(feature = "wipe", feature = "stats"))]
+    fn room(&self) -> usize {
+        // SAFETY: the guard is valid while the handle lives, and nobody writes its size meanwhile (R3).
+        let size = unsafe { &(*self.guard.as_ptr()).size }.get();
+        size as usize * UNIT - GUARD
+    }
+
+    /// The block's memory, if the allocator wipes.
+    #[cfg(feature = "wipe")]
+    pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        // SAFETY: the control block lives as long as any of its blocks is live, and `wipe` is never written.
+        let wipe = unsafe { (*self.control.as_ptr()).wipe };
+        // SAFETY: a block starts where its guard ends.
+        let first = unsafe { self.guard.byte_add(GUARD) }.cast::<u8>();
+        wipe.then(|| NonNull::slice_from_raw_parts(first, self.room()))
+    }
+}
+
+impl Drop for GuardHandle {
+    #[inline]
+    fn drop(&mut self) {
+        #[cfg(feature = "stats")]
+        {
+            // SAFETY: the control block lives as long as any of its blocks is live; the counters are atomics.
+            let released = unsafe { &(*self.control.as_ptr()).released };
+            released.add(self.room());
+        }
+        // SAFETY: valid until the store below.
+        let state = unsafe { &(*self.guard.as_ptr()).state };
+        // ORDER: Relaxed. It only says whether to sweep; what the sweep reads is ordered by the sweep.
+        let seen = state.load(Ordering::Relaxed);
+        // ORDER: Release pairs with the Acquire loads in `Ring::is_free`, `Ring::leave` and `try_free`.
+        state.store(FREE, RELEASE);
+        // From here on the guard may be gone.
+        if seen != LIVE {
+            late();
+        }
+    }
+}
+
+/// A release after the allocator's end.
+#[cold]
+#[inline(never)]
+fn late() {
+    bufcore::strategy::orphans::sweep();
+}

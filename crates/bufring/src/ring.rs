@@ -1,0 +1,460 @@
+//! The ring of guards: the bookkeeping that stands between the buffers, and the unsafe code that touches it.
+//!
+//! ```text
+//!  region
+//!  |<- pad ->|<- Control ->|<- pad ->| front | guard | block | guard | block | … | end |
+//!                                      16 B    16 B    aligned
+//! ```
+//!
+//! A block starts where its guard ends and reaches to the next guard. The guards at the two ends are never free, so a walk in
+//! either direction stops there without looking for the region's bounds. A guard's links are the allocator's alone; its state
+//! and its count of views are shared with the lease.
+
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+use bufcore::strategy::Released;
+#[cfg(feature = "alloc")]
+use bufcore::strategy::orphans::{self, Orphan};
+use bufcore::strategy::sync::Ordering;
+use bufcore::{ConfigError, Region, size};
+
+use crate::guard::{At, FREE, GUARD, Guard, GuardHandle, LIVE, ORPHANED, UNIT};
+
+/// Units of the smallest block that is worth a guard of its own: less is left to the block in front.
+const LEAST_UNITS: usize = GUARD / UNIT + 3;
+
+/// By so many units at most a block is larger than what was asked for.
+pub(crate) const SLACK_UNITS: usize = LEAST_UNITS - 1;
+
+/// The most bytes of blocks and their guards that a ring counts.
+pub(crate) const MAX_BYTES: usize = {
+    let counted = u32::MAX as u64 * UNIT as u64;
+    if counted < size::MAX_BYTES as u64 { counted as usize } else { size::MAX_BYTES }
+};
+
+/// The head of the bookkeeping.
+#[repr(C)]
+pub(crate) struct Control {
+    #[cfg(feature = "alloc")]
+    orphan: Orphan,
+    /// The region that this very block stands in; moved out before it is dropped.
+    region: ManuallyDrop<Region>,
+    pub(crate) released: Released,
+    /// The first guard of the ring, the one at the front.
+    #[cfg(feature = "alloc")]
+    front: At,
+    #[cfg(feature = "wipe")]
+    pub(crate) wipe: bool,
+}
+
+/// How sizes are rounded: blocks are so many bytes that the start of each is aligned as its allocator wants it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grid {
+    /// What a request has to be raised by before it is cut down to the grid: its guard, and the grid less one.
+    raise: usize,
+    mask: usize,
+}
+
+impl Grid {
+    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the address space.
+    pub(crate) fn new(alignment: usize) -> Self {
+        let step = alignment.max(UNIT);
+        Self { raise: GUARD + step - 1, mask: !(step - 1) }
+    }
+
+    fn step(self) -> usize {
+        !self.mask + 1
+    }
+
+    /// The alignment that every block has.
+    pub(crate) fn alignment(self) -> usize {
+        if cfg!(bufworks_broken = "noalign") { 1 } else { self.step() }
+    }
+
+    /// Units of a block, guard included, for `bytes` bytes, at most `MAX_BYTES`.
+    #[inline(always)]
+    pub(crate) fn units(self, bytes: usize) -> usize {
+        ((bytes + self.raise) & self.mask) / UNIT
+    }
+}
+
+/// Where the parts of the bookkeeping stand, in bytes from the region's start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    control: usize,
+    /// The guard at the front; the first block's guard comes right behind it.
+    front: usize,
+}
+
+impl Places {
+    /// Places in a region that starts at `address`; `None` when they cannot be counted in a `usize`.
+    pub(crate) fn new(address: usize, grid: Grid) -> Option<Self> {
+        let control = size::align_up(address, align_of::<Control>().max(UNIT))?;
+        let behind = control.checked_add(size_of::<Control>())?;
+        let mut block = size::align_up(behind.checked_add(2 * GUARD)?, grid.step())?;
+        if cfg!(bufworks_broken = "noalign") {
+            block += UNIT;
+        }
+        Some(Self { control: control - address, front: block - 2 * GUARD - address })
+    }
+
+    /// Bytes that do not go to blocks and their guards.
+    pub(crate) fn overhead(&self) -> usize {
+        self.front + 2 * GUARD
+    }
+}
+
+/// Bytes of bookkeeping, wherever the region starts, beside the blocks and their guards; `None` when there is no such number.
+pub(crate) fn overhead_bytes(grid: Grid) -> Option<usize> {
+    // The worst start is one byte behind an aligned address.
+    let alignment = grid.step().max(align_of::<Control>());
+    Places::new(0, grid)?.overhead().checked_add(alignment)
+}
+
+/// Bytes of `buffers` blocks with their guards for `capacity` bytes together; `None` when there is no such number.
+pub(crate) fn blocks_bytes(capacity: usize, buffers: usize, grid: Grid) -> Option<usize> {
+    let each = GUARD + grid.step() - 1;
+    let all = capacity.checked_add(each.checked_mul(buffers)?)?;
+    Some(all & grid.mask)
+}
+
+/// An allocator's access to its ring of guards.
+///
+/// # Invariants
+///
+/// - R1: `control` points to an initialised `Control`, `front` to an initialised `Guard` behind it, from which `size` leads
+///   from guard to guard to `end`, all initialised, all in `control.region`, until [`Ring::leave`]; `before` leads back the same
+///   way. The bytes between two guards are initialised.
+/// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard that was merged into a block is
+///   none any more, and the allocator holds none of those.
+/// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a live block may read its `size`,
+///   which nobody writes meanwhile.
+/// - R4: `front` and `end` are live for ever. `end.size` and `front.before` are 0.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    control: NonNull<Control>,
+    front: At,
+    end: At,
+    /// Whether [`Ring::leave`] was called: R1 holds no more.
+    left: bool,
+}
+
+impl Ring {
+    /// Builds a ring of one free block in `region`, which with its guard takes `bytes` bytes, or all that there is room for.
+    ///
+    /// # Errors
+    ///
+    /// Gives the region back when it is too small.
+    pub(crate) fn build(
+        region: Region,
+        grid: Grid,
+        bytes: Option<usize>,
+        wipe: bool,
+    ) -> Result<Self, (ConfigError, Region)> {
+        let available = region.len();
+        let too_small = |required| ConfigError::RegionTooSmall { required, available };
+        let Some(places) = Places::new(region.as_ptr().addr().get(), grid) else {
+            return Err((too_small(usize::MAX), region));
+        };
+        let left = available.saturating_sub(places.overhead());
+        // What a block has to be at the least, and what all together may be.
+        let least = grid.units(1) * UNIT;
+        let bytes = bytes.unwrap_or(left.min(MAX_BYTES) & grid.mask).max(least);
+        if bytes > left {
+            return Err((too_small(bytes.saturating_add(places.overhead())), region));
+        }
+        debug_assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
+        let base = region.as_ptr();
+        // SAFETY: `places.control` is less than `overhead + bytes`, which is at most the region's length.
+        let control = unsafe { base.add(places.control) }.cast::<Control>();
+        // SAFETY: likewise.
+        let front = unsafe { base.add(places.front) }.cast::<Guard>();
+        // SAFETY: likewise: the overhead has room for two guards from `front` on.
+        let first = unsafe { front.byte_add(GUARD) };
+        // SAFETY: likewise, with `bytes` behind the first.
+        let end = unsafe { first.byte_add(bytes) };
+        let contents = Control {
+            #[cfg(feature = "alloc")]
+            orphan: Orphan::new(try_free),
+            region: ManuallyDrop::new(region),
+            released: Released::default(),
+            #[cfg(feature = "alloc")]
+            front,
+            #[cfg(feature = "wipe")]
+            wipe,
+        };
+        #[cfg(not(feature = "wipe"))]
+        let _ = wipe;
+        // SAFETY: `Places` aligned it and left room for it within the region, which is ours.
+        unsafe { control.write(contents) };
+        let (guard, all) = ((GUARD / UNIT) as u32, (bytes / UNIT) as u32);
+        let guards = [
+            (front, Guard::new(LIVE, guard, 0)),
+            (first, Guard::new(FREE, all, guard)),
+            (end, Guard::new(LIVE, 0, all)),
+        ];
+        for (at, guard) in guards {
+            // SAFETY: aligned, within the region, ours.
+            unsafe { at.write(guard) };
+        }
+        Ok(Self { control, front, end, left: false })
+    }
+
+    #[inline(always)]
+    fn guard(&self, at: At) -> &Guard {
+        // SAFETY: an initialised guard (R1, R2); it is only ever shared, all its fields allow that.
+        unsafe { at.as_ref() }
+    }
+
+    fn control(&self) -> &Control {
+        // SAFETY: initialised (R1), and never written while the ring exists but through its atomics.
+        unsafe { self.control.as_ref() }
+    }
+
+    /// The guard at the front, which has no block and is never free.
+    #[inline(always)]
+    pub(crate) fn front(&self) -> At {
+        self.front
+    }
+
+    /// The guard at the end, which has no block and is never free.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> At {
+        self.end
+    }
+
+    pub(crate) fn released(&self) -> &Released {
+        &self.control().released
+    }
+
+    /// The guards that have a block, from the front on.
+    pub(crate) fn all(&self) -> impl Iterator<Item = At> {
+        let first = self.next(self.front);
+        core::iter::successors(Some(first), |&at| Some(self.next(at))).take_while(|&at| at != self.end)
+    }
+
+    /// Whether the block is free. Never true for the guards at the ends.
+    #[inline(always)]
+    pub(crate) fn is_free(&self, at: At) -> bool {
+        // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: all that the last owner did with the memory happened
+        // before what its next owner does.
+        let free = self.guard(at).state.load(Ordering::Acquire) == FREE;
+        if cfg!(bufworks_broken = "noreuse") {
+            return free && self.guard(at).size.get() as usize > 32;
+        }
+        free || (cfg!(bufworks_broken = "nolock") && at != self.front && at != self.end)
+    }
+
+    /// Units from the guard to the next one.
+    #[inline(always)]
+    pub(crate) fn size(&self, at: At) -> usize {
+        self.guard(at).size.get() as usize
+    }
+
+    /// Bytes of the block behind its guard.
+    #[inline]
+    pub(crate) fn room(&self, at: At) -> usize {
+        self.size(at) * UNIT - GUARD
+    }
+
+    /// The next guard; the one at the end leads to itself.
+    #[inline(always)]
+    pub(crate) fn next(&self, at: At) -> At {
+        // SAFETY: `size` leads to the next guard (R1).
+        unsafe { at.byte_add(self.size(at) * UNIT) }
+    }
+
+    /// The guard in front; the one at the front leads to itself.
+    #[inline(always)]
+    pub(crate) fn before(&self, at: At) -> At {
+        // SAFETY: `before` leads to the guard in front (R1).
+        unsafe { at.byte_sub(self.guard(at).before.get() as usize * UNIT) }
+    }
+
+    /// The first byte of the block.
+    #[inline(always)]
+    pub(crate) fn data(&self, at: At) -> NonNull<u8> {
+        // SAFETY: a block starts where its guard ends (R1); that of the end guard is within the region, or one past its end.
+        unsafe { at.byte_add(GUARD) }.cast()
+    }
+
+    /// Marks a free block as owned.
+    #[inline(always)]
+    pub(crate) fn occupy(&self, at: At) {
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that publishes it.
+        self.guard(at).state.store(LIVE, Ordering::Relaxed);
+    }
+
+    /// Frees a live block of the allocator's own, whose bytes up to `used` were written.
+    pub(crate) fn abandon(&self, at: At, used: NonNull<u8>) {
+        self.wipe(self.data(at), used);
+        // ORDER: Relaxed: it was this thread that used the memory, and no other reads the state.
+        self.guard(at).state.store(FREE, Ordering::Relaxed);
+    }
+
+    /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and puts a free block behind it, if what is
+    /// left is worth one.
+    #[inline]
+    pub(crate) fn split(&self, at: At, units: usize) {
+        let size = self.size(at);
+        debug_assert!(units <= size && units * UNIT > GUARD, "{units} of {size} units");
+        if size - units < LEAST_UNITS {
+            return;
+        }
+        let behind = self.next(at);
+        self.guard(at).size.set(units as u32);
+        let rest = self.next(at);
+        // SAFETY: `rest` is inside the block, whose bytes are ours, at a multiple of a unit, with room for a guard.
+        unsafe { rest.write(Guard::new(FREE, (size - units) as u32, units as u32)) };
+        self.guard(behind).before.set((size - units) as u32);
+    }
+
+    /// Merges the block behind `at`, which is free, into the block of `at`, which is free or the allocator's own.
+    #[inline]
+    pub(crate) fn merge_next(&self, at: At) {
+        let next = self.next(at);
+        let size = self.size(at) + self.size(next);
+        let behind = self.next(next);
+        self.guard(at).size.set(size as u32);
+        self.guard(behind).before.set(size as u32);
+        // What an allocator that wipes hands out is zero, former guards as well.
+        let (guard, block) = (next.cast(), self.data(next));
+        self.wipe(guard, block);
+    }
+
+    /// Merges the free blocks behind `at` into its block until it has `units`, and returns what it has.
+    pub(crate) fn widen(&self, at: At, units: usize) -> usize {
+        while self.size(at) < units {
+            if !self.is_free(self.next(at)) {
+                break;
+            }
+            self.merge_next(at);
+        }
+        self.size(at)
+    }
+
+    /// Zeroes the bytes `from .. to`, which are the allocator's own, if it wipes and there are any.
+    pub(crate) fn wipe(&self, from: NonNull<u8>, to: NonNull<u8>) {
+        #[cfg(feature = "wipe")]
+        if self.control().wipe && from < to && !cfg!(bufworks_broken = "nowipe") {
+            let bytes = NonNull::slice_from_raw_parts(from, to.addr().get() - from.addr().get());
+            // SAFETY: the range is in blocks of the allocator's own, so nobody else has these bytes, and they are initialised.
+            unsafe { bufcore::strategy::wipe(bytes) };
+        }
+        #[cfg(not(feature = "wipe"))]
+        let _ = (from, to);
+    }
+
+    /// The lease's part of a block that was just occupied.
+    #[inline(always)]
+    pub(crate) fn handle(&self, at: At) -> GuardHandle {
+        GuardHandle::new(
+            at,
+            #[cfg(any(feature = "wipe", feature = "stats"))]
+            self.control,
+        )
+    }
+
+    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all initialised, as those of any region.
+    ///
+    /// The control block is not: it has padding, and what was padding may be handed out by the region's next user. The guards go
+    /// with it, so that a region that was zero is zero again where nobody wrote.
+    pub(crate) fn leave_clean(&mut self) -> Option<Region> {
+        let region = self.leave()?;
+        let mut at = self.front;
+        loop {
+            let next = self.next(at);
+            // SAFETY: a guard of the region, which has come back: nobody else uses it.
+            unsafe { at.cast::<u8>().write_bytes(0, GUARD) };
+            if at == next {
+                break;
+            }
+            at = next;
+        }
+        // SAFETY: likewise for the control block.
+        unsafe { self.control.cast::<u8>().write_bytes(0, size_of::<Control>()) };
+        Some(region)
+    }
+
+    /// Ends the allocator's use of the region: gives it back if nothing is out, or else leaves it to the last release.
+    ///
+    /// Nothing but this may be called on the ring afterwards; a second call does nothing.
+    pub(crate) fn leave(&mut self) -> Option<Region> {
+        if core::mem::replace(&mut self.left, true) {
+            return None;
+        }
+        if cfg!(bufworks_broken = "noorphan") {
+            // SAFETY: none; this is the defect that the trials have to find.
+            return Some(unsafe { take_region(self.control) });
+        }
+        if cfg!(bufworks_broken = "waits") {
+            let out = |at| !self.is_free(at);
+            let _ = (0..50_000_000).find(|_| {
+                core::hint::spin_loop();
+                !self.all().any(out)
+            });
+        }
+        let mut out = false;
+        for at in self.all() {
+            // ORDER: AcqRel on success: Acquire as in `is_free`; Release, with the lease's Relaxed load only telling it to
+            // sweep, orders nothing that it needs. Acquire on failure pairs with the Release store in `GuardHandle::drop`.
+            let seen =
+                self.guard(at).state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire);
+            out |= seen == Ok(LIVE);
+        }
+        if !out {
+            // SAFETY: all blocks are free, and the caller does not use the ring again.
+            return Some(unsafe { take_region(self.control) });
+        }
+        #[cfg(feature = "alloc")]
+        if !self.control().region.is_static() {
+            // SAFETY: `orphan` is the first field of the control block (`repr(C)`), `try_free` frees such a block, and the caller
+            // does not use the ring again.
+            unsafe { orphans::adopt(self.control.cast()) };
+        }
+        None
+    }
+}
+
+/// Moves the region out of the control block that stands in it.
+///
+/// # Safety
+///
+/// `control` is valid, and is not used again.
+unsafe fn take_region(control: NonNull<Control>) -> Region {
+    // SAFETY: the block is valid; the copy in it is never dropped (`ManuallyDrop`), so the region has one owner.
+    let control = unsafe { control.read() };
+    ManuallyDrop::into_inner(control.region)
+}
+
+/// Frees an adopted control block whose ring has no live block.
+///
+/// # Safety
+///
+/// As `Orphan::new` says: `orphan` is the first field of an adopted `Control`, and no other thread is in here with it.
+#[cfg(feature = "alloc")]
+unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
+    let control = orphan.cast::<Control>();
+    // SAFETY: adopted and not freed, so the control block is valid, and only its atomics may change.
+    let mut at = unsafe { (*control.as_ptr()).front };
+    loop {
+        // SAFETY: a guard of the ring (R1), whose links nobody writes since the allocator is gone.
+        let size = unsafe { &(*at.as_ptr()).size }.get();
+        // SAFETY: `size` leads to the next guard (R1).
+        at = unsafe { at.byte_add(size as usize * UNIT) };
+        // SAFETY: likewise; of a guard only the state may change, which is atomic.
+        let (state, size) = unsafe { (&(*at.as_ptr()).state, &(*at.as_ptr()).size) };
+        if size.get() == 0 {
+            break;
+        }
+        // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is done before the memory goes. Not
+        // to miss the newest store is the request counter's job (`orphans::sweep`).
+        if state.load(Ordering::Acquire) != FREE {
+            return false;
+        }
+    }
+    // SAFETY: nothing is out and the allocator is gone, so nobody uses the block again.
+    drop(unsafe { take_region(control) });
+    true
+}

@@ -1,0 +1,55 @@
+//! The suite over rings of several sizes and over the kinds of regions.
+
+use bufcore::Region;
+use bufring::{Builder, RingAllocator};
+
+buftest::conformance! {
+    name: heap,
+    pool: RingAllocator = || RingAllocator::new(1 << 20).expect("settings are right"),
+    frames: |ring| Some(ring),
+    is_fallback: |_| false,
+    rejects: true,
+    sized: RingAllocator::new,
+    aligned: |bytes| RingAllocator::builder().capacity(1 << 20).alignment(bytes).build(),
+}
+
+buftest::conformance! {
+    name: small,
+    pool: RingAllocator = || {
+        let region = Region::heap(80_000, 1).expect("the heap has room");
+        Builder::new().build_in(region).expect("settings are right")
+    },
+    frames: |ring| Some(ring),
+    is_fallback: |_| false,
+    rejects: true,
+}
+
+#[cfg(feature = "mmap")]
+buftest::conformance! {
+    name: mapped,
+    pool: RingAllocator = || {
+        let region = Region::mapped(1 << 20, bufcore::MapOptions::new()).expect("the system maps");
+        Builder::new().build_in(region).expect("settings are right")
+    },
+    frames: |ring| Some(ring),
+    is_fallback: |_| false,
+    rejects: true,
+    sized: |bytes| -> Result<RingAllocator, bufcore::Error> {
+        let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
+        Ok(Builder::new().capacity(bytes).build_in(region)?)
+    },
+}
+
+#[cfg(feature = "wipe")]
+buftest::conformance! {
+    name: wiping,
+    pool: RingAllocator = || {
+        RingAllocator::builder().capacity(1 << 18).wipe(true).build().expect("settings are right")
+    },
+    frames: |ring| Some(ring),
+    is_fallback: |_| false,
+    rejects: true,
+    wiping: || {
+        RingAllocator::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
+    },
+}

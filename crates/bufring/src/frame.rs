@@ -137,10 +137,9 @@ impl RingAllocator {
         let Some(wanted) = used.checked_add(additional).filter(|&wanted| wanted <= self.capacity) else {
             return false;
         };
-        // Not one of those that are merged (P1).
-        self.newest = frame.at;
         let units = self.grid.units(wanted);
-        let enough = self.ring.widen(frame.at, units) >= units;
+        let enough = self.widen(frame.at, units) >= units;
+        self.move_to(frame.at);
         frame.reach(&self.ring);
         enough
     }
@@ -156,13 +155,13 @@ impl RingAllocator {
             return false;
         }
         // Before the bytes move, because they may go where the guards are.
-        self.newest = first;
         let mut merged = first;
         while merged != frame.at {
             merged = self.ring.next(first);
-            self.ring.merge_next(first);
+            self.merge_next(first);
         }
         self.ring.occupy(first);
+        self.move_to(first);
         let old = *frame;
         self.copy(frame, first);
         self.ring.wipe(frame.next, old.next);
@@ -174,9 +173,10 @@ impl RingAllocator {
     fn move_away(&mut self, frame: &mut Frame, additional: usize) -> bool {
         let wanted = frame.len() + additional;
         let roomy = wanted.saturating_mul(2).min(self.capacity);
-        let found = self.search(self.grid.units(roomy)).or_else(|| self.search(self.grid.units(wanted)));
+        let found = self.find(self.grid.units(roomy)).or_else(|| self.find(self.grid.units(wanted)));
         let Some(at) = found else { return false };
         self.ring.occupy(at);
+        self.move_to(at);
         let old = *frame;
         self.copy(frame, at);
         self.ring.abandon(old.at, old.next);
@@ -201,7 +201,7 @@ impl RingAllocator {
         if !frame.is_open(&self.ring) {
             return self.hand_out_nothing();
         }
-        self.cut(&frame);
+        self.cut(frame);
         let mut buf = self.hand_out(frame.at, frame.start, frame.len());
         buf.advance(frame.len());
         buf
@@ -209,14 +209,16 @@ impl RingAllocator {
 
     /// Cuts the frame's block down to what is filled.
     #[inline]
-    fn cut(&self, frame: &Frame) {
+    fn cut(&mut self, frame: Frame) {
         self.ring.split(frame.at, self.grid.units(frame.used(&self.ring).max(1)));
+        // The newest block may have been this one.
+        self.head = self.ring.next(self.newest);
     }
 
     /// Gives back what the open frame could grow into.
     pub(crate) fn return_gap(&mut self) {
         if self.frame.is_open(&self.ring) {
-            self.cut(&self.frame);
+            self.cut(self.frame);
             self.frame.reach(&self.ring);
         }
     }

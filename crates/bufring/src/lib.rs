@@ -14,9 +14,11 @@ mod guard;
 mod lease;
 mod pool;
 mod ring;
+mod vec;
 
 pub use bufcore;
 pub use config::{Builder, Refused};
 pub use extendable::Extendable;
 pub use lease::RingLease;
 pub use pool::RingAllocator;
+pub use vec::{IntoIter, PushError, RingVec};

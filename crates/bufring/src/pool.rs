@@ -2,11 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - P1: `newest` is a guard of the ring: that of the newest block, as long as nothing was merged, or that where the last search
-//!   ended.
+//! - P1: `newest`, `base` and `resume` are guards of the ring. `newest` is that of the newest block, or of where the last search
+//!   ended; `head` is the one behind it. From `base` to `newest` is the way that the requests since have come, without stepping
+//!   over a live block. `resume` is where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
 //! - P2: every live block but those of open frames (`frame`, `lent`) belongs to one lease.
-//! - P3: `frame` is closed, or the only record of a live block; `lent` likewise, but that an [`Extendable`] that is still in use
-//!   has the newer record of it.
+//! - P3: `frame` is closed, or the only record of a live block; `lent` likewise, but that an
+//!   [`Extendable`](crate::Extendable) that is still in use has the newer record of it.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -19,7 +20,7 @@ use crate::RingLease;
 use crate::Builder;
 use crate::frame::Frame;
 use crate::guard::At;
-use crate::ring::{Grid, Ring, SLACK_UNITS};
+use crate::ring::{Grid, Ring};
 
 /// How many live blocks one request steps over. The next request goes on from there.
 const MAX_PROBES: usize = 128;
@@ -35,8 +36,15 @@ pub struct RingAllocator {
     pub(crate) grid: Grid,
     /// The largest request that can ever succeed, in bytes.
     pub(crate) capacity: usize,
-    /// Where the next request looks first (P1).
+    /// The newest block (P1).
     pub(crate) newest: At,
+    /// The one behind it, where the next request looks while the newest block is live. Kept, because it is known sooner than it
+    /// can be read from the ring.
+    pub(crate) head: At,
+    /// Where the requests go back to when the newest block is free.
+    base: At,
+    /// Where they go on after that, or the guard at the front.
+    resume: At,
     /// The frame of the `FrameBuffer` that this is.
     pub(crate) frame: Frame,
     /// The frame that an [`Extendable`](crate::Extendable) has, or had when it was forgotten.
@@ -70,13 +78,17 @@ impl RingAllocator {
 impl RingAllocator {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
         let front = ring.front();
-        let capacity = ring.room(ring.next(front));
+        let first = ring.next(front);
+        let capacity = ring.room(first);
         let closed = Frame::closed(&ring);
         Self {
             ring,
             grid,
             capacity,
             newest: front,
+            head: first,
+            base: first,
+            resume: front,
             frame: closed,
             lent: closed,
             counters: Counters::default(),
@@ -129,9 +141,11 @@ impl RingAllocator {
         if !self.ring.is_free(at) {
             return self.take_elsewhere(units);
         }
-        if self.ring.size(at).wrapping_sub(units) <= SLACK_UNITS {
+        if self.ring.size(at) == units {
             self.ring.occupy(at);
             self.newest = at;
+            // By what was asked for: that is known sooner than what was read.
+            self.head = self.ring.behind(at, units);
             return Some(at);
         }
         self.take_resized(at, units)
@@ -146,28 +160,37 @@ impl RingAllocator {
         let units = self.grid.units(bytes);
         let mut at = self.at_hand();
         if !self.ring.is_free(at) || self.ring.size(at) < units {
-            at = self.search(units)?;
+            at = self.find(units)?;
         }
         self.ring.occupy(at);
-        self.newest = at;
+        self.move_to(at);
         Some(at)
     }
 
-    /// The block that is tried first: the newest, when it is back and its memory is still hot, or the one behind.
+    /// The block that is tried first: one that is back already and still hot, or the one behind the newest.
     #[inline(always)]
-    fn at_hand(&self) -> At {
+    fn at_hand(&mut self) -> At {
         let at = self.newest;
         if !self.ring.is_free(at) {
-            return self.ring.next(at);
+            return self.head;
         }
-        if self.ring.is_free(self.ring.before(at)) { self.rewind(at) } else { at }
+        if (self.base != at && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(at)) {
+            return self.go_back();
+        }
+        at
     }
 
-    /// Goes back from `at`, which is free, to the first of the free blocks in front of it.
+    /// Goes back from the newest block, which is free: to `base`, which was the first after the last live one, if that is free
+    /// as well, or else to the first of the free blocks in front.
     ///
-    /// Each step back undoes a step forward of an earlier request, so this is constant time per request on the whole.
+    /// A step back undoes a step forward of an earlier request, so this is constant time per request on the whole.
     #[inline(never)]
-    fn rewind(&self, mut at: At) -> At {
+    fn go_back(&mut self) -> At {
+        let mut at = self.newest;
+        if self.ring.is_free(self.base) {
+            self.resume = at;
+            return self.base;
+        }
         for _ in 0..MAX_REWIND {
             let before = self.ring.before(at);
             if !self.ring.is_free(before) {
@@ -178,41 +201,87 @@ impl RingAllocator {
         at
     }
 
+    /// Has `at` as the newest block.
+    pub(crate) fn move_to(&mut self, at: At) {
+        self.newest = at;
+        self.head = self.ring.next(at);
+    }
+
     /// Takes `units` at `at`, which is free and of another size.
     #[inline(never)]
     fn take_resized(&mut self, at: At, units: usize) -> Option<At> {
-        // Before what is merged, so that it stays a guard of the ring (P1).
-        self.newest = at;
-        if self.ring.widen(at, units) < units {
+        if self.widen(at, units) < units {
+            self.move_to(at);
             return self.take_elsewhere(units);
         }
-        self.ring.split(at, units);
-        self.ring.occupy(at);
-        Some(at)
+        Some(self.settle(at, units))
     }
 
     /// Takes `units` wherever they can be had.
     #[cold]
     #[inline(never)]
     fn take_elsewhere(&mut self, units: usize) -> Option<At> {
-        let at = self.search(units)?;
+        let at = self.find(units)?;
+        Some(self.settle(at, units))
+    }
+
+    /// Takes the first `units` of a free block.
+    #[inline(always)]
+    fn settle(&mut self, at: At, units: usize) -> At {
         self.ring.split(at, units);
         self.ring.occupy(at);
-        Some(at)
+        self.move_to(at);
+        at
+    }
+
+    /// Merges the block behind `at`, which is free, into the block of `at`, which is free or the allocator's own.
+    pub(crate) fn merge_next(&mut self, at: At) {
+        let next = self.ring.next(at);
+        self.ring.merge_next(at);
+        for place in [&mut self.newest, &mut self.base, &mut self.resume] {
+            if *place == next {
+                *place = at;
+            }
+        }
+    }
+
+    /// Merges the free blocks behind `at` into its block until it has `units`, and returns what it has.
+    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
+        while self.ring.size(at) < units && self.ring.is_free(self.ring.next(at)) {
+            self.merge_next(at);
+        }
+        self.ring.size(at)
+    }
+
+    /// Finds a free block of at least `units`: where the requests were before they went back, or by a search.
+    pub(crate) fn find(&mut self, units: usize) -> Option<At> {
+        self.close_lent();
+        self.return_gap();
+        if self.resume != self.ring.front() {
+            self.move_to(self.resume);
+            self.resume = self.ring.front();
+            let at = if self.ring.is_free(self.newest) { self.newest } else { self.head };
+            if self.ring.is_free(at) && self.widen(at, units) >= units {
+                self.base = at;
+                return Some(at);
+            }
+        }
+        let found = self.search(units);
+        self.move_to(self.newest);
+        self.base = self.newest;
+        found
     }
 
     /// Finds a free block of at least `units` in one turn of the ring, or until it has stepped over too many live ones. Merges
     /// the free ones that it passes; each was made by an earlier request. `newest` is there then.
-    pub(crate) fn search(&mut self, units: usize) -> Option<At> {
-        self.close_lent();
-        self.return_gap();
+    fn search(&mut self, units: usize) -> Option<At> {
         let start = self.newest;
         let (mut at, mut wrapped) = (start, false);
         let mut probes = MAX_PROBES;
         loop {
             self.newest = at;
             if self.ring.is_free(at) {
-                if self.ring.widen(at, units) >= units {
+                if self.widen(at, units) >= units {
                     return Some(at);
                 }
             } else if at == self.ring.end() {
@@ -271,7 +340,7 @@ impl RingAllocator {
         }
         self.counters.exhausted();
         let free = |at| if self.ring.is_free(at) { self.ring.room(at) } else { 0 };
-        let available = free(self.newest).max(free(self.ring.next(self.newest)));
+        let available = free(self.newest).max(free(self.head));
         AcquireError::Exhausted { requested, available }
     }
 }

@@ -24,9 +24,6 @@ use crate::guard::{At, FREE, GUARD, Guard, GuardHandle, LIVE, ORPHANED, UNIT};
 /// Units of the smallest block that is worth a guard of its own: less is left to the block in front.
 const LEAST_UNITS: usize = GUARD / UNIT + 3;
 
-/// By so many units at most a block is larger than what was asked for.
-pub(crate) const SLACK_UNITS: usize = LEAST_UNITS - 1;
-
 /// The most bytes of blocks and their guards that a ring counts.
 pub(crate) const MAX_BYTES: usize = {
     let counted = u32::MAX as u64 * UNIT as u64;
@@ -261,8 +258,15 @@ impl Ring {
     /// The next guard; the one at the end leads to itself.
     #[inline(always)]
     pub(crate) fn next(&self, at: At) -> At {
-        // SAFETY: `size` leads to the next guard (R1).
-        unsafe { at.byte_add(self.size(at) * UNIT) }
+        self.behind(at, self.size(at))
+    }
+
+    /// The guard behind a block of `units`, which is the size of the block of `at`.
+    #[inline(always)]
+    pub(crate) fn behind(&self, at: At, units: usize) -> At {
+        debug_assert_eq!(units, self.size(at));
+        // SAFETY: the size leads to the next guard (R1).
+        unsafe { at.byte_add(units * UNIT) }
     }
 
     /// The guard in front; the one at the front leads to itself.
@@ -321,17 +325,6 @@ impl Ring {
         // What an allocator that wipes hands out is zero, former guards as well.
         let (guard, block) = (next.cast(), self.data(next));
         self.wipe(guard, block);
-    }
-
-    /// Merges the free blocks behind `at` into its block until it has `units`, and returns what it has.
-    pub(crate) fn widen(&self, at: At, units: usize) -> usize {
-        while self.size(at) < units {
-            if !self.is_free(self.next(at)) {
-                break;
-            }
-            self.merge_next(at);
-        }
-        self.size(at)
     }
 
     /// Zeroes the bytes `from .. to`, which are the allocator's own, if it wipes and there are any.
@@ -437,22 +430,21 @@ unsafe fn take_region(control: NonNull<Control>) -> Region {
 unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
     let control = orphan.cast::<Control>();
     // SAFETY: adopted and not freed, so the control block is valid, and only its atomics may change.
-    let mut at = unsafe { (*control.as_ptr()).front };
+    let front = unsafe { (*control.as_ptr()).front };
+    let mut at = front;
     loop {
-        // SAFETY: a guard of the ring (R1), whose links nobody writes since the allocator is gone.
-        let size = unsafe { &(*at.as_ptr()).size }.get();
-        // SAFETY: `size` leads to the next guard (R1).
-        at = unsafe { at.byte_add(size as usize * UNIT) };
-        // SAFETY: likewise; of a guard only the state may change, which is atomic.
-        let (state, size) = unsafe { (&(*at.as_ptr()).state, &(*at.as_ptr()).size) };
-        if size.get() == 0 {
+        // SAFETY: a guard of the ring (R1), whose links nobody writes any more; its state is atomic.
+        let guard = unsafe { at.as_ref() };
+        if guard.size.get() == 0 {
             break;
         }
         // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is done before the memory goes. Not
         // to miss the newest store is the request counter's job (`orphans::sweep`).
-        if state.load(Ordering::Acquire) != FREE {
+        if at != front && guard.state.load(Ordering::Acquire) != FREE {
             return false;
         }
+        // SAFETY: `size` leads to the next guard (R1).
+        at = unsafe { at.byte_add(guard.size.get() as usize * UNIT) };
     }
     // SAFETY: nothing is out and the allocator is gone, so nobody uses the block again.
     drop(unsafe { take_region(control) });

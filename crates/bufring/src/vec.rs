@@ -1,0 +1,466 @@
+//! Typed values in a ring.
+//!
+//! # Invariants
+//!
+//! - V1: `ptr` is aligned for `T` and valid for `capacity` values of it in `memory`; the first `len` are initialised, and this
+//!   vector's.
+//! - V2: no byte behind the first `dirty` ones was written as part of a `T`, but those of the first `len` values.
+
+use core::fmt;
+use core::mem;
+use core::ops::{Deref, DerefMut};
+use core::ptr::{self, NonNull};
+use core::slice;
+
+use bufcore::{AcquireError, Buf, BufferPool, ReserveError, size};
+
+use crate::{RingAllocator, RingLease};
+
+/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by [`RingAllocator::acquire_vec`].
+///
+/// It derefs to a slice. Values may have any size, none among them, any alignment, and a `Drop`.
+///
+/// Ownership: dropping it drops the values and gives the memory back, on any thread, whether the ring still exists or not. It is
+/// as `Send` and `Sync` as its values. Before the memory goes back, what was used of it is zeroed, because values may have padding,
+/// which is not initialised, and the next owner may see the bytes.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufring::RingAllocator;
+///
+/// struct Order {
+///     amount: u64,
+///     id: u128,
+/// }
+///
+/// let mut ring = RingAllocator::new(1024)?;
+/// let mut orders = ring.acquire_vec(16)?;
+/// orders.push(Order { amount: 42, id: 43 })?;
+/// assert_eq!((orders.len(), orders[0].id), (1, 43));
+/// let order = orders.pop().unwrap();
+/// assert_eq!(order.amount, 42);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RingVec<T> {
+    ptr: NonNull<T>,
+    len: usize,
+    capacity: usize,
+    /// Declared last and so dropped last: after the values, also when one of them panics.
+    memory: Memory,
+}
+
+/// The memory of a vector. Dropping it zeroes what was used, and gives it back.
+struct Memory {
+    /// The first byte of the first value.
+    start: NonNull<u8>,
+    /// Bytes from there that were used (V2).
+    dirty: usize,
+    /// For its drop.
+    #[allow(dead_code, reason = "see above")]
+    buf: Buf<RingLease>,
+}
+
+// SAFETY: the values are in memory that this vector alone has, as those of a `Vec` are.
+unsafe impl<T: Send> Send for RingVec<T> {}
+// SAFETY: a shared vector lends its values shared.
+unsafe impl<T: Sync> Sync for RingVec<T> {}
+
+/// A value that a full [`RingVec`] had no room for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PushError<T>(pub T);
+
+impl<T> fmt::Debug for PushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushError").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for PushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("vector is full")
+    }
+}
+
+impl<T> core::error::Error for PushError<T> {}
+
+impl RingAllocator {
+    /// An empty vector with room for `capacity` values.
+    ///
+    /// Cost: as [`acquire`](BufferPool::acquire), for the bytes of the values, and up to the alignment more where that is larger
+    /// than the ring's.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](BufferPool::acquire), with the bytes that were needed. Values of no size need none.
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn acquire_vec<T>(&mut self, capacity: usize) -> Result<RingVec<T>, AcquireError> {
+        let shift = align_of::<T>().saturating_sub(self.grid.alignment());
+        let bytes = capacity.saturating_mul(size_of::<T>());
+        if bytes == 0 {
+            let memory = Memory { start: NonNull::dangling(), dirty: 0, buf: self.acquire(0)? };
+            return Ok(RingVec { ptr: NonNull::dangling(), len: 0, capacity, memory });
+        }
+        let mut buf = self.acquire(bytes.saturating_add(shift))?;
+        let first = NonNull::from(buf.spare_mut()).cast::<u8>();
+        let address = first.addr().get();
+        let skip = size::align_up(address, align_of::<T>()).map_or(0, |aligned| aligned - address);
+        debug_assert!(skip <= shift, "{skip} of {shift}");
+        // SAFETY: at most `shift` bytes, which were asked for on top.
+        let start = unsafe { first.add(skip) };
+        Ok(RingVec { ptr: start.cast(), len: 0, capacity, memory: Memory { start, dirty: 0, buf } })
+    }
+}
+
+impl<T> RingVec<T> {
+    /// Values that the vector can hold.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Values.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether there is no room for another one.
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len == self.capacity
+    }
+
+    /// The values.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: `len` values from `ptr` on are initialised and ours (V1).
+        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// The values.
+    #[inline]
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
+        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// The place of the value at `index`, at most `capacity`.
+    #[inline]
+    fn place(&self, index: usize) -> NonNull<T> {
+        debug_assert!(index <= self.capacity, "{index} of {}", self.capacity);
+        // SAFETY: the vector's memory has room for `capacity` values (V1).
+        unsafe { self.ptr.add(index) }
+    }
+
+    /// Notes what was used, before there is less of it (V2).
+    #[inline]
+    fn note_used(&mut self) {
+        self.memory.dirty = self.memory.dirty.max(self.len * size_of::<T>());
+    }
+
+    /// Appends a value.
+    ///
+    /// # Errors
+    ///
+    /// When the vector is full; the value comes back.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<(), PushError<T>> {
+        if self.is_full() {
+            return Err(PushError(value));
+        }
+        let place = self.place(self.len);
+        // SAFETY: in the vector's memory (V1), behind its last value.
+        unsafe { place.write(value) };
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Takes the last value.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        self.note_used();
+        self.len = self.len.checked_sub(1)?;
+        // SAFETY: it was the last value, and is not the vector's any more.
+        Some(unsafe { self.place(self.len).read() })
+    }
+
+    /// Puts a value at `index`, and moves those from there on up by one.
+    ///
+    /// # Errors
+    ///
+    /// When the vector is full; the value comes back.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is over the length.
+    #[track_caller]
+    pub fn insert(&mut self, index: usize, value: T) -> Result<(), PushError<T>> {
+        assert!(index <= self.len, "insert at {index} of {} values", self.len);
+        if self.is_full() {
+            return Err(PushError(value));
+        }
+        let place = self.place(index);
+        if !cfg!(bufworks_broken = "noshift") {
+            // SAFETY: the values from `index` on, and the place behind the last one, which is in the vector's memory.
+            unsafe { place.copy_to(self.place(index + 1), self.len - index) };
+        }
+        // SAFETY: what was there has moved up, or there was nothing.
+        unsafe { place.write(value) };
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Takes the value at `index`, and moves those behind down by one.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such value.
+    #[track_caller]
+    pub fn remove(&mut self, index: usize) -> T {
+        assert!(index < self.len, "remove at {index} of {} values", self.len);
+        self.note_used();
+        let place = self.place(index);
+        // SAFETY: a value of the vector, which is overwritten next, or is behind the last one then.
+        let value = unsafe { place.read() };
+        self.len -= 1;
+        // SAFETY: the values behind, which move down by one.
+        unsafe { self.place(index + 1).copy_to(place, self.len - index) };
+        value
+    }
+
+    /// Takes the value at `index`, and puts the last one in its place.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such value.
+    #[track_caller]
+    pub fn swap_remove(&mut self, index: usize) -> T {
+        assert!(index < self.len, "swap_remove at {index} of {} values", self.len);
+        self.note_used();
+        let place = self.place(index);
+        // SAFETY: a value of the vector, which is overwritten next, or is behind the last one then.
+        let value = unsafe { place.read() };
+        self.len -= 1;
+        // SAFETY: the last value; it may be the one itself.
+        unsafe { self.place(self.len).copy_to(place, 1) };
+        value
+    }
+
+    /// Keeps the first `len` values and drops the others; more than there are changes nothing.
+    ///
+    /// # Panics
+    ///
+    /// When a value's drop does. The others are dropped all the same.
+    pub fn truncate(&mut self, len: usize) {
+        if len >= self.len {
+            return;
+        }
+        self.note_used();
+        let tail = NonNull::slice_from_raw_parts(self.place(len), self.len - len);
+        // Before the drops, one of which may panic.
+        self.len = len;
+        if !cfg!(bufworks_broken = "nodrop") {
+            // SAFETY: these were values of the vector, and are not any more.
+            unsafe { tail.drop_in_place() };
+        }
+    }
+
+    /// Drops all values.
+    ///
+    /// # Panics
+    ///
+    /// As [`truncate`](Self::truncate).
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Appends clones of `values`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for all of them; then none is appended. The numbers are of values.
+    ///
+    /// # Panics
+    ///
+    /// When a clone does; those before it stay.
+    pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), ReserveError>
+    where
+        T: Clone,
+    {
+        let available = self.capacity - self.len;
+        if values.len() > available {
+            return Err(ReserveError { requested: values.len(), available });
+        }
+        for value in values {
+            let clone = value.clone();
+            // SAFETY: there is room for it (V1).
+            unsafe { self.place(self.len).write(clone) };
+            self.len += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<T> Drop for RingVec<T> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if !cfg!(bufworks_broken = "padding") {
+            // SAFETY: bytes of the buffer, which nobody else has; the values are gone.
+            unsafe { self.start.write_bytes(0, self.dirty) }
+        }
+    }
+}
+
+impl<T> Deref for RingVec<T> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
+impl<T> DerefMut for RingVec<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.as_mut_slice()
+    }
+}
+
+impl<T> AsRef<[T]> for RingVec<T> {
+    fn as_ref(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T> AsMut<[T]> for RingVec<T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        self
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for RingVec<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<T: PartialEq, S: AsRef<[T]> + ?Sized> PartialEq<S> for RingVec<T> {
+    fn eq(&self, other: &S) -> bool {
+        self.as_slice() == other.as_ref()
+    }
+}
+
+impl<T: Eq> Eq for RingVec<T> {}
+
+impl<'a, T> IntoIterator for &'a RingVec<T> {
+    type Item = &'a T;
+    type IntoIter = slice::Iter<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut RingVec<T> {
+    type Item = &'a mut T;
+    type IntoIter = slice::IterMut<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+impl<T> IntoIterator for RingVec<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+    fn into_iter(mut self) -> IntoIter<T> {
+        self.note_used();
+        let end = mem::take(&mut self.len);
+        IntoIter { vec: self, start: 0, end }
+    }
+}
+
+/// The values of a [`RingVec`], one after another.
+pub struct IntoIter<T> {
+    /// Empty: its values from `start` to `end` are the iterator's.
+    vec: RingVec<T>,
+    start: usize,
+    end: usize,
+}
+
+impl<T> IntoIter<T> {
+    fn rest(&self) -> NonNull<[T]> {
+        NonNull::slice_from_raw_parts(self.vec.place(self.start), self.end - self.start)
+    }
+
+    /// The values that are left.
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: initialised, and the iterator's.
+        unsafe { self.rest().as_ref() }
+    }
+}
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        if self.start == self.end {
+            return None;
+        }
+        let place = self.vec.place(self.start);
+        self.start += 1;
+        // SAFETY: it was one of the iterator's values, and is not any more.
+        Some(unsafe { place.read() })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end - self.start;
+        (left, Some(left))
+    }
+}
+
+impl<T> DoubleEndedIterator for IntoIter<T> {
+    #[inline]
+    fn next_back(&mut self) -> Option<T> {
+        if self.start == self.end {
+            return None;
+        }
+        self.end -= 1;
+        // SAFETY: as in `next`.
+        Some(unsafe { self.vec.place(self.end).read() })
+    }
+}
+
+impl<T> ExactSizeIterator for IntoIter<T> {}
+impl<T> core::iter::FusedIterator for IntoIter<T> {}
+
+impl<T> Drop for IntoIter<T> {
+    fn drop(&mut self) {
+        // SAFETY: the iterator's values, and nobody looks at them afterwards.
+        unsafe { ptr::drop_in_place(self.rest().as_ptr()) }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for IntoIter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IntoIter").field(&self.as_slice()).finish()
+    }
+}

@@ -1,9 +1,8 @@
 //! The ring allocator.
 
-use bufcore::{Buf, BufferPool, HeapLease, HeapPool};
+use bufcore::{Buf, BufferPool};
 use bufring::{Extendable, RingAllocator, RingLease};
 
-use crate::block::Block;
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
 
@@ -11,8 +10,8 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "ring",
         Kind::Strategy,
-        "`RingAllocator` with as many bytes as the workload has out at once (twice as many where sizes differ), the heap \
-         where it is exhausted; whole buffers through `acquire`, frames through `extendable` and `finish`",
+        "`RingAllocator` with as many bytes as the workload has out at once (twice as many where sizes differ), a \
+         ring of its own for each buffer where it is exhausted; whole buffers through `acquire`, frames through `extendable` and `finish`",
     )
     .whole::<RingBuffers>()
     .sends::<RingBuffers>()
@@ -36,43 +35,34 @@ pub(crate) struct RingBuffers {
     fallbacks: u64,
 }
 
-/// A buffer of the ring's, or of the heap where the ring was exhausted.
-pub(crate) enum RingBuf {
-    Ring(Buf<RingLease>),
-    Heap(Buf<HeapLease>),
-}
-
-// SAFETY: as for the buffer in it.
-unsafe impl Block for RingBuf {
-    #[inline(always)]
-    fn start(&mut self) -> *mut u8 {
-        match self {
-            Self::Ring(buf) => buf.start(),
-            Self::Heap(buf) => buf.start(),
-        }
-    }
-}
-
 impl Pool for RingBuffers {
-    type Buf = RingBuf;
+    type Buf = Buf<RingLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         Ok(Self { ring: ring(plan)?, fallbacks: 0 })
     }
 
     #[inline(always)]
-    fn acquire(&mut self, bytes: usize) -> RingBuf {
+    fn acquire(&mut self, bytes: usize) -> Self::Buf {
         match self.ring.acquire(bytes) {
-            Ok(buf) => RingBuf::Ring(buf),
-            Err(_) => {
-                self.fallbacks += 1;
-                RingBuf::Heap(HeapPool::new().acquire(bytes).expect("the heap has room"))
-            }
+            Ok(buf) => buf,
+            Err(_) => self.fall_back(bytes),
         }
     }
 
     fn fallbacks(&self) -> Option<u64> {
         Some(self.fallbacks)
+    }
+}
+
+impl RingBuffers {
+    /// A ring of its own for the buffer, which goes with it.
+    #[cold]
+    #[inline(never)]
+    fn fall_back(&mut self, bytes: usize) -> Buf<RingLease> {
+        self.fallbacks += 1;
+        let mut ring = RingAllocator::new(bytes).expect("the heap has room");
+        ring.acquire(bytes).expect("all of it")
     }
 }
 

@@ -155,11 +155,9 @@ impl RingAllocator {
             return false;
         }
         // Before the bytes move, because they may go where the guards are.
-        let mut merged = first;
-        while merged != frame.at {
-            merged = self.ring.next(first);
-            self.merge_next(first);
-        }
+        let end = self.ring.next(frame.at);
+        self.ring.merge_to(first, end);
+        self.forget_merged(first, end);
         self.ring.occupy(first);
         self.move_to(first);
         let old = *frame;
@@ -287,5 +285,22 @@ impl FrameBuffer for RingAllocator {
     fn detach(&mut self) -> Result<Buf<RingLease>, AcquireError> {
         let frame = core::mem::replace(&mut self.frame, Frame::closed(&self.ring));
         Ok(self.finish(frame))
+    }
+}
+
+#[cfg(all(test, feature = "std", not(loom)))]
+impl RingAllocator {
+    /// Asserts the invariants at the top of this file.
+    pub(crate) fn check_frames(&self) {
+        for frame in [&self.frame, &self.lent] {
+            if frame.is_open(&self.ring) {
+                assert!(self.ring.all().any(|at| at == frame.at) && !self.ring.is_free(frame.at), "F1");
+                let end = self.ring.next(frame.at).addr().get();
+                assert!(self.ring.data(frame.at) <= frame.start && frame.start <= frame.next, "F2");
+                assert!(frame.next.addr().get() <= frame.limit && frame.limit == end, "F2");
+            } else {
+                assert_eq!((frame.len(), frame.room()), (0, 0), "F2");
+            }
+        }
     }
 }

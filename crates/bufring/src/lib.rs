@@ -15,6 +15,8 @@ mod lease;
 mod pool;
 mod ring;
 mod vec;
+#[cfg(all(test, feature = "std"))]
+mod tests;
 
 pub use bufcore;
 pub use config::{Builder, Refused};

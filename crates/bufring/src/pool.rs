@@ -19,7 +19,7 @@ use crate::RingLease;
 #[cfg(feature = "alloc")]
 use crate::Builder;
 use crate::frame::Frame;
-use crate::guard::At;
+use crate::guard::{At, UNIT};
 use crate::ring::{Grid, Ring};
 
 /// How many live blocks one request steps over. The next request goes on from there.
@@ -126,6 +126,7 @@ impl RingAllocator {
     /// Returns the allocator unchanged while buffers are out or a frame is open.
     #[allow(clippy::result_large_err, reason = "the error is the allocator, which the caller just owned")]
     pub fn into_region(mut self) -> Result<Region, Self> {
+        self.close_lent();
         if self.is_idle() { self.ring.leave_clean().ok_or(self) } else { Err(self) }
     }
 
@@ -136,19 +137,16 @@ impl RingAllocator {
         if bytes.wrapping_sub(1) >= self.capacity {
             return None;
         }
-        let units = self.grid.units(bytes);
-        let at = self.at_hand();
-        if !self.ring.is_free(at) {
-            return self.take_elsewhere(units);
-        }
-        if self.ring.size(at) == units {
+        let wanted = self.grid.block_bytes(bytes);
+        let Some(at) = self.at_hand() else { return self.take_elsewhere(wanted / UNIT) };
+        if self.ring.size(at) == wanted / UNIT {
             self.ring.occupy(at);
             self.newest = at;
             // By what was asked for: that is known sooner than what was read.
-            self.head = self.ring.behind(at, units);
+            self.head = self.ring.behind(at, wanted);
             return Some(at);
         }
-        self.take_resized(at, units)
+        self.take_resized(at, wanted / UNIT)
     }
 
     /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no bytes.
@@ -158,26 +156,26 @@ impl RingAllocator {
             return None;
         }
         let units = self.grid.units(bytes);
-        let mut at = self.at_hand();
-        if !self.ring.is_free(at) || self.ring.size(at) < units {
-            at = self.find(units)?;
-        }
+        let at = match self.at_hand() {
+            Some(at) if self.ring.size(at) >= units => at,
+            _ => self.find(units)?,
+        };
         self.ring.occupy(at);
         self.move_to(at);
         Some(at)
     }
 
-    /// The block that is tried first: one that is back already and still hot, or the one behind the newest.
+    /// The free block that is tried first: one that is back already and still hot, or the one behind the newest.
     #[inline(always)]
-    fn at_hand(&mut self) -> At {
+    fn at_hand(&mut self) -> Option<At> {
         let at = self.newest;
         if !self.ring.is_free(at) {
-            return self.head;
+            return self.ring.is_free(self.head).then_some(self.head);
         }
         if (self.base != at && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(at)) {
-            return self.go_back();
+            return Some(self.go_back());
         }
-        at
+        Some(at)
     }
 
     /// Goes back from the newest block, which is free: to `base`, which was the first after the last live one, if that is free
@@ -234,23 +232,29 @@ impl RingAllocator {
         at
     }
 
-    /// Merges the block behind `at`, which is free, into the block of `at`, which is free or the allocator's own.
-    pub(crate) fn merge_next(&mut self, at: At) {
-        let next = self.ring.next(at);
-        self.ring.merge_next(at);
+    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own, if it has less than `units`;
+    /// returns what it has then.
+    ///
+    /// All of them, not only as many as it takes: so the next requests have one to split, and nothing to merge.
+    #[inline]
+    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
+        let size = self.ring.size(at);
+        if size >= units {
+            return size;
+        }
+        let end = self.ring.merge_free(at);
+        self.forget_merged(at, end);
+        self.ring.size(at)
+    }
+
+    /// Keeps `newest`, `base` and `resume` guards of the ring (P1), when those between `at` and `end` are none any more.
+    #[inline]
+    pub(crate) fn forget_merged(&mut self, at: At, end: At) {
         for place in [&mut self.newest, &mut self.base, &mut self.resume] {
-            if *place == next {
+            if at < *place && *place < end {
                 *place = at;
             }
         }
-    }
-
-    /// Merges the free blocks behind `at` into its block until it has `units`, and returns what it has.
-    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
-        while self.ring.size(at) < units && self.ring.is_free(self.ring.next(at)) {
-            self.merge_next(at);
-        }
-        self.ring.size(at)
     }
 
     /// Finds a free block of at least `units`: where the requests were before they went back, or by a search.
@@ -398,5 +402,32 @@ impl fmt::Debug for RingAllocator {
             .field("blocks_out", &blocks)
             .field("bytes_out", &bytes)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "std", not(loom)))]
+impl RingAllocator {
+    /// Asserts the invariants at the top of this file, of `ring` and of `frame`.
+    pub(crate) fn check(&self) {
+        let ring = &self.ring;
+        let guards: alloc::vec::Vec<At> =
+            core::iter::once(ring.front()).chain(ring.all()).chain([ring.end()]).collect();
+        for pair in guards.windows(2) {
+            assert_eq!(ring.next(pair[0]), pair[1], "R1");
+            assert_eq!(ring.before(pair[1]), pair[0], "R1");
+        }
+        for &at in &guards[1..guards.len() - 1] {
+            assert_eq!(ring.data(at).addr().get() % self.grid.alignment(), 0, "a block is not aligned");
+            assert!(ring.size(at) >= self.grid.units(1), "a block of {} units", ring.size(at));
+        }
+        assert!(!ring.is_free(ring.front()) && !ring.is_free(ring.end()), "R4");
+        assert_eq!((ring.size(ring.end()), ring.before(ring.front())), (0, ring.front()), "R4");
+        let bytes = ring.end().addr().get() - ring.next(ring.front()).addr().get();
+        assert_eq!(bytes, self.capacity + crate::guard::GUARD, "bytes were lost");
+        for at in [self.newest, self.base, self.resume] {
+            assert!(guards.contains(&at), "P1");
+        }
+        assert_eq!(self.head, ring.next(self.newest), "P1");
+        self.check_frames();
     }
 }

@@ -69,10 +69,16 @@ impl Grid {
         if cfg!(bufworks_broken = "noalign") { 1 } else { self.step() }
     }
 
-    /// Units of a block, guard included, for `bytes` bytes, at most `MAX_BYTES`.
+    /// Bytes of a block, guard included, for `bytes` bytes, at most `MAX_BYTES`. A multiple of a unit.
+    #[inline(always)]
+    pub(crate) fn block_bytes(self, bytes: usize) -> usize {
+        (bytes + self.raise) & self.mask
+    }
+
+    /// The same in units.
     #[inline(always)]
     pub(crate) fn units(self, bytes: usize) -> usize {
-        ((bytes + self.raise) & self.mask) / UNIT
+        self.block_bytes(bytes) / UNIT
     }
 }
 
@@ -258,15 +264,15 @@ impl Ring {
     /// The next guard; the one at the end leads to itself.
     #[inline(always)]
     pub(crate) fn next(&self, at: At) -> At {
-        self.behind(at, self.size(at))
+        self.behind(at, self.size(at) * UNIT)
     }
 
-    /// The guard behind a block of `units`, which is the size of the block of `at`.
+    /// The guard behind the block of `at`, whose size is `bytes`.
     #[inline(always)]
-    pub(crate) fn behind(&self, at: At, units: usize) -> At {
-        debug_assert_eq!(units, self.size(at));
+    pub(crate) fn behind(&self, at: At, bytes: usize) -> At {
+        debug_assert_eq!(bytes, self.size(at) * UNIT);
         // SAFETY: the size leads to the next guard (R1).
-        unsafe { at.byte_add(units * UNIT) }
+        unsafe { at.byte_add(bytes) }
     }
 
     /// The guard in front; the one at the front leads to itself.
@@ -314,17 +320,31 @@ impl Ring {
         self.guard(behind).before.set((size - units) as u32);
     }
 
-    /// Merges the block behind `at`, which is free, into the block of `at`, which is free or the allocator's own.
+    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own; returns the guard behind.
     #[inline]
-    pub(crate) fn merge_next(&self, at: At) {
-        let next = self.next(at);
-        let size = self.size(at) + self.size(next);
-        let behind = self.next(next);
+    pub(crate) fn merge_free(&self, at: At) -> At {
+        let mut end = self.next(at);
+        while self.is_free(end) {
+            let next = self.next(end);
+            self.wipe_guard(end);
+            end = next;
+        }
+        self.merge_to(at, end);
+        end
+    }
+
+    /// Makes one block, of the guard `at`, of all up to `end`. They are free or the allocator's own.
+    #[inline]
+    pub(crate) fn merge_to(&self, at: At, end: At) {
+        let size = (end.addr().get() - at.addr().get()) / UNIT;
         self.guard(at).size.set(size as u32);
-        self.guard(behind).before.set(size as u32);
-        // What an allocator that wipes hands out is zero, former guards as well.
-        let (guard, block) = (next.cast(), self.data(next));
-        self.wipe(guard, block);
+        self.guard(end).before.set(size as u32);
+    }
+
+    /// Zeroes a guard that is merged into a block, if the allocator wipes: what it hands out is zero then.
+    #[inline]
+    pub(crate) fn wipe_guard(&self, at: At) {
+        self.wipe(at.cast(), self.data(at));
     }
 
     /// Zeroes the bytes `from .. to`, which are the allocator's own, if it wipes and there are any.

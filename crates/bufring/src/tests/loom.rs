@@ -1,0 +1,223 @@
+//! Models of the release protocol, for every interleaving that loom finds.
+//!
+//! loom sees its own atomics and cells only, not the raw bytes of a region. So each model keeps a `Shadow` cell that stands for
+//! the bytes of one block: it is written and read exactly where a user of the buffer would, and a missing order between two users
+//! shows as a race on it.
+//!
+//! The ring's thread yields before it looks: loom starts from an execution in which the release came first, and finds the other
+//! orders from there. (It notes only the last access to an atomic, and a release reads the block's state before it stores it: from
+//! an execution that starts with the ring's load, it would find no other.)
+//!
+//! With `--cfg bufworks_broken="relaxed"` these models fail.
+
+use alloc::vec::Vec;
+
+use bufcore::strategy::orphans;
+use bufcore::{Buf, BufferPool};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::{RingAllocator, RingLease};
+
+/// Stands for the bytes of one block.
+struct Shadow(UnsafeCell<u32>);
+
+// SAFETY: none needed but loom's own check, which is what the models are for.
+unsafe impl Sync for Shadow {}
+
+impl Shadow {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(UnsafeCell::new(0)))
+    }
+
+    fn write(&self) {
+        // SAFETY: loom reports the race if another access is not ordered with this one.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: as above.
+        self.0.with(|value| unsafe { *value })
+    }
+}
+
+/// A ring with room for so many buffers of eight bytes.
+fn ring(buffers: usize) -> RingAllocator {
+    RingAllocator::builder().capacity(8 * buffers).buffers(buffers).build().expect("a small ring")
+}
+
+fn acquire(ring: &mut RingAllocator) -> Buf<RingLease> {
+    ring.acquire(8).expect("a free block")
+}
+
+/// What the releasing thread did with the bytes happens before what their next owner does.
+#[test]
+fn loom_reuse_after_release_on_another_thread() {
+    loom::model(|| {
+        let mut ring = ring(1);
+        let shadow = Shadow::new();
+        let buf = acquire(&mut ring);
+        shadow.write();
+        let consumer = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                assert_eq!(shadow.read(), 1);
+                drop(buf);
+            })
+        };
+        thread::yield_now();
+        // No second look: a queue that both sides read again would order what the guard alone does not.
+        if let Ok(again) = ring.acquire(8) {
+            shadow.write();
+            drop(again);
+        }
+        consumer.join().unwrap();
+    });
+}
+
+/// Two blocks, released on two threads and merged: both reads happen before the memory of both is written again.
+#[test]
+fn loom_merge_after_two_releases() {
+    loom::model(|| {
+        let mut ring = ring(2);
+        let shadows = [Shadow::new(), Shadow::new()];
+        let consumers: Vec<_> = shadows
+            .iter()
+            .map(|shadow| {
+                let buf = acquire(&mut ring);
+                shadow.write();
+                let shadow = Arc::clone(shadow);
+                thread::spawn(move || {
+                    shadow.read();
+                    drop(buf);
+                })
+            })
+            .collect();
+        thread::yield_now();
+        if let Ok(both) = ring.acquire(ring.capacity()) {
+            shadows.iter().for_each(|shadow| shadow.write());
+            drop(both);
+        }
+        for consumer in consumers {
+            consumer.join().unwrap();
+        }
+    });
+}
+
+/// Views dropped on two threads: both reads happen before the memory is written again.
+#[test]
+fn loom_reuse_after_the_last_of_two_views() {
+    loom::model(|| {
+        let mut ring = ring(1);
+        let shadow = Shadow::new();
+        let buf = acquire(&mut ring);
+        shadow.write();
+        let view = buf.freeze();
+        let consumers: Vec<_> = [view.clone(), view]
+            .into_iter()
+            .map(|view| {
+                let shadow = Arc::clone(&shadow);
+                thread::spawn(move || {
+                    assert_eq!(shadow.read(), 1);
+                    drop(view);
+                })
+            })
+            .collect();
+        thread::yield_now();
+        if let Ok(again) = ring.acquire(8) {
+            shadow.write();
+            drop(again);
+        }
+        for consumer in consumers {
+            consumer.join().unwrap();
+        }
+    });
+}
+
+/// The only view left may be written to: what the other one read, it read before.
+#[test]
+fn loom_thaw_after_the_other_view_is_gone() {
+    loom::model(|| {
+        let mut ring = ring(1);
+        let shadow = Shadow::new();
+        let view = acquire(&mut ring).freeze();
+        let other = view.clone();
+        let reader = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                shadow.read();
+                drop(other);
+            })
+        };
+        thread::yield_now();
+        if let Ok(buf) = view.try_thaw() {
+            shadow.write();
+            drop(buf);
+        }
+        reader.join().unwrap();
+    });
+}
+
+/// A ring that ends while its buffer is dropped elsewhere: the memory comes back after all that the buffer's owner did.
+///
+/// That it also goes in the end is not asserted here: loom does not order a store that races with a read-modify-write of the same
+/// atomic (it lets a later look miss the store, which C++20 [intro.races] rules out). `tests/ledger.rs` shows it.
+#[test]
+fn loom_ring_drop_against_release() {
+    loom::model(|| {
+        let mut ring = ring(1);
+        let shadow = Shadow::new();
+        let buf = acquire(&mut ring);
+        let consumer = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                shadow.write();
+                drop(buf);
+            })
+        };
+        thread::yield_now();
+        match ring.into_region() {
+            // Whoever has the region may write all of it.
+            Ok(_) => shadow.write(),
+            Err(ring) => drop(ring),
+        }
+        consumer.join().unwrap();
+        orphans::sweep();
+    });
+}
+
+/// Buffers that see that their ring is gone leave nothing to a later sweep, also when two threads are last together.
+#[test]
+fn loom_late_releases_free_the_memory_themselves() {
+    loom::model(|| {
+        let mut ring = ring(2);
+        let buffers = [acquire(&mut ring), acquire(&mut ring)];
+        drop(ring);
+        assert_eq!(orphans::pending(), 1);
+        let threads = buffers.map(|buf| thread::spawn(move || drop(buf)));
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(orphans::pending(), 0);
+    });
+}
+
+/// Two rings left behind at once, each swept by whoever comes.
+#[test]
+fn loom_two_rings_left_behind() {
+    loom::model(|| {
+        let threads = [(), ()].map(|()| {
+            thread::spawn(|| {
+                let mut ring = ring(1);
+                let buf = acquire(&mut ring);
+                drop(ring);
+                drop(buf);
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(orphans::pending(), 0);
+    });
+}

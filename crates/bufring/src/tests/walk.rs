@@ -1,0 +1,138 @@
+//! Walks over random requests that check the invariants of `ring`, `pool` and `frame` after every step.
+
+use alloc::vec::Vec;
+
+use bufcore::{Buf, BufferPool, FrameBuffer};
+
+use crate::{RingAllocator, RingLease, RingVec};
+
+/// A small generator of its own, so that a failing walk can be named by its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        // xorshift64 after Marsaglia (2003).
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+/// What is out, with the byte that all of it has.
+enum Held {
+    Buf(Buf<RingLease>),
+    Words(RingVec<u64>),
+}
+
+impl Held {
+    fn check(&self, stamp: u8, what: &str) {
+        match self {
+            Self::Buf(buf) => assert!(buf.iter().all(|&byte| byte == stamp), "{what}"),
+            Self::Words(words) => {
+                assert!(words.iter().all(|&word| word == u64::from(stamp)), "{what}")
+            }
+        }
+    }
+}
+
+/// A step of an `Extendable`, or of the frame of the ring itself.
+fn grow(ring: &mut RingAllocator, random: &mut Random, stamp: u8, held: &mut Vec<(Held, u8)>) {
+    let Ok(mut buffer) = ring.extendable(random.below(60)) else { return };
+    let mut len = 0;
+    for _ in 0..random.below(6) {
+        let bytes = [stamp; 100];
+        let n = random.below(100);
+        if buffer.extend_from_slice(&bytes[..n]).is_ok() {
+            len += n;
+        }
+        assert_eq!(buffer.len(), len);
+    }
+    assert!(buffer.iter().all(|&byte| byte == stamp));
+    match random.below(4) {
+        0 => drop(buffer),
+        // Its place is free again when the ring needs it.
+        1 => core::mem::forget(buffer),
+        _ => held.push((Held::Buf(buffer.finish()), stamp)),
+    }
+}
+
+fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
+    let mut random = Random(seed);
+    let mut ring = RingAllocator::builder().capacity(capacity).alignment(alignment).build().unwrap();
+    let mut held: Vec<(Held, u8)> = Vec::new();
+    let mut frame = Vec::new();
+    let mut served = 0;
+    for step in 0..2500_usize {
+        let what = alloc::format!("seed {seed} step {step}");
+        let stamp = step as u8;
+        match random.below(12) {
+            0..=3 => {
+                if let Ok(mut buf) = ring.acquire(1 + random.below(largest)) {
+                    buf.resize(buf.capacity(), stamp).expect("within the capacity");
+                    assert_eq!(buf.as_ptr().addr() % alignment, 0, "{what}");
+                    held.push((Held::Buf(buf), stamp));
+                    served += 1;
+                }
+            }
+            4..=6 if !held.is_empty() => {
+                let (one, stamp) = held.swap_remove(random.below(held.len()));
+                one.check(stamp, &what);
+            }
+            7 if !held.is_empty() => {
+                let (newest, stamp) = held.pop().unwrap();
+                newest.check(stamp, &what);
+            }
+            8 => {
+                if let Ok(mut words) = ring.acquire_vec::<u64>(random.below(1 + largest / 8)) {
+                    while words.push(u64::from(stamp)).is_ok() {}
+                    held.push((Held::Words(words), stamp));
+                }
+            }
+            9 => grow(&mut ring, &mut random, stamp, &mut held),
+            10 => {
+                let bytes = random.below(largest);
+                if let Ok(room) = ring.writable(bytes) {
+                    room.fill(stamp);
+                    frame.resize(frame.len() + bytes, stamp);
+                }
+                assert_eq!(ring.filled(), frame, "{what}");
+                if random.below(4) == 0 {
+                    let discarded = random.below(frame.len() + 1);
+                    ring.discard_front(discarded);
+                    frame.drain(..discarded);
+                }
+            }
+            11 => {
+                let buf = ring.detach().unwrap();
+                assert_eq!(&buf[..], &frame[..], "{what}");
+                frame.clear();
+            }
+            _ => {}
+        }
+        ring.check();
+        for (one, stamp) in &held {
+            one.check(*stamp, &what);
+        }
+    }
+    assert!(served > 100, "seed {seed}: only {served} requests were served");
+    drop(held);
+    drop(ring.detach());
+    // An `Extendable` that was forgotten last still has its place.
+    drop(ring.extendable(0));
+    assert!(ring.is_idle(), "seed {seed}");
+    // After all that, the whole region is there again.
+    assert_eq!(ring.acquire(ring.capacity()).unwrap().capacity(), ring.capacity());
+    ring.check();
+}
+
+#[test]
+fn invariants_hold_on_random_walks() {
+    for seed in 1..=12 {
+        walk(seed, 512, 64, 1);
+        walk(seed, 2000, 300, 1);
+        walk(seed, 4096, 200, 64);
+        walk(seed, 8192, 4000, 1);
+        walk(seed, 1 << 16, 100, 16);
+    }
+}

@@ -28,20 +28,20 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
+        Self::new()
     }
 }
 
 impl Builder {
     /// The defaults: room for the guard of one buffer, no alignment beyond 16.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
     }
 
     /// Bytes that the buffers share. Over a given region the default is all that is left beside the bookkeeping, up to 64 GiB.
     #[must_use]
-    pub fn capacity(mut self, bytes: usize) -> Self {
+    pub const fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
@@ -49,7 +49,7 @@ impl Builder {
     /// Among how many buffers the capacity is to be shared, at the most; 1 unless set. For each there is room for its guard and
     /// for rounding its size up, on top of the capacity. More buffers may be out, if they leave room for their guards.
     #[must_use]
-    pub fn buffers(mut self, buffers: usize) -> Self {
+    pub const fn buffers(mut self, buffers: usize) -> Self {
         self.buffers = buffers;
         self
     }
@@ -57,7 +57,7 @@ impl Builder {
     /// The start of every buffer is a multiple of `bytes`, a power of two; 16 bytes at the least. Blocks are then a multiple of
     /// that in size, guard included.
     #[must_use]
-    pub fn alignment(mut self, bytes: usize) -> Self {
+    pub const fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
         self
     }
@@ -67,7 +67,7 @@ impl Builder {
     /// Cost: zeroing the capacity of every buffer.
     #[cfg(feature = "wipe")]
     #[must_use]
-    pub fn wipe(mut self, wipe: bool) -> Self {
+    pub const fn wipe(mut self, wipe: bool) -> Self {
         self.wipe = wipe;
         self
     }

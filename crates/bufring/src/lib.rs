@@ -1,4 +1,74 @@
-//! A ring allocator.
+//! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`, but sound, without a buffer that is held
+//! for long jamming it, and without waiting for anybody.
+//!
+//! # What it gives you
+//!
+//! Fixed buffers, buffers that grow while they are filled, typed vectors, and frozen views of buffers, out of memory that is
+//! taken once. Acquiring takes some fifteen plain instructions where sizes recur, releasing one plain store, on any thread;
+//! neither has a locked instruction in it, neither allocates. The bookkeeping stands between the buffers, so it is in the cache
+//! when they are. When the ring has no room it says so: [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted).
+//!
+//! # When not to use it
+//!
+//! - Several threads acquire: a [`RingAllocator`] serves one at a time. Give each its own, for example with a `LocalRing`.
+//! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
+//! - Many long-lived buffers of very different ages: the holes between them are found by a bounded search.
+//!
+//! # The ring
+//!
+//! ```text
+//!  front | guard | block | guard | block | guard | block | guard | free ................. | end
+//!                                          ^ newest        ^ head: the next request looks here
+//! ```
+//!
+//! A guard says whether its block is free, how long it is, and how far back the one before it starts. A request takes the block
+//! at the head: as it is when it fits, the front of it when it is longer, together with the free ones behind when it is shorter.
+//! When the newest block is free again, the requests go back to where they started, because that memory is hot. At the end they
+//! start over at the front; blocks that are held they step over, up to a bound per request.
+//!
+//! # Invariants
+//!
+//! - I1: the bytes of two live blocks never overlap, and no live block is merged or handed out.
+//! - I2: a block is live from the acquire to the one store of its release; only the ring makes it live, only the lease frees it.
+//! - I3: the region is freed when the ring is gone and no block is live, once; static memory never is.
+//! - I4: all bytes of the region are initialised, from its creation on; but for those of a [`RingVec`]'s values, while it lives.
+//!
+//! # Threads
+//!
+//! One thread at a time acquires (`&mut self`); the ring may move between threads. Buffers and frozen views may be dropped on
+//! any thread, before or after the ring.
+//!
+//! # Example
+//!
+//! ```
+//! # #[cfg(feature = "alloc")] {
+//! use bufcore::BufferPool;
+//! use bufring::RingAllocator;
+//!
+//! let mut ring = RingAllocator::new(64 * 1024)?; // bytes
+//!
+//! // A fixed buffer.
+//! let mut buf = ring.acquire(1500)?;
+//! buf.extend_from_slice(b"packet")?;
+//! std::thread::spawn(move || drop(buf)).join().unwrap();
+//!
+//! // One that grows.
+//! let mut message = ring.extendable(4)?;
+//! message.extend_from_slice(b"a longer message than was expected")?;
+//! let message = message.finish().freeze();
+//!
+//! // Typed values.
+//! let mut numbers = ring.acquire_vec::<u128>(10)?;
+//! numbers.push(1 << 100)?;
+//! assert_eq!((&message[..8], numbers.len()), (&b"a longer"[..], 1));
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Source
+//!
+//! Guard sequences after `ringal` (2024); merging what is adjacent with tags at both ends of a block, and next fit, after Knuth,
+//! *The Art of Computer Programming* volume 1, section 2.5.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -12,6 +82,8 @@ mod extendable;
 mod frame;
 mod guard;
 mod lease;
+#[cfg(feature = "std")]
+mod local;
 mod pool;
 mod ring;
 mod vec;
@@ -22,5 +94,12 @@ pub use bufcore;
 pub use config::{Builder, Refused};
 pub use extendable::Extendable;
 pub use lease::RingLease;
+#[cfg(feature = "std")]
+pub use local::{LocalAcquire, LocalError, LocalRing};
 pub use pool::RingAllocator;
 pub use vec::{IntoIter, PushError, RingVec};
+
+/// The examples of the README, compiled and run.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -21,8 +21,9 @@ use bufcore::{ConfigError, Region, size};
 
 use crate::guard::{At, FREE, GUARD, Guard, GuardHandle, LIVE, ORPHANED, UNIT};
 
-/// Units of the smallest block that is worth a guard of its own: less is left to the block in front.
-const LEAST_UNITS: usize = GUARD / UNIT + 3;
+/// Units of the smallest block: a guard and the least that there can be behind it. What is left of a block is never too small to
+/// be one by more than that, so [`Builder::buffers`](crate::Builder::buffers) keeps its word for buffers of a byte too.
+const LEAST_UNITS: usize = GUARD / UNIT + 1;
 
 /// The most bytes of blocks and their guards that a ring counts.
 pub(crate) const MAX_BYTES: usize = {

@@ -1,0 +1,168 @@
+//! A ring for each thread.
+
+use core::cell::{RefCell, RefMut};
+use core::fmt;
+use std::thread::LocalKey;
+
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError};
+
+use crate::{Builder, RingAllocator, RingLease, RingVec};
+
+/// A ring for a `thread_local!` static: each thread that uses it gets its own, at its first request.
+///
+/// [`LocalAcquire`] gives the static its `acquire`. Buffers may leave their thread, and outlive it.
+///
+/// ```
+/// use bufring::{LocalAcquire, LocalRing};
+///
+/// thread_local! {
+///     static RING: LocalRing = const { LocalRing::new(1024) };
+/// }
+///
+/// let mut fixed = RING.acquire(64)?;
+/// fixed.extend_from_slice(b"hello world!")?;
+/// // What borrows the ring is used inside of a closure; a fixed buffer may come out of it.
+/// let finished = RING.with_ring(|ring| {
+///     let mut buffer = ring.extendable(8)?;
+///     buffer.extend_from_slice(b"hello world, again!")?;
+///     Ok::<_, bufcore::AcquireError>(buffer.finish())
+/// })??;
+/// assert_eq!((&fixed[..], &finished[..]), (&b"hello world!"[..], &b"hello world, again!"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct LocalRing {
+    settings: Builder,
+    /// Built at the first request.
+    ring: RefCell<Option<RingAllocator>>,
+}
+
+impl LocalRing {
+    /// A ring of `capacity` bytes for each thread. Takes no memory before it is used.
+    #[must_use]
+    pub const fn new(capacity: usize) -> Self {
+        Self::with_settings(Builder::new().capacity(capacity))
+    }
+
+    /// A ring of these settings for each thread.
+    #[must_use]
+    pub const fn with_settings(settings: Builder) -> Self {
+        Self { settings, ring: RefCell::new(None) }
+    }
+
+    /// This thread's ring.
+    #[inline]
+    fn ring(&self) -> Result<RefMut<'_, RingAllocator>, LocalError> {
+        let mut ring = self.ring.try_borrow_mut().map_err(|_| LocalError::InUse)?;
+        if ring.is_none() {
+            *ring = Some(self.build()?);
+        }
+        RefMut::filter_map(ring, Option::as_mut).map_err(|_| LocalError::InUse)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn build(&self) -> Result<RingAllocator, LocalError> {
+        self.settings.build().map_err(LocalError::Config)
+    }
+}
+
+/// Why a thread's ring did not serve a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LocalError {
+    /// The thread is ending, and its ring is gone already.
+    Gone,
+    /// The ring is in use: this is inside of a closure that [`LocalAcquire::with_ring`] was given.
+    InUse,
+    /// The ring could not be built. The next request tries again.
+    Config(ConfigError),
+    /// The ring has no such buffer to give.
+    Acquire(AcquireError),
+}
+
+impl fmt::Display for LocalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("thread is ending and its ring is gone"),
+            Self::InUse => f.write_str("thread's ring is in use further up the stack"),
+            Self::Config(error) => error.fmt(f),
+            Self::Acquire(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for LocalError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Acquire(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for std::thread::LocalKey<super::LocalRing> {}
+}
+
+/// What a `thread_local!` static of a [`LocalRing`] can do.
+pub trait LocalAcquire: sealed::Sealed {
+    /// Takes a buffer of at least `capacity` bytes from this thread's ring.
+    ///
+    /// Cost: as [`RingAllocator`]'s `acquire`, and a look-up of the thread's ring.
+    ///
+    /// # Errors
+    ///
+    /// See [`LocalError`]. Nothing panics or aborts, also not in the destructor of another thread-local.
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire(&'static self, capacity: usize) -> Result<Buf<RingLease>, LocalError>;
+
+    /// Takes an empty vector with room for `capacity` values from this thread's ring.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire_vec<T>(&'static self, capacity: usize) -> Result<RingVec<T>, LocalError>;
+
+    /// Lends this thread's ring to `f`: for extendable buffers, and for all else that borrows it.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), without `f` being called then.
+    fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingAllocator) -> R) -> Result<R, LocalError>;
+}
+
+/// The value of this thread. Not inside of a closure, where the caller's place in the source would be lost to the leak tracker.
+///
+/// # Safety
+///
+/// The reference is not used after the caller of this function has returned.
+#[inline(always)]
+unsafe fn local<'a>(key: &'static LocalKey<LocalRing>) -> Result<&'a LocalRing, LocalError> {
+    let here = key.try_with(core::ptr::from_ref).map_err(|_| LocalError::Gone)?;
+    // SAFETY: the value lives until this thread's destructors run; they run on this thread, so not before the caller returns.
+    Ok(unsafe { &*here })
+}
+
+impl LocalAcquire for LocalKey<LocalRing> {
+    #[inline]
+    fn acquire(&'static self, capacity: usize) -> Result<Buf<RingLease>, LocalError> {
+        // SAFETY: used in this function only.
+        let local = unsafe { local(self)? };
+        local.ring()?.acquire(capacity).map_err(LocalError::Acquire)
+    }
+
+    #[inline]
+    fn acquire_vec<T>(&'static self, capacity: usize) -> Result<RingVec<T>, LocalError> {
+        // SAFETY: used in this function only.
+        let local = unsafe { local(self)? };
+        local.ring()?.acquire_vec(capacity).map_err(LocalError::Acquire)
+    }
+
+    fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingAllocator) -> R) -> Result<R, LocalError> {
+        self.try_with(|local| Ok(f(&mut *local.ring()?))).map_err(|_| LocalError::Gone)?
+    }
+}

@@ -1,0 +1,9 @@
+use bufring::RingLease;
+
+fn made() -> RingLease {
+    RingLease { handle: None }
+}
+
+fn main() {
+    made();
+}

@@ -1,0 +1,6 @@
+use bufring::RingAllocator;
+
+fn main() {
+    fn owned<T: Clone>(_: T) {}
+    owned(RingAllocator::new(100).unwrap());
+}

@@ -1,0 +1,7 @@
+use bufring::RingAllocator;
+
+fn main() {
+    fn owned<T: Clone>(_: T) {}
+    let mut ring = RingAllocator::new(1000).unwrap();
+    owned(ring.acquire_vec::<u64>(2).unwrap());
+}

@@ -1,0 +1,9 @@
+use bufcore::BufferPool;
+use bufring::RingAllocator;
+
+fn main() {
+    let mut ring = RingAllocator::new(100).unwrap();
+    let growing = ring.extendable(10).unwrap();
+    let _other = ring.acquire(1);
+    drop(growing);
+}

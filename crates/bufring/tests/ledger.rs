@@ -1,2 +1,62 @@
-//! x
-fn main() {}
+//! Every byte of a ring goes back to the allocator, exactly once, with the layout that it was taken with, and not while a buffer
+//! is out; and a ring in its steady state does not call the allocator at all.
+//!
+//! One after another, without the test harness: it allocates too.
+#![allow(clippy::std_instead_of_alloc, reason = "tests have an operating system")]
+
+use bufcore::{BufferPool, Region};
+use bufring::{Builder, RingAllocator};
+use buftest::Kit;
+use buftest::alloc::Ledger;
+use buftest::trials::books::{Books, drop_elsewhere};
+
+#[global_allocator]
+static LEDGER: Ledger = Ledger::new();
+
+const CAPACITY: usize = 1 << 16;
+
+fn ring() -> RingAllocator {
+    RingAllocator::new(CAPACITY).expect("settings are right")
+}
+
+fn refused_and_given_back() {
+    let region = Region::heap(100, 4096).expect("room");
+    let refused = Builder::new().capacity(100).build_in(region).expect_err("too small");
+    assert_eq!(refused.region.len(), 100);
+    let region = ring().into_region().expect("nothing is out");
+    drop(region);
+    let mut ring = ring();
+    let buf = ring.acquire(1).expect("room");
+    drop(ring.into_region().expect_err("a buffer is out"));
+    drop(buf);
+}
+
+/// Vectors outlive their ring, with what their values hold.
+fn vectors() {
+    let mut ring = ring();
+    let mut strings = ring.acquire_vec(10).expect("room");
+    for index in 0..10 {
+        strings.push(index.to_string()).expect("room");
+    }
+    strings.remove(3);
+    let mut rest = ring.acquire_vec(3).expect("room");
+    rest.push(vec![1; 100]).expect("room");
+    drop(ring);
+    drop_elsewhere(strings).join().expect("dropping does not panic");
+    let mut values = rest.into_iter();
+    assert_eq!(values.next().map(|value| value.len()), Some(100));
+    // Forgotten while they grow, they leave nothing out.
+    let mut ring = self::ring();
+    let mut growing = ring.extendable(10).expect("room");
+    growing.extend_from_slice(&[7; 1000]).expect("room");
+    core::mem::forget(growing);
+}
+
+fn main() {
+    let kit = Kit { make: ring, frames: |ring| Some(ring), is_fallback: |_| false, rejects: true };
+    let special = || {
+        refused_and_given_back();
+        vectors();
+    };
+    Books::new(&LEDGER, kit, CAPACITY).check(special, cfg!(not(feature = "track")));
+}

@@ -86,7 +86,11 @@ impl Extendable<'_> {
     /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need not be in memory.
     #[cold]
     #[inline(never)]
-    fn grow(ring: &mut RingAllocator, mut frame: Frame, additional: usize) -> (Frame, Result<(), AcquireError>) {
+    fn grow(
+        ring: &mut RingAllocator,
+        mut frame: Frame,
+        additional: usize,
+    ) -> (Frame, Result<(), AcquireError>) {
         // The ring's record of it is stale, and is not to be cleared away meanwhile.
         ring.lent = Frame::closed(&ring.ring);
         let grown = ring.grow(&mut frame, additional);

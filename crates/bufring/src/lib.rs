@@ -86,9 +86,9 @@ mod lease;
 mod local;
 mod pool;
 mod ring;
-mod vec;
 #[cfg(all(test, feature = "std"))]
 mod tests;
+mod vec;
 
 pub use bufcore;
 pub use config::{Builder, Refused};

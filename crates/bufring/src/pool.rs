@@ -15,9 +15,9 @@ use core::ptr::NonNull;
 use bufcore::strategy::{Counters, Served, Tracker};
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region};
 
-use crate::RingLease;
 #[cfg(feature = "alloc")]
 use crate::Builder;
+use crate::RingLease;
 use crate::frame::Frame;
 use crate::guard::{At, UNIT};
 use crate::ring::{Grid, Ring};
@@ -283,18 +283,19 @@ impl RingAllocator {
         let (mut at, mut wrapped) = (start, false);
         let mut probes = MAX_PROBES;
         loop {
-            self.newest = at;
-            if self.ring.is_free(at) {
-                if self.widen(at, units) >= units {
-                    return Some(at);
-                }
-            } else if at == self.ring.end() {
+            if at == self.ring.end() {
                 if wrapped {
                     return None;
                 }
                 wrapped = true;
                 at = self.ring.front();
+            } else if self.ring.is_free(at) {
+                self.newest = at;
+                if self.widen(at, units) >= units {
+                    return Some(at);
+                }
             } else {
+                self.newest = at;
                 if probes == 0 || (wrapped && at >= start) || cfg!(bufworks_broken = "jams") && at != start {
                     return None;
                 }

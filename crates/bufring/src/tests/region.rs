@@ -32,7 +32,8 @@ fn nothing_is_left_of_the_bookkeeping() {
 fn former_guards_are_wiped() {
     let mut ring = RingAllocator::builder().capacity(8192).wipe(true).build().expect("settings are right");
     for round in 0..200_usize {
-        let held = [ring.acquire(1 + round), ring.acquire(50), ring.acquire(3 * round + 1), ring.acquire(700)];
+        let held =
+            [ring.acquire(1 + round), ring.acquire(50), ring.acquire(3 * round + 1), ring.acquire(700)];
         drop(held);
         let capacity = ring.capacity();
         let mut all = ring.acquire(capacity).expect("nothing is out");

@@ -53,3 +53,16 @@ buftest::conformance! {
         RingAllocator::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
     },
 }
+
+/// A million operations on a ring that is full most of the time: split, merged, wrapped, grown, frozen, released on other
+/// threads, forgotten.
+#[test]
+fn long_programs() {
+    let kit = buftest::Kit::<RingAllocator> {
+        make: || RingAllocator::new(150_000).expect("settings are right"),
+        frames: |ring| Some(ring),
+        is_fallback: |_| false,
+        rejects: true,
+    };
+    buftest::ops::run_long(&kit, 600, buftest::trials::scaled(1_000_000));
+}

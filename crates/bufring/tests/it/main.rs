@@ -7,3 +7,8 @@
 )]
 
 mod conformance;
+mod growing;
+mod locals;
+mod regions;
+mod turns;
+mod vectors;

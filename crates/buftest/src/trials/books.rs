@@ -178,7 +178,11 @@ impl<P: BufferPool + 'static> Books<P> {
                     thread::yield_now();
                 }
             }
-            assert_eq!(self.ledger.calls(), before, "calls of the allocator in {ROUNDS} rounds across threads");
+            assert_eq!(
+                self.ledger.calls(),
+                before,
+                "calls of the allocator in {ROUNDS} rounds across threads"
+            );
         });
         println!("steady state: ok");
     }

@@ -1,0 +1,194 @@
+//! Extendable buffers and frames: grown in place, moved, slid down, forgotten.
+
+use std::io::Write;
+
+use bufcore::{AcquireError, BufferPool, ByteSink, ByteSource, FrameBuffer};
+use bufring::RingAllocator;
+
+fn ring(capacity: usize) -> RingAllocator {
+    RingAllocator::new(capacity).expect("settings are right")
+}
+
+#[test]
+fn a_buffer_grows_in_place() {
+    let mut ring = ring(2000);
+    let mut buffer = ring.extendable(4).expect("room");
+    buffer.extend_from_slice(b"head").expect("room");
+    let start = buffer.as_ptr();
+    for index in 0..90_u8 {
+        buffer.extend_from_slice(&[index; 10]).expect("room");
+        assert_eq!(buffer.as_ptr(), start);
+    }
+    buffer[0] = b'H';
+    let fixed = buffer.finish();
+    assert_eq!((fixed.len(), fixed.capacity(), &fixed[..4]), (904, 904, &b"Head"[..]));
+    assert!(fixed[4..].chunks(10).zip(0..).all(|(chunk, index)| chunk.iter().all(|&byte| byte == index)));
+    // What it had beyond is free.
+    assert!(ring.acquire(1000).is_ok());
+}
+
+/// Over the blocks of buffers that came back, but not over one that is held.
+#[test]
+fn a_buffer_in_the_way_makes_it_move() {
+    let mut ring = ring(2000);
+    ring.writable(40).expect("room").fill(1);
+    let first = ring.filled().as_ptr();
+    let small = [(); 4].map(|()| ring.acquire(48).expect("room"));
+    let mut held = ring.acquire(48).expect("room");
+    held.resize(48, 9).expect("asked for");
+    drop(small);
+    ring.writable(160).expect("room").fill(1);
+    assert_eq!(ring.filled().as_ptr(), first, "it grew over what came back");
+    ring.writable(200).expect("room").fill(2);
+    assert_ne!(ring.filled().as_ptr(), first, "it moved");
+    let fixed = ring.detach().expect("never fails");
+    assert_eq!([&fixed[..200], &fixed[200..]], [[1; 200], [2; 200]]);
+    assert_eq!(held[..], [9; 48]);
+    // Where it was is free again.
+    let again: Vec<_> = std::iter::from_fn(|| ring.acquire(200).ok()).collect();
+    assert!(again.iter().any(|buf| buf.as_ptr() == first));
+}
+
+/// Bytes that overlap where they go.
+#[test]
+fn a_slide_over_itself() {
+    let mut ring = ring(1000);
+    let front = ring.acquire(100).expect("room");
+    let bytes: Vec<u8> = (0..=255).cycle().take(800).collect();
+    ring.writable(800).expect("room").copy_from_slice(&bytes);
+    drop(front);
+    ring.writable(150).expect("room for all, when it slides").fill(7);
+    assert_eq!(ring.filled()[..800], bytes);
+    assert_eq!(ring.filled()[800..], [7; 150]);
+}
+
+#[test]
+fn what_is_refused_leaves_the_bytes() {
+    let mut ring = ring(500);
+    let limit = ring.capacity();
+    let mut buffer = ring.extendable(10).expect("room");
+    buffer.extend_from_slice(&[1; 400]).expect("room");
+    let available = limit - 400;
+    assert_eq!(
+        buffer.extend_from_slice(&[2; 200]),
+        Err(AcquireError::TooLarge { requested: 200, limit: available })
+    );
+    let error = buffer.reserve(usize::MAX).expect_err("too much");
+    assert_eq!((error.requested, error.available), (usize::MAX, available));
+    // A write takes what there is room for, and says so.
+    assert_eq!(buffer.write(&[3; 300]).expect("a short write is no error"), available);
+    assert_eq!(buffer.write(&[3; 300]).expect("a short write is no error"), 0);
+    assert!(buffer.write_all(&[3]).is_err());
+    let fixed = buffer.finish();
+    assert!(fixed[..400] == [1; 400] && fixed[400..].iter().all(|&byte| byte == 3));
+    assert_eq!(fixed.len(), limit);
+    // In a ring that is full, the same is temporary.
+    drop(fixed);
+    let mut held = ring.acquire(200).expect("room");
+    held.resize(200, 5).expect("asked for");
+    let mut buffer = ring.extendable(100).expect("room");
+    assert!(matches!(
+        buffer.extend_from_slice(&[1; 400]),
+        Err(AcquireError::Exhausted { requested: 400, .. })
+    ));
+    assert!(buffer.is_empty());
+    drop(buffer);
+    assert!(matches!(ring.extendable(400).err(), Some(AcquireError::Exhausted { requested: 400, .. })));
+    assert_eq!(held[..], [5; 200]);
+}
+
+#[test]
+fn reserve_then_commit() {
+    let mut ring = ring(1000);
+    let mut buffer = ring.extendable(0).expect("no bytes");
+    assert!(buffer.is_empty() && buffer.spare() == 0);
+    buffer.reserve(10).expect("room")[..5].copy_from_slice(b"hello");
+    assert!(buffer.is_empty(), "nothing counts before it is committed");
+    buffer.commit(5);
+    let mut source = &b", world"[..];
+    assert_eq!(bufcore::copy(&mut source, &mut buffer), 7);
+    assert!(source.peek().is_empty());
+    assert_eq!(&buffer[..], b"hello, world");
+    assert_eq!(&buffer.finish()[..], b"hello, world");
+}
+
+#[test]
+#[should_panic(expected = "of room")]
+fn committing_more_than_there_is_room_for_panics() {
+    let mut ring = ring(100);
+    let mut buffer = ring.extendable(10).expect("room");
+    let room = buffer.spare();
+    buffer.commit(room + 1);
+}
+
+#[test]
+fn dropped_and_forgotten_ones_cost_nothing() {
+    let mut ring = ring(1000);
+    let capacity = ring.capacity();
+    for round in 0..1000 {
+        let mut buffer = ring.extendable(1 + round % 300).expect("room");
+        buffer.extend_from_slice(&[1; 500]).expect("room");
+        if round % 2 == 0 {
+            std::mem::forget(buffer);
+        } else {
+            drop(buffer);
+        }
+        if round % 3 == 0 {
+            assert!(ring.acquire(capacity).is_ok(), "round {round}");
+        }
+    }
+    std::mem::forget(ring.extendable(10));
+    let out = ring.acquire(100).expect("room");
+    std::mem::forget(ring.extendable(10));
+    drop(ring);
+    assert!(out.is_empty());
+}
+
+/// An empty one becomes an empty buffer.
+#[test]
+fn nothing_in_it() {
+    let mut ring = ring(100);
+    for bytes in [0, 50] {
+        let fixed = ring.extendable(bytes).expect("room").finish();
+        assert!(fixed.is_empty() && fixed.capacity() == 0);
+        let view = fixed.freeze();
+        assert!(view.clone().is_empty());
+    }
+    assert!(ring.acquire(100).is_ok());
+}
+
+/// Whole buffers, a frame of the ring, and an extendable buffer, all from one region.
+#[test]
+fn all_kinds_at_the_same_time() {
+    let mut ring = ring(4096);
+    ring.writable(2).expect("room").copy_from_slice(b"ab");
+    let mut buf = ring.acquire(8).expect("room");
+    buf.extend_from_slice(b"12345678").expect("asked for");
+    let mut growing = ring.extendable(1).expect("room");
+    growing.extend_from_slice(&[4; 1000]).expect("room");
+    let grown = growing.finish();
+    ring.writable(2).expect("room").copy_from_slice(b"cd");
+    drop(buf);
+    ring.extend_from_slice(b"ef").expect("room");
+    assert_eq!(grown[..], [4; 1000]);
+    ring.discard_front(1);
+    assert_eq!(&ring.detach().expect("never fails")[..], b"bcdef");
+}
+
+/// Its front is discarded, and the room is there again.
+#[test]
+fn discarded_fronts_are_used_again() {
+    let mut ring = ring(300);
+    let capacity = ring.capacity();
+    for round in 0..50_u8 {
+        ring.writable(200).expect("room").fill(round);
+        ring.discard_front(150);
+        assert_eq!(ring.filled(), [round; 50]);
+        ring.writable(capacity - 50).expect("what was discarded is free").fill(round + 1);
+        assert_eq!(ring.filled()[..50], [round; 50]);
+        let len = ring.filled().len();
+        ring.discard_front(len);
+        assert!(ring.filled().is_empty());
+    }
+    assert!(ring.detach().expect("never fails").is_empty());
+}

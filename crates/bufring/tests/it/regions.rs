@@ -1,0 +1,128 @@
+//! Regions and settings at their edges.
+
+use bufcore::{BufferPool, ConfigError, FrameBuffer, RegionError};
+use bufring::{Builder, RingAllocator};
+
+fn leaked(bytes: usize) -> &'static mut [u8] {
+    Box::leak(vec![0x5A; bytes].into())
+}
+
+/// A static region that starts at any address serves exactly its capacity, and every byte of it.
+#[test]
+fn misaligned_static_regions() {
+    for skip in 0..70 {
+        let bytes = &mut leaked(2000)[skip..];
+        let range = bytes.as_ptr_range();
+        let (first, end) = (range.start.addr(), range.end.addr());
+        let mut ring = Builder::new().build_static(bytes).expect("room enough");
+        let capacity = ring.capacity();
+        let mut buf = ring.acquire(capacity).expect("all of it");
+        buf.resize(capacity, 1).expect("asked for");
+        let start = buf.as_ptr().addr();
+        assert!(first < start && start + capacity <= end, "outside of the region");
+        assert!(capacity > 1700, "{capacity} bytes are left");
+    }
+}
+
+#[test]
+fn regions_that_are_too_small() {
+    for bytes in 0..400 {
+        match Builder::new().build_static(leaked(bytes)) {
+            Ok(mut ring) => {
+                assert!(ring.capacity() > 0);
+                assert!(ring.acquire(ring.capacity()).is_ok());
+            }
+            Err(error) => {
+                assert!(
+                    matches!(error, ConfigError::RegionTooSmall { required, available } if available == bytes && required > bytes),
+                    "{error}"
+                );
+                assert!(bytes < 300, "{bytes} bytes are enough");
+            }
+        }
+    }
+}
+
+/// What `required_bytes` says is enough, wherever the region starts.
+#[test]
+fn required_bytes_are_enough() {
+    for capacity in [1, 15, 16, 17, 100, 4096] {
+        for alignment in [1, 16, 64, 256] {
+            for buffers in [1, 3] {
+                let settings = Builder::new().capacity(capacity).alignment(alignment).buffers(buffers);
+                let bytes = settings.required_bytes().expect("settings are right");
+                for skip in [0, 1, 15, 63] {
+                    let memory = &mut leaked(bytes + skip)[skip..];
+                    let mut ring = settings.build_static(memory).expect("enough");
+                    let mut held = Vec::new();
+                    for _ in 0..buffers {
+                        let buf = ring.acquire(capacity / buffers).expect("planned for");
+                        assert!(buf.capacity() == 0 || buf.as_ptr().addr() % alignment == 0);
+                        held.push(buf);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_that_are_wrong() {
+    let error = |settings: Builder| settings.build().err();
+    assert_eq!(error(Builder::new()), Some(ConfigError::Zero { setting: "capacity" }));
+    assert_eq!(error(Builder::new().capacity(0)), Some(ConfigError::Zero { setting: "capacity" }));
+    assert_eq!(error(Builder::new().capacity(1).buffers(0)), Some(ConfigError::Zero { setting: "buffers" }));
+    for alignment in [0, 3, 1 << 63] {
+        let settings = Builder::new().capacity(1).alignment(alignment);
+        assert_eq!(error(settings), Some(ConfigError::BadAlignment { alignment }));
+    }
+    for capacity in [(16 << 32) + 1, 1 << 60, usize::MAX] {
+        let found = error(Builder::new().capacity(capacity));
+        assert!(
+            matches!(found, Some(ConfigError::TooLarge { setting: "capacity", requested, limit }) if requested == capacity && limit < 16 << 32),
+            "{found:?}"
+        );
+    }
+    assert!(matches!(
+        error(Builder::new().capacity(1).buffers(usize::MAX / 2)),
+        Some(ConfigError::TooLarge { .. })
+    ));
+    assert!(matches!(
+        error(Builder::new().capacity(1).alignment(1 << 60)),
+        Some(ConfigError::TooLarge { .. } | ConfigError::Region(RegionError::OutOfMemory { .. }))
+    ));
+}
+
+/// A frame is open while the region is asked for: it keeps its bytes, and the ring.
+#[test]
+fn a_region_with_an_open_frame() {
+    let mut ring = RingAllocator::new(100).expect("right");
+    ring.writable(10).expect("room").fill(1);
+    let mut ring = ring.into_region().expect_err("the frame is open");
+    assert_eq!(ring.filled(), [1; 10]);
+    drop(ring.detach());
+    // A forgotten writer does not keep it.
+    std::mem::forget(ring.extendable(20));
+    let region = ring.into_region().expect("nothing is out");
+    assert!(region.len() > 100);
+}
+
+/// More than can be counted is used in part.
+#[cfg(all(feature = "mmap", target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_region_beyond_the_limit() {
+    const LIMIT: usize = 16 << 32;
+    let Ok(region) = bufcore::Region::mapped(LIMIT + (1 << 20), bufcore::MapOptions::new()) else {
+        return;
+    };
+    let mut ring = Builder::new().build_in(region).expect("in part");
+    assert!(ring.capacity() < LIMIT && ring.capacity() > LIMIT - 100);
+    let mut all = ring.acquire(ring.capacity()).expect("all that is counted");
+    let spare = all.spare_mut();
+    let last = spare.len() - 1;
+    (spare[0], spare[last]) = (1, 2);
+    drop(all);
+    let first = ring.acquire(LIMIT / 2).expect("half");
+    let second = ring.acquire(LIMIT / 2 - 64).expect("the other half");
+    assert!(second.as_ptr().addr() >= first.as_ptr().addr() + LIMIT / 2);
+}

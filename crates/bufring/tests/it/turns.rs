@@ -1,0 +1,189 @@
+//! What the ring does turn by turn: exact fits, splits, merges, wraps, and blocks that are held.
+
+use bufcore::{AcquireError, Buf, BufferPool};
+use bufring::{RingAllocator, RingLease};
+
+/// A ring for exactly so many buffers of `bytes` bytes.
+fn ring(buffers: usize, bytes: usize) -> RingAllocator {
+    RingAllocator::builder().capacity(buffers * bytes).buffers(buffers).build().expect("settings are right")
+}
+
+fn take(ring: &mut RingAllocator, bytes: usize) -> Buf<RingLease> {
+    let mut buf = ring.acquire(bytes).expect("room");
+    buf.resize(bytes, bytes as u8).expect("asked for");
+    buf
+}
+
+fn address(buf: &Buf<RingLease>) -> usize {
+    buf.as_ptr().addr()
+}
+
+#[test]
+fn as_many_as_were_planned() {
+    for (buffers, bytes) in [(1, 1), (2, 1), (7, 1), (4, 16), (100, 17), (64, 64), (8, 4096)] {
+        let mut ring = ring(buffers, bytes);
+        for round in 0..5 {
+            let mut bufs: Vec<_> = (0..buffers).map(|_| take(&mut ring, bytes)).collect();
+            // And then until it says that it is full.
+            let error = loop {
+                match ring.acquire(bytes) {
+                    Ok(buf) => bufs.push(buf),
+                    Err(error) => break error,
+                }
+            };
+            assert!(
+                matches!(error, AcquireError::Exhausted { requested, .. } if requested == bytes),
+                "{buffers} of {bytes} bytes, round {round}: {error}"
+            );
+            assert!(bufs.iter().all(|buf| buf.iter().all(|&byte| byte == bytes as u8)));
+        }
+    }
+}
+
+/// The newest memory is used again first.
+#[test]
+fn exact_fits_go_back() {
+    let mut ring = ring(10, 100);
+    let first = address(&take(&mut ring, 100));
+    for bytes in [100, 97, 112] {
+        assert_eq!(address(&take(&mut ring, bytes)), first);
+    }
+    // Three at a time, in any order of their return, are at the same three places.
+    let places = |bufs: &[Buf<RingLease>]| bufs.iter().map(address).collect::<Vec<_>>();
+    let mut bufs: Vec<_> = (0..3).map(|_| take(&mut ring, 100)).collect();
+    let before = places(&bufs);
+    for order in [[0, 0, 0], [2, 1, 0], [1, 0, 0], [0, 1, 0]] {
+        order.into_iter().for_each(|index| drop(bufs.remove(index)));
+        bufs = (0..3).map(|_| take(&mut ring, 100)).collect();
+        assert_eq!(places(&bufs), before, "{order:?}");
+    }
+}
+
+#[test]
+fn blocks_are_split_and_merged() {
+    let mut ring = RingAllocator::new(1024 - 16).expect("settings are right");
+    let capacity = ring.capacity();
+    drop(take(&mut ring, capacity));
+    // Split into sixteen, then merged by twos, and all together again.
+    for bytes in [48, 112, 240, capacity] {
+        let bufs: Vec<_> = std::iter::from_fn(|| ring.acquire(bytes).ok()).collect();
+        assert_eq!(bufs.len(), (capacity + 16) / (bytes + 16), "of {bytes} bytes");
+    }
+    // What lies between two that are held is merged, and no more.
+    let bufs: Vec<_> = (0..16).map(|_| take(&mut ring, 48)).collect();
+    let held: Vec<_> = bufs.into_iter().enumerate().filter(|(index, _)| index % 4 == 0).collect();
+    let between: Vec<_> = std::iter::from_fn(|| ring.acquire(3 * 64 - 16).ok()).collect();
+    assert_eq!(between.len(), 4);
+    assert!(ring.acquire(1).is_err());
+    assert!(held.iter().all(|(_, buf)| buf.iter().all(|&byte| byte == 48)));
+}
+
+/// A queue goes round and round: the oldest goes when the newest comes.
+#[test]
+fn a_queue_wraps() {
+    for sizes in [&[100][..], &[100, 30], &[1, 200, 33, 64, 5]] {
+        let mut ring = RingAllocator::new(1 << 12).expect("settings are right");
+        let mut queue = std::collections::VecDeque::new();
+        let mut highest = 0;
+        let mut wraps = 0;
+        for round in 0..5000 {
+            let buf = take(&mut ring, sizes[round % sizes.len()]);
+            wraps += usize::from(address(&buf) < highest);
+            highest = address(&buf);
+            queue.push_back(buf);
+            if queue.len() > 8 {
+                let oldest = queue.pop_front().expect("nine");
+                assert!(oldest.iter().all(|&byte| usize::from(byte) == oldest.len()));
+            }
+        }
+        assert!(wraps > 50, "{wraps} wraps");
+    }
+}
+
+/// Buffers that are held are stepped over, at every distance.
+#[test]
+fn held_buffers_do_not_jam() {
+    for held in [1, 2, 100, 127] {
+        let mut ring = ring(2 * held + 10, 64);
+        let mut all: Vec<_> = (0..2 * held).map(|_| take(&mut ring, 64)).collect();
+        // Every other one stays.
+        let mut index = 0;
+        all.retain(|_| {
+            index += 1;
+            index % 2 == 0
+        });
+        for round in 0..10_000 {
+            let bufs = [take(&mut ring, 64), take(&mut ring, 64)];
+            assert!(address(&bufs[0]) != address(&bufs[1]), "round {round}");
+        }
+        assert!(all.iter().all(|buf| buf[..] == [64; 64]));
+    }
+}
+
+/// More blocks in a row than one request steps over: it is refused, and a later one goes on from there.
+#[test]
+fn a_search_goes_on_where_it_ended() {
+    let mut ring = ring(1010, 64);
+    let first = take(&mut ring, 64);
+    let held: Vec<_> = (0..1000).map(|_| take(&mut ring, 64)).collect();
+    let rest: Vec<_> = std::iter::from_fn(|| ring.acquire(64).ok()).collect();
+    assert!(rest.len() >= 9);
+    drop(first);
+    // The one free block is a thousand live ones away.
+    let tries = (1..100).find(|_| ring.acquire(64).is_ok()).expect("within a few requests");
+    assert!(tries <= 12, "{tries} requests until the block was found");
+    assert_eq!(held.len(), 1000);
+}
+
+/// Going back to the first of many does not lose the place where there is more room.
+#[test]
+fn back_to_the_front_and_on_again() {
+    let mut ring = ring(2000, 64);
+    let front = take(&mut ring, 64);
+    let held: Vec<_> = (0..1000).map(|_| take(&mut ring, 64)).collect();
+    let newest = take(&mut ring, 64);
+    drop((front, newest));
+    for round in 0..100 {
+        let pair = [ring.acquire(64), ring.acquire(64), ring.acquire(64)];
+        assert!(pair.iter().all(Result::is_ok), "round {round}");
+    }
+    assert_eq!(held.len(), 1000);
+}
+
+#[test]
+fn errors_carry_the_numbers_of_the_call() {
+    let mut ring = ring(4, 100);
+    let limit = ring.capacity();
+    for requested in [limit + 1, usize::MAX / 2, usize::MAX - 40, usize::MAX] {
+        assert_eq!(ring.acquire(requested).err(), Some(AcquireError::TooLarge { requested, limit }));
+    }
+    let buf = take(&mut ring, 200);
+    let refused = ring.acquire(limit).err();
+    let available = limit - 208 - 16;
+    assert_eq!(refused, Some(AcquireError::Exhausted { requested: limit, available }));
+    assert_eq!(ring.acquire(available).map(|buf| buf.capacity()), Ok(available));
+    drop(buf);
+    assert_eq!(ring.stats().exhausted, u64::from(cfg!(feature = "stats")));
+    assert_eq!((ring.stats().in_use, ring.stats().reserved_bytes), (0, limit));
+}
+
+/// Statistics and tracker say what is stuck.
+#[test]
+fn what_is_stuck_can_be_seen() {
+    let mut ring = ring(100, 64);
+    for _ in 0..3 {
+        std::mem::forget(take(&mut ring, 64));
+        drop(take(&mut ring, 64));
+    }
+    let stats = ring.stats();
+    assert_eq!(stats.in_use, 3);
+    assert!(format!("{ring:?}").contains("blocks_out: 3, bytes_out: 192"), "{ring:?}");
+    #[cfg(feature = "track")]
+    {
+        let stuck = ring.outstanding();
+        assert_eq!(stuck.len(), 3);
+        assert!(stuck.iter().all(|one| one.capacity == 64 && one.location.file().ends_with("turns.rs")));
+    }
+    let ring = ring.into_region().expect_err("three are out");
+    assert!(!ring.is_idle());
+}

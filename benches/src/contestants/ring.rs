@@ -46,7 +46,8 @@ impl Pool for RingBuffers {
     fn acquire(&mut self, bytes: usize) -> Self::Buf {
         match self.ring.acquire(bytes) {
             Ok(buf) => buf,
-            Err(_) => self.fall_back(bytes),
+            // As an `Option`, so that what comes back in memory does not force the other case there too.
+            Err(_) => self.fall_back(bytes).expect("the heap has room"),
         }
     }
 
@@ -59,10 +60,9 @@ impl RingBuffers {
     /// A ring of its own for the buffer, which goes with it.
     #[cold]
     #[inline(never)]
-    fn fall_back(&mut self, bytes: usize) -> Buf<RingLease> {
+    fn fall_back(&mut self, bytes: usize) -> Option<Buf<RingLease>> {
         self.fallbacks += 1;
-        let mut ring = RingAllocator::new(bytes).expect("the heap has room");
-        ring.acquire(bytes).expect("all of it")
+        RingAllocator::new(bytes).ok()?.acquire(bytes).ok()
     }
 }
 

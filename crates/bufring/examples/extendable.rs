@@ -1,2 +1,27 @@
-//! x
-fn main() {}
+//! A buffer that grows while it is written, and becomes a fixed one.
+//!
+//! ```text
+//! cargo run -p bufring --example extendable
+//! ```
+#![allow(clippy::std_instead_of_core, reason = "a program with an operating system")]
+
+use std::error::Error;
+use std::io::Write;
+
+use bufring::RingAllocator;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut ring = RingAllocator::new(1024)?; // bytes
+    let mut buffer = ring.extendable(64)?;
+    let message = b"hello world, this message is longer than the allocated capacity but will grow as needed.";
+    for word in message.split_inclusive(|&byte| byte == b' ') {
+        buffer.write_all(word)?;
+    }
+    println!("{buffer:?}");
+
+    // What it could have grown into goes back to the ring; the bytes stay where they are.
+    let fixed = buffer.finish();
+    println!("{} bytes: {:?}", fixed.len(), String::from_utf8_lossy(&fixed));
+    assert_eq!(&fixed[..], message);
+    Ok(())
+}

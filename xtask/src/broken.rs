@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
     case("T3", "earlyclose", "a frame is closed before the fallback has taken it", SLOT,
         &["conformance::rejecting::t03_failed_frames_change_nothing", "conformance::heap::t09_hostile_fallback"]),
     case("T3", "earlyclose", "a frame is closed when it cannot grow", RING,
-        &["conformance::small::t03_failed_frames_change_nothing", "growing::what_is_refused_leaves_the_bytes"]),
+        &["growing::what_is_exhausted_leaves_the_bytes"]),
     case("T3", "nobounds", "`advance` goes past the capacity", CORE,
         &["conformance::heap::t03_failed_writes_change_nothing"]),
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: SLOT_RACES,

@@ -82,19 +82,31 @@ fn what_is_refused_leaves_the_bytes() {
     let fixed = buffer.finish();
     assert!(fixed[..400] == [1; 400] && fixed[400..].iter().all(|&byte| byte == 3));
     assert_eq!(fixed.len(), limit);
-    // In a ring that is full, the same is temporary.
-    drop(fixed);
-    let mut held = ring.acquire(200).expect("room");
-    held.resize(200, 5).expect("asked for");
+}
+
+/// In a ring that is full, a refusal is for now, and the bytes stay as well.
+#[test]
+fn what_is_exhausted_leaves_the_bytes() {
+    let mut ring = ring(1000);
+    let mut held = ring.acquire(400).expect("room");
+    held.resize(400, 5).expect("asked for");
+    let exhausted = |error| matches!(error, AcquireError::Exhausted { requested: 700, .. });
     let mut buffer = ring.extendable(100).expect("room");
-    assert!(matches!(
-        buffer.extend_from_slice(&[1; 400]),
-        Err(AcquireError::Exhausted { requested: 400, .. })
-    ));
-    assert!(buffer.is_empty());
-    drop(buffer);
-    assert!(matches!(ring.extendable(400).err(), Some(AcquireError::Exhausted { requested: 400, .. })));
-    assert_eq!(held[..], [5; 200]);
+    buffer.extend_from_slice(&[6; 100]).expect("room");
+    assert!(buffer.extend_from_slice(&[7; 700]).is_err_and(exhausted));
+    assert_eq!(buffer[..], [6; 100]);
+    buffer.extend_from_slice(&[8; 400]).expect("room");
+    let fixed = buffer.finish();
+    assert_eq!([&fixed[..100], &fixed[100..]], [&[6; 100][..], &[8; 400]]);
+    drop(fixed);
+    // The same for a frame of the ring.
+    ring.writable(100).expect("room").fill(6);
+    assert!(ring.writable(700).is_err_and(exhausted));
+    assert_eq!(ring.filled(), [6; 100]);
+    assert_eq!(held[..], [5; 400]);
+    drop(held);
+    ring.writable(700).expect("room again").fill(9);
+    assert_eq!((&ring.filled()[..100], &ring.filled()[100..]), (&[6; 100][..], &[9; 700][..]));
 }
 
 #[test]

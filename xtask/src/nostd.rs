@@ -1,4 +1,4 @@
-//! `cargo xtask nostd`: the slot pool without the standard library, built, linked and run.
+//! `cargo xtask nostd`: the pools without the standard library, built, linked and run.
 
 use std::path::Path;
 use std::process::Command;
@@ -96,7 +96,7 @@ fn microcontroller() -> Result<Outcome> {
     if ![DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_CORE].iter().all(|file| Path::new(file).exists()) {
         return Outcome::skipped("rustc-web, cargo-web and rust-web-src are not installed");
     }
-    for package in ["bufcore", "bufslot"] {
+    for package in ["bufcore", "bufring", "bufslot"] {
         for features in BARE_FEATURES {
             let mut command = Command::new(DEBIAN_CARGO);
             // The variables that the running cargo sets name its own compiler.

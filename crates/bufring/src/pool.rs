@@ -138,7 +138,23 @@ impl RingAllocator {
             return None;
         }
         let wanted = self.grid.block_bytes(bytes);
-        let Some(at) = self.at_hand() else { return self.take_elsewhere(wanted / UNIT) };
+        let newest = self.newest;
+        let at = if self.ring.is_free(newest) {
+            if !self.is_free_before(newest) {
+                // It is back, and alone: its memory is still hot. Nothing but its state changes.
+                if self.ring.size(newest) == wanted / UNIT {
+                    self.ring.occupy(newest);
+                    return Some(newest);
+                }
+                return self.take_resized(newest, wanted / UNIT);
+            }
+            self.go_back()
+        } else {
+            if !self.ring.is_free(self.head) {
+                return self.take_elsewhere(wanted / UNIT);
+            }
+            self.head
+        };
         if self.ring.size(at) == wanted / UNIT {
             self.ring.occupy(at);
             self.newest = at;
@@ -165,17 +181,23 @@ impl RingAllocator {
         Some(at)
     }
 
-    /// The free block that is tried first: one that is back already and still hot, or the one behind the newest.
+    /// Whether there is a free block to go back to from the newest one.
     #[inline(always)]
+    fn is_free_before(&self, newest: At) -> bool {
+        (self.base != newest && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(newest))
+    }
+
+    /// The free block that is tried first: one that is back already and still hot, or the one behind the newest.
+    #[inline]
     fn at_hand(&mut self) -> Option<At> {
-        let at = self.newest;
-        if !self.ring.is_free(at) {
-            return self.ring.is_free(self.head).then_some(self.head);
-        }
-        if (self.base != at && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(at)) {
-            return Some(self.go_back());
-        }
-        Some(at)
+        let at = if !self.ring.is_free(self.newest) {
+            self.head
+        } else if self.is_free_before(self.newest) {
+            self.go_back()
+        } else {
+            self.newest
+        };
+        self.ring.is_free(at).then_some(at)
     }
 
     /// Goes back from the newest block, which is free: to `base`, which was the first after the last live one, if that is free

@@ -1,4 +1,5 @@
-//! A program without the standard library: a slot pool over static memory and, with `alloc`, one on a heap that only grows.
+//! A program without the standard library: a slot pool and a ring over static memory and, with `alloc`, the same on a heap that only
+//! grows.
 //!
 //! That it links says more than what it does: with `std` anywhere below, the panic handler would be there twice, and with
 //! `alloc` and no allocator the linker would miss one. Exit codes: 0 when all is well, the line of the check that failed modulo 200
@@ -39,18 +40,23 @@ macro_rules! ok {
 #[repr(align(64))]
 struct Memory(UnsafeCell<[u8; 8192]>);
 
-// SAFETY: used by `pool_over_static_memory` alone, which runs once.
+// SAFETY: each is used by one function alone, which runs once.
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; 8192]));
+static RING: Memory = Memory(UnsafeCell::new([0; 8192]));
 
 /// Called by the entry point, once.
 #[unsafe(no_mangle)]
 extern "C" fn run() -> ! {
     pool_over_static_memory();
+    ring_over_static_memory();
     #[cfg(feature = "alloc")]
-    pool_on_the_heap();
-    system::print(b"nostd-check: a slot pool without the standard library works\n");
+    {
+        pool_on_the_heap();
+        ring_on_the_heap();
+    }
+    system::print(b"nostd-check: pools without the standard library work\n");
     exit(0)
 }
 
@@ -103,6 +109,56 @@ fn pool_over_static_memory() {
     check!(pool.is_idle());
     let region = ok!(pool.into_region());
     check!(region.is_static() && region.len() == 8192);
+}
+
+fn ring_over_static_memory() {
+    // SAFETY: the only borrow there ever is: this function runs once.
+    let memory = unsafe { &mut *RING.0.get() };
+    let mut ring = ok!(bufring::Builder::new().alignment(32).build_static(memory));
+    let capacity = ring.capacity();
+    check!(matches!(ring.acquire(capacity + 1), Err(AcquireError::TooLarge { .. })));
+
+    // Fixed, growing and typed, until it is full.
+    let mut first = ok!(ring.acquire(1000));
+    ok!(first.extend_from_slice(b"first"));
+    check!(first.as_ptr().addr() % 32 == 0);
+    let mut growing = ok!(ring.extendable(4));
+    for _ in 0..100 {
+        ok!(growing.extend_from_slice(b"growing "));
+    }
+    let grown = growing.finish();
+    check!(grown.len() == 800 && &grown[792..] == b"growing ");
+    let mut words = ok!(ring.acquire_vec::<u64>(3));
+    check!(words.push(7).is_ok() && words.insert(0, 6).is_ok() && words.remove(1) == 7);
+    check!(matches!(ring.acquire(capacity), Err(AcquireError::Exhausted { .. })));
+
+    // Views, and back.
+    let view = grown.freeze();
+    let part = view.slice(..7);
+    drop(view);
+    check!(&part[..] == b"growing" && part.try_thaw().is_ok());
+    drop(words);
+    check!(&first[..] == b"first");
+    drop(first);
+    check!(ring.acquire_zeroed(capacity).is_ok_and(|buf| buf.iter().all(|&byte| byte == 0)));
+    let region = ok!(ring.into_region());
+    check!(region.is_static() && region.len() == 8192);
+}
+
+#[cfg(feature = "alloc")]
+fn ring_on_the_heap() {
+    use bufring::RingAllocator;
+    use bufslot::bufcore::strategy::orphans;
+
+    let mut ring = ok!(RingAllocator::new(4096));
+    let mut small = ok!(ring.acquire(100));
+    ok!(small.extend_from_slice(b"outlives its ring"));
+    drop(ring);
+    check!(orphans::pending() == 1);
+    check!(&small[..] == b"outlives its ring");
+    drop(small);
+    check!(orphans::pending() == 0);
+    check!(bump::outstanding() == 0);
 }
 
 #[cfg(feature = "alloc")]

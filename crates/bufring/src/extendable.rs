@@ -37,6 +37,9 @@ pub struct Extendable<'a> {
     ring: &'a mut RingAllocator,
     /// The ring's `lent` is a copy of this as of the last time that it was placed.
     frame: Frame,
+    /// Up to where bytes were lent by `reserve`, whether they were committed or not: a ring that wipes has to reach them.
+    #[cfg(feature = "wipe")]
+    lent_to: core::ptr::NonNull<u8>,
 }
 
 // SAFETY: a unique borrow of the ring, which is `Send`, and places in it.
@@ -57,7 +60,12 @@ impl RingAllocator {
         self.close_lent();
         let frame = if bytes == 0 { Frame::closed(&self.ring) } else { self.open(bytes)? };
         self.lent = frame;
-        Ok(Extendable { ring: self, frame })
+        Ok(Extendable {
+            ring: self,
+            frame,
+            #[cfg(feature = "wipe")]
+            lent_to: frame.next,
+        })
     }
 }
 
@@ -83,6 +91,16 @@ impl Extendable<'_> {
         self.frame.room()
     }
 
+    /// Zeroes what was lent and not committed, if the ring wipes.
+    #[inline(always)]
+    fn wipe_lent(&mut self) {
+        #[cfg(feature = "wipe")]
+        {
+            self.ring.ring.wipe(self.frame.next, self.lent_to);
+            self.lent_to = self.frame.next;
+        }
+    }
+
     /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need not be in memory.
     #[cold]
     #[inline(never)]
@@ -106,8 +124,13 @@ impl Extendable<'_> {
     #[inline(always)]
     pub fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
         if additional > self.frame.room() {
+            self.wipe_lent();
             let grown;
             (self.frame, grown) = Self::grow(self.ring, self.frame, additional);
+            #[cfg(feature = "wipe")]
+            {
+                self.lent_to = self.frame.next;
+            }
             return grown;
         }
         Ok(())
@@ -134,6 +157,7 @@ impl Extendable<'_> {
     #[cfg_attr(feature = "track", track_caller)]
     pub fn finish(self) -> Buf<RingLease> {
         let mut this = mem::ManuallyDrop::new(self);
+        this.wipe_lent();
         let frame = this.frame;
         this.ring.lent = Frame::closed(&this.ring.ring);
         this.ring.finish(frame)
@@ -143,6 +167,7 @@ impl Extendable<'_> {
 impl Drop for Extendable<'_> {
     #[inline]
     fn drop(&mut self) {
+        self.wipe_lent();
         self.ring.lent = Frame::closed(&self.ring.ring);
         self.ring.close(self.frame);
     }
@@ -170,6 +195,11 @@ impl ByteSink for Extendable<'_> {
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
         if self.make_room(n).is_err() {
             return Err(ReserveError { requested: n, available: self.frame.room() });
+        }
+        #[cfg(feature = "wipe")]
+        {
+            // SAFETY: there is room for `n` bytes in the frame's block (F2).
+            self.lent_to = self.lent_to.max(unsafe { self.frame.next.add(n) });
         }
         let room = core::ptr::NonNull::slice_from_raw_parts(self.frame.next, n);
         // SAFETY: there is room for `n` bytes in the frame's block (F2), which are initialised and nobody else's.

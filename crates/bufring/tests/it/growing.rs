@@ -204,3 +204,40 @@ fn discarded_fronts_are_used_again() {
     }
     assert!(ring.detach().expect("never fails").is_empty());
 }
+
+/// What was lent and not committed is wiped as well, wherever the buffer was meanwhile.
+#[cfg(feature = "wipe")]
+#[test]
+fn t11_uncommitted_bytes_are_wiped() {
+    for way in 0..5 {
+        let mut ring = RingAllocator::builder()
+            .capacity(4000)
+            .buffers(4)
+            .wipe(true)
+            .build()
+            .expect("settings are right");
+        let behind = ring.acquire(1000).expect("room");
+        let mut buffer = ring.extendable(100).expect("room");
+        buffer.extend_from_slice(b"filled").expect("room");
+        buffer.reserve(500).expect("room").fill(0xAA);
+        buffer.reserve(90).expect("room").fill(0xBB);
+        buffer.commit(10);
+        match way {
+            0 => drop(buffer),
+            1 => drop(buffer.finish()),
+            2 => std::mem::forget(buffer),
+            3 => {
+                buffer.extend_from_slice(&[0xCC; 2400]).expect("room");
+                drop(buffer);
+            }
+            _ => {
+                drop(buffer.finish());
+                let mut moved = ring.extendable(10).expect("room");
+                moved.reserve(600).expect("room").fill(0xDD);
+            }
+        }
+        drop(behind);
+        let mut all = ring.acquire(ring.capacity()).expect("nothing is out");
+        assert_eq!(all.spare_mut().iter().position(|&byte| byte != 0), None, "way {way}");
+    }
+}

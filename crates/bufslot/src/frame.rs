@@ -192,9 +192,9 @@ impl<F: BufferPool> SlotPool<F> {
     /// Lets the frame, whose slot is the tail, grow into the gap behind it without asking (P6).
     #[inline]
     fn borrow_gap(&mut self) {
-        debug_assert!(self.tail == self.frame && self.cursor == self.frame_end());
+        debug_assert!(self.tail == self.frame);
         self.frame_limit = self.table.byte(self.limit).addr().get();
-        self.limit = 0;
+        self.cursor = self.capacity;
         self.gap_borrowed = true;
     }
 
@@ -202,9 +202,8 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn return_gap(&mut self) {
         if core::mem::take(&mut self.gap_borrowed) {
-            debug_assert!(self.tail == self.frame && self.limit == 0);
+            debug_assert!(self.tail == self.frame && self.cursor == self.capacity);
             self.cursor = self.frame_end();
-            self.limit = self.cursor + self.frame_room();
             self.frame_limit = self.frame_next.addr().get();
         }
     }
@@ -260,8 +259,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.frame = carved.slot;
         self.frame_first = self.table.byte(carved.start);
         // A frame grows without gaps: whatever else was carved for it, or put behind it as stagger, is its to grow into.
-        self.cursor = carved.start + len;
-        self.frame_next = self.table.byte(self.cursor);
+        self.frame_next = self.table.byte(carved.start + len);
         self.borrow_gap();
     }
 

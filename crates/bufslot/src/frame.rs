@@ -192,9 +192,9 @@ impl<F: BufferPool> SlotPool<F> {
     /// Lets the frame, whose slot is the tail, grow into the gap behind it without asking (P6).
     #[inline]
     fn borrow_gap(&mut self) {
-        debug_assert!(self.tail == self.frame && self.cursor == self.frame_end());
+        debug_assert!(self.tail == self.frame);
         self.frame_limit = self.table.byte(self.limit).addr().get();
-        self.limit = 0;
+        self.cursor = self.capacity;
         self.gap_borrowed = true;
     }
 
@@ -202,9 +202,8 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn return_gap(&mut self) {
         if core::mem::take(&mut self.gap_borrowed) {
-            debug_assert!(self.tail == self.frame && self.limit == 0);
+            debug_assert!(self.tail == self.frame && self.cursor == self.capacity);
             self.cursor = self.frame_end();
-            self.limit = self.cursor + self.frame_room();
             self.frame_limit = self.frame_next.addr().get();
         }
     }
@@ -260,33 +259,33 @@ impl<F: BufferPool> SlotPool<F> {
         self.frame = carved.slot;
         self.frame_first = self.table.byte(carved.start);
         // A frame grows without gaps: whatever else was carved for it, or put behind it as stagger, is its to grow into.
-        self.cursor = carved.start + len;
-        self.frame_next = self.table.byte(self.cursor);
+        self.frame_next = self.table.byte(carved.start + len);
         self.borrow_gap();
     }
 
     /// Lets the frame grow to `wanted` bytes into the gap behind it, sliding down over what has become free before it.
     fn grow_in_place(&mut self, wanted: usize) -> bool {
         if self.tail != self.frame {
-            self.table.set_end(self.tail, self.cursor);
+            self.table.slots().set_end(self.tail, self.cursor);
             self.move_to(self.frame);
         }
         self.widen();
         let (len, end, mut start) = (self.frame_len(), self.frame_end(), self.frame_start());
         if wanted > self.limit - start {
-            let mut before = self.table.prev(self.frame);
-            while self.table.is_free(before) {
-                let first = self.table.prev(before);
+            let mut before = self.table.slots().prev(self.frame);
+            while self.table.slots().is_free(before) {
+                let first = self.table.slots().prev(before);
                 self.let_go(before);
                 before = first;
             }
-            start = self.align(self.table.end(before));
+            start = self.align(self.table.slots().end(before));
             if wanted > self.limit.saturating_sub(start) {
                 return false;
             }
             self.copy_frame(start);
             self.table.wipe(start + len, end);
-            self.table.occupy(self.frame, start, wanted);
+            self.table.slots().set_start(self.frame, start);
+            self.table.slots().occupy(self.frame, wanted);
         }
         self.place_frame(Carved { slot: self.frame, start }, len);
         true
@@ -415,7 +414,7 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         let carved = Carved { slot: self.frame, start: self.frame_start() };
         let len = self.frame_len();
         // All of it, with the front that was discarded: that is what is out, and what a wipe has to reach.
-        let taken = self.frame_end() - self.table.start(self.frame);
+        let taken = self.frame_end() - self.table.slots().start(self.frame);
         self.table.set_capacity(self.frame, taken);
         self.forget_frame();
         let mut buf = self.hand_out(carved, len, taken);

@@ -10,8 +10,9 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "ring",
         Kind::Strategy,
-        "`RingAllocator` with as many bytes as the workload has out at once (twice as many where sizes differ), a \
-         ring of its own for each buffer where it is exhausted; whole buffers through `acquire`, frames through `extendable` and `finish`",
+        "`RingAllocator` with as many bytes as the workload has out at once (twice as many where sizes differ), a ring of \
+         its own for each buffer where it is exhausted; whole buffers through `acquire`, frames through `extendable` and \
+         `finish`",
     )
     .whole::<RingBuffers>()
     .sends::<RingBuffers>()

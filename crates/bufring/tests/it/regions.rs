@@ -77,11 +77,13 @@ fn settings_that_are_wrong() {
         assert_eq!(error(settings), Some(ConfigError::BadAlignment { alignment }));
     }
     for capacity in [(16 << 32) + 1, 1 << 60, usize::MAX] {
-        let found = error(Builder::new().capacity(capacity));
-        assert!(
-            matches!(found, Some(ConfigError::TooLarge { setting: "capacity", requested, limit }) if requested == capacity && limit < 16 << 32),
-            "{found:?}"
-        );
+        let Some(ConfigError::TooLarge { setting, requested, limit }) =
+            error(Builder::new().capacity(capacity))
+        else {
+            panic!("{capacity} bytes")
+        };
+        assert_eq!((setting, requested), ("capacity", capacity));
+        assert!(limit < 16 << 32, "{limit}");
     }
     assert!(matches!(
         error(Builder::new().capacity(1).buffers(usize::MAX / 2)),

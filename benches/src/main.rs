@@ -147,7 +147,7 @@ impl Run {
         for failure in parent::failures(&results, &[Kind::Peer]) {
             eprintln!("peer failed: {failure}");
         }
-        let ours = parent::failures(&results, &[Kind::Strategy, Kind::Control]);
+        let ours = parent::failures(&results, &[Kind::Strategy, Kind::Setting, Kind::Control]);
         if !ours.is_empty() {
             bail!("{} cells failed:\n  {}", ours.len(), ours.join("\n  "));
         }

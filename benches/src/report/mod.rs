@@ -111,6 +111,7 @@ fn about(workload: &str) -> &'static str {
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Strategy => "strategy",
+        Kind::Setting => "setting",
         Kind::Control => "control",
         Kind::Peer => "peer",
     }

@@ -185,21 +185,21 @@ impl Contestant {
     /// Serves several threads with one pool, of which `P` is a handle.
     #[must_use]
     pub fn threads_share<P: Pool + Clone + Send>(mut self) -> Self {
-        self.threads = Offer::Cell(workloads::threads::shared::<P>);
+        self.threads = Offer::Cell(workloads::shared::<P>);
         self
     }
 
     /// Serves several threads with one pool each.
     #[must_use]
     pub fn threads_each<P: Pool>(mut self) -> Self {
-        self.threads = Offer::Cell(workloads::threads::private::<P>);
+        self.threads = Offer::Cell(workloads::private::<P>);
         self
     }
 
     /// Serves the frame workloads.
     #[must_use]
     pub fn frames<F: Frames>(mut self) -> Self {
-        self.frames = Offer::Cell(workloads::frame::cell::<F>);
+        self.frames = Offer::Cell(workloads::frames::<F>);
         self
     }
 
@@ -257,11 +257,13 @@ impl Contestant {
             Case::Reuse { .. }
             | Case::Burst { .. }
             | Case::Mixed { .. }
+            | Case::RingFixed { .. }
+            | Case::Chaos { threads: 1, .. }
             | Case::File { .. }
             | Case::Replay { .. } => self.whole,
             Case::Handoff { .. } => self.sends,
-            Case::Threads { .. } => self.threads,
-            Case::Frame { .. } => self.frames,
+            Case::Threads { .. } | Case::Chaos { .. } => self.threads,
+            Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
         }
     }
 }

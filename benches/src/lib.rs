@@ -21,6 +21,7 @@ pub mod child;
 pub mod contestant;
 pub mod contestants;
 mod courier;
+mod crew;
 mod host;
 pub mod measure;
 pub mod parent;

@@ -9,7 +9,6 @@ use allocator_api2::vec::Vec;
 use crate::block::Block;
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
-use crate::workloads::frame::LARGEST;
 
 pub(super) fn jemalloc() -> Contestant {
     contestant::<Jemalloc>(
@@ -27,7 +26,7 @@ fn contestant<A: Global>(name: &'static str, idiom: &'static str) -> Contestant 
         .whole::<On<A>>()
         .sends::<On<A>>()
         .threads_each::<On<A>>()
-        .frames::<On<A>>()
+        .frames::<Growing<A>>()
         .uncounted()
 }
 
@@ -108,17 +107,23 @@ impl<A: Global> Pool for On<A> {
     }
 }
 
-impl<A: Global> Frames for On<A> {
+/// As `vec`'s frames.
+struct Growing<A> {
+    on: Of<A>,
+    first_bytes: usize,
+}
+
+impl<A: Global> Frames for Growing<A> {
     type Frame = Vec<u8, Of<A>>;
     type Open<'a> = Open<A>;
 
-    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self(Of::default()))
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self { on: Of::default(), first_bytes: plan.first_bytes })
     }
 
     #[inline(always)]
     fn open(&mut self) -> Open<A> {
-        Open(Vec::with_capacity_in(LARGEST, self.0))
+        Open(Vec::with_capacity_in(self.first_bytes, self.on))
     }
 }
 

@@ -10,6 +10,8 @@ use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
 
 /// Room for a buffer's guard and its rounding, in bytes.
 const OVERHEAD_BYTES: usize = 128;
+/// Bytes that an extendable buffer starts with at most, as in the crate's documentation.
+const FIRST_BYTES: usize = 64;
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
@@ -26,6 +28,8 @@ pub(super) fn contestant() -> Contestant {
 
 struct Ring {
     ring: RingAl,
+    /// Bytes that a frame starts with.
+    first_bytes: usize,
     fallbacks: u64,
 }
 
@@ -50,7 +54,11 @@ unsafe impl Block for RingBuf {
 
 fn build(plan: &Plan) -> Ring {
     let bytes = plan.peak_bytes + plan.largest + (plan.room + 1) * OVERHEAD_BYTES;
-    Ring { ring: RingAl::new(if plan.varied { 2 * bytes } else { bytes }), fallbacks: 0 }
+    Ring {
+        ring: RingAl::new(if plan.varied { 2 * bytes } else { bytes }),
+        first_bytes: plan.first_bytes.min(FIRST_BYTES),
+        fallbacks: 0,
+    }
 }
 
 impl Pool for Ring {
@@ -87,7 +95,11 @@ impl Frames for Ring {
 
     #[inline(always)]
     fn open(&mut self) -> Open<'_> {
-        Open(self.ring.extendable(64).expect("the ring has room for twice the frames that are out"))
+        Open(
+            self.ring
+                .extendable(self.first_bytes)
+                .expect("the ring has room for twice the frames that are out"),
+        )
     }
 }
 

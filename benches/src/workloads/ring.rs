@@ -8,7 +8,7 @@ use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::{Block, copy, read};
+use crate::block::{Block, copy, fill, read};
 use crate::case::{Case, Plan};
 use crate::cell::Cell;
 use crate::contestant::{Frames, OpenFrame, Pool, Unsupported};
@@ -83,6 +83,10 @@ impl Load {
 trait Source {
     type Buf: Block;
     fn fill(&mut self, load: &mut Load) -> Self::Buf;
+    /// The same, with all of the buffer's memory written, where that can be had.
+    fn fill_all(&mut self, load: &mut Load) -> Self::Buf {
+        self.fill(load)
+    }
     fn fallbacks(&self) -> Option<u64>;
 }
 
@@ -95,6 +99,13 @@ impl<P: Pool> Source for Fixed<P> {
     #[inline(always)]
     fn fill(&mut self, load: &mut Load) -> P::Buf {
         let mut buf = self.0.acquire(black_box(load.bytes));
+        copy(&mut buf, load.next());
+        buf
+    }
+
+    fn fill_all(&mut self, load: &mut Load) -> P::Buf {
+        let mut buf = self.0.acquire(load.bytes);
+        fill(&mut buf, load.bytes, 0);
         copy(&mut buf, load.next());
         buf
     }
@@ -131,9 +142,13 @@ struct Ring<S: Source> {
     source: S,
     load: Load,
     /// The newest buffers; all there from the first run on.
+    ///
+    /// They stay from run to run, so that a short run does not stay in the front of a large ring.
     held: Vec<Option<S::Buf>>,
     /// Where the oldest is.
     place: usize,
+    /// Whether the pages are there.
+    warm: bool,
 }
 
 pub(super) fn fixed<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
@@ -153,7 +168,7 @@ pub(super) fn extend<F: Frames>(case: &Case) -> Result<Box<dyn Cell>, Unsupporte
 
 impl<S: Source> Ring<S> {
     fn new(source: S, load: Load, held: usize) -> Self {
-        Self { source, load, held: (0..held).map(|_| None).collect(), place: 0 }
+        Self { source, load, held: (0..held).map(|_| None).collect(), place: 0, warm: false }
     }
 
     /// The oldest goes, a new one comes.
@@ -163,6 +178,19 @@ impl<S: Source> Ring<S> {
         *place = None;
         *place = Some(self.source.fill(&mut self.load));
         self.place = (self.place + 1) % self.held.len();
+    }
+
+    /// Goes round until all memory that will be used has been: whoever takes new memory each time comes back to the old only after
+    /// a lap or more of a ring that may be twice as large as what it holds.
+    fn warm_up(&mut self) {
+        const LAPS: usize = 2;
+        for _ in 0..LAPS * self.held.len() {
+            let place = &mut self.held[self.place];
+            *place = None;
+            *place = Some(self.source.fill_all(&mut self.load));
+            self.place = (self.place + 1) % self.held.len();
+        }
+        self.warm = true;
     }
 }
 
@@ -185,8 +213,8 @@ impl<S: Source> Cell for Ring<S> {
     }
 
     fn run(&mut self, iterations: u64) -> Duration {
-        while self.held[self.place].is_none() {
-            self.turn();
+        if !self.warm {
+            self.warm_up();
         }
         let start = Instant::now();
         for _ in 0..iterations {

@@ -17,8 +17,8 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "ringal",
         Kind::Peer,
-        "`RingAl` of the planned bytes and one buffer more (twice where sizes differ), rounded up to a power of two: `fixed`, \
-         or a `Vec` where it has nothing; frames through `extendable` and `finalize`",
+        "`RingAl` of the planned bytes and one buffer more (twice where sizes differ, or for the few frames of `frame`), rounded \
+         up to a power of two: `fixed`, or a `Vec` where it has nothing; frames through `extendable` and `finalize`",
     )
     .whole::<Ring>()
     .sends::<Ring>()
@@ -89,8 +89,10 @@ impl Frames for Ring {
     type Open<'a> = Open<'a>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        // A frame may have to move to the ring's front.
-        Ok(build(&Plan { peak_bytes: 2 * plan.peak_bytes, ..*plan }))
+        // A frame may have to move to the ring's front. Where many are held that costs no more than what is left at the end, and
+        // they go oldest first; a ring that is larger than it has to be is slower.
+        let peak_bytes = if plan.varied { plan.peak_bytes + plan.largest } else { 2 * plan.peak_bytes };
+        Ok(build(&Plan { peak_bytes, varied: false, ..*plan }))
     }
 
     #[inline(always)]

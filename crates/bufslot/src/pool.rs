@@ -7,11 +7,12 @@
 //!   capacity for the sentinel). No live slot's bytes are in between.
 //! - P3: for every slot in the list but `tail`, `table.end` is where its bytes end.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
-//! - P5: while a frame is open in the region, `frame` is its slot, which is in the list and live, and its bytes reach from
-//!   `frame_start` to `frame_next`; otherwise `frame` is `NONE`.
-//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. That is nothing, or
-//!   the gap at the cursor, which the frame has then *borrowed*: its slot is the tail, `cursor` is stale, and `limit` is 0, so
-//!   nobody else can carve there.
+//! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is its slot, which is in the list
+//!   and live; otherwise `frame` is `NONE`, and the bytes are the first of `spill`, which counts none of them as filled, or there are
+//!   none.
+//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. With the fallback that is
+//!   the rest of `spill`. In the region it is nothing, or the gap at the cursor, which the frame has then *borrowed*: its slot is the
+//!   tail, `cursor` is stale, and `limit` is 0, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 use core::fmt;
@@ -54,9 +55,8 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     resume: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
-    /// Offset of its first byte.
-    pub(crate) frame_start: usize,
-    /// Address behind its last byte (P6); that of the region's memory while no frame is open.
+    /// Its first byte, and the address behind its last one (P5); the start of the region's memory while no frame is open.
+    pub(crate) frame_first: NonNull<u8>,
     pub(crate) frame_next: NonNull<u8>,
     pub(crate) frame_limit: usize,
     /// Whether the frame has the gap at the cursor (P6).
@@ -133,7 +133,7 @@ impl<F: BufferPool> SlotPool<F> {
             free: 0,
             resume: sentinel,
             frame: NONE,
-            frame_start: 0,
+            frame_first: memory,
             frame_next: memory,
             frame_limit: memory.addr().get(),
             gap_borrowed: false,

@@ -12,7 +12,7 @@ use crate::contestant::{Pool, Unsupported};
 pub(crate) struct Crew<T> {
     /// Makes what one thread of a run gets.
     seed: Box<dyn Fn() -> T>,
-    threads: usize,
+    pub(crate) threads: usize,
     /// Which of the two it is, for the report.
     pub(crate) note: &'static str,
 }

@@ -197,10 +197,10 @@ impl<T: Seed> Cell for Together<T> {
 
     fn run(&mut self, iterations: u64) -> Duration {
         let scripts = &self.scripts;
-        // As many requests as it takes for every task to have had several.
+        // Every task has a buffer then.
         let prepare = |pool: &mut T::Pool, thread: usize| {
             let mut live = Live::new();
-            live.play(pool, &scripts[thread][..TASKS * 10]);
+            live.play(pool, &scripts[thread][..TASKS]);
             live
         };
         let work = |pool: &mut T::Pool, thread: usize, live: &mut Live<_>| {
@@ -214,6 +214,10 @@ impl<T: Seed> Cell for Together<T> {
     /// Those of one thread, as in `threads`.
     fn operations(&self) -> u64 {
         self.scripts[0].len() as u64
+    }
+
+    fn threads(&self) -> u64 {
+        self.crew.threads as u64
     }
 
     fn note(&self) -> Option<&'static str> {
@@ -260,6 +264,11 @@ mod tests {
             };
             for cell in cells {
                 let mut cell = cell.unwrap_or_else(|reason| panic!("{case}: {}", reason.0));
+                let operations = cell.operations() * cell.threads();
+                assert!(
+                    operations.abs_diff((TASKS * BUFFERS) as u64) < BUFFERS as u64 * cell.threads(),
+                    "{case}"
+                );
                 assert_eq!(cell.check(), Ok(()), "{case}");
                 assert!(cell.run(1) > Duration::ZERO);
             }

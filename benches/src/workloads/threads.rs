@@ -85,6 +85,10 @@ impl<T: Seed> Cell for Threads<T> {
         1
     }
 
+    fn threads(&self) -> u64 {
+        self.crew.threads as u64
+    }
+
     fn note(&self) -> Option<&'static str> {
         Some(self.crew.note)
     }

@@ -81,10 +81,10 @@ struct Run {
     #[arg(long, conflicts_with = "quick")]
     test: bool,
     /// Only these workloads, or single rows such as `reuse/64B`.
-    #[arg(long, short, value_name = "W")]
+    #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
     /// Only these contestants, and `vec`.
-    #[arg(long, short, value_name = "C")]
+    #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
     /// List rows and columns.
     #[arg(long)]

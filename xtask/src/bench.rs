@@ -26,10 +26,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "instructions")]
     update: bool,
     /// Only these workloads, or single rows such as `reuse/64B`.
-    #[arg(long, short, value_name = "W")]
+    #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
     /// Only these contestants, and `vec`, which all are compared with.
-    #[arg(long, short, value_name = "C")]
+    #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
     /// List rows and columns.
     #[arg(long)]

@@ -5,7 +5,6 @@
 //! costs to start. Counts do not depend on the machine's load, so a change of a few percent is a change of the code.
 
 use core::hint::black_box;
-use std::collections::VecDeque;
 
 use bufcore::{Buf, BufferPool, FrameBuffer, Frozen};
 use bufslot::SlotPool;
@@ -87,13 +86,13 @@ pub fn per_operation(short: u64, long: u64) -> f64 {
 struct Pool<P: BufferPool> {
     pool: P,
     count: usize,
-    live: VecDeque<Buf<P::Lease>>,
+    live: Vec<Buf<P::Lease>>,
     frozen: Vec<Frozen<P::Lease>>,
 }
 
 impl<P: BufferPool> Pool<P> {
     fn new(pool: P, count: usize) -> Self {
-        Self { pool, count, live: VecDeque::with_capacity(count), frozen: Vec::with_capacity(count) }
+        Self { pool, count, live: Vec::with_capacity(count), frozen: Vec::with_capacity(count) }
     }
 
     #[inline(always)]
@@ -104,7 +103,7 @@ impl<P: BufferPool> Pool<P> {
     fn acquire(&mut self) {
         for _ in 0..self.count {
             let buf = self.one();
-            self.live.push_back(buf);
+            self.live.push(buf);
         }
     }
 }
@@ -127,11 +126,7 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
         // All of them stay.
         ("acquire", nothing, acquire),
         // Oldest first.
-        ("drop", acquire, |pool| {
-            while let Some(buf) = pool.live.pop_front() {
-                drop(buf);
-            }
-        }),
+        ("drop", acquire, |pool| pool.live.drain(..).for_each(drop)),
         // Acquired, its first byte written, and dropped, as in the workload `reuse`.
         ("reuse", nothing, |pool| {
             for _ in 0..pool.count {
@@ -140,7 +135,7 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
             }
         }),
         ("freeze", acquire, |pool| {
-            while let Some(buf) = pool.live.pop_front() {
+            for buf in pool.live.drain(..) {
                 pool.frozen.push(buf.freeze());
             }
         }),

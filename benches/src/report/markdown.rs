@@ -171,3 +171,35 @@ fn reasons(results: &Results, text: &mut String) {
         let _ = writeln!(text, "- {contestant} at {}: {}", cases.join(", "), explain(outcome));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{column, results, timed};
+
+    #[test]
+    fn each_strategy_has_its_tables() {
+        let mut results = results(
+            vec![
+                column("slot", Kind::Strategy),
+                column("ring", Kind::Strategy),
+                column("ring-half", Kind::Setting),
+                column("peer", Kind::Peer),
+            ],
+            vec![
+                timed("64 B", "slot", 2.0, false),
+                timed("64 B", "ring", 1.0, false),
+                timed("64 B", "peer", 4.0, false),
+            ],
+        );
+        results.compare();
+        let text = report(&results, &[]);
+        let lines: Vec<&str> = text.lines().collect();
+        // In the verdict, and in the workload's section.
+        assert!(lines.contains(&"| peer | 1 | 0.25 | 0.25 at reuse 64 B | 0.25 at reuse 64 B |"), "{text}");
+        assert!(lines.contains(&"| time of ring to that of | slot | ring | peer |"), "{text}");
+        assert!(lines.contains(&"| 64 B | 0.50 | – | 0.25 |"), "{text}");
+        assert!(lines.contains(&"| time of slot to that of | slot | ring | peer |"), "{text}");
+        assert!(lines.contains(&"- **ring-half** (setting): "), "{text}");
+    }
+}

@@ -50,6 +50,11 @@ macro_rules! global {
                 // SAFETY: the caller's promise.
                 unsafe { $inner.dealloc(start, layout) }
             }
+            #[inline(always)]
+            unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+                // SAFETY: the caller's promise.
+                unsafe { $inner.realloc(start, layout, bytes) }
+            }
         }
 
         impl Global for $name {}
@@ -81,6 +86,18 @@ unsafe impl<A: Global> Allocator for Of<A> {
             // SAFETY: allocated above with this layout, by the caller's promise.
             unsafe { self.0.dealloc(start.as_ptr(), layout) }
         }
+    }
+
+    /// Without this a vector would allocate, copy and free each time it grows, which `std`'s does not.
+    #[inline(always)]
+    unsafe fn grow(&self, start: NonNull<u8>, old: Layout, new: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        // Vectors of bytes do neither.
+        if old.size() == 0 || old.align() != new.align() {
+            return Err(AllocError);
+        }
+        // SAFETY: allocated with the old layout, by the caller's promise; of the same alignment, and not smaller.
+        let start = unsafe { self.0.realloc(start.as_ptr(), old, new.size()) };
+        NonNull::new(start).map(|start| NonNull::slice_from_raw_parts(start, new.size())).ok_or(AllocError)
     }
 }
 
@@ -134,7 +151,14 @@ impl<A: Global> OpenFrame for Open<A> {
 
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
-        self.0.extend_from_slice(chunk);
+        // `extend_from_slice` is an iterator over the bytes in this crate's vectors.
+        self.0.reserve(chunk.len());
+        let room = &mut self.0.spare_capacity_mut()[..chunk.len()];
+        // SAFETY: a chunk's length of the vector's own memory, which is not the chunk's.
+        unsafe { room.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(chunk.as_ptr(), chunk.len()) };
+        let len = self.0.len() + chunk.len();
+        // SAFETY: reserved, and initialised just now.
+        unsafe { self.0.set_len(len) };
     }
 
     #[inline(always)]

@@ -24,7 +24,7 @@ use crate::table::NONE;
 /// let mut pool = SlotPool::new(1024, 8)?;
 /// let mut frame = pool.open_frame();
 /// for chunk in [&b"hel"[..], b"lo"] {
-///     frame.writable(chunk.len())?.copy_from_slice(chunk);
+///     frame.extend_from_slice(chunk)?;
 /// }
 /// assert_eq!(&frame.detach()?[..], b"hello");
 /// # }
@@ -57,6 +57,15 @@ impl<F: BufferPool> OpenFrame<'_, F> {
         (pool.make_room(additional), pool.frame_next, pool.frame_room())
     }
 
+    /// Sees to it that the frame can grow by `additional` bytes, more than it can already.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn grow(&mut self, additional: usize) -> Result<(), AcquireError> {
+        let made;
+        (made, self.next, self.room) = Self::make_room(self.pool, self.next, additional);
+        made
+    }
+
     /// Tells the pool where the frame ends by now.
     #[inline]
     fn sync(&mut self) {
@@ -81,9 +90,7 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
     #[inline]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
         if additional > self.room {
-            let made;
-            (made, self.next, self.room) = Self::make_room(self.pool, self.next, additional);
-            made?;
+            self.grow(additional)?;
         }
         let lent = self.next;
         // SAFETY: there is that much room from here on (P6).
@@ -92,6 +99,20 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
         // SAFETY: these bytes are what the frame may grow into (P6); they are initialised and nobody else's, and the borrow of the
         // writer, which has the pool's, keeps the frame from moving.
         Ok(unsafe { core::slice::from_raw_parts_mut(lent.as_ptr(), additional) })
+    }
+
+    /// Copies first and counts then, which takes a register less than [`writable`](FrameBuffer::writable).
+    #[inline]
+    fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        if bytes.len() > self.room {
+            self.grow(bytes.len())?;
+        }
+        // SAFETY: there is room for them from here on (P6), which is nobody else's and so not that of `bytes`.
+        unsafe { self.next.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        // SAFETY: as above.
+        self.next = unsafe { self.next.add(bytes.len()) };
+        self.room -= bytes.len();
+        Ok(())
     }
 
     #[inline]
@@ -171,9 +192,9 @@ impl<F: BufferPool> SlotPool<F> {
     /// Lets the frame, whose slot is the tail, grow into the gap behind it without asking (P6).
     #[inline]
     fn borrow_gap(&mut self) {
-        debug_assert!(self.tail == self.frame && self.cursor == self.frame_end());
+        debug_assert!(self.tail == self.frame);
         self.frame_limit = self.table.byte(self.limit).addr().get();
-        self.limit = 0;
+        self.cursor = self.capacity;
         self.gap_borrowed = true;
     }
 
@@ -181,9 +202,8 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn return_gap(&mut self) {
         if core::mem::take(&mut self.gap_borrowed) {
-            debug_assert!(self.tail == self.frame && self.limit == 0);
+            debug_assert!(self.tail == self.frame && self.cursor == self.capacity);
             self.cursor = self.frame_end();
-            self.limit = self.cursor + self.frame_room();
             self.frame_limit = self.frame_next.addr().get();
         }
     }
@@ -239,8 +259,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.frame = carved.slot;
         self.frame_first = self.table.byte(carved.start);
         // A frame grows without gaps: whatever else was carved for it, or put behind it as stagger, is its to grow into.
-        self.cursor = carved.start + len;
-        self.frame_next = self.table.byte(self.cursor);
+        self.frame_next = self.table.byte(carved.start + len);
         self.borrow_gap();
     }
 

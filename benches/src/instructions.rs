@@ -7,6 +7,7 @@
 use core::hint::black_box;
 
 use bufcore::{Buf, BufferPool, FrameBuffer, Frozen};
+use bufring::RingAllocator;
 use bufslot::SlotPool;
 
 use crate::block::touch;
@@ -39,6 +40,8 @@ pub fn measures() -> Vec<Measure> {
     let mut all = Vec::new();
     all.extend(whole("slot", slots));
     all.push(frames("slot", slots));
+    all.extend(whole("ring", ring));
+    all.push(frames("ring", ring));
     all
 }
 
@@ -46,6 +49,12 @@ pub fn measures() -> Vec<Measure> {
 fn slots(count: usize) -> SlotPool {
     let built = SlotPool::builder().slots(count).capacity(2 * count * BYTES).build();
     built.unwrap_or_else(|error| panic!("a slot pool for {count} buffers: {error}"))
+}
+
+/// Twice as large as the buffers with their guards.
+fn ring(count: usize) -> RingAllocator {
+    let built = RingAllocator::new(4 * count * BYTES);
+    built.unwrap_or_else(|error| panic!("a ring for {count} buffers: {error}"))
 }
 
 /// Work that is prepared: pools are built, and buffers acquired that are only to be dropped.

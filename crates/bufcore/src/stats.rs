@@ -32,6 +32,9 @@ pub struct PoolStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
+    /// Of those, bytes that cannot be used for anything else because a buffer in them is out: for strategies that give memory back
+    /// in larger pieces than they hand out. Far above `in_use_bytes`, it says that small survivors hold large pieces. Zero for others.
+    pub pinned_bytes: usize,
 }
 
 /// The counters of one pool: plain ones for the acquiring side, two shared ones for releases.

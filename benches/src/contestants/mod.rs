@@ -1,5 +1,6 @@
 //! The registry. Adding a contestant is a file here and a line below.
 
+pub(crate) mod bump;
 pub(crate) mod floor;
 pub(crate) mod heap;
 #[cfg(feature = "pools")]
@@ -15,6 +16,7 @@ pub fn all() -> Vec<Contestant> {
     #[cfg_attr(not(feature = "pools"), allow(unused_mut))]
     let mut all = vec![
         slot::contestant(), // strategies
+        bump::contestant(),
         heap::contestant(), // controls
         vec::contestant(),
         floor::contestant(),

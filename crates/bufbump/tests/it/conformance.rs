@@ -1,0 +1,45 @@
+//! The suite over bump pools: as they are, tight, through a shared reference, and wiping.
+
+use bufbump::{BumpPool, Builder};
+
+fn built(builder: Builder) -> BumpPool {
+    builder.build().expect("settings are right")
+}
+
+buftest::conformance! {
+    name: default,
+    pool: BumpPool = || built(BumpPool::builder().preallocate(1)),
+    frames: |_| None,
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    sized: |bytes| BumpPool::builder().shard_size(bytes).idle_bytes(usize::MAX).preallocate(1).build(),
+    aligned: |bytes| BumpPool::builder().shard_size(64 << 10).alignment(bytes).build(),
+}
+
+// Shards that few buffers fit into, none of which is kept, and no probes.
+buftest::conformance! {
+    name: tight,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(8 << 10).idle_bytes(0).max_probes(0).alignment(8)),
+    frames: |_| None,
+    is_fallback: |_| false,
+    rejects: false,
+    aligned: |bytes| BumpPool::builder().shard_size(100).alignment(bytes).build(),
+}
+
+buftest::conformance! {
+    name: by_reference,
+    pool: &'static BumpPool = || &*Box::leak(Box::new(built(BumpPool::builder().shard_size(16 << 10).idle_bytes(64 << 10)))),
+    frames: |_| None,
+    is_fallback: |_| false,
+    rejects: false,
+}
+
+#[cfg(feature = "wipe")]
+buftest::conformance! {
+    name: wiping,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(16 << 10).wipe(true)),
+    frames: |_| None,
+    is_fallback: |_| false,
+    rejects: false,
+    wiping: || built(BumpPool::builder().shard_size(20_000).wipe(true)),
+}

@@ -7,12 +7,12 @@ use bufcore::strategy::Served;
 use bufcore::strategy::sync::Ordering;
 use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats};
 
+use crate::Builder;
 use crate::config::Settings;
 use crate::lease::BumpLease;
 use crate::local;
 use crate::shard::{Block, Shard};
 use crate::shared::Shared;
-use crate::Builder;
 
 /// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
 ///
@@ -101,16 +101,10 @@ impl BumpPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire(&self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
-        let block = local::with(|local| {
-            let entry = local.entry(self.id);
-            if entry.id.get() == self.id {
-                // SAFETY: the entry is this pool's, so the shard is the one that this thread carves for it (`local`, L1).
-                unsafe { &*entry.shard.get() }.carve(capacity, self.mask)
-            } else {
-                core::ptr::null_mut()
-            }
-        });
-        if let Some(block) = NonNull::new(block) {
+        // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
+        if let Some(shard) = unsafe { local::shard(self.id).as_ref() }
+            && let Some(block) = NonNull::new(shard.carve(capacity, self.mask))
+        {
             return Ok(self.hand_out(block, Served::Reused));
         }
         // Taken apart and put together, so that what comes back in memory does not force the other case there too.
@@ -161,23 +155,20 @@ impl BumpPool {
     /// A block from another shard than the one that the thread carves, which it carves from then on; `None` on a thread that is
     /// ending. The flag says that the shard is new.
     fn refill(&self, bytes: usize) -> Result<Option<(NonNull<Block>, bool)>, AcquireError> {
-        local::with(|local| {
-            let entry = local.entry(self.id);
-            // SAFETY: a cache of this thread's is valid (`local`, L2).
-            let node = match unsafe { entry.find(self.id).as_ref() } {
-                Some(node) => node,
-                None if !local::guard() => return Ok(None),
-                None => {
-                    let refused = AcquireError::OutOfMemory { requested: bytes };
-                    let node = self.shared().node(local::token()).ok_or(refused)?;
-                    entry.add(node);
-                    node
-                }
-            };
-            let (shard, is_fresh) = node.refill(bytes)?;
-            entry.remember(self.id, shard);
-            Ok(NonNull::new(shard.carve(bytes, self.mask)).map(|block| (block, is_fresh)))
-        })
+        // SAFETY: a cache of this thread's is valid (`local`, L2).
+        let node = match unsafe { local::find(self.id).as_ref() } {
+            Some(node) => node,
+            None => {
+                let Some(token) = local::register() else { return Ok(None) };
+                let refused = AcquireError::OutOfMemory { requested: bytes };
+                let node = self.shared().node(token).ok_or(refused)?;
+                local::add(node);
+                node
+            }
+        };
+        let (shard, is_fresh) = node.refill(bytes)?;
+        local::remember(self.id, shard);
+        Ok(NonNull::new(shard.carve(bytes, self.mask)).map(|block| (block, is_fresh)))
     }
 
     /// The largest request that is not an allocation of its own, in bytes.
@@ -198,12 +189,10 @@ impl BumpPool {
         // ORDER: Relaxed: a request; each thread reads it when it next looks.
         shared.trims.fetch_add(1, Ordering::Relaxed);
         shared.free_idle();
-        local::with(|local| {
-            // SAFETY: a cache of this thread's is valid (`local`, L2).
-            if let Some(node) = unsafe { local.entry(self.id).find(self.id).as_ref() } {
-                node.trim();
-            }
-        });
+        // SAFETY: a cache of this thread's is valid (`local`, L2).
+        if let Some(node) = unsafe { local::find(self.id).as_ref() } {
+            node.trim();
+        }
     }
 
     /// Forgets the memory that the pool has: what holds no buffers is freed as by [`trim`](Self::trim), and what holds some is freed,

@@ -35,8 +35,8 @@ use crate::local;
 use crate::node::Node;
 use crate::shared::Shared;
 
-/// Bytes in front of each buffer.
-pub(crate) const HEADER_BYTES: usize = 16;
+/// Bytes in front of each buffer. More where the model checker's atomics stand in it.
+pub(crate) const HEADER_BYTES: usize = if cfg!(loom) { 64 } else { 16 };
 /// The largest shard: what is out of it, and distances in it, are counted in fewer bits than these.
 pub(crate) const MAX_SHARD_BYTES: usize = 1 << 30;
 
@@ -47,12 +47,11 @@ const ORPHANED: usize = ABANDONED | ABANDONED >> 1;
 /// More buffers than this are never out of one shard.
 const MOST_OUT: usize = MAX_SHARD_BYTES / HEADER_BYTES;
 
-/// No thread's token.
-const NOBODY: usize = 0;
+/// No thread's token, and not that of a thread that has none.
+const NOBODY: usize = 1;
 
 /// The ordering of a release on another thread.
-const JOINED: Ordering =
-    if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
+const JOINED: Ordering = if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
 
 /// What stands in front of a buffer's bytes. Its fields are written one by one: what padding it may have stays initialised.
 #[repr(C)]
@@ -87,6 +86,9 @@ pub(crate) struct Shard {
     is_single: Cell<bool>,
     /// The memory. Moved out when it is freed.
     region: Cell<Option<Region>>,
+    /// Stands for the memory, to the model checker.
+    #[cfg(all(test, loom))]
+    pub(crate) shadow: crate::tests::loom::Shadow,
     /// On a line of its own: others write to those above.
     own: Own,
 }
@@ -134,6 +136,8 @@ impl Shard {
             generation: Cell::new(0),
             is_single: Cell::new(false),
             region: Cell::new(None),
+            #[cfg(all(test, loom))]
+            shadow: crate::tests::loom::Shadow::new(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),
@@ -149,7 +153,12 @@ impl Shard {
     }
 
     /// Gives a free header memory for `bytes` bytes, in blocks at `alignment`.
-    pub(crate) fn furnish(&self, bytes: usize, alignment: usize, generation: usize) -> Result<(), RegionError> {
+    pub(crate) fn furnish(
+        &self,
+        bytes: usize,
+        alignment: usize,
+        generation: usize,
+    ) -> Result<(), RegionError> {
         let too_large = RegionError::TooLarge { requested: bytes };
         let (len, first) = layout(bytes, alignment).ok_or(too_large)?;
         let region = Region::heap(len, alignment.max(HEADER_BYTES))?;
@@ -169,6 +178,8 @@ impl Shard {
     pub(crate) fn strip(&self) {
         // ORDER: Relaxed, as in `furnish`.
         self.bytes.store(0, Ordering::Relaxed);
+        #[cfg(all(test, loom))]
+        self.shadow.goes();
         drop(self.region.take());
     }
 
@@ -264,6 +275,12 @@ impl Shard {
         let place = unsafe { &raw mut (*block).step };
         // SAFETY: likewise.
         unsafe { place.write(step) };
+        // The count needs no first value: it is stored before it is read. But the model checker's atomics have to be made.
+        #[cfg(loom)]
+        // SAFETY: likewise.
+        unsafe {
+            (&raw mut (*block).views).write(AtomicU32::new(0))
+        };
         block
     }
 
@@ -454,7 +471,7 @@ impl Block {
             // SAFETY: the header is the block's, whose buffer nobody uses any more; it is not read again.
             unsafe { block.cast::<u8>().write_bytes(0, HEADER_BYTES) };
         }
-        // ORDER: Relaxed: a thread stores its own token and `NOBODY` over it itself, so it reads what it stored; no other thread ever
+        // ORDER: Relaxed: a thread stores its own token, and `NOBODY` over it, itself, so it reads what it stored; no other thread
         // reads its own token here. Where `NOBODY` comes from the pool's end on another thread, either value is right.
         if shard.owner.load(Ordering::Relaxed) == local::token() {
             // SAFETY: a buffer of the shard is being released, on its owner's thread.

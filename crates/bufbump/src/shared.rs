@@ -90,8 +90,7 @@ impl Shared {
             counters: SharedCounters::default(),
             tracker: Tracker::default(),
         };
-        boxed(shared)
-            .ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
+        boxed(shared).ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
     }
 
     /// One more handle.
@@ -167,7 +166,7 @@ impl Shared {
         }
         // SAFETY: the chain is ours.
         unsafe { Self::free_chain(shared.idle.close()) };
-        let own = local::with(|local| local.entry(shared.id).remove(shared.id));
+        let own = local::remove(shared.id);
         // ORDER: Acquire pairs with the Release in `enlist`.
         let mut at = shared.nodes.load(Ordering::Acquire).cast_const();
         // SAFETY: caches are valid as long as the pool's bookkeeping (P2).

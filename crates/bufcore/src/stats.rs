@@ -185,7 +185,8 @@ impl SharedCounters {
         #[cfg(feature = "stats")]
         {
             // ORDER: Relaxed, for all: they publish nothing, they are only counted.
-            let add = |counter: &AtomicUsize, n: usize| counter.fetch_add(n, Ordering::Relaxed).wrapping_add(n);
+            let add =
+                |counter: &AtomicUsize, n: usize| counter.fetch_add(n, Ordering::Relaxed).wrapping_add(n);
             add(&self.acquired, 1);
             match served {
                 Served::Reused => add(&self.reused, 1),

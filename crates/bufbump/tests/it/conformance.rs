@@ -1,6 +1,6 @@
 //! The suite over bump pools: as they are, tight, through a shared reference, and wiping.
 
-use bufbump::{BumpPool, Builder};
+use bufbump::{Builder, BumpPool};
 
 fn built(builder: Builder) -> BumpPool {
     builder.build().expect("settings are right")

@@ -286,10 +286,12 @@ impl Node {
                 current.restart();
             }
             if current.fits(bytes) {
+                // So that the list shrinks as well while the current shard always comes back.
+                self.probe(bytes, 0);
                 return Ok((current, false));
             }
         }
-        let mut found = self.probe(bytes);
+        let mut found = self.probe(bytes, shared.settings.max_probes);
         if found.is_null() {
             found = self.pop_spare();
         }
@@ -318,10 +320,9 @@ impl Node {
         Ok((shard, is_fresh))
     }
 
-    /// Takes a shard with room for `bytes` bytes out of the list, or null. Of those that it passes, the ones that are all back go to
+    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null. Of those that it passes, the ones that are all back go to
     /// the spares or to the pool.
-    fn probe(&self, bytes: usize) -> *const Shard {
-        let probes = self.shared().settings.max_probes;
+    fn probe(&self, bytes: usize, probes: usize) -> *const Shard {
         let (mut found, mut first) = (ptr::null::<Shard>(), ptr::null());
         for visit in 0..probes.max(LEAST_VISITS) {
             // SAFETY: a shard of the list is valid (N1).

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use bufcore::strategy::Served;
 use bufcore::strategy::sync::Ordering;
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats};
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
 
 use crate::Builder;
 use crate::config::Settings;
@@ -131,9 +131,11 @@ impl BumpPool {
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_elsewhere(&self, bytes: usize) -> Result<Buf<BumpLease>, AcquireError> {
         if bytes == 0 {
-            use bufcore::SplitLease;
+            // Aligned as all others are.
+            let nowhere = core::ptr::without_provenance_mut(self.mask + 1);
+            let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
             // SAFETY: no bytes are claimed.
-            let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, BumpLease::nothing()) };
+            let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::nothing()) };
             return Ok(self.shared().tracker.attach(buf));
         }
         let settings = &self.shared().settings;

@@ -36,7 +36,7 @@ fn parts() {
         drop(buf);
         let mut other = pool.acquire(300).expect("a small request");
         other.resize(300, 1).expect("asked for");
-        threads.map(|thread| thread.join().expect("the bytes are its own"));
+        threads.into_iter().for_each(|thread| thread.join().expect("the bytes are its own"));
         assert!(other.iter().all(|&byte| byte == 1));
     }
 }

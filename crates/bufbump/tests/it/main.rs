@@ -7,3 +7,7 @@
 )]
 
 mod conformance;
+mod programs;
+mod shards;
+mod split;
+mod threads;

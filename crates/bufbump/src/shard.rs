@@ -302,7 +302,7 @@ impl Shard {
             return false;
         }
         // ORDER: Acquire pairs with the Release of `release_elsewhere`: all that others did with the memory happened before.
-        out == self.word.load(Ordering::Acquire)
+        out == self.word.load(Ordering::Acquire) || cfg!(bufworks_broken = "nolock")
     }
 
     /// Starts again at the first byte, with nothing out. For the owner, while the pool cannot end.
@@ -330,7 +330,7 @@ impl Shard {
         let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
         // ORDER: Release pairs with the Acquire of the last release: it sees this thread's releases. Acquire pairs with the Release
         // of others' releases, for the case that all were before. `word` becomes `ABANDONED` less what is still out.
-        self.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
+        self.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out || cfg!(bufworks_broken = "nolast")
     }
 
     /// Marks a shard whose owner is another thread as one without pool. Whether nothing is out: the caller then has it alone.

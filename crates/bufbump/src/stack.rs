@@ -3,7 +3,7 @@
 
 use core::ptr;
 
-use bufcore::strategy::sync::{AtomicPtr, Ordering};
+use bufcore::strategy::sync::{AtomicPtr, Ordering, RELEASE};
 
 use crate::shard::Shard;
 
@@ -38,12 +38,7 @@ impl Stack {
             // SAFETY: the chain is the caller's until the exchange succeeds.
             unsafe { &*last }.set_next(head);
             // ORDER: Release pairs with the Acquire in `take`: the shards' contents are seen. A failure publishes nothing.
-            match self.head.compare_exchange_weak(
-                head,
-                first.cast_mut(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
+            match self.head.compare_exchange_weak(head, first.cast_mut(), RELEASE, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => head = now,
             }
@@ -62,12 +57,8 @@ impl Stack {
             return first;
         }
         // ORDER: Release pairs with the Acquire in `take`, as in `push`; a failure publishes nothing.
-        let put_back = self.head.compare_exchange(
-            ptr::null_mut(),
-            rest.cast_mut(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
+        let put_back =
+            self.head.compare_exchange(ptr::null_mut(), rest.cast_mut(), RELEASE, Ordering::Relaxed);
         if put_back.is_err() {
             let (mut last, mut at) = (rest, rest);
             // SAFETY: still ours, to its end.

@@ -60,7 +60,7 @@ impl<L: Lease> Frozen<L> {
     pub(crate) fn new(buf: Buf<L>) -> Self {
         let (ptr, len, capacity, held) = buf.into_held();
         // A part of a buffer that was split is counted already.
-        if !held.lease.is_shared()
+        if (!held.lease.is_shared() || cfg!(bufworks_broken = "recounted"))
             && let Some(views) = held.lease.views()
         {
             // ORDER: Relaxed, because the buffer was exclusive until now; whatever hands a view to another thread publishes

@@ -69,6 +69,13 @@ fn touch(buf: &Buffer) {
     unsafe { Block::shard(block) }.shadow.read();
 }
 
+/// Uses the memory of a buffer that is alone in its shard.
+fn scribble(buf: &Buffer) {
+    let block = buf.lease().block().expect("a buffer of some bytes");
+    // SAFETY: the buffer is out.
+    unsafe { Block::shard(block) }.shadow.write();
+}
+
 type Buffer = Buf<BumpLease>;
 
 /// A pool whose shards hold one buffer of 8 bytes, or two where `two` says so.
@@ -352,6 +359,7 @@ fn loom_idle_shards_go_round() {
             let pool = pool.clone();
             thread::spawn(move || {
                 let buf = acquire(&pool);
+                scribble(&buf);
                 drop(buf);
                 local::end_of_thread();
             })

@@ -34,12 +34,36 @@ buftest::conformance! {
     rejects: false,
 }
 
+/// Not the whole suite: a pool that refuses nothing would have to wipe the gigabytes of T5.
 #[cfg(feature = "wipe")]
-buftest::conformance! {
-    name: wiping,
-    pool: BumpPool = || built(BumpPool::builder().shard_size(16 << 10).wipe(true)),
-    frames: |_| None,
-    is_fallback: |_| false,
-    rejects: false,
-    wiping: || built(BumpPool::builder().shard_size(20_000).wipe(true)),
+mod wiping {
+    use bufbump::BumpPool;
+    use buftest::{Kit, ops, trials};
+
+    const KIT: Kit<BumpPool> = Kit {
+        make: || BumpPool::builder().shard_size(20_000).wipe(true).build().expect("settings are right"),
+        frames: |_| None,
+        is_fallback: |buf| buf.lease().is_fallback(),
+        rejects: false,
+    };
+
+    #[test]
+    fn model() {
+        ops::run(&KIT);
+    }
+
+    #[test]
+    fn t01_traffic() {
+        trials::traffic::whole_buffers(&KIT);
+    }
+
+    #[test]
+    fn t11_secrets() {
+        trials::secrets::filled_part_only(&KIT);
+    }
+
+    #[test]
+    fn t11_wiped() {
+        trials::secrets::wiped(KIT.make, |_| None);
+    }
 }

@@ -100,7 +100,9 @@ impl Frames for Cursor {
         if self.end - self.next < self.largest {
             self.next = 0;
         }
-        Open { first: self.next, next: self.next, end: self.end, start: self.start, cursor: self }
+        // SAFETY: `next <= end`, within the block.
+        let first = unsafe { self.start.add(self.next) };
+        Open { first, next: first, room: self.end - self.next, cursor: self }
     }
 
     const KEEPS_BOOKS: bool = false;
@@ -109,10 +111,10 @@ impl Frames for Cursor {
 /// The frame behind the cursor. Has its own copy of everything, so that the optimiser can keep it in registers: it cannot know
 /// that the bytes written are not the cursor's own.
 pub(crate) struct Open<'a> {
-    start: *mut u8,
-    first: usize,
-    next: usize,
-    end: usize,
+    first: *mut u8,
+    next: *mut u8,
+    /// Bytes from `next` to the end of the block.
+    room: usize,
     cursor: &'a mut Cursor,
 }
 
@@ -121,18 +123,17 @@ impl OpenFrame for Open<'_> {
 
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
-        assert!(chunk.len() <= self.end - self.next, "a frame is at most as long as planned");
-        // SAFETY: `next <= end`, within the block.
-        let target = unsafe { self.start.add(self.next) };
+        assert!(chunk.len() <= self.room, "a frame is at most as long as planned");
         // SAFETY: there is room for the chunk (just checked), which is the harness's and no part of the block.
-        unsafe { target.copy_from_nonoverlapping(chunk.as_ptr(), chunk.len()) };
-        self.next += chunk.len();
+        unsafe { self.next.copy_from_nonoverlapping(chunk.as_ptr(), chunk.len()) };
+        // SAFETY: as above.
+        self.next = unsafe { self.next.add(chunk.len()) };
+        self.room -= chunk.len();
     }
 
     #[inline(always)]
     fn detach(self) -> Part {
-        self.cursor.next = self.next;
-        // SAFETY: `first <= end`, within the block.
-        Part(unsafe { self.start.add(self.first) })
+        self.cursor.next = self.cursor.end - self.room;
+        Part(self.first)
     }
 }

@@ -88,7 +88,7 @@ impl OpenFrame for Open<'_> {
 
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
-        self.0.writable(chunk.len()).expect("the heap is the fallback").copy_from_slice(chunk);
+        self.0.extend_from_slice(chunk).expect("the heap is the fallback");
     }
 
     #[inline(always)]

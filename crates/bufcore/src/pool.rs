@@ -98,6 +98,18 @@ pub trait FrameBuffer {
     #[cfg_attr(feature = "track", track_caller)]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError>;
 
+    /// Appends `bytes` to the open frame.
+    ///
+    /// # Errors
+    ///
+    /// As [`writable`](Self::writable): then nothing is appended.
+    #[inline]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        self.writable(bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
     /// The bytes of the open frame; empty when none is open.
     fn filled(&self) -> &[u8];
 

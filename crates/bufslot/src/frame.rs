@@ -24,7 +24,7 @@ use crate::table::NONE;
 /// let mut pool = SlotPool::new(1024, 8)?;
 /// let mut frame = pool.open_frame();
 /// for chunk in [&b"hel"[..], b"lo"] {
-///     frame.writable(chunk.len())?.copy_from_slice(chunk);
+///     frame.extend_from_slice(chunk)?;
 /// }
 /// assert_eq!(&frame.detach()?[..], b"hello");
 /// # }
@@ -44,18 +44,26 @@ unsafe impl<F: BufferPool + Send> Send for OpenFrame<'_, F> {}
 unsafe impl<F: BufferPool + Sync> Sync for OpenFrame<'_, F> {}
 
 impl<F: BufferPool> OpenFrame<'_, F> {
-    /// Appends by way of the pool, and takes the frame over again. By value, so that the writer itself need not be in memory.
+    /// Lets the pool make room, and takes the frame over again. By value, so that the writer itself need not be in memory.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn writable_slowly(
+    fn make_room(
         pool: &mut SlotPool<F>,
         next: NonNull<u8>,
         additional: usize,
-    ) -> (Result<NonNull<u8>, AcquireError>, NonNull<u8>, usize) {
+    ) -> (Result<(), AcquireError>, NonNull<u8>, usize) {
         pool.frame_next = next;
-        let lent = pool.writable_slowly(additional).map(|lent| NonNull::from(lent).cast());
-        (lent, pool.frame_next, pool.frame_room())
+        (pool.make_room(additional), pool.frame_next, pool.frame_room())
+    }
+
+    /// Sees to it that the frame can grow by `additional` bytes, more than it can already.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn grow(&mut self, additional: usize) -> Result<(), AcquireError> {
+        let made;
+        (made, self.next, self.room) = Self::make_room(self.pool, self.next, additional);
+        made
     }
 
     /// Tells the pool where the frame ends by now.
@@ -81,27 +89,35 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
 
     #[inline]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        let mut lent = self.next;
-        if additional <= self.room {
-            // SAFETY: there is that much room in the region from here on (P6).
-            self.next = unsafe { lent.add(additional) };
-            self.room -= additional;
-        } else {
-            let served;
-            (served, self.next, self.room) = Self::writable_slowly(self.pool, lent, additional);
-            lent = served?;
+        if additional > self.room {
+            self.grow(additional)?;
         }
-        // SAFETY: these bytes are in the gap that the frame has borrowed (P6), or the pool just lent them; they are initialised, and
-        // the borrow of the writer, which has the pool's, keeps the frame from moving.
+        let lent = self.next;
+        // SAFETY: there is that much room from here on (P6).
+        self.next = unsafe { lent.add(additional) };
+        self.room -= additional;
+        // SAFETY: these bytes are what the frame may grow into (P6); they are initialised and nobody else's, and the borrow of the
+        // writer, which has the pool's, keeps the frame from moving.
         Ok(unsafe { core::slice::from_raw_parts_mut(lent.as_ptr(), additional) })
+    }
+
+    /// Copies first and counts then, which takes a register less than [`writable`](FrameBuffer::writable).
+    #[inline]
+    fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        if bytes.len() > self.room {
+            self.grow(bytes.len())?;
+        }
+        // SAFETY: there is room for them from here on (P6), which is nobody else's and so not that of `bytes`.
+        unsafe { self.next.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        // SAFETY: as above.
+        self.next = unsafe { self.next.add(bytes.len()) };
+        self.room -= bytes.len();
+        Ok(())
     }
 
     #[inline]
     fn filled(&self) -> &[u8] {
-        if self.pool.frame == NONE {
-            return self.pool.filled();
-        }
-        let start = self.pool.table.byte(self.pool.frame_start);
+        let start = self.pool.frame_first;
         let len = self.next.addr().get() - start.addr().get();
         // SAFETY: these are the bytes of the open frame (P5), up to the end that this writer keeps.
         unsafe { core::slice::from_raw_parts(start.as_ptr(), len) }
@@ -154,25 +170,31 @@ impl<F: BufferPool> SlotPool<F> {
         self.frame_limit - self.frame_next.addr().get()
     }
 
-    /// The number of the open frame's bytes, when it is in the region.
+    /// The number of the open frame's bytes.
     #[inline]
     fn frame_len(&self) -> usize {
-        debug_assert!(self.frame != NONE);
-        self.frame_next.addr().get() - self.table.byte(self.frame_start).addr().get()
+        self.frame_next.addr().get() - self.frame_first.addr().get()
     }
 
-    /// Offset behind the open frame's last byte.
+    /// Offset of the open frame's first byte, when it is in the region.
+    #[inline]
+    fn frame_start(&self) -> usize {
+        debug_assert!(self.frame != NONE);
+        self.frame_first.addr().get() - self.table.byte(0).addr().get()
+    }
+
+    /// Offset behind the open frame's last byte, when it is in the region.
     #[inline]
     pub(crate) fn frame_end(&self) -> usize {
-        self.frame_start + self.frame_len()
+        self.frame_start() + self.frame_len()
     }
 
     /// Lets the frame, whose slot is the tail, grow into the gap behind it without asking (P6).
     #[inline]
     fn borrow_gap(&mut self) {
-        debug_assert!(self.tail == self.frame && self.cursor == self.frame_end());
+        debug_assert!(self.tail == self.frame);
         self.frame_limit = self.table.byte(self.limit).addr().get();
-        self.limit = 0;
+        self.cursor = self.capacity;
         self.gap_borrowed = true;
     }
 
@@ -180,63 +202,64 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn return_gap(&mut self) {
         if core::mem::take(&mut self.gap_borrowed) {
-            debug_assert!(self.tail == self.frame && self.limit == 0);
+            debug_assert!(self.tail == self.frame && self.cursor == self.capacity);
             self.cursor = self.frame_end();
-            self.limit = self.cursor + self.frame_room();
             self.frame_limit = self.frame_next.addr().get();
         }
     }
 
-    /// Everything that [`FrameBuffer::writable`] may need beyond moving the end of the frame.
+    /// Sees to it that the frame can grow by `additional` bytes, more than it can already.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn writable_slowly(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        if self.spill.is_some() {
-            return self.grow_spill(additional);
-        }
-        if self.frame == NONE {
-            let carved = self.find(additional);
-            if !carved.is_somewhere() {
-                self.spill = Some(self.fall_back(additional, 0)?);
-                return self.grow_spill(additional);
-            }
-            self.place_frame(carved, additional);
-            return Ok(self.last_bytes(additional));
-        }
-        self.return_gap();
+    fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
         let len = self.frame_len();
         let Some(wanted) = len.checked_add(additional).filter(|&wanted| wanted <= size::MAX_BYTES) else {
-            return Err(AcquireError::TooLarge { requested: additional, limit: self.max_capacity() - len });
+            let limit = self.max_capacity().saturating_sub(len);
+            return Err(AcquireError::TooLarge { requested: additional, limit });
         };
-        if self.grow_in_place(wanted) || self.move_frame(wanted) {
-            return Ok(self.last_bytes(additional));
+        if self.frame != NONE {
+            self.return_gap();
+            if self.grow_in_place(wanted) || self.move_frame(wanted) {
+                return Ok(());
+            }
+        } else if self.spill.is_none() {
+            let carved = self.find(wanted);
+            if carved.is_somewhere() {
+                self.place_frame(carved, 0);
+                return Ok(());
+            }
         }
+        self.spill_frame(wanted, len)
+    }
+
+    /// Moves the frame of `len` bytes to a new buffer of the fallback's, with room for `wanted` bytes.
+    #[cfg_attr(feature = "track", track_caller)]
+    fn spill_frame(&mut self, wanted: usize, len: usize) -> Result<(), AcquireError> {
         if cfg!(bufworks_broken = "earlyclose") {
             self.close_frame();
         }
         // Room to grow, because the next step would move again.
-        let roomy = wanted.saturating_mul(2).min(size::MAX_BYTES);
+        let roomy = if len == 0 { wanted } else { wanted.max(len.saturating_mul(2)).min(size::MAX_BYTES) };
         let mut spill = self.fall_back_with_room(roomy, wanted, len)?;
-        let copied = spill.extend_from_slice(self.filled());
-        debug_assert!(copied.is_ok(), "{len} of {} bytes", spill.capacity());
+        let room = spill.spare_mut();
+        room[..len].copy_from_slice(self.filled());
+        let (first, bytes) = (NonNull::from(&mut *room).cast::<u8>(), room.len());
         self.close_frame();
+        self.frame_first = first;
+        // SAFETY: `len` bytes were just copied there.
+        self.frame_next = unsafe { first.add(len) };
+        self.frame_limit = first.addr().get() + bytes;
         self.spill = Some(spill);
-        self.grow_spill(additional)
+        Ok(())
     }
 
-    /// Opens, or moves, the frame to a place of `bytes` bytes that was just carved.
-    fn place_frame(&mut self, carved: Carved, bytes: usize) {
+    /// Opens, or moves, the frame to a place that was just carved, where it has `len` bytes, and lets it have the gap behind.
+    fn place_frame(&mut self, carved: Carved, len: usize) {
         self.frame = carved.slot;
-        self.frame_start = carved.start;
-        self.fill_frame(bytes);
-    }
-
-    /// Makes the frame at the tail `bytes` bytes long, and lets it have the gap behind.
-    fn fill_frame(&mut self, bytes: usize) {
-        // A frame grows without gaps: whatever stagger was put behind it belongs to it.
-        self.cursor = self.frame_start + bytes;
-        self.frame_next = self.table.byte(self.cursor);
+        self.frame_first = self.table.byte(carved.start);
+        // A frame grows without gaps: whatever else was carved for it, or put behind it as stagger, is its to grow into.
+        self.frame_next = self.table.byte(carved.start + len);
         self.borrow_gap();
     }
 
@@ -247,37 +270,36 @@ impl<F: BufferPool> SlotPool<F> {
             self.move_to(self.frame);
         }
         self.widen();
-        if wanted > self.limit - self.frame_start {
+        let (len, end, mut start) = (self.frame_len(), self.frame_end(), self.frame_start());
+        if wanted > self.limit - start {
             let mut before = self.table.prev(self.frame);
             while self.table.is_free(before) {
                 let first = self.table.prev(before);
                 self.let_go(before);
                 before = first;
             }
-            let start = self.align(self.table.end(before));
+            start = self.align(self.table.end(before));
             if wanted > self.limit.saturating_sub(start) {
                 return false;
             }
-            let (len, end) = (self.frame_len(), self.frame_end());
             self.copy_frame(start);
             self.table.wipe(start + len, end);
             self.table.occupy(self.frame, start, wanted);
-            self.frame_start = start;
         }
-        self.fill_frame(wanted);
+        self.place_frame(Carved { slot: self.frame, start }, len);
         true
     }
 
     /// Moves the frame to another gap with room for `wanted` bytes.
     fn move_frame(&mut self, wanted: usize) -> bool {
-        let (old, end) = (self.frame, self.frame_end());
+        let (old, len, end) = (self.frame, self.frame_len(), self.frame_end());
         let carved = self.find(wanted);
         if !carved.is_somewhere() {
             return false;
         }
         self.copy_frame(carved.start);
         self.table.abandon(old, end);
-        self.place_frame(carved, wanted);
+        self.place_frame(carved, len);
         true
     }
 
@@ -286,16 +308,9 @@ impl<F: BufferPool> SlotPool<F> {
         if cfg!(bufworks_broken = "nocopy") {
             return;
         }
-        let from = self.table.byte(self.frame_start);
+        let from = self.frame_first;
         // SAFETY: both places lie in the region; the frame owns the one, and the other is free or its own.
         unsafe { from.copy_to(self.table.byte(start), self.frame_len()) }
-    }
-
-    /// Lends the last `bytes` bytes of the open frame.
-    #[inline]
-    fn last_bytes(&mut self, bytes: usize) -> &mut [u8] {
-        let len = self.frame_len();
-        &mut self.filled_mut()[len - bytes..]
     }
 
     /// Takes `roomy` bytes from the fallback for a frame of `len` bytes, or the `wanted` ones if that is too much: one request, for
@@ -315,29 +330,20 @@ impl<F: BufferPool> SlotPool<F> {
         self.fall_back(wanted, len)
     }
 
-    /// Lets the frame with the fallback grow.
+    /// [`FrameBuffer::detach`] when there is no open frame in the region.
+    #[cold]
+    #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn grow_spill(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        let (len, remaining) = self.spill.as_ref().map_or((0, 0), |spill| (spill.len(), spill.remaining()));
-        if additional > remaining {
-            let Some(wanted) = len.checked_add(additional).filter(|&wanted| wanted <= size::MAX_BYTES) else {
-                return Err(AcquireError::TooLarge {
-                    requested: additional,
-                    limit: self.max_capacity() - len,
-                });
-            };
-            let roomy = wanted.max(len.saturating_mul(2)).min(size::MAX_BYTES);
-            let mut larger = self.fall_back_with_room(roomy, wanted, len)?;
-            let copied = larger.extend_from_slice(self.filled());
-            debug_assert!(copied.is_ok(), "{len} of {} bytes", larger.capacity());
-            self.spill = Some(larger);
-        }
-        self.fell_back = true;
-        let Some(spill) = &mut self.spill else {
-            return Ok(&mut []);
+    fn detach_spill(&mut self) -> Buf<SlotLease<F::Lease>> {
+        let (first, len) = (self.frame_first.addr().get(), self.frame_len());
+        self.forget_frame();
+        let Some(mut spill) = self.spill.take() else {
+            return self.hand_out_nothing();
         };
-        spill.advance(additional);
-        Ok(&mut spill[len..])
+        let discarded = first - spill.spare_mut().as_ptr().addr();
+        spill.advance(discarded + len);
+        spill.discard_front(discarded);
+        self.hand_out_fallback(spill)
     }
 
     /// Lets the open frame go, if it is in the region.
@@ -349,12 +355,13 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// There is no open frame in the region any more; its slot has another owner. The gap was returned.
+    /// There is no open frame any more; what held it has another owner. The gap was returned.
     #[inline]
     fn forget_frame(&mut self) {
         self.frame = NONE;
-        self.frame_next = self.table.byte(0);
-        self.frame_limit = self.frame_next.addr().get();
+        self.frame_first = self.table.byte(0);
+        self.frame_next = self.frame_first;
+        self.frame_limit = self.frame_first.addr().get();
     }
 }
 
@@ -364,45 +371,34 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
     /// Cost: one comparison and one store while the frame can grow in place. Otherwise it moves once, with its bytes.
     #[inline]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        let start = self.frame_next;
-        if additional <= self.frame_room() {
-            // SAFETY: the sum is at most `frame_limit`, an address in the region or one past its end (P6).
-            self.frame_next = unsafe { start.add(additional) };
-            // SAFETY: these bytes are in the gap that the frame has borrowed (P6), or none; they are initialised, in no live slot
-            // (P2), and the borrow of the pool keeps the frame from moving.
-            return Ok(unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), additional) });
+        if additional > self.frame_room() {
+            self.make_room(additional)?;
         }
-        self.writable_slowly(additional)
+        let lent = self.frame_next;
+        // SAFETY: the sum is at most `frame_limit`, an address in the frame's memory or one past its end (P6).
+        self.frame_next = unsafe { lent.add(additional) };
+        // SAFETY: these bytes are what the frame may grow into (P6), or none; they are initialised and nobody else's, and the borrow
+        // of the pool keeps the frame from moving.
+        Ok(unsafe { core::slice::from_raw_parts_mut(lent.as_ptr(), additional) })
     }
 
     #[inline]
     fn filled(&self) -> &[u8] {
-        if self.frame == NONE {
-            return self.spill.as_deref().unwrap_or_default();
-        }
-        let start = self.table.byte(self.frame_start);
-        // SAFETY: these are the bytes of the open frame (P5), whose slot is live and which nobody else has.
-        unsafe { core::slice::from_raw_parts(start.as_ptr(), self.frame_len()) }
+        // SAFETY: these are the bytes of the open frame (P5), which nobody else has.
+        unsafe { core::slice::from_raw_parts(self.frame_first.as_ptr(), self.frame_len()) }
     }
 
     #[inline]
     fn filled_mut(&mut self) -> &mut [u8] {
-        if self.frame == NONE {
-            return self.spill.as_deref_mut().unwrap_or_default();
-        }
-        let start = self.table.byte(self.frame_start);
         // SAFETY: as in `filled`, and the borrow of the pool makes this the only one.
-        unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), self.frame_len()) }
+        unsafe { core::slice::from_raw_parts_mut(self.frame_first.as_ptr(), self.frame_len()) }
     }
 
     fn discard_front(&mut self, bytes: usize) {
-        let len = self.filled().len();
+        let len = self.frame_len();
         assert!(bytes <= len, "discard_front({bytes}) of a frame of {len} bytes");
-        match &mut self.spill {
-            Some(spill) => spill.discard_front(bytes),
-            None if self.frame == NONE => {}
-            None => self.frame_start += bytes,
-        }
+        // SAFETY: within the frame, or at its end.
+        self.frame_first = unsafe { self.frame_first.add(bytes) };
     }
 
     /// # Errors
@@ -411,13 +407,10 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
     #[inline]
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
         if self.frame == NONE {
-            return Ok(match self.spill.take() {
-                Some(spill) => self.hand_out_fallback(spill),
-                None => self.hand_out_nothing(),
-            });
+            return Ok(self.detach_spill());
         }
         self.return_gap();
-        let carved = Carved { slot: self.frame, start: self.frame_start };
+        let carved = Carved { slot: self.frame, start: self.frame_start() };
         let len = self.frame_len();
         // All of it, with the front that was discarded: that is what is out, and what a wipe has to reach.
         let taken = self.frame_end() - self.table.start(self.frame);

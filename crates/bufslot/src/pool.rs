@@ -7,11 +7,12 @@
 //!   capacity for the sentinel). No live slot's bytes are in between.
 //! - P3: for every slot in the list but `tail`, `table.end` is where its bytes end.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
-//! - P5: while a frame is open in the region, `frame` is its slot, which is in the list and live, and its bytes reach from
-//!   `frame_start` to `frame_next`; otherwise `frame` is `NONE`.
-//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. That is nothing, or
-//!   the gap at the cursor, which the frame has then *borrowed*: its slot is the tail, `cursor` is stale, and `limit` is 0, so
-//!   nobody else can carve there.
+//! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is its slot, which is in the list
+//!   and live; otherwise `frame` is `NONE`, and the bytes are the first of `spill`, which counts none of them as filled, or there are
+//!   none.
+//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. With the fallback that is
+//!   the rest of `spill`. In the region it is nothing, or the gap at the cursor, which the frame has then *borrowed*: its slot is the
+//!   tail, and `cursor` is not where that ends but the capacity, behind every gap, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 use core::fmt;
@@ -54,9 +55,8 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     resume: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
-    /// Offset of its first byte.
-    pub(crate) frame_start: usize,
-    /// Address behind its last byte (P6); that of the region's memory while no frame is open.
+    /// Its first byte, and the address behind its last one (P5); the start of the region's memory while no frame is open.
+    pub(crate) frame_first: NonNull<u8>,
     pub(crate) frame_next: NonNull<u8>,
     pub(crate) frame_limit: usize,
     /// Whether the frame has the gap at the cursor (P6).
@@ -133,7 +133,7 @@ impl<F: BufferPool> SlotPool<F> {
             free: 0,
             resume: sentinel,
             frame: NONE,
-            frame_start: 0,
+            frame_first: memory,
             frame_next: memory,
             frame_limit: memory.addr().get(),
             gap_borrowed: false,
@@ -148,15 +148,18 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     /// How the last request was served, or where the next one is tried first.
+    ///
+    /// Cost: a look at the free slots behind the newest buffer.
     #[must_use]
     pub fn mode(&self) -> Mode {
         if self.fell_back {
-            Mode::Fallback
-        } else if self.table.next(self.tail) == self.sentinel() {
-            Mode::Back
-        } else {
-            Mode::Front
+            return Mode::Fallback;
         }
+        let mut next = self.table.next(self.tail);
+        while self.table.is_free(next) {
+            next = self.table.next(next);
+        }
+        if next == self.sentinel() { Mode::Back } else { Mode::Front }
     }
 
     /// Number of slots.
@@ -253,14 +256,14 @@ impl<F: BufferPool> SlotPool<F> {
             self.tail = slot;
             return self.settle(start, bytes);
         }
-        Carved::NOWHERE
+        self.follow(bytes)
     }
 
-    /// Takes `bytes` wherever they can be had, when the gap at the cursor does not do.
+    /// Takes `bytes` wherever they can be had, when neither the gap at the cursor nor the place behind it does.
     #[inline(never)]
     fn carve_elsewhere(&mut self, bytes: usize) -> Carved {
         self.return_gap();
-        self.follow(bytes).or_else(|| self.search(bytes))
+        self.search(bytes)
     }
 
     /// [`carve`](Self::carve) and [`carve_elsewhere`](Self::carve_elsewhere), for frames.
@@ -269,8 +272,9 @@ impl<F: BufferPool> SlotPool<F> {
         self.carve(bytes).or_else(|| self.carve_elsewhere(bytes))
     }
 
-    /// Takes `bytes` from the gap and the place of the slot behind it, when that has become free: the step of a queue, whose
-    /// oldest buffer goes when the newest comes. The slot is in the right place of the list already.
+    /// Takes `bytes` from the gap and the place of the slot behind it, when that is free: the step of a queue, whose oldest buffer
+    /// goes when the newest comes, and of a burst of buffers where the last one was. The slot is in the right place of the list
+    /// already.
     #[inline(always)]
     fn follow(&mut self, bytes: usize) -> Carved {
         let next = self.table.next(self.tail);
@@ -291,14 +295,24 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline(always)]
     fn take_over(&mut self, bytes: usize) -> Carved {
         if self.table.is_free(self.table.prev(self.tail)) {
-            self.unwind();
+            self.rewind();
         }
-        let before = self.table.prev(self.tail);
-        let start = self.align(self.table.end(before));
+        let start = self.align(self.table.end(self.table.prev(self.tail)));
         if bytes.wrapping_sub(1) < self.limit.saturating_sub(start) {
             return self.settle(start, bytes);
         }
-        self.let_tail_go(before);
+        self.take_over_more(bytes, start)
+    }
+
+    /// [`take_over`](Self::take_over) when the tail's own place does not do: with those behind it.
+    #[cold]
+    #[inline(never)]
+    fn take_over_more(&mut self, bytes: usize, start: usize) -> Carved {
+        self.widen();
+        if bytes.wrapping_sub(1) < self.limit.saturating_sub(start) {
+            return self.settle(start, bytes);
+        }
+        self.let_tail_go(self.table.prev(self.tail));
         Carved::NOWHERE
     }
 
@@ -311,18 +325,31 @@ impl<F: BufferPool> SlotPool<F> {
         self.cursor = self.table.end(before);
     }
 
-    /// Moves the tail down to the first of the free slots in front of it, and puts those behind on the stack.
+    /// Moves the tail down to the first of the free slots in front of it. Those behind stay in the list, for [`follow`](Self::follow)
+    /// to take one by one.
     ///
-    /// Each slot that it passes was linked by an earlier request, so this is constant time per request on the whole.
+    /// Each slot that it passes was taken by an earlier request, so this is constant time per request on the whole.
     #[inline(never)]
-    fn unwind(&mut self) {
-        let last = self.tail;
-        let mut before = self.table.prev(last);
-        while self.table.is_free(before) {
-            self.tail = before;
-            before = self.table.prev(before);
+    fn rewind(&mut self) {
+        self.table.set_end(self.tail, self.cursor);
+        let mut first = self.tail;
+        loop {
+            // Most often the slot before stands right before in the table as well. To guess so and look whether it does is quicker
+            // than to wait for its name: the processor goes on with the guess. No slot on the stack has one of the list as its next
+            // (P4).
+            let neighbour = first.wrapping_sub(STEP);
+            let before = if first != 0 && self.table.next(neighbour) == first {
+                neighbour
+            } else {
+                self.table.prev(first)
+            };
+            if !self.table.is_free(before) {
+                break;
+            }
+            first = before;
         }
-        self.free = self.table.cut_behind(self.tail, last, self.free);
+        self.tail = first;
+        self.limit = self.table.start(self.table.next(first));
     }
 
     /// Gives `start ..` to the tail slot. The gap has room for `bytes` there.
@@ -544,7 +571,7 @@ impl<F: BufferPool> SlotPool<F> {
         assert_eq!(linked + stacked, self.slots(), "P4");
         assert!(self.frame == NONE || self.spill.is_none(), "P7");
         if self.gap_borrowed {
-            assert!(self.frame == self.tail && self.limit == 0, "P6");
+            assert!(self.frame == self.tail && self.cursor == self.capacity, "P6");
         }
     }
 }

@@ -330,20 +330,6 @@ impl Table {
         at
     }
 
-    /// Takes the slots behind `first` up to `last`, which is not `first`, out of the list and puts them on the stack whose top is
-    /// `stack`; returns the new top. They are linked in the order that the stack needs already, lowest on top.
-    #[inline]
-    pub(crate) fn cut_behind(&self, first: u32, last: u32, stack: u32) -> u32 {
-        debug_assert!(first != last, "nothing to cut");
-        let (first_slot, last_slot) = (self.slot(first), self.slot(last));
-        let top = first_slot.next.get();
-        let behind = last_slot.next.get();
-        last_slot.next.set(stack);
-        first_slot.next.set(behind);
-        self.slot(behind).prev.set(first);
-        top
-    }
-
     /// The lease of a slot that was just occupied.
     #[inline]
     pub(crate) fn handle(&self, at: u32) -> SlotHandle {

@@ -6,7 +6,7 @@ use crate::BumpPool;
 use crate::shard::{HEADER_BYTES, MAX_SHARD_BYTES};
 
 const DEFAULT_SHARD_BYTES: usize = 256 << 10;
-const DEFAULT_PROBES: usize = 4;
+const DEFAULT_PROBES: usize = 2;
 const DEFAULT_IDLE_BYTES: usize = 16 << 20;
 /// What `malloc` gives on 64-bit systems.
 const DEFAULT_ALIGNMENT: usize = 16;
@@ -64,7 +64,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults: shards of 256 KiB, 4 probes, 16 MiB of idle memory, starts at multiples of 16.
+    /// The defaults: shards of 256 KiB, 2 probes, 16 MiB of idle memory, starts at multiples of 16.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -81,7 +81,8 @@ impl Builder {
     }
 
     /// How many other shards of the thread a request that does not fit into the current one looks at before it takes an idle or a new
-    /// one; 4 unless set. More waste less memory where sizes differ, and cost time.
+    /// one; 2 unless set. What a probe finds is room in an older shard, which then comes back later: see the table in the README before
+    /// setting it.
     #[must_use]
     pub fn max_probes(mut self, probes: usize) -> Self {
         self.max_probes = probes;

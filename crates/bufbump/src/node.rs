@@ -279,19 +279,21 @@ impl Node {
         if self.trims.get() != shared.trims.load(Ordering::Relaxed) {
             self.trim();
         }
+        let before = self.current.get();
         // SAFETY: the current shard is valid (N1).
-        let current = unsafe { self.current.get().as_ref() };
-        if let Some(current) = current {
+        let fits = unsafe { before.as_ref() }.is_some_and(|current| {
             if current.is_back() {
                 current.restart();
             }
-            if current.fits(bytes) {
-                // So that the list shrinks as well while the current shard always comes back.
-                self.probe(bytes, 0);
-                return Ok((current, false));
-            }
+            current.fits(bytes)
+        });
+        // Where the current one will do, none is chosen: but the list shrinks, also while the current shard always comes back.
+        let mut found = self.probe(bytes, if fits { 0 } else { shared.settings.max_probes });
+        // Memory may have been freed or taken, here and below, and an allocator may use the pool itself: so `current` is read again.
+        if fits && ptr::eq(self.current.get(), before) {
+            // SAFETY: as above; `fits` says that there is one.
+            return Ok((unsafe { &*before }, false));
         }
-        let mut found = self.probe(bytes, shared.settings.max_probes);
         if found.is_null() {
             found = self.pop_spare();
         }
@@ -310,7 +312,8 @@ impl Node {
             fresh.own(local::token(), self);
             found = fresh;
         }
-        if let Some(current) = current {
+        // SAFETY: the current shard is valid (N1).
+        if let Some(current) = unsafe { self.current.get().as_ref() } {
             self.list(current);
         }
         // SAFETY: found above: owned by this thread.
@@ -336,6 +339,8 @@ impl Node {
                 self.retire(shard);
             } else if found.is_null() && visit < probes && shard.fits(bytes) {
                 self.unlink(shard);
+                // At once, so that its last release, if that comes before this request is served, does not look for it in the list.
+                shard.set_listed(false);
                 found = shard;
             } else if first.is_null() {
                 first = shard;
@@ -367,5 +372,42 @@ impl Node {
                 kept = shard;
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl Node {
+    /// Asserts the invariants at the top of this file.
+    pub(crate) fn check(&self) {
+        let mut seen = alloc::vec::Vec::new();
+        let mut see = |shard: *const Shard| {
+            assert!(!seen.contains(&shard), "N1: a shard is in two places");
+            seen.push(shard);
+            // SAFETY: a shard of the cache is valid (N1).
+            let shard = unsafe { &*shard };
+            assert!(shard.is_owned_by(local::token()), "N1: the owner");
+            shard.check();
+            shard
+        };
+        if !self.current.get().is_null() {
+            assert!(see(self.current.get()).is_current());
+        }
+        let mut at = self.cursor.get();
+        while !at.is_null() {
+            let shard = see(at);
+            assert!(!shard.is_current(), "a shard of the list is carved");
+            // SAFETY: as above.
+            assert!(ptr::eq(unsafe { &*shard.next() }.prev(), shard), "the list is torn");
+            at = if ptr::eq(shard.next(), self.cursor.get()) { ptr::null() } else { shard.next() };
+        }
+        let (mut at, mut spares) = (self.spares.get(), 0);
+        while !at.is_null() {
+            let shard = see(at);
+            assert!(shard.is_back() && shard.is_at_start(), "N2");
+            at = shard.next();
+            spares += 1;
+        }
+        assert_eq!(spares, self.spare_count.get());
+        assert!(spares <= self.shared().settings.spare_shards);
     }
 }

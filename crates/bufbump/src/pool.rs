@@ -60,6 +60,11 @@ impl BumpPool {
         Ok(pool)
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn id(&self) -> usize {
+        self.id
+    }
+
     /// Adds idle shards.
     fn preallocate(&self, shards: usize) -> Result<(), ConfigError> {
         for _ in 0..shards {

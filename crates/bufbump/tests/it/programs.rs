@@ -194,7 +194,7 @@ impl Lockstep {
 
     fn admit(&mut self, buf: Buf<BumpLease>, asked: usize) {
         let capacity = buf.capacity();
-        assert!(buf.is_empty() && capacity >= asked && buf.as_ptr().addr() % 8 == 0);
+        assert!(buf.is_empty() && capacity >= asked && buf.as_ptr().addr().is_multiple_of(8));
         let memory = Arc::new(self.shadow.claim(buf.as_ptr(), capacity));
         self.live.push(Live {
             expected: Expected { bytes: Vec::new(), capacity, memory },

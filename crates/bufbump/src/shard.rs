@@ -52,6 +52,7 @@ const MOST_OUT: usize = MAX_SHARD_BYTES / HEADER_BYTES;
 const NOBODY: usize = 1;
 
 /// The ordering of a release on another thread.
+// ORDER: Release pairs with the Acquire of whoever finds nothing out, Acquire with the Release of those that were before the last.
 const JOINED: Ordering = if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
 
 /// What stands in front of a buffer's bytes. Its fields are written one by one: what padding it may have stays initialised.

@@ -266,25 +266,26 @@ impl<F: BufferPool> SlotPool<F> {
     /// Lets the frame grow to `wanted` bytes into the gap behind it, sliding down over what has become free before it.
     fn grow_in_place(&mut self, wanted: usize) -> bool {
         if self.tail != self.frame {
-            self.table.set_end(self.tail, self.cursor);
+            self.table.slots().set_end(self.tail, self.cursor);
             self.move_to(self.frame);
         }
         self.widen();
         let (len, end, mut start) = (self.frame_len(), self.frame_end(), self.frame_start());
         if wanted > self.limit - start {
-            let mut before = self.table.prev(self.frame);
-            while self.table.is_free(before) {
-                let first = self.table.prev(before);
+            let mut before = self.table.slots().prev(self.frame);
+            while self.table.slots().is_free(before) {
+                let first = self.table.slots().prev(before);
                 self.let_go(before);
                 before = first;
             }
-            start = self.align(self.table.end(before));
+            start = self.align(self.table.slots().end(before));
             if wanted > self.limit.saturating_sub(start) {
                 return false;
             }
             self.copy_frame(start);
             self.table.wipe(start + len, end);
-            self.table.occupy(self.frame, start, wanted);
+            self.table.slots().set_start(self.frame, start);
+            self.table.slots().occupy(self.frame, wanted);
         }
         self.place_frame(Carved { slot: self.frame, start }, len);
         true
@@ -413,7 +414,7 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         let carved = Carved { slot: self.frame, start: self.frame_start() };
         let len = self.frame_len();
         // All of it, with the front that was discarded: that is what is out, and what a wipe has to reach.
-        let taken = self.frame_end() - self.table.start(self.frame);
+        let taken = self.frame_end() - self.table.slots().start(self.frame);
         self.table.set_capacity(self.frame, taken);
         self.forget_frame();
         let mut buf = self.hand_out(carved, len, taken);

@@ -25,7 +25,7 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region, size};
 use crate::Builder;
 use crate::Mode;
 use crate::lease::{Place, SlotLease};
-use crate::table::{NONE, STEP, Table};
+use crate::table::{NONE, STEP, Slots, Table};
 
 #[cfg(feature = "alloc")]
 type DefaultFallback = bufcore::HeapPool;
@@ -155,9 +155,9 @@ impl<F: BufferPool> SlotPool<F> {
         if self.fell_back {
             return Mode::Fallback;
         }
-        let mut next = self.table.next(self.tail);
-        while self.table.is_free(next) {
-            next = self.table.next(next);
+        let mut next = self.table.slots().next(self.tail);
+        while self.table.slots().is_free(next) {
+            next = self.table.slots().next(next);
         }
         if next == self.sentinel() { Mode::Back } else { Mode::Front }
     }
@@ -182,13 +182,13 @@ impl<F: BufferPool> SlotPool<F> {
     #[must_use]
     pub fn is_taken(&self, index: usize) -> bool {
         assert!(index < self.slots(), "slot {index} of {}", self.slots());
-        !self.table.is_free(index as u32 * STEP)
+        !self.table.slots().is_free(index as u32 * STEP)
     }
 
     /// Whether nothing of the region is out, at this moment.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.table.all().all(|slot| self.table.is_free(slot))
+        self.table.all().all(|slot| self.table.slots().is_free(slot))
     }
 
     /// Which slot of this pool `buf` holds; `None` if it is not from this pool's region, or has no bytes.
@@ -242,21 +242,23 @@ impl<F: BufferPool> SlotPool<F> {
     /// Takes `bytes` from the gap at the cursor; nowhere when that does not do, or for no bytes.
     #[inline(always)]
     fn carve(&mut self, bytes: usize) -> Carved {
-        let tail = self.tail;
-        if self.table.is_free(tail) {
-            return self.take_over(bytes);
+        let (slots, tail) = (self.table.slots(), self.tail);
+        if slots.is_free(tail) {
+            return self.take_over(slots, tail, bytes);
         }
-        let start = self.align(self.cursor);
+        let (cursor, limit) = (self.cursor, self.limit);
+        let start = self.align(cursor);
         // One comparison for `1 <= bytes <= room`.
-        if bytes.wrapping_sub(1) < self.limit.saturating_sub(start) && self.free != NONE {
+        if bytes.wrapping_sub(1) < limit.saturating_sub(start) && self.free != NONE {
             let slot = self.free;
-            self.free = self.table.next(slot);
-            self.table.set_end(tail, self.cursor);
-            self.table.link(slot, tail);
+            self.free = slots.next(slot);
+            slots.set_end(tail, cursor);
+            slots.link(slot, tail);
+            slots.set_start(slot, start);
             self.tail = slot;
-            return self.settle(start, bytes);
+            return self.settle(slots, slot, start, limit, bytes);
         }
-        self.follow(bytes)
+        self.follow(slots, tail, cursor, bytes)
     }
 
     /// Takes `bytes` wherever they can be had, when neither the gap at the cursor nor the place behind it does.
@@ -276,43 +278,53 @@ impl<F: BufferPool> SlotPool<F> {
     /// goes when the newest comes, and of a burst of buffers where the last one was. The slot is in the right place of the list
     /// already.
     #[inline(always)]
-    fn follow(&mut self, bytes: usize) -> Carved {
-        let next = self.table.next(self.tail);
-        if self.table.is_free(next) {
-            let start = self.align(self.cursor);
-            let limit = self.table.start(self.table.next(next));
-            if bytes.wrapping_sub(1) < limit.saturating_sub(start) {
-                self.table.set_end(self.tail, self.cursor);
-                self.limit = limit;
-                self.tail = next;
-                return self.settle(start, bytes);
-            }
+    fn follow(&mut self, slots: Slots, tail: u32, cursor: usize, bytes: usize) -> Carved {
+        let next = slots.next(tail);
+        if !slots.is_free(next) {
+            return Carved::NOWHERE;
         }
-        Carved::NOWHERE
+        let limit = slots.start(slots.next(next));
+        // Where its last buffer started, if that does. That is behind the cursor, unless the cursor was put behind everything (P6).
+        let mut start = slots.start(next);
+        if bytes.wrapping_sub(1) >= limit - start || cursor > start {
+            start = self.align(cursor);
+            if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
+                return Carved::NOWHERE;
+            }
+            slots.set_start(next, start);
+        }
+        slots.set_end(tail, cursor);
+        self.limit = limit;
+        self.tail = next;
+        self.settle(slots, next, start, limit, bytes)
     }
 
     /// Takes `bytes` where the newest buffers were, which are back: the memory is still hot.
     #[inline(always)]
-    fn take_over(&mut self, bytes: usize) -> Carved {
-        if self.table.is_free(self.table.prev(self.tail)) {
-            self.rewind();
+    fn take_over(&mut self, slots: Slots, mut tail: u32, bytes: usize) -> Carved {
+        if slots.is_free(slots.prev(tail)) {
+            tail = self.rewind();
         }
-        let start = self.align(self.table.end(self.table.prev(self.tail)));
-        if bytes.wrapping_sub(1) < self.limit.saturating_sub(start) {
-            return self.settle(start, bytes);
+        let (start, limit) = (slots.start(tail), self.limit);
+        if bytes.wrapping_sub(1) < limit - start {
+            return self.settle(slots, tail, start, limit, bytes);
         }
-        self.take_over_more(bytes, start)
+        self.take_over_more(bytes)
     }
 
-    /// [`take_over`](Self::take_over) when the tail's own place does not do: with those behind it.
+    /// [`take_over`](Self::take_over) when the tail's own place does not do: with what is free around it.
     #[cold]
     #[inline(never)]
-    fn take_over_more(&mut self, bytes: usize, start: usize) -> Carved {
+    fn take_over_more(&mut self, bytes: usize) -> Carved {
         self.widen();
-        if bytes.wrapping_sub(1) < self.limit.saturating_sub(start) {
-            return self.settle(start, bytes);
+        let (slots, tail, limit) = (self.table.slots(), self.tail, self.limit);
+        let before = slots.prev(tail);
+        let start = self.align(slots.end(before));
+        if bytes.wrapping_sub(1) < limit.saturating_sub(start) {
+            slots.set_start(tail, start);
+            return self.settle(slots, tail, start, limit, bytes);
         }
-        self.let_tail_go(self.table.prev(self.tail));
+        self.let_tail_go(before);
         Carved::NOWHERE
     }
 
@@ -320,9 +332,9 @@ impl<F: BufferPool> SlotPool<F> {
     #[cold]
     #[inline(never)]
     fn let_tail_go(&mut self, before: u32) {
-        self.free = self.table.unlink(self.tail, self.free);
+        self.free = self.table.slots().unlink(self.tail, self.free);
         self.tail = before;
-        self.cursor = self.table.end(before);
+        self.cursor = self.table.slots().end(before);
     }
 
     /// Moves the tail down to the first of the free slots in front of it. Those behind stay in the list, for [`follow`](Self::follow)
@@ -330,39 +342,39 @@ impl<F: BufferPool> SlotPool<F> {
     ///
     /// Each slot that it passes was taken by an earlier request, so this is constant time per request on the whole.
     #[inline(never)]
-    fn rewind(&mut self) {
-        self.table.set_end(self.tail, self.cursor);
+    fn rewind(&mut self) -> u32 {
+        let slots = self.table.slots();
+        slots.set_end(self.tail, self.cursor);
         let mut first = self.tail;
         loop {
             // Most often the slot before stands right before in the table as well. To guess so and look whether it does is quicker
             // than to wait for its name: the processor goes on with the guess. No slot on the stack has one of the list as its next
             // (P4).
             let neighbour = first.wrapping_sub(STEP);
-            let before = if first != 0 && self.table.next(neighbour) == first {
-                neighbour
-            } else {
-                self.table.prev(first)
-            };
-            if !self.table.is_free(before) {
+            let before =
+                if first != 0 && slots.next(neighbour) == first { neighbour } else { slots.prev(first) };
+            if !slots.is_free(before) {
                 break;
             }
             first = before;
         }
         self.tail = first;
-        self.limit = self.table.start(self.table.next(first));
+        self.limit = slots.start(slots.next(first));
+        first
     }
 
-    /// Gives `start ..` to the tail slot. The gap has room for `bytes` there.
+    /// Gives `bytes` bytes from where the tail slot starts to it. The gap has room for them there.
     #[inline(always)]
-    fn settle(&mut self, start: usize, bytes: usize) -> Carved {
-        debug_assert!(start + bytes <= self.limit, "{start} + {bytes} in {}", self.limit);
+    fn settle(&mut self, slots: Slots, tail: u32, start: usize, limit: usize, bytes: usize) -> Carved {
+        debug_assert!(start + bytes <= limit, "{start} + {bytes} in {limit}");
+        debug_assert!((tail, limit, slots.start(tail)) == (self.tail, self.limit, start));
         self.cursor = start + bytes;
         if bytes >= self.stagger_from {
-            self.cursor = (start + size::staggered(bytes)).min(self.limit);
+            self.cursor = (start + size::staggered(bytes)).min(limit);
         }
         self.fell_back = false;
-        self.table.occupy(self.tail, start, bytes);
-        Carved { slot: self.tail, start }
+        slots.occupy(tail, bytes);
+        Carved { slot: tail, start }
     }
 
     /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`), before the first or
@@ -379,10 +391,10 @@ impl<F: BufferPool> SlotPool<F> {
             return carved;
         }
         // Behind the last slot, once the free ones there are gone.
-        let mut last = self.table.prev(self.sentinel());
-        self.table.set_end(self.tail, self.cursor);
-        while self.table.is_free(last) {
-            let before = self.table.prev(last);
+        let mut last = self.table.slots().prev(self.sentinel());
+        self.table.slots().set_end(self.tail, self.cursor);
+        while self.table.slots().is_free(last) {
+            let before = self.table.slots().prev(last);
             if self.tail == last {
                 self.tail = before;
             }
@@ -397,7 +409,7 @@ impl<F: BufferPool> SlotPool<F> {
             }
         }
         for _ in 0..MAX_PROBES {
-            self.move_to(self.table.next(self.resume));
+            self.move_to(self.table.slots().next(self.resume));
             self.resume = self.tail;
             let carved = self.carve_widened(bytes);
             if carved.is_somewhere() {
@@ -414,38 +426,39 @@ impl<F: BufferPool> SlotPool<F> {
         if self.free == NONE || bytes > self.limit.saturating_sub(start) {
             return Carved::NOWHERE;
         }
-        let slot = self.free;
-        self.free = self.table.next(slot);
-        self.table.set_end(self.tail, self.cursor);
-        self.table.link(slot, self.tail);
+        let (slots, slot) = (self.table.slots(), self.free);
+        self.free = slots.next(slot);
+        slots.set_end(self.tail, self.cursor);
+        slots.link(slot, self.tail);
+        slots.set_start(slot, start);
         self.tail = slot;
-        self.settle(start, bytes)
+        self.settle(slots, slot, start, self.limit, bytes)
     }
 
     /// Takes the free slots behind the gap at the cursor into it.
     pub(crate) fn widen(&mut self) {
-        let mut next = self.table.next(self.tail);
-        while self.table.is_free(next) {
-            let behind = self.table.next(next);
+        let mut next = self.table.slots().next(self.tail);
+        while self.table.slots().is_free(next) {
+            let behind = self.table.slots().next(next);
             self.let_go(next);
             next = behind;
         }
-        self.limit = self.table.start(next);
+        self.limit = self.table.slots().start(next);
     }
 
     /// Carves behind `slot` from now on. The end of the slot that is left must have been noted.
     pub(crate) fn move_to(&mut self, slot: u32) {
         self.tail = slot;
-        self.cursor = self.table.end(slot);
-        self.limit = self.table.start(self.table.next(slot));
+        self.cursor = self.table.slots().end(slot);
+        self.limit = self.table.slots().start(self.table.slots().next(slot));
     }
 
     /// Puts a free slot of the list on the stack.
     pub(crate) fn let_go(&mut self, slot: u32) {
         if self.resume == slot {
-            self.resume = self.table.prev(slot);
+            self.resume = self.table.slots().prev(slot);
         }
-        self.free = self.table.unlink(slot, self.free);
+        self.free = self.table.slots().unlink(slot, self.free);
     }
 
     /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release will count as back.
@@ -457,7 +470,7 @@ impl<F: BufferPool> SlotPool<F> {
         bytes: usize,
         taken: usize,
     ) -> Buf<SlotLease<F::Lease>> {
-        let lease = SlotLease { place: Place::Slot(self.table.handle(carved.slot)) };
+        let lease = SlotLease { place: Place::Slot(self.table.slots().handle(carved.slot)) };
         // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised when it was made; the slot is
         // live until the lease is dropped, and a live slot's bytes are in no gap (P2), so nobody else gets them.
         let buf = unsafe { Buf::from_raw_parts(self.table.byte(carved.start), bytes, lease) };
@@ -541,21 +554,21 @@ impl<F: BufferPool> SlotPool<F> {
         let (mut at, mut offset, mut linked, mut tail_seen) = (sentinel, 0, 0, false);
         loop {
             tail_seen |= at == self.tail;
-            let next = self.table.next(at);
-            assert_eq!(self.table.prev(next), at);
+            let next = self.table.slots().next(at);
+            assert_eq!(self.table.slots().prev(next), at);
             if at == self.tail && !self.gap_borrowed {
                 let end = if at == self.frame { self.frame_end() } else { self.cursor };
                 assert!(self.cursor <= self.limit || self.limit <= self.capacity);
-                assert!(end <= self.table.start(next), "P2");
+                assert!(end <= self.table.slots().start(next), "P2");
             }
             if next == sentinel {
                 break;
             }
-            assert!(offset <= self.table.start(next), "P2: slots overlap or are out of order");
+            assert!(offset <= self.table.slots().start(next), "P2: slots overlap or are out of order");
             offset = match () {
                 () if next == self.frame => self.frame_end(),
                 () if next == self.tail => self.cursor,
-                () => self.table.end(next),
+                () => self.table.slots().end(next),
             };
             assert!(offset <= self.capacity, "P3");
             at = next;
@@ -564,8 +577,8 @@ impl<F: BufferPool> SlotPool<F> {
         assert!(tail_seen, "P1: the tail is in the list");
         let (mut free, mut stacked) = (self.free, 0);
         while free != NONE {
-            assert!(self.table.is_free(free), "P4");
-            free = self.table.next(free);
+            assert!(self.table.slots().is_free(free), "P4");
+            free = self.table.slots().next(free);
             stacked += 1;
         }
         assert_eq!(linked + stacked, self.slots(), "P4");
@@ -608,7 +621,7 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         if cfg!(feature = "stats") {
             return stats;
         }
-        let taken = self.table.all().filter(|&slot| !self.table.is_free(slot)).count();
+        let taken = self.table.all().filter(|&slot| !self.table.slots().is_free(slot)).count();
         let mut known = stats;
         known.in_use = taken;
         known
@@ -628,7 +641,9 @@ impl<F: BufferPool> fmt::Debug for SlotPool<F> {
         struct Slots<'a>(&'a Table);
         impl fmt::Debug for Slots<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.all().try_for_each(|slot| f.write_str(if self.0.is_free(slot) { "-" } else { "#" }))
+                self.0
+                    .all()
+                    .try_for_each(|slot| f.write_str(if self.0.slots().is_free(slot) { "-" } else { "#" }))
             }
         }
         f.debug_struct("SlotPool")

@@ -27,6 +27,9 @@ const LIVE: u32 = 1;
 /// A buffer owns the slot and the pool is gone: its release has to look after the memory.
 const ORPHANED: u32 = 2;
 
+/// The sentinel, which holds no buffer and is never free.
+const SENTINEL: u32 = 3;
+
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -40,7 +43,7 @@ pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
 /// One buffer's place.
 #[repr(C, align(32))]
 pub(crate) struct Slot {
-    /// `FREE`, `LIVE` or `ORPHANED`. Set to `LIVE` by the pool, to `FREE` by the lease.
+    /// `FREE`, `LIVE`, `ORPHANED` or `SENTINEL`. Set to `LIVE` by the pool, to `FREE` by the lease.
     state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     views: AtomicU32,
@@ -121,7 +124,7 @@ pub(crate) fn overhead_bytes(slots: usize, alignment: usize) -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct Table {
     block: NonNull<Block>,
-    slots: NonNull<Slot>,
+    slots: Slots,
     memory: NonNull<u8>,
     /// Where the last slot stands, which holds no buffer but closes the list. Never free.
     sentinel: u32,
@@ -173,7 +176,7 @@ impl Table {
         let sentinel = slots as u32 * STEP;
         for at in (0..=sentinel).step_by(STEP as usize) {
             let slot = Slot {
-                state: AtomicU32::new(if at == sentinel { LIVE } else { FREE }),
+                state: AtomicU32::new(if at == sentinel { SENTINEL } else { FREE }),
                 views: AtomicU32::new(0),
                 start: Cell::new(capacity),
                 end: Cell::new(0),
@@ -191,16 +194,13 @@ impl Table {
             // SAFETY: aligned, within the region, ours.
             unsafe { place.write(slot) };
         }
-        Ok(Self { block, slots: table, memory, sentinel: slots as u32 * STEP, left: false })
+        Ok(Self { block, slots: Slots { first: table }, memory, sentinel: slots as u32 * STEP, left: false })
     }
 
-    #[inline]
-    fn slot(&self, at: u32) -> &Slot {
-        debug_assert!(at <= self.sentinel && at.is_multiple_of(STEP), "slot at {at}");
-        // SAFETY: `at <= sentinel` (T2), so this stays in the table (T1).
-        let slot = unsafe { self.slots.byte_add(at as usize) };
-        // SAFETY: an initialised slot (T1, T2); it is only ever shared, all its fields allow that.
-        unsafe { slot.as_ref() }
+    /// The slots.
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> Slots {
+        self.slots
     }
 
     fn block(&self) -> &Block {
@@ -230,44 +230,19 @@ impl Table {
         unsafe { self.memory.add(offset) }
     }
 
-    /// Whether the buffer of this slot is back. Never true for the sentinel.
-    #[inline]
-    pub(crate) fn is_free(&self, at: u32) -> bool {
-        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last owner did with the memory happened
-        // before what its next owner does.
-        let free = self.slot(at).state.load(Ordering::Acquire) == FREE;
-        if cfg!(bufworks_broken = "noreuse") {
-            return false;
-        }
-        free || (cfg!(bufworks_broken = "nolock") && at != self.sentinel)
-    }
-
-    /// Marks the slot as owned, by a buffer of `capacity` bytes.
-    #[inline]
-    pub(crate) fn occupy(&self, at: u32, start: usize, capacity: usize) {
-        let slot = self.slot(at);
-        slot.start.set(start);
-        #[cfg(any(feature = "wipe", feature = "stats"))]
-        slot.extra.capacity.set(capacity);
-        #[cfg(not(any(feature = "wipe", feature = "stats")))]
-        let _ = capacity;
-        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that publishes it.
-        slot.state.store(LIVE, Ordering::Relaxed);
-    }
-
     /// Notes how many bytes the buffer of a live slot of this pool's own (the open frame) has by now.
     pub(crate) fn set_capacity(&self, at: u32, capacity: usize) {
         #[cfg(any(feature = "wipe", feature = "stats"))]
-        self.slot(at).extra.capacity.set(capacity);
+        self.slots.slot(at).extra.capacity.set(capacity);
         #[cfg(not(any(feature = "wipe", feature = "stats")))]
         let _ = (at, capacity);
     }
 
     /// Frees a slot of the pool's own, the open frame's, whose bytes end at `end`.
     pub(crate) fn abandon(&self, at: u32, end: usize) {
-        self.wipe(self.start(at), end);
+        self.wipe(self.slots.start(at), end);
         // ORDER: Relaxed: it was this thread that used the memory, and no other reads the state.
-        self.slot(at).state.store(FREE, Ordering::Relaxed);
+        self.slots.slot(at).state.store(FREE, Ordering::Relaxed);
     }
 
     /// Zeroes the bytes `start .. end`, which are the pool's own, if the pool wipes and there are any.
@@ -282,63 +257,9 @@ impl Table {
         let _ = (start, end);
     }
 
-    #[inline]
-    pub(crate) fn start(&self, at: u32) -> usize {
-        self.slot(at).start.get()
-    }
-
-    #[inline]
-    pub(crate) fn end(&self, at: u32) -> usize {
-        self.slot(at).end.get()
-    }
-
-    #[inline]
-    pub(crate) fn set_end(&self, at: u32, end: usize) {
-        self.slot(at).end.set(end);
-    }
-
-    #[inline]
-    pub(crate) fn prev(&self, at: u32) -> u32 {
-        self.slot(at).prev.get()
-    }
-
-    #[inline]
-    pub(crate) fn next(&self, at: u32) -> u32 {
-        self.slot(at).next.get()
-    }
-
-    /// Puts a slot that is in neither list behind `after`.
-    #[inline]
-    pub(crate) fn link(&self, at: u32, after: u32) {
-        let after_slot = self.slot(after);
-        let before = after_slot.next.get();
-        let slot = self.slot(at);
-        slot.prev.set(after);
-        slot.next.set(before);
-        after_slot.next.set(at);
-        self.slot(before).prev.set(at);
-    }
-
-    /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new top.
-    #[inline]
-    pub(crate) fn unlink(&self, at: u32, stack: u32) -> u32 {
-        let slot = self.slot(at);
-        let (prev, next) = (slot.prev.get(), slot.next.get());
-        self.slot(prev).next.set(next);
-        self.slot(next).prev.set(prev);
-        slot.next.set(stack);
-        at
-    }
-
-    /// The lease of a slot that was just occupied.
-    #[inline]
-    pub(crate) fn handle(&self, at: u32) -> SlotHandle {
-        SlotHandle { slot: NonNull::from(self.slot(at)) }
-    }
-
     /// Which slot of this table a lease holds.
     pub(crate) fn index_of(&self, handle: &SlotHandle) -> Option<usize> {
-        let first = self.slots.addr().get();
+        let first = self.slots.first.addr().get();
         let index = handle.slot.addr().get().checked_sub(first)? / size_of::<Slot>();
         (index < self.block().slots as usize).then_some(index)
     }
@@ -367,7 +288,7 @@ impl Table {
             return Some(unsafe { take_region(self.block) });
         }
         if cfg!(bufworks_broken = "waits") {
-            let out = |slot| !self.is_free(slot);
+            let out = |slot| !self.slots.is_free(slot);
             let _ = (0..50_000_000).find(|_| {
                 core::hint::spin_loop();
                 !self.all().any(out)
@@ -377,8 +298,12 @@ impl Table {
         for at in self.all() {
             // ORDER: AcqRel on success: Acquire as in `is_free`; Release, with the lease's Relaxed load only telling it to
             // sweep, orders nothing that it needs. Acquire on failure pairs with the Release store in `SlotHandle::drop`.
-            let seen =
-                self.slot(at).state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire);
+            let seen = self.slots.slot(at).state.compare_exchange(
+                LIVE,
+                ORPHANED,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
             out |= seen == Ok(LIVE);
         }
         if !out {
@@ -392,6 +317,109 @@ impl Table {
             unsafe { orphans::adopt(self.block.cast()) };
         }
         None
+    }
+}
+
+/// Access to the slots by where they stand. A copy of one pointer, so that a request can keep it in a register: what it reads
+/// through the pool is read anew after each look at a state, which is an atomic load that orders others.
+///
+/// T1 to T3 of [`Table`] hold for it. It is used up to [`Table::leave`] only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slots {
+    first: NonNull<Slot>,
+}
+
+impl Slots {
+    #[inline]
+    fn slot<'a>(self, at: u32) -> &'a Slot {
+        debug_assert!(at.is_multiple_of(STEP), "slot at {at}");
+        // SAFETY: `at <= sentinel` (T2), so this stays in the table (T1).
+        let slot = unsafe { self.first.byte_add(at as usize) };
+        // SAFETY: an initialised slot (T1, T2); it is only ever shared, all its fields allow that.
+        unsafe { slot.as_ref() }
+    }
+
+    /// Whether the buffer of this slot is back. Never true for the sentinel.
+    #[inline]
+    pub(crate) fn is_free(self, at: u32) -> bool {
+        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last owner did with the memory happened
+        // before what its next owner does.
+        let state = self.slot(at).state.load(Ordering::Acquire);
+        if cfg!(bufworks_broken = "noreuse") {
+            return false;
+        }
+        state == FREE || (cfg!(bufworks_broken = "nolock") && state != SENTINEL)
+    }
+
+    /// Marks the slot as owned, by a buffer of `capacity` bytes.
+    #[inline]
+    pub(crate) fn occupy(self, at: u32, capacity: usize) {
+        let slot = self.slot(at);
+        #[cfg(any(feature = "wipe", feature = "stats"))]
+        slot.extra.capacity.set(capacity);
+        #[cfg(not(any(feature = "wipe", feature = "stats")))]
+        let _ = capacity;
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that publishes it.
+        slot.state.store(LIVE, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn start(self, at: u32) -> usize {
+        self.slot(at).start.get()
+    }
+
+    #[inline]
+    pub(crate) fn set_start(self, at: u32, start: usize) {
+        self.slot(at).start.set(start);
+    }
+
+    #[inline]
+    pub(crate) fn end(self, at: u32) -> usize {
+        self.slot(at).end.get()
+    }
+
+    #[inline]
+    pub(crate) fn set_end(self, at: u32, end: usize) {
+        self.slot(at).end.set(end);
+    }
+
+    #[inline]
+    pub(crate) fn prev(self, at: u32) -> u32 {
+        self.slot(at).prev.get()
+    }
+
+    #[inline]
+    pub(crate) fn next(self, at: u32) -> u32 {
+        self.slot(at).next.get()
+    }
+
+    /// Puts a slot that is in neither list behind `after`.
+    #[inline]
+    pub(crate) fn link(self, at: u32, after: u32) {
+        let after_slot = self.slot(after);
+        let before = after_slot.next.get();
+        let slot = self.slot(at);
+        slot.prev.set(after);
+        slot.next.set(before);
+        after_slot.next.set(at);
+        self.slot(before).prev.set(at);
+    }
+
+    /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new top.
+    #[inline]
+    pub(crate) fn unlink(self, at: u32, stack: u32) -> u32 {
+        let slot = self.slot(at);
+        let (prev, next) = (slot.prev.get(), slot.next.get());
+        self.slot(prev).next.set(next);
+        self.slot(next).prev.set(prev);
+        slot.next.set(stack);
+        at
+    }
+
+    /// The lease of a slot that was just occupied.
+    #[inline]
+    pub(crate) fn handle(self, at: u32) -> SlotHandle {
+        SlotHandle { slot: NonNull::from(self.slot(at)) }
     }
 }
 

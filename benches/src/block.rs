@@ -61,6 +61,15 @@ pub fn fill<B: Block>(block: &mut B, bytes: usize, value: u8) -> &mut [u8] {
     unsafe { slice::from_raw_parts_mut(start, bytes) }
 }
 
+/// Copies `source` to the start of a buffer of at least as many bytes.
+#[inline(always)]
+pub fn copy<B: Block>(block: &mut B, source: &[u8]) {
+    let start = block.start();
+    // SAFETY: valid for writes of as many bytes (`Block`), and exclusive, so no part of `source`.
+    unsafe { start.copy_from_nonoverlapping(source.as_ptr(), source.len()) };
+    black_box(start);
+}
+
 /// The bytes of a buffer, all of which have been written since it was acquired.
 ///
 /// # Safety

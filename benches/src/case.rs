@@ -40,7 +40,7 @@ pub enum Fate {
 
 /// A workload with its parameters: one row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "workload", rename_all = "lowercase")]
+#[serde(tag = "workload", rename_all = "kebab-case")]
 pub enum Case {
     /// Acquire, write the first byte, drop, while others are held.
     Reuse {
@@ -62,6 +62,27 @@ pub enum Case {
     Mixed {
         /// Which.
         sizes: Sizes,
+    },
+    /// The newest N buffers are held; each is acquired, filled to a random length, and dropped when it is the oldest.
+    RingFixed {
+        /// Bytes of each buffer.
+        bytes: usize,
+        /// How many are held.
+        held: usize,
+    },
+    /// The same, with buffers that grow in steps up to that length.
+    RingExtend {
+        /// Bytes of the longest buffer.
+        bytes: usize,
+        /// How many are held.
+        held: usize,
+    },
+    /// Many tasks, each with one buffer of random size and lifetime after the other.
+    Chaos {
+        /// What the sizes lie around.
+        bytes: usize,
+        /// Threads that the tasks are spread over.
+        threads: usize,
     },
     /// Frames filled in small steps.
     Frame {
@@ -103,6 +124,9 @@ impl Case {
             Self::Reuse { .. } => "live",
             Self::Burst { .. } => "burst",
             Self::Mixed { .. } => "mixed",
+            Self::RingFixed { .. } => "ring-fixed",
+            Self::RingExtend { .. } => "ring-extend",
+            Self::Chaos { .. } => "chaos",
             Self::Frame { .. } => "frame",
             Self::Handoff { .. } => "handoff",
             Self::Threads { .. } => "threads",
@@ -129,6 +153,11 @@ impl Case {
             }
             Self::Mixed { sizes: Sizes::RoundRobin } => "round-robin".into(),
             Self::Mixed { sizes: Sizes::Zipf } => "zipf".into(),
+            Self::RingFixed { bytes, held } | Self::RingExtend { bytes, held } => {
+                format!("{held} × {}", size(*bytes))
+            }
+            Self::Chaos { bytes, threads: 1 } => format!("{} 1 thread", size(*bytes)),
+            Self::Chaos { bytes, threads } => format!("{} {threads} threads", size(*bytes)),
             Self::Frame { fate } => match fate {
                 Fate::Stay => "stay".into(),
                 Fate::Thread => "thread".into(),
@@ -179,6 +208,9 @@ pub struct Plan {
     pub varied: bool,
     /// Threads that use the pool at once.
     pub threads: usize,
+    /// Bytes that a frame starts with, for those that let it grow from there by reallocating; the largest size where one may know
+    /// it.
+    pub first_bytes: usize,
 }
 
 impl Plan {
@@ -189,7 +221,15 @@ impl Plan {
     #[must_use]
     pub fn equal(live: usize, bytes: usize) -> Self {
         let room = live.max(Self::LEAST_ROOM);
-        Self { live, room, largest: bytes, peak_bytes: room * bytes, varied: false, threads: 1 }
+        Self {
+            live,
+            room,
+            largest: bytes,
+            peak_bytes: room * bytes,
+            varied: false,
+            threads: 1,
+            first_bytes: bytes,
+        }
     }
 
     /// Up to `live` buffers of up to `largest` bytes, at most `peak_bytes` together.
@@ -203,7 +243,15 @@ impl Plan {
             peak_bytes: peak_bytes.max(largest * Self::LEAST_ROOM),
             varied: true,
             threads: 1,
+            first_bytes: largest,
         }
+    }
+
+    /// The same for frames of which nobody knows beforehand how long they become.
+    #[must_use]
+    pub fn growing_from(mut self, bytes: usize) -> Self {
+        self.first_bytes = bytes;
+        self
     }
 
     /// The same for so many threads.
@@ -245,6 +293,8 @@ mod tests {
         assert_eq!(Case::Reuse { bytes: 64, held: 0 }.id(), "reuse/64B");
         assert_eq!(Case::File { bytes: 16 << 20, file_bytes: 1 }.id(), "file/16M");
         assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
+        assert_eq!(Case::RingExtend { bytes: 1024, held: 64 }.id(), "ring-extend/64x1K");
+        assert_eq!(Case::Chaos { bytes: 2048, threads: 2 }.id(), "chaos/2K-2-threads");
     }
 
     #[test]

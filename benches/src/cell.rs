@@ -18,6 +18,11 @@ pub trait Cell {
     /// Operations in one iteration. An operation is one acquire and the release that belongs to it.
     fn operations(&self) -> u64;
 
+    /// How many threads do as many operations in an iteration, each of them.
+    fn threads(&self) -> u64 {
+        1
+    }
+
     /// Bytes that one iteration moves, where that is the point of the workload.
     fn bytes(&self) -> Option<u64> {
         None

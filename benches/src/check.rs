@@ -50,6 +50,16 @@ fn most_held(plan: &Plan, keeps_books: bool) -> usize {
 /// Holds as many buffers of the given sizes as are planned, each filled with bytes of its own; checks all, drops every other
 /// one, takes new ones in their place, checks again.
 pub(crate) fn pool<P: Pool>(pool: &mut P, plan: &Plan, sizes: impl Fn(usize) -> usize) -> Result<(), String> {
+    pool_from(pool, plan, 0, sizes)
+}
+
+/// The same with bytes that are like no other's: several of these can go on at once, with seeds that are far apart.
+pub(crate) fn pool_from<P: Pool>(
+    pool: &mut P,
+    plan: &Plan,
+    mut seed: u64,
+    sizes: impl Fn(usize) -> usize,
+) -> Result<(), String> {
     let mut total = 0;
     let held = (0..most_held(plan, P::KEEPS_BOOKS))
         .take_while(|&index| {
@@ -58,7 +68,6 @@ pub(crate) fn pool<P: Pool>(pool: &mut P, plan: &Plan, sizes: impl Fn(usize) -> 
         })
         .count();
     let mut live: Vec<Option<(P::Buf, usize, u64)>> = (0..held).map(|_| None).collect();
-    let mut seed = 0;
     for round in 0..CHECK_ROUNDS {
         for (index, place) in live.iter_mut().enumerate() {
             if place.is_some() {

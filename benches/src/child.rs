@@ -168,7 +168,7 @@ pub fn count(case: &Case, contestants: &[Contestant], heap_calls: fn() -> u64) -
             let before = (heap_calls(), cell.fallbacks());
             cell.run(iterations);
             let after = (heap_calls(), cell.fallbacks());
-            let operations = (iterations * cell.operations()) as f64;
+            let operations = (iterations * cell.operations() * cell.threads()) as f64;
             let calls = contestant.counted.then(|| (after.0 - before.0) as f64 / operations);
             let fallbacks = before.1.zip(after.1).map(|(before, after)| (after - before) as f64 / operations);
             Some((calls, fallbacks))

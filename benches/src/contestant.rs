@@ -25,6 +25,9 @@ impl<S: Into<String>> From<S> for Unsupported {
 pub enum Kind {
     /// A strategy of this workspace.
     Strategy,
+    /// A strategy with other settings than those that the plan asks for, where the settings are what is to be seen. It is in
+    /// no verdict.
+    Setting,
     /// What every strategy is compared with.
     Control,
     /// A published crate that does a similar job.
@@ -110,8 +113,12 @@ enum Offer {
 pub struct Contestant {
     /// As in reports and on the command line.
     pub name: &'static str,
-    /// Strategy, control or peer.
+    /// Strategy, setting, control or peer.
     pub kind: Kind,
+    /// The contestant that it is a setting of.
+    pub setting_of: Option<&'static str>,
+    /// The workloads that it is in; all if there are none.
+    only: &'static [&'static str],
     /// The idiom in which it is used, for the report.
     pub idiom: &'static str,
     /// Whether its memory comes from Rust's global allocator, so that calls to it can be counted.
@@ -130,6 +137,8 @@ impl Contestant {
         Self {
             name,
             kind,
+            setting_of: None,
+            only: &[],
             idiom,
             counted: true,
             whole: nothing,
@@ -137,6 +146,26 @@ impl Contestant {
             threads: nothing,
             frames: nothing,
         }
+    }
+
+    /// The strategy `of` with other settings, for the workloads that are about them. It is a column of its own there, after the
+    /// strategy's, and is not in the rest of the matrix. What differs is in the type that serves: `Bump<4>`, say.
+    #[must_use]
+    pub const fn setting(
+        name: &'static str,
+        of: &'static str,
+        only: &'static [&'static str],
+        idiom: &'static str,
+    ) -> Self {
+        let mut setting = Self::new(name, Kind::Setting, idiom);
+        (setting.setting_of, setting.only) = (Some(of), only);
+        setting
+    }
+
+    /// Whether it takes part in a row at all, be it with a reason why it does not serve it.
+    #[must_use]
+    pub fn takes_part(&self, case: &Case) -> bool {
+        self.only.is_empty() || self.only.contains(&case.workload())
     }
 
     /// Serves the workloads in which one thread acquires and releases.
@@ -156,21 +185,21 @@ impl Contestant {
     /// Serves several threads with one pool, of which `P` is a handle.
     #[must_use]
     pub fn threads_share<P: Pool + Clone + Send>(mut self) -> Self {
-        self.threads = Offer::Cell(workloads::threads::shared::<P>);
+        self.threads = Offer::Cell(workloads::shared::<P>);
         self
     }
 
     /// Serves several threads with one pool each.
     #[must_use]
     pub fn threads_each<P: Pool>(mut self) -> Self {
-        self.threads = Offer::Cell(workloads::threads::private::<P>);
+        self.threads = Offer::Cell(workloads::private::<P>);
         self
     }
 
     /// Serves the frame workloads.
     #[must_use]
     pub fn frames<F: Frames>(mut self) -> Self {
-        self.frames = Offer::Cell(workloads::frame::cell::<F>);
+        self.frames = Offer::Cell(workloads::frames::<F>);
         self
     }
 
@@ -228,11 +257,13 @@ impl Contestant {
             Case::Reuse { .. }
             | Case::Burst { .. }
             | Case::Mixed { .. }
+            | Case::RingFixed { .. }
+            | Case::Chaos { threads: 1, .. }
             | Case::File { .. }
             | Case::Replay { .. } => self.whole,
             Case::Handoff { .. } => self.sends,
-            Case::Threads { .. } => self.threads,
-            Case::Frame { .. } => self.frames,
+            Case::Threads { .. } | Case::Chaos { .. } => self.threads,
+            Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
         }
     }
 }

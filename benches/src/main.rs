@@ -6,6 +6,7 @@
 )]
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bufbench::measure::Effort;
@@ -13,7 +14,7 @@ use bufbench::parent::{self, Plan};
 use bufbench::record::Results;
 use bufbench::select::{self, Child, Scales};
 use bufbench::workloads::Scale;
-use bufbench::{Kind, child, report};
+use bufbench::{Kind, child, counts, report};
 use clap::{Parser, Subcommand};
 
 /// The benchmark matrix.
@@ -33,6 +34,18 @@ enum Task {
         /// The report's folder.
         #[arg(long, default_value = "target/bench-report")]
         out: PathBuf,
+    },
+    /// Compare instructions per operation with what is written down.
+    Instructions {
+        /// What gungraun printed.
+        #[arg(long, value_name = "FILE")]
+        summaries: PathBuf,
+        /// What is written down.
+        #[arg(long, value_name = "FILE")]
+        baseline: PathBuf,
+        /// Write down what was counted.
+        #[arg(long)]
+        update: bool,
     },
     /// One row, in a process of its own.
     #[command(hide = true)]
@@ -68,10 +81,10 @@ struct Run {
     #[arg(long, conflicts_with = "quick")]
     test: bool,
     /// Only these workloads, or single rows such as `reuse/64B`.
-    #[arg(long, short, value_name = "W")]
+    #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
     /// Only these contestants, and `vec`.
-    #[arg(long, short, value_name = "C")]
+    #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
     /// List rows and columns.
     #[arg(long)]
@@ -90,13 +103,25 @@ struct Run {
     no_memory: bool,
 }
 
-fn main() -> Result<()> {
-    match Command::parse().task {
+fn main() -> ExitCode {
+    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a backtrace.
+    match perform(Command::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: Task) -> Result<()> {
+    match task {
         Task::Run(run) => run.run(),
         Task::Report { out } => {
             let results = Results::read(&out)?;
             report::write(&results, &out)
         }
+        Task::Instructions { summaries, baseline, update } => counts::gate(&summaries, &baseline, update),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
             let mut effort = if child.scale == Scales::Full { Effort::full() } else { Effort::quick() };
@@ -147,7 +172,7 @@ impl Run {
         for failure in parent::failures(&results, &[Kind::Peer]) {
             eprintln!("peer failed: {failure}");
         }
-        let ours = parent::failures(&results, &[Kind::Strategy, Kind::Control]);
+        let ours = parent::failures(&results, &[Kind::Strategy, Kind::Setting, Kind::Control]);
         if !ours.is_empty() {
             bail!("{} cells failed:\n  {}", ours.len(), ours.join("\n  "));
         }

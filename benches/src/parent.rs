@@ -156,7 +156,12 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
     let mode = if plan.scale == Scale::Test { "test" } else { "group" };
     let this = std::env::current_exe().context("cannot find this program")?;
     let mut records = Vec::new();
-    let mut names: Vec<&str> = plan.contestants.iter().map(|contestant| contestant.name).collect();
+    let mut names: Vec<&str> = plan
+        .contestants
+        .iter()
+        .filter(|contestant| contestant.takes_part(case))
+        .map(|contestant| contestant.name)
+        .collect();
     while !names.is_empty() {
         let child =
             Child { program: &this, mode, plan, case, names: &names, alone: false, times_only: false };

@@ -1,5 +1,6 @@
 //! What is measured, as it is passed from child to parent and kept in `results.json`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::Kind;
 use crate::measure::quantile;
 
 /// Version of the file's layout.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The file's name in a report's folder.
 const FILE: &str = "results.json";
@@ -109,9 +110,9 @@ pub struct Record {
     /// Median divided by the median of `vec` in the same rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_vec: Option<f64>,
-    /// Median of `slot` in the same rounds divided by this median: below 1, `slot` is faster.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slot_to_this: Option<f64>,
+    /// For each strategy that was measured in the same rounds, its median divided by this one: below 1, the strategy is faster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub strategies_to_this: BTreeMap<String, f64>,
     /// Calls of the global allocator per operation, in steady state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_calls: Option<f64>,
@@ -219,7 +220,7 @@ impl Record {
             contestant: contestant.into(),
             outcome,
             to_vec: None,
-            slot_to_this: None,
+            strategies_to_this: BTreeMap::new(),
             heap_calls: None,
             fallbacks: None,
             peak_bytes: None,
@@ -284,18 +285,23 @@ impl Results {
                 .filter(|timing| !timing.alone)
                 .map(|timing| timing.median)
         };
+        let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
         let ratios: Vec<_> = self
             .cells
             .iter()
             .map(|record| {
                 let this = together(self, &record.case, &record.contestant)?;
                 let vec = together(self, &record.case, crate::contestants::BASELINE);
-                let slot = together(self, &record.case, "slot");
-                Some((vec.map(|vec| this / vec), slot.map(|slot| slot / this)))
+                let to_this = |column: &Column| {
+                    let strategy = together(self, &record.case, &column.name)?;
+                    let is_other = column.name != record.contestant;
+                    is_other.then(|| (column.name.clone(), strategy / this))
+                };
+                Some((vec.map(|vec| this / vec), strategies().filter_map(to_this).collect()))
             })
             .collect();
         for (record, ratio) in self.cells.iter_mut().zip(ratios) {
-            (record.to_vec, record.slot_to_this) = ratio.unwrap_or_default();
+            (record.to_vec, record.strategies_to_this) = ratio.unwrap_or_default();
         }
     }
 }
@@ -320,11 +326,16 @@ pub enum Message {
     Cell(Box<Record>),
 }
 
+/// Results that are made up, for tests of what is read out of them.
 #[cfg(test)]
-mod tests {
+pub(crate) mod fixture {
     use super::*;
 
-    fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {
+    pub(crate) fn column(name: &str, kind: Kind) -> Column {
+        Column { name: name.into(), kind, idiom: String::new(), counted: true }
+    }
+
+    pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {
         let timing = Timing {
             median,
             p10: median,
@@ -340,26 +351,58 @@ mod tests {
         Record::new(case, contestant, Outcome::Timed(timing))
     }
 
-    #[test]
-    fn ratios_are_of_the_same_rounds() {
-        let mut results = Results {
+    /// The rows are those that the cells name.
+    pub(crate) fn results(contestants: Vec<Column>, cells: Vec<Record>) -> Results {
+        let mut ids: Vec<&String> = cells.iter().map(|record| &record.case).collect();
+        ids.dedup();
+        let row = |id: &String| Row { id: id.clone(), workload: "reuse".into(), parameters: id.clone() };
+        Results {
             schema: SCHEMA,
             host: Host::default(),
             settings: Settings { scale: "test".into(), layouts: 1, rounds: 1, run_ms: 1.0, samples: 0 },
-            contestants: Vec::new(),
-            cases: Vec::new(),
-            cells: vec![
+            contestants,
+            cases: ids.into_iter().map(row).collect(),
+            cells,
+            seconds: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::{column, results, timed};
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_the_same_rounds() {
+        let mut results = results(
+            vec![
+                column("slot", Kind::Strategy),
+                column("ring", Kind::Strategy),
+                column("vec", Kind::Control),
+            ],
+            vec![
                 timed("a", "slot", 2.0, false),
                 timed("a", "vec", 8.0, false),
                 timed("a", "peer", 4.0, true),
                 Record::new("a", "gone", Outcome::Hung { seconds: 1.0 }),
+                timed("a", "ring", 4.0, false),
             ],
-            seconds: 0.0,
-        };
+        );
         results.compare();
         assert_eq!(results.cells[0].to_vec, Some(0.25));
-        assert_eq!(results.cells[1].slot_to_this, Some(0.25));
+        let ratios = |index: usize| -> Vec<(&str, f64)> {
+            let ratios = &results.cells[index].strategies_to_this;
+            ratios.iter().map(|(name, &ratio)| (name.as_str(), ratio)).collect()
+        };
+        assert_eq!(
+            ratios(0),
+            [("ring", 2.0)],
+            "strategies are compared with each other, not with themselves"
+        );
+        assert_eq!(ratios(1), [("ring", 0.5), ("slot", 0.25)]);
         assert_eq!(results.cells[2].to_vec, None, "not in the same rounds");
+        assert_eq!(ratios(2), []);
         assert_eq!(results.cells[3].to_vec, None);
     }
 

@@ -90,10 +90,13 @@ pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
             );
         }
     }
-    let is_wanted = |contestant: &Contestant| {
-        wanted.is_empty() || contestant.name == BASELINE || wanted.iter().any(|name| name == contestant.name)
-    };
-    Ok(all.into_iter().filter(is_wanted).collect())
+    Ok(all.into_iter().filter(|contestant| wanted.is_empty() || is_meant(contestant, wanted)).collect())
+}
+
+/// Whether the names mean this contestant. The baseline always is; a contestant's name means its settings too.
+fn is_meant(contestant: &Contestant, wanted: &[String]) -> bool {
+    let named = |name: &String| name == contestant.name || Some(name.as_str()) == contestant.setting_of;
+    contestant.name == BASELINE || wanted.iter().any(named)
 }
 
 /// Prints rows and columns.
@@ -102,6 +105,7 @@ pub fn list(cases: &[Case], contestants: &[Contestant]) {
     for contestant in contestants {
         let kind = match contestant.kind {
             Kind::Strategy => "strategy",
+            Kind::Setting => "setting",
             Kind::Control => "control",
             Kind::Peer => "peer",
         };
@@ -133,7 +137,7 @@ mod tests {
     #[test]
     fn rows_and_columns_are_found_or_refused() {
         assert_eq!(cases(Scale::Quick, &["reuse/64B".into()]).unwrap().len(), 1);
-        assert_eq!(cases(Scale::Quick, &["reuse".into()]).unwrap().len(), 8);
+        assert_eq!(cases(Scale::Quick, &["reuse".into()]).unwrap().len(), 9);
         assert!(cases(Scale::Quick, &["nonsense".into()]).is_err());
         let names = |wanted: &[String]| -> Vec<_> {
             contestants(wanted).unwrap().iter().map(|contestant| contestant.name).collect()
@@ -141,5 +145,13 @@ mod tests {
         assert_eq!(names(&["slot".into()]), ["slot", "vec"]);
         assert!(names(&[]).len() >= 4);
         assert!(contestants(&["nonsense".into()]).is_err());
+    }
+
+    #[test]
+    fn a_contestant_brings_its_settings() {
+        let setting = Contestant::setting("ring-half", "ring", &["chaos"], "half the bytes");
+        assert!(is_meant(&setting, &["ring".into()]));
+        assert!(is_meant(&setting, &["ring-half".into()]));
+        assert!(!is_meant(&setting, &["slot".into()]));
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell;
+use crate::{instructions, shell};
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -19,11 +19,17 @@ pub(crate) struct Args {
     /// Each cell once, to see that it is right: what CI runs. Built without link-time optimisation.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
+    /// Count instructions per operation under valgrind, and fail where a count has risen.
+    #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "list", "dry_run", "out", "times_only"])]
+    instructions: bool,
+    /// Write the counts down instead of comparing them.
+    #[arg(long, requires = "instructions")]
+    update: bool,
     /// Only these workloads, or single rows such as `reuse/64B`.
-    #[arg(long, short, value_name = "W")]
+    #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
     /// Only these contestants, and `vec`, which all are compared with.
-    #[arg(long, short, value_name = "C")]
+    #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
     /// List rows and columns.
     #[arg(long)]
@@ -41,6 +47,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
+        if self.instructions {
+            return instructions::run(self.update);
+        }
         let timed = !(self.test || self.list || self.dry_run);
         // Both profiles put their programs into `target/release`, under one name.
         let profile = if timed { "bench" } else { "release" };

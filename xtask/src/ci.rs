@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use crate::packages;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{features, loom, nostd, sanitize};
+use crate::{features, instructions, loom, nostd, sanitize};
 
 /// What `rust-version` promises; checked by `msrv`.
 const OLDEST: &str = "1.88";
@@ -48,6 +48,7 @@ enum Job {
     Sanitize,
     Broken,
     BenchTest,
+    Instructions,
     Msrv,
     Cross,
     Deny,
@@ -86,6 +87,7 @@ impl Job {
             Self::Sanitize => return sanitize::check(&sanitize::Sanitizer::ALL, &[]),
             Self::Broken => xtask(&["broken"])?,
             Self::BenchTest => xtask(&["bench", "--test"])?,
+            Self::Instructions => return instructions::check(false),
             Self::Msrv => return msrv(),
             Self::Cross => return cross(),
             Self::Deny => return deny(),

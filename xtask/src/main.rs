@@ -9,6 +9,7 @@ mod bench;
 mod broken;
 mod ci;
 mod features;
+mod instructions;
 mod loom;
 mod nostd;
 mod packages;

@@ -4,7 +4,6 @@ use bufcore::{Buf, BufferPool, HeapLease, HeapPool};
 
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
-use crate::workloads::frame::LARGEST;
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
@@ -15,7 +14,7 @@ pub(super) fn contestant() -> Contestant {
     .whole::<Heap>()
     .sends::<Heap>()
     .threads_each::<Heap>()
-    .frames::<Heap>()
+    .frames::<HeapFrames>()
 }
 
 /// `HeapPool`.
@@ -34,17 +33,23 @@ impl Pool for Heap {
     }
 }
 
-impl Frames for Heap {
+/// `HeapPool`, whose buffers cannot grow: each is of the largest size.
+pub(crate) struct HeapFrames {
+    pool: HeapPool,
+    largest: usize,
+}
+
+impl Frames for HeapFrames {
     type Frame = Buf<HeapLease>;
     type Open<'a> = Open;
 
-    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self(HeapPool::new()))
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self { pool: HeapPool::new(), largest: plan.largest })
     }
 
     #[inline(always)]
     fn open(&mut self) -> Open {
-        Open(self.0.acquire(LARGEST).expect("the system has memory"))
+        Open(self.pool.acquire(self.largest).expect("the system has memory"))
     }
 }
 

@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn every_cell_is_built_or_refused_with_a_reason() {
         for contestant in all() {
-            for case in cases(Scale::Test) {
+            for case in cases(Scale::Test).into_iter().filter(|case| contestant.takes_part(case)) {
                 if let Err(reason) = contestant.cell(&case) {
                     assert!(!reason.0.is_empty(), "{} at {case}", contestant.name);
                     assert!(

@@ -2,18 +2,18 @@
 
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
-use crate::workloads::frame::LARGEST;
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "vec",
         Kind::Control,
-        "`Vec::with_capacity` on the system's allocator, not zeroed; a frame has the capacity of the largest from the start",
+        "`Vec::with_capacity` on the system's allocator, not zeroed; a frame has the capacity of the largest from the start, or, \
+         in `ring-extend`, that of one step, and grows",
     )
     .whole::<VecPool>()
     .sends::<VecPool>()
     .threads_each::<VecPool>()
-    .frames::<VecPool>()
+    .frames::<VecFrames>()
 }
 
 /// A vector each time.
@@ -33,17 +33,22 @@ impl Pool for VecPool {
     }
 }
 
-impl Frames for VecPool {
+/// A vector that is appended to.
+pub(crate) struct VecFrames {
+    first_bytes: usize,
+}
+
+impl Frames for VecFrames {
     type Frame = Vec<u8>;
     type Open<'a> = Open;
 
-    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self)
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self { first_bytes: plan.first_bytes })
     }
 
     #[inline(always)]
     fn open(&mut self) -> Open {
-        Open(Vec::with_capacity(LARGEST))
+        Open(Vec::with_capacity(self.first_bytes))
     }
 }
 

@@ -90,7 +90,13 @@ fn class(results: &Results, name: &str) -> String {
         .filter(|column| column.kind == kind)
         .position(|column| column.name == name)
         .unwrap_or(0);
-    format!("{}{}", super::kind(kind).chars().next().unwrap_or('p'), place)
+    let letter = match kind {
+        Kind::Strategy => 's',
+        Kind::Setting => 'v',
+        Kind::Control => 'c',
+        Kind::Peer => 'p',
+    };
+    format!("{letter}{place}")
 }
 
 /// Mean ratio to `vec` by workload.

@@ -53,6 +53,7 @@ pub fn page(results: &Results, charts: &[Chart]) -> String {
             let _ = write!(body, "<figure>{}</figure>", chart.inline());
         }
         times(results, &rows, &mut body);
+        ratios(results, &rows, &mut body);
         extra(results, &rows, &mut body);
     }
     reasons(results, &mut body);
@@ -93,8 +94,13 @@ fn verdict(results: &Results, body: &mut String) {
     let losses = view::losses(results);
     if losses.is_empty() {
         body.push_str("<p>There is no row in which a control or a peer is clearly faster.</p>");
-        return;
+    } else {
+        lost(results, &losses, body);
     }
+    duels(results, body);
+}
+
+fn lost(results: &Results, losses: &[view::Loss<'_>], body: &mut String) {
     body.push_str(
         "<p>Rows in which a control or a peer is faster by more than 5 % and the spreads do not overlap, worst first:</p>\
          <div class=\"scroll\"><table><tr><th>row</th><th>strategy</th><th>its time</th><th>fastest</th><th>its time</th>\
@@ -116,6 +122,37 @@ fn verdict(results: &Results, body: &mut String) {
         );
     }
     body.push_str("</table></div>");
+}
+
+/// Each strategy against each of the others, over all rows.
+fn duels(results: &Results, body: &mut String) {
+    for strategy in view::names(results, Kind::Strategy) {
+        let duels = view::duels(results, strategy);
+        if duels.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            body,
+            "<details><summary>{strategy} against each of the others</summary><div class=\"scroll\"><table><tr>\
+             <th>time of {strategy} to that of</th><th>rows</th><th>mean</th><th>best</th><th></th><th>worst</th><th></th></tr>"
+        );
+        for duel in duels {
+            let _ = write!(body, "<tr><td>{}</td><td>{}</td>", duel.rival.name, duel.rows);
+            let _ = write!(body, "{}{}</td>", tinted(duel.mean, ""), number::ratio(duel.mean));
+            for (row, ratio) in [duel.best, duel.worst] {
+                let _ = write!(
+                    body,
+                    "{}{}</td><td>{} {}</td>",
+                    tinted(ratio, ""),
+                    number::ratio(ratio),
+                    row.workload,
+                    escape(&row.parameters)
+                );
+            }
+            body.push_str("</tr>");
+        }
+        body.push_str("</table></div></details>");
+    }
 }
 
 /// The start of a table cell whose ground is green below a ratio of one and red above, the more the farther.
@@ -186,6 +223,44 @@ fn time(record: Option<&Record>, wins: bool, body: &mut String) {
             write!(body, "<td class=\"fail\" title=\"{}\">{word}</td>", escape(&explain(outcome)))
         }
     };
+}
+
+/// Each strategy's times in times of everybody's.
+fn ratios(results: &Results, rows: &[&Row], body: &mut String) {
+    for strategy in view::names(results, Kind::Strategy) {
+        let ratio = |row: &Row, name: &str| {
+            results.cell(&row.id, name).and_then(|record| record.strategies_to_this.get(strategy).copied())
+        };
+        let names: Vec<&str> = view::columns(results, rows)
+            .into_iter()
+            .map(|column| column.name.as_str())
+            .filter(|name| rows.iter().any(|row| ratio(row, name).is_some()))
+            .collect();
+        if names.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            body,
+            "<details><summary>time of {strategy} to that of the others</summary><div class=\"scroll\"><table><tr><th></th>"
+        );
+        for name in &names {
+            let _ = write!(body, "<th>{name}</th>");
+        }
+        body.push_str("</tr>");
+        for row in rows {
+            let _ = write!(body, "<tr><td>{}</td>", escape(&row.parameters));
+            for name in &names {
+                match ratio(row, name) {
+                    Some(ratio) => {
+                        let _ = write!(body, "{}{}</td>", tinted(ratio, ""), number::ratio(ratio));
+                    }
+                    None => body.push_str("<td class=\"none\">–</td>"),
+                }
+            }
+            body.push_str("</tr>");
+        }
+        body.push_str("</table></div></details>");
+    }
 }
 
 fn extra(results: &Results, rows: &[&Row], body: &mut String) {

@@ -20,6 +20,7 @@ pub fn report(results: &Results, charts: &[Chart]) -> String {
             let _ = writeln!(text, "![{}]({}.svg)\n", chart.title, chart.name);
         }
         times(results, &rows, &mut text);
+        ratios(results, &rows, &mut text);
         extra(results, &rows, &mut text);
     }
     reasons(results, &mut text);
@@ -62,18 +63,47 @@ fn verdict(results: &Results, text: &mut String) {
             loss.faster
         );
     }
+    duels(results, text);
 }
 
-fn header(results: &Results, first: &str, text: &mut String) {
-    let names: Vec<&str> = results.contestants.iter().map(|column| column.name.as_str()).collect();
+/// Each strategy against each of the others, over all rows.
+fn duels(results: &Results, text: &mut String) {
+    for strategy in view::names(results, Kind::Strategy) {
+        let duels = view::duels(results, strategy);
+        if duels.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n| time of {strategy} to that of | rows | mean | best | worst |");
+        let _ = writeln!(text, "| --- | ---: | ---: | --- | --- |");
+        for duel in duels {
+            let at = |(row, ratio): (&Row, f64)| {
+                format!("{} at {} {}", number::ratio(ratio), row.workload, row.parameters)
+            };
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                duel.rival.name,
+                duel.rows,
+                number::ratio(duel.mean),
+                at(duel.best),
+                at(duel.worst)
+            );
+        }
+    }
+}
+
+fn header(results: &Results, rows: &[&Row], first: &str, text: &mut String) {
+    let names: Vec<&str> =
+        view::columns(results, rows).into_iter().map(|column| column.name.as_str()).collect();
     let _ = writeln!(text, "| {first} | {} |", names.join(" | "));
     let _ = writeln!(text, "| --- |{}", " ---: |".repeat(names.len()));
 }
 
 fn grid(results: &Results, rows: &[&Row], text: &mut String, show: impl Fn(&Row, &Record) -> Option<String>) {
+    let columns = view::columns(results, rows);
     for row in rows {
         let _ = write!(text, "| {} |", row.parameters);
-        for column in &results.contestants {
+        for column in &columns {
             let shown = results.cell(&row.id, &column.name).and_then(|record| show(row, record));
             let _ = write!(text, " {} |", shown.unwrap_or_else(|| "–".into()));
         }
@@ -82,7 +112,7 @@ fn grid(results: &Results, rows: &[&Row], text: &mut String, show: impl Fn(&Row,
 }
 
 fn times(results: &Results, rows: &[&Row], text: &mut String) {
-    header(results, "time per operation (ratio to vec)", text);
+    header(results, rows, "time per operation (ratio to vec)", text);
     grid(results, rows, text, |row, record| {
         Some(match &record.outcome {
             Outcome::Timed(timing) => {
@@ -104,6 +134,20 @@ fn times(results: &Results, rows: &[&Row], text: &mut String) {
     });
 }
 
+/// Each strategy's times in times of everybody's.
+fn ratios(results: &Results, rows: &[&Row], text: &mut String) {
+    for strategy in view::names(results, Kind::Strategy) {
+        let ratio = |record: &Record| record.strategies_to_this.get(strategy).copied();
+        let any =
+            |row: &&Row| results.cells.iter().any(|record| record.case == row.id && ratio(record).is_some());
+        if rows.iter().any(any) {
+            text.push('\n');
+            header(results, rows, &format!("time of {strategy} to that of"), text);
+            grid(results, rows, text, |_, record| ratio(record).map(number::ratio));
+        }
+    }
+}
+
 fn extra(results: &Results, rows: &[&Row], text: &mut String) {
     for measure in super::MEASURES {
         let any = rows.iter().any(|row| {
@@ -111,7 +155,7 @@ fn extra(results: &Results, rows: &[&Row], text: &mut String) {
         });
         if any {
             text.push('\n');
-            header(results, measure.title, text);
+            header(results, rows, measure.title, text);
             grid(results, rows, text, |_, record| (measure.show)(record));
         }
     }
@@ -125,5 +169,37 @@ fn reasons(results: &Results, text: &mut String) {
     let _ = writeln!(text, "\n## Cells without times\n");
     for (contestant, outcome, cases) in lines {
         let _ = writeln!(text, "- {contestant} at {}: {}", cases.join(", "), explain(outcome));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{column, results, timed};
+
+    #[test]
+    fn each_strategy_has_its_tables() {
+        let mut results = results(
+            vec![
+                column("slot", Kind::Strategy),
+                column("ring", Kind::Strategy),
+                column("ring-half", Kind::Setting),
+                column("peer", Kind::Peer),
+            ],
+            vec![
+                timed("64 B", "slot", 2.0, false),
+                timed("64 B", "ring", 1.0, false),
+                timed("64 B", "peer", 4.0, false),
+            ],
+        );
+        results.compare();
+        let text = report(&results, &[]);
+        let lines: Vec<&str> = text.lines().collect();
+        // In the verdict, and in the workload's section.
+        assert!(lines.contains(&"| peer | 1 | 0.25 | 0.25 at reuse 64 B | 0.25 at reuse 64 B |"), "{text}");
+        assert!(lines.contains(&"| time of ring to that of | slot | ring | peer |"), "{text}");
+        assert!(lines.contains(&"| 64 B | 0.50 | – | 0.25 |"), "{text}");
+        assert!(lines.contains(&"| time of slot to that of | slot | ring | peer |"), "{text}");
+        assert!(lines.contains(&"- **ring-half** (setting): "), "{text}");
     }
 }

@@ -89,6 +89,18 @@ fn about(workload: &str) -> &'static str {
              operation is one buffer."
         }
         "mixed" => "Requests of 64 B to 64 KiB, the newest eight held. One operation is one buffer.",
+        "ring-fixed" => {
+            "RingAl's first table: the newest N buffers are held, each filled to a random part of its size. One operation is one \
+             buffer that comes and the oldest that goes."
+        }
+        "ring-extend" => {
+            "RingAl's second table: as `ring-fixed`, with buffers that grow in steps to their length, which nobody knows \
+             beforehand, and are then finished."
+        }
+        "chaos" => {
+            "bufpool's benchmark: a hundred tasks, each with one buffer after the other, of sizes around 10 B or 2 KiB and with \
+             random lifetimes; by one thread in turn, or on several threads. One operation is one buffer."
+        }
         "frame" => {
             "Stratum V2's benchmarks: frames of 4 to 16 KiB written in steps of ten bytes, two at a time, then dropped here, \
              sent to a thread that drops them, or sent and waited for. One operation is one frame."
@@ -111,6 +123,7 @@ fn about(workload: &str) -> &'static str {
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Strategy => "strategy",
+        Kind::Setting => "setting",
         Kind::Control => "control",
         Kind::Peer => "peer",
     }

@@ -13,8 +13,8 @@ svg .dot { stroke-width: 0.75; } svg .hollow { stroke-width: 1.5; } svg .name.st
 ";
 
 /// Colours of a role or a contestant, on a light and on a dark page. Strategies (`s`) are strong, controls (`c`) grey, peers
-/// (`p`) in between.
-const COLOURS: [(&str, &str, &str); 24] = [
+/// (`p`) in between, other settings of a strategy (`v`) from light to dark.
+const COLOURS: [(&str, &str, &str); 29] = [
     ("ink", "#1f2328", "#e6edf3"),
     ("soft", "#656d76", "#9198a1"),
     ("faint", "#d8dee4", "#3d444d"),
@@ -25,6 +25,11 @@ const COLOURS: [(&str, &str, &str); 24] = [
     ("s2", "#2b8a3e", "#8ce99a"),
     ("s3", "#862e9c", "#e599f7"),
     ("s4", "#c92a2a", "#ff8787"),
+    ("v0", "#f8c9a8", "#5e3a22"),
+    ("v1", "#eda679", "#8a5430"),
+    ("v2", "#de8450", "#b4703f"),
+    ("v3", "#c4612c", "#db9259"),
+    ("v4", "#9c4415", "#f5bb8a"),
     ("c0", "#868e96", "#868e96"),
     ("c1", "#1f2328", "#e6edf3"),
     ("c2", "#adb5bd", "#5c636a"),

@@ -2,18 +2,65 @@
 
 use crate::Kind;
 use crate::contestants::{BASELINE, FLOOR};
-use crate::record::{Record, Results, Row};
+use crate::record::{Column, Record, Results, Row};
 
 /// A difference below this share is not called one.
 const NOISE: f64 = 0.05;
 
-/// The fastest contestant of a row. The floor does not count: it is not a pool.
+/// The columns that have something to say about these rows. Settings are in the tables of their workload only.
+#[must_use]
+pub fn columns<'a>(results: &'a Results, rows: &[&Row]) -> Vec<&'a Column> {
+    let shown = |column: &&Column| rows.iter().any(|row| results.cell(&row.id, &column.name).is_some());
+    results.contestants.iter().filter(shown).collect()
+}
+
+/// A strategy's times against one other contestant's, over the rows in which both were timed in the same rounds.
+#[derive(Debug)]
+pub struct Duel<'a> {
+    /// The other.
+    pub rival: &'a Column,
+    /// How many rows that are.
+    pub rows: usize,
+    /// The geometric mean of the strategy's times in times of the rival's.
+    pub mean: f64,
+    /// The row that is best for the strategy, and the ratio there.
+    pub best: (&'a Row, f64),
+    /// The row that is worst for it.
+    pub worst: (&'a Row, f64),
+}
+
+/// How a strategy compares with each of the others that is a pool, those first against which it looks worst.
+#[must_use]
+pub fn duels<'a>(results: &'a Results, strategy: &str) -> Vec<Duel<'a>> {
+    let is_rival =
+        |column: &&Column| column.name != strategy && column.name != FLOOR && column.kind != Kind::Setting;
+    let mut duels: Vec<Duel<'_>> = results
+        .contestants
+        .iter()
+        .filter(is_rival)
+        .filter_map(|rival| {
+            let ratio = |row: &'a Row| {
+                let record = results.cell(&row.id, &rival.name)?;
+                Some((row, *record.strategies_to_this.get(strategy)?))
+            };
+            let mut ratios: Vec<(&Row, f64)> = results.cases.iter().filter_map(ratio).collect();
+            ratios.sort_by(|one, other| one.1.total_cmp(&other.1));
+            let mean = (ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+            Some(Duel { rival, rows: ratios.len(), mean, best: *ratios.first()?, worst: *ratios.last()? })
+        })
+        .collect();
+    duels.sort_by(|one, other| other.mean.total_cmp(&one.mean));
+    duels
+}
+
+/// The fastest contestant of a row. The floor does not count: it is not a pool. Nor do other settings of a contestant.
 #[must_use]
 pub fn winner<'a>(results: &'a Results, case: &str) -> Option<&'a str> {
+    let is_setting = |name: &str| names(results, Kind::Setting).any(|setting| setting == name);
     results
         .cells
         .iter()
-        .filter(|record| record.case == case && record.contestant != FLOOR)
+        .filter(|record| record.case == case && record.contestant != FLOOR && !is_setting(&record.contestant))
         .filter_map(|record| Some((record.contestant.as_str(), record.timing()?.median)))
         .min_by(|one, other| one.1.total_cmp(&other.1))
         .map(|(name, _)| name)
@@ -44,9 +91,8 @@ pub fn mean_ratio(results: &Results, rows: &[&Row], contestant: &str) -> Option<
 /// Names of the contestants, those first that have the smallest mean ratio; those without times last.
 #[must_use]
 pub fn by_speed<'a>(results: &'a Results, rows: &[&Row]) -> Vec<&'a str> {
-    let mut names: Vec<(&str, f64)> = results
-        .contestants
-        .iter()
+    let mut names: Vec<(&str, f64)> = columns(results, rows)
+        .into_iter()
         .map(|column| {
             let mean = mean_ratio(results, rows, &column.name).map_or(f64::INFINITY, |(mean, _)| mean);
             (column.name.as_str(), mean)
@@ -69,7 +115,7 @@ pub struct Loss<'a> {
     pub times: f64,
 }
 
-/// Rows in which a strategy is slower than the best other contestant, by more than the noise and with spreads that do not
+/// Rows in which a strategy is slower than the best control or peer, by more than the noise and with spreads that do not
 /// overlap. Comparisons with the floor are no losses, nor are those with another strategy.
 #[must_use]
 pub fn losses(results: &Results) -> Vec<Loss<'_>> {
@@ -80,7 +126,7 @@ pub fn losses(results: &Results) -> Vec<Loss<'_>> {
             let best = results
                 .contestants
                 .iter()
-                .filter(|column| column.kind != Kind::Strategy && column.name != FLOOR)
+                .filter(|column| matches!(column.kind, Kind::Control | Kind::Peer) && column.name != FLOOR)
                 .filter_map(|column| {
                     Some((column.name.as_str(), results.cell(&row.id, &column.name)?.timing()?))
                 })
@@ -119,4 +165,54 @@ pub fn score(results: &Results, contestant: &str) -> (usize, usize, usize) {
 /// The names of one kind.
 pub fn names(results: &Results, kind: Kind) -> impl Iterator<Item = &str> {
     results.contestants.iter().filter(move |column| column.kind == kind).map(|column| column.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{column, results, timed};
+
+    #[test]
+    fn every_strategy_is_compared_with_every_pool() {
+        let mut results = results(
+            vec![
+                column("slot", Kind::Strategy),
+                column("ring", Kind::Strategy),
+                column("ring-half", Kind::Setting),
+                column("vec", Kind::Control),
+                column(FLOOR, Kind::Control),
+                column("peer", Kind::Peer),
+            ],
+            vec![
+                timed("a", "slot", 2.0, false),
+                timed("a", "ring", 1.0, false),
+                timed("a", "ring-half", 0.25, false),
+                timed("a", "vec", 8.0, false),
+                timed("a", FLOOR, 0.5, false),
+                timed("a", "peer", 4.0, false),
+                timed("b", "ring", 9.0, false),
+                timed("b", "peer", 1.0, false),
+            ],
+        );
+        results.compare();
+        let seen = |strategy: &str| -> Vec<(String, usize, f64, f64)> {
+            let duel = |duel: &Duel<'_>| (duel.rival.name.clone(), duel.rows, duel.best.1, duel.worst.1);
+            duels(&results, strategy).iter().map(duel).collect()
+        };
+        let found = |name: &str, rows, best, worst| (String::from(name), rows, best, worst);
+        assert_eq!(
+            seen("slot"),
+            [found("ring", 1, 2.0, 2.0), found("peer", 1, 0.5, 0.5), found("vec", 1, 0.25, 0.25)]
+        );
+        assert_eq!(
+            seen("ring"),
+            [found("peer", 2, 0.25, 9.0), found("slot", 1, 0.5, 0.5), found("vec", 1, 0.125, 0.125)]
+        );
+        let losses: Vec<_> = losses(&results).iter().map(|loss| (loss.strategy, loss.faster)).collect();
+        assert_eq!(losses, [("ring", "peer")], "in row b only");
+        assert_eq!(winner(&results, "a"), Some("ring"), "neither the floor nor a setting");
+        let rows: Vec<&Row> = results.cases.iter().filter(|row| row.id == "b").collect();
+        let shown: Vec<&str> = columns(&results, &rows).iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(shown, ["ring", "peer"], "who has no cell there has no column");
+    }
 }

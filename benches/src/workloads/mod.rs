@@ -1,21 +1,35 @@
 //! What the contestants are put to.
 
 pub mod burst;
+pub mod chaos;
 pub mod file;
 pub mod frame;
 pub mod handoff;
 pub mod mixed;
 pub mod replay;
 pub mod reuse;
+pub mod ring;
 pub mod threads;
 
 use crate::case::Case;
 use crate::cell::Cell;
-use crate::contestant::{Pool, Unsupported};
+use crate::contestant::{Frames, Pool, Unsupported};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 9] =
-    ["reuse", "live", "burst", "mixed", "frame", "handoff", "threads", "file", "replay"];
+pub const WORKLOADS: [&str; 12] = [
+    "reuse",
+    "live",
+    "burst",
+    "mixed",
+    "ring-fixed",
+    "ring-extend",
+    "frame",
+    "handoff",
+    "threads",
+    "chaos",
+    "file",
+    "replay",
+];
 
 /// How large the matrix is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +48,11 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     let mut cases = reuse::cases();
     cases.extend(burst::cases(scale));
     cases.extend(mixed::cases());
+    cases.extend(ring::cases());
     cases.extend(frame::cases());
     cases.extend(handoff::cases());
     cases.extend(threads::cases());
+    cases.extend(chaos::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
     cases
@@ -48,9 +64,37 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
         Case::Reuse { .. } => reuse::cell::<P>(case),
         Case::Burst { .. } => burst::cell::<P>(case),
         Case::Mixed { .. } => mixed::cell::<P>(case),
+        Case::RingFixed { .. } => ring::fixed::<P>(case),
+        Case::Chaos { .. } => chaos::alone::<P>(case),
         Case::File { .. } => file::cell::<P>(case),
         Case::Replay { .. } => replay::cell::<P>(case),
-        Case::Frame { .. } | Case::Handoff { .. } | Case::Threads { .. } => Err(not_mine(case)),
+        Case::Frame { .. } | Case::RingExtend { .. } | Case::Handoff { .. } | Case::Threads { .. } => {
+            Err(not_mine(case))
+        }
+    }
+}
+
+/// The cells with frames.
+pub(crate) fn frames<F: Frames>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    match case {
+        Case::RingExtend { .. } => ring::extend::<F>(case),
+        _ => frame::cell::<F>(case),
+    }
+}
+
+/// The cells in which several threads share one pool.
+pub(crate) fn shared<P: Pool + Clone + Send>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    match case {
+        Case::Chaos { .. } => chaos::shared::<P>(case),
+        _ => threads::shared::<P>(case),
+    }
+}
+
+/// The cells in which several threads have a pool each.
+pub(crate) fn private<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+    match case {
+        Case::Chaos { .. } => chaos::private::<P>(case),
+        _ => threads::private::<P>(case),
     }
 }
 

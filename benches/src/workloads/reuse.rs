@@ -10,14 +10,16 @@ use crate::cell::Cell;
 use crate::check;
 use crate::contestant::{Pool, Unsupported};
 
-const SIZES: [usize; 8] = [64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+const SIZES: [usize; 9] = [4, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 /// Buffers that are live, the one that comes and goes among them: the cost of a pool must not grow with them.
 const LIVE: [usize; 3] = [8, 64, 1024];
+/// Bytes of each of them.
+const LIVE_BYTES: usize = 64;
 
 pub(super) fn cases() -> Vec<Case> {
     let alone = SIZES.into_iter().map(|bytes| Case::Reuse { bytes, held: 0 });
-    let among = LIVE.into_iter().map(|live| Case::Reuse { bytes: SIZES[0], held: live - 1 });
+    let among = LIVE.into_iter().map(|live| Case::Reuse { bytes: LIVE_BYTES, held: live - 1 });
     alone.chain(among).collect()
 }
 

@@ -247,16 +247,20 @@ impl<F: BufferPool> SlotPool<F> {
             return self.take_over(slots, tail, bytes);
         }
         let (cursor, limit) = (self.cursor, self.limit);
-        let start = self.align(cursor);
-        // One comparison for `1 <= bytes <= room`.
-        if bytes.wrapping_sub(1) < limit.saturating_sub(start) && self.free != NONE {
-            let slot = self.free;
-            self.free = slots.next(slot);
-            slots.set_end(tail, cursor);
-            slots.link(slot, tail);
-            slots.set_start(slot, start);
-            self.tail = slot;
-            return self.settle(slots, slot, start, limit, bytes);
+        // Before anything else is computed, a look whether the gap can do: offsets are far below the sign. A request that is not comes
+        // to nothing further down.
+        if bytes as isize <= limit.wrapping_sub(cursor) as isize {
+            let start = self.align(cursor);
+            // One comparison for `1 <= bytes <= room`.
+            if bytes.wrapping_sub(1) < limit.saturating_sub(start) && self.free != NONE {
+                let slot = self.free;
+                self.free = slots.next(slot);
+                slots.set_end(tail, cursor);
+                slots.link(slot, tail);
+                slots.set_start(slot, start);
+                self.tail = slot;
+                return self.settle(slots, slot, start, limit, bytes);
+            }
         }
         self.follow(slots, tail, cursor, bytes)
     }

@@ -7,7 +7,6 @@ use bytes::{BufMut, BytesMut};
 use crate::block::Block;
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
-use crate::workloads::frame::LARGEST;
 
 /// How often the peak fits into the arena, so that it is not reclaimed each time.
 const LAPS: usize = 4;
@@ -25,7 +24,10 @@ pub(super) fn contestant() -> Contestant {
     .frames::<Arena>()
 }
 
-struct Arena(BytesMut);
+struct Arena {
+    rest: BytesMut,
+    largest: usize,
+}
 
 // SAFETY: a `BytesMut` owns its capacity, which is at least what was reserved for it, and is not grown after.
 unsafe impl Block for BytesMut {
@@ -39,14 +41,14 @@ impl Pool for Arena {
     type Buf = BytesMut;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self(BytesMut::with_capacity(LAPS * plan.peak_bytes)))
+        Ok(Self { rest: BytesMut::with_capacity(LAPS * plan.peak_bytes), largest: plan.largest })
     }
 
     #[inline(always)]
     fn acquire(&mut self, bytes: usize) -> BytesMut {
-        self.0.reserve(bytes);
-        let rest = self.0.split_off(bytes);
-        mem::replace(&mut self.0, rest)
+        self.rest.reserve(bytes);
+        let rest = self.rest.split_off(bytes);
+        mem::replace(&mut self.rest, rest)
     }
 }
 
@@ -60,8 +62,9 @@ impl Frames for Arena {
 
     #[inline(always)]
     fn open(&mut self) -> &mut BytesMut {
-        self.0.reserve(LARGEST);
-        &mut self.0
+        // What the frame does not use stays in the arena.
+        self.rest.reserve(self.largest);
+        &mut self.rest
     }
 }
 

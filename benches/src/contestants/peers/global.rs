@@ -9,7 +9,6 @@ use allocator_api2::vec::Vec;
 use crate::block::Block;
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
-use crate::workloads::frame::LARGEST;
 
 pub(super) fn jemalloc() -> Contestant {
     contestant::<Jemalloc>(
@@ -27,7 +26,7 @@ fn contestant<A: Global>(name: &'static str, idiom: &'static str) -> Contestant 
         .whole::<On<A>>()
         .sends::<On<A>>()
         .threads_each::<On<A>>()
-        .frames::<On<A>>()
+        .frames::<Growing<A>>()
         .uncounted()
 }
 
@@ -50,6 +49,11 @@ macro_rules! global {
             unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
                 // SAFETY: the caller's promise.
                 unsafe { $inner.dealloc(start, layout) }
+            }
+            #[inline(always)]
+            unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+                // SAFETY: the caller's promise.
+                unsafe { $inner.realloc(start, layout, bytes) }
             }
         }
 
@@ -83,6 +87,18 @@ unsafe impl<A: Global> Allocator for Of<A> {
             unsafe { self.0.dealloc(start.as_ptr(), layout) }
         }
     }
+
+    /// Without this a vector would allocate, copy and free each time it grows, which `std`'s does not.
+    #[inline(always)]
+    unsafe fn grow(&self, start: NonNull<u8>, old: Layout, new: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        // Vectors of bytes do neither.
+        if old.size() == 0 || old.align() != new.align() {
+            return Err(AllocError);
+        }
+        // SAFETY: allocated with the old layout, by the caller's promise; of the same alignment, and not smaller.
+        let start = unsafe { self.0.realloc(start.as_ptr(), old, new.size()) };
+        NonNull::new(start).map(|start| NonNull::slice_from_raw_parts(start, new.size())).ok_or(AllocError)
+    }
 }
 
 // SAFETY: as for `std`'s vector: stable while it does not grow, and valid for its capacity.
@@ -108,17 +124,23 @@ impl<A: Global> Pool for On<A> {
     }
 }
 
-impl<A: Global> Frames for On<A> {
+/// As `vec`'s frames.
+struct Growing<A> {
+    on: Of<A>,
+    first_bytes: usize,
+}
+
+impl<A: Global> Frames for Growing<A> {
     type Frame = Vec<u8, Of<A>>;
     type Open<'a> = Open<A>;
 
-    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self(Of::default()))
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self { on: Of::default(), first_bytes: plan.first_bytes })
     }
 
     #[inline(always)]
     fn open(&mut self) -> Open<A> {
-        Open(Vec::with_capacity_in(LARGEST, self.0))
+        Open(Vec::with_capacity_in(self.first_bytes, self.on))
     }
 }
 
@@ -129,7 +151,14 @@ impl<A: Global> OpenFrame for Open<A> {
 
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
-        self.0.extend_from_slice(chunk);
+        // `extend_from_slice` is an iterator over the bytes in this crate's vectors.
+        self.0.reserve(chunk.len());
+        let room = &mut self.0.spare_capacity_mut()[..chunk.len()];
+        // SAFETY: a chunk's length of the vector's own memory, which is not the chunk's.
+        unsafe { room.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(chunk.as_ptr(), chunk.len()) };
+        let len = self.0.len() + chunk.len();
+        // SAFETY: reserved, and initialised just now.
+        unsafe { self.0.set_len(len) };
     }
 
     #[inline(always)]

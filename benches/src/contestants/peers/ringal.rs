@@ -10,13 +10,15 @@ use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
 
 /// Room for a buffer's guard and its rounding, in bytes.
 const OVERHEAD_BYTES: usize = 128;
+/// Bytes that an extendable buffer starts with at most, as in the crate's documentation.
+const FIRST_BYTES: usize = 64;
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "ringal",
         Kind::Peer,
-        "`RingAl` of the planned bytes and one buffer more (twice where sizes differ), rounded up to a power of two: `fixed`, \
-         or a `Vec` where it has nothing; frames through `extendable` and `finalize`",
+        "`RingAl` of the planned bytes and one buffer more (twice where sizes differ, or for the few frames of `frame`), rounded \
+         up to a power of two: `fixed`, or a `Vec` where it has nothing; frames through `extendable` and `finalize`",
     )
     .whole::<Ring>()
     .sends::<Ring>()
@@ -26,6 +28,8 @@ pub(super) fn contestant() -> Contestant {
 
 struct Ring {
     ring: RingAl,
+    /// Bytes that a frame starts with.
+    first_bytes: usize,
     fallbacks: u64,
 }
 
@@ -50,7 +54,11 @@ unsafe impl Block for RingBuf {
 
 fn build(plan: &Plan) -> Ring {
     let bytes = plan.peak_bytes + plan.largest + (plan.room + 1) * OVERHEAD_BYTES;
-    Ring { ring: RingAl::new(if plan.varied { 2 * bytes } else { bytes }), fallbacks: 0 }
+    Ring {
+        ring: RingAl::new(if plan.varied { 2 * bytes } else { bytes }),
+        first_bytes: plan.first_bytes.min(FIRST_BYTES),
+        fallbacks: 0,
+    }
 }
 
 impl Pool for Ring {
@@ -81,13 +89,19 @@ impl Frames for Ring {
     type Open<'a> = Open<'a>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        // A frame may have to move to the ring's front.
-        Ok(build(&Plan { peak_bytes: 2 * plan.peak_bytes, ..*plan }))
+        // A frame may have to move to the ring's front. Where many are held that costs no more than what is left at the end, and
+        // they go oldest first; a ring that is larger than it has to be is slower.
+        let peak_bytes = if plan.varied { plan.peak_bytes + plan.largest } else { 2 * plan.peak_bytes };
+        Ok(build(&Plan { peak_bytes, varied: false, ..*plan }))
     }
 
     #[inline(always)]
     fn open(&mut self) -> Open<'_> {
-        Open(self.ring.extendable(64).expect("the ring has room for twice the frames that are out"))
+        Open(
+            self.ring
+                .extendable(self.first_bytes)
+                .expect("the ring has room for twice the frames that are out"),
+        )
     }
 }
 

@@ -1,0 +1,76 @@
+//! `cargo xtask bench --instructions`: counts instructions per operation and compares them with what is written down.
+//!
+//! Gungraun runs the bench target `instructions` under callgrind. Its library and its runner, a program of its own, have to be of
+//! one version: the runner is built into the target folder, in the version that the benchmarks' manifest names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::packages;
+use crate::shell::{self, cargo};
+use crate::steps::Outcome;
+
+/// The package that has the bench target.
+const PACKAGE: &str = "bufbench";
+/// What is written down.
+const BASELINE: &str = "benches/instructions.json";
+
+/// Counts, and fails where an operation costs more than is written down; with `update`, writes it down instead.
+pub(crate) fn run(update: bool) -> Result<()> {
+    match check(update)? {
+        Outcome::Passed => Ok(()),
+        Outcome::Skipped(reason) => bail!("{reason}"),
+    }
+}
+
+/// The same; skipped where there is no valgrind.
+pub(crate) fn check(update: bool) -> Result<Outcome> {
+    if !shell::works(Command::new("valgrind").arg("--version")) {
+        return Outcome::skipped("valgrind is not installed");
+    }
+    let folder = shell::target_folder();
+    let runner = runner(&folder)?;
+    let mut count = cargo();
+    count.args(["bench", "--package", PACKAGE, "--features", "instructions", "--bench", "instructions"]);
+    count
+        .args(["--", "--output-format=json"])
+        .arg("--home")
+        .arg(std::path::absolute(folder.join("gungraun"))?);
+    let text = shell::output(count.env("GUNGRAUN_RUNNER", runner))?;
+    let summaries = folder.join("instructions.jsonl");
+    fs::write(&summaries, text).with_context(|| format!("cannot write {}", summaries.display()))?;
+    // Without optimisation across crates: it only reads.
+    let mut compare = cargo();
+    compare.args(["run", "--release", "--package", PACKAGE, "--bin", PACKAGE, "--", "instructions"]);
+    compare.arg("--summaries").arg(&summaries).args(["--baseline", BASELINE]);
+    shell::run(compare.args(update.then_some("--update")))?;
+    Ok(Outcome::Passed)
+}
+
+/// Gungraun's runner, built if it is not there yet.
+fn runner(folder: &Path) -> Result<PathBuf> {
+    let version = version(&packages::all()?)?;
+    let root = folder.join("gungraun-runner").join(&version);
+    let program = root.join("bin").join(format!("gungraun-runner{}", std::env::consts::EXE_SUFFIX));
+    if !program.is_file() {
+        let mut install = cargo();
+        install.args(["install", "--locked", "gungraun-runner", "--version", &version, "--root"]);
+        shell::run(install.arg(&root))?;
+    }
+    std::path::absolute(&program).with_context(|| format!("cannot find {}", program.display()))
+}
+
+/// The exact version of gungraun that the benchmarks depend on.
+fn version(packages: &[packages::Package]) -> Result<String> {
+    packages
+        .iter()
+        .filter(|package| package.name == PACKAGE)
+        .flat_map(|package| &package.dependencies)
+        .find(|dependency| dependency.name == "gungraun")
+        .and_then(|dependency| dependency.version.strip_prefix('='))
+        .map(|version| version.trim().to_owned())
+        .with_context(|| format!("{PACKAGE} depends on no exact version of gungraun"))
+}

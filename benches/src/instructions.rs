@@ -6,6 +6,7 @@
 
 use core::hint::black_box;
 
+use bufbump::BumpPool;
 use bufcore::{Buf, BufferPool, FrameBuffer, Frozen};
 use bufring::RingAllocator;
 use bufslot::SlotPool;
@@ -42,6 +43,7 @@ pub fn measures() -> Vec<Measure> {
     all.push(frames("slot", slots));
     all.extend(whole("ring", ring));
     all.push(frames("ring", ring));
+    all.extend(whole("bump", bump));
     all
 }
 
@@ -55,6 +57,11 @@ fn slots(count: usize) -> SlotPool {
 fn ring(count: usize) -> RingAllocator {
     let built = RingAllocator::new(4 * count * BYTES);
     built.unwrap_or_else(|error| panic!("a ring for {count} buffers: {error}"))
+}
+
+/// With the usual shards.
+fn bump(_count: usize) -> BumpPool {
+    BumpPool::new().unwrap_or_else(|error| panic!("a bump pool: {error}"))
 }
 
 /// Work that is prepared: pools are built, and buffers acquired that are only to be dropped.

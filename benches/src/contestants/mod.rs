@@ -1,5 +1,6 @@
 //! The registry. Adding a contestant is a file here and a line below.
 
+pub(crate) mod bump;
 pub(crate) mod floor;
 pub(crate) mod heap;
 #[cfg(feature = "pools")]
@@ -17,6 +18,7 @@ pub fn all() -> Vec<Contestant> {
     let mut all = vec![
         slot::contestant(), // strategies
         ring::contestant(),
+        bump::contestant(),
         heap::contestant(), // controls
         vec::contestant(),
         floor::contestant(),

@@ -54,7 +54,7 @@ impl<L: Lease> Buf<L> {
     #[inline]
     pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {
         debug_assert!(capacity <= crate::size::MAX_BYTES, "capacity {capacity} is over isize::MAX");
-        Self { ptr, len: 0, capacity, held: Held { lease, ticket: Ticket::none() } }
+        Self { ptr, len: 0, capacity, held: Held::new(lease, Ticket::none()) }
     }
 
     /// Puts a filled, unshared buffer together again.
@@ -90,13 +90,14 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Safety
     ///
-    /// The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory. A
+    /// The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory, and says of
+    /// itself what that one says of whether it is shared. A
     /// panic in `wrap` drops the inner lease with it: the memory is then released, once.
     #[inline]
     pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
         let (ptr, len, capacity, held) = self.into_held();
         let (lease, ticket) = held.into_parts();
-        Buf { ptr, len, capacity, held: Held { lease: wrap(lease), ticket } }
+        Buf { ptr, len, capacity, held: Held::new(wrap(lease), ticket) }
     }
 
     /// Filled bytes.

@@ -9,8 +9,8 @@ use core::ops::{Bound, Deref, RangeBounds};
 use core::ptr::{self, NonNull};
 use core::slice;
 
-use crate::held::Held;
-use crate::sync::{AtomicU32, Ordering, RELEASE};
+use crate::held::{self, Held};
+use crate::sync::{AtomicU32, Ordering};
 use crate::{Buf, Lease};
 
 /// More views of one buffer than this are refused, long before the count could wrap.
@@ -59,7 +59,10 @@ impl<L: Lease> Frozen<L> {
     #[inline]
     pub(crate) fn new(buf: Buf<L>) -> Self {
         let (ptr, len, capacity, held) = buf.into_held();
-        if let Some(views) = held.lease.views() {
+        // A part of a buffer that was split is counted already.
+        if (!held.lease.is_shared() || cfg!(bufworks_broken = "recounted"))
+            && let Some(views) = held.lease.views()
+        {
             // ORDER: Relaxed, because the buffer was exclusive until now; whatever hands a view to another thread publishes
             // this store with it.
             views.store(1, Ordering::Relaxed);
@@ -201,11 +204,7 @@ impl<L: Lease> Clone for Frozen<L> {
     fn clone(&self) -> Self {
         let held = match self.views() {
             Some(views) => {
-                // ORDER: Relaxed, because `self` keeps the count above zero, and whatever hands the clone to another thread
-                // publishes it.
-                if views.fetch_add(1, Ordering::Relaxed) > MAX_VIEWS {
-                    too_many_views(views);
-                }
+                join(views);
                 // SAFETY: `held` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
                 // only. The ticket beside the lease follows the same rule.
                 unsafe { ptr::read(&raw const *self.held) }
@@ -213,6 +212,16 @@ impl<L: Lease> Clone for Frozen<L> {
             None => None,
         };
         Self { ptr: self.ptr, len: self.len, capacity: self.capacity, held: ManuallyDrop::new(held) }
+    }
+}
+
+/// Adds one handle to the count. The caller holds another.
+#[inline]
+pub(crate) fn join(views: &AtomicU32) {
+    // ORDER: Relaxed, because the caller's handle keeps the count above zero, and whatever hands the new one to another thread
+    // publishes it.
+    if views.fetch_add(1, Ordering::Relaxed) > MAX_VIEWS {
+        too_many_views(views);
     }
 }
 
@@ -227,22 +236,14 @@ fn too_many_views(views: &AtomicU32) -> ! {
 impl<L: Lease> Drop for Frozen<L> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(views) = self.views() {
-            // ORDER: Acquire pairs with the Release decrement below of every other view: what it read, it read before we
-            // release the memory. The load alone decides for the only view, since nobody is left to change the count.
-            if views.load(Ordering::Acquire) != 1 {
-                // ORDER: Release pairs with the Acquire loads above and below of whoever is last.
-                if views.fetch_sub(1, RELEASE) != 1 {
-                    return;
-                }
-                // ORDER: Acquire pairs with the Release decrements of the views that went before: they all head release sequences
-                // that end in our own decrement, which this reads. Not a fence, which ThreadSanitizer does not see.
-                views.load(Ordering::Acquire);
-            }
+        if self.views().is_some_and(|views| !held::leave(views)) {
+            return;
         }
-        // SAFETY: we are the last view (the count said so, or there is no count and only the first view holds a lease), so
-        // this is the one copy that is dropped; `held` is not used again.
-        unsafe { ManuallyDrop::drop(&mut self.held) }
+        if let Some(held) = &mut *self.held {
+            // SAFETY: we are the last view (the count said so, or there is no count and only the first view holds a lease), so
+            // this is the one copy that is released; `held` is not used again.
+            unsafe { held.release() }
+        }
     }
 }
 

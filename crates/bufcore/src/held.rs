@@ -4,38 +4,81 @@ use core::mem::ManuallyDrop;
 use core::ptr;
 
 use crate::Lease;
+use crate::sync::{AtomicU32, Ordering, RELEASE};
 use crate::track::Ticket;
 
-/// A lease and the tracker's ticket for it. Dropping it wipes, if the pool asked for that, and releases.
+/// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory wipes, if the pool asked for
+/// that, and releases.
 pub(crate) struct Held<L: Lease> {
-    pub(crate) lease: L,
-    pub(crate) ticket: Ticket,
+    pub(crate) lease: ManuallyDrop<L>,
+    pub(crate) ticket: ManuallyDrop<Ticket>,
 }
 
 impl<L: Lease> Held<L> {
+    #[inline]
+    pub(crate) fn new(lease: L, ticket: Ticket) -> Self {
+        Self { lease: ManuallyDrop::new(lease), ticket: ManuallyDrop::new(ticket) }
+    }
+
     /// Takes the two apart without wiping or releasing.
     #[inline]
     pub(crate) fn into_parts(self) -> (L, Ticket) {
         let held = ManuallyDrop::new(self);
         // SAFETY: `held` is never dropped, so this moves the lease out, once.
-        let lease = unsafe { ptr::read(&raw const held.lease) };
+        let lease = unsafe { ptr::read(&raw const *held.lease) };
         // SAFETY: likewise for the ticket.
-        let ticket = unsafe { ptr::read(&raw const held.ticket) };
+        let ticket = unsafe { ptr::read(&raw const *held.ticket) };
         (lease, ticket)
     }
-}
 
-#[cfg(feature = "wipe")]
-impl<L: Lease> Drop for Held<L> {
+    /// Wipes and releases, whatever the count of handles says.
+    ///
+    /// # Safety
+    ///
+    /// This is the last handle of its memory, and is not used or dropped again.
     #[inline]
-    fn drop(&mut self) {
-        if cfg!(bufworks_broken = "nowipe") {
-            return;
-        }
-        if let Some(range) = self.lease.wipe_range() {
+    pub(crate) unsafe fn release(&mut self) {
+        #[cfg(feature = "wipe")]
+        if !cfg!(bufworks_broken = "nowipe")
+            && let Some(range) = self.lease.wipe_range()
+        {
             // SAFETY: the range is the memory of a lease that is being dropped (`Lease`, rule 4): valid, initialised, and by
             // rule 1 exclusive to this last holder.
             unsafe { crate::strategy::wipe(range) };
         }
+        // SAFETY: not used again, by the caller's promise.
+        unsafe { ManuallyDrop::drop(&mut self.lease) };
+        // SAFETY: likewise.
+        unsafe { ManuallyDrop::drop(&mut self.ticket) };
     }
+}
+
+impl<L: Lease> Drop for Held<L> {
+    #[inline]
+    fn drop(&mut self) {
+        // An exclusive buffer is not counted. A part of one that was split is, together with all other parts and views.
+        if self.lease.is_shared() && self.lease.views().is_some_and(|views| !leave(views)) {
+            return;
+        }
+        // SAFETY: the only handle, or the last of several, and it is being dropped.
+        unsafe { self.release() }
+    }
+}
+
+/// Takes one handle off the count, and says whether it was the last.
+#[inline]
+pub(crate) fn leave(views: &AtomicU32) -> bool {
+    // ORDER: Acquire pairs with the Release decrement below of every other handle: what it did with the memory, it did before we
+    // release it. The load alone decides for the only handle, since nobody is left to change the count.
+    if views.load(Ordering::Acquire) == 1 {
+        return true;
+    }
+    // ORDER: Release pairs with the Acquire loads above and below of whoever is last.
+    if views.fetch_sub(1, RELEASE) != 1 {
+        return false;
+    }
+    // ORDER: Acquire pairs with the Release decrements of the handles that went before: they all head release sequences that end
+    // in our own decrement, which this reads. Not a fence, which ThreadSanitizer does not see.
+    views.load(Ordering::Acquire);
+    true
 }

@@ -23,11 +23,39 @@ pub unsafe trait Lease: Send + Sync + 'static {
     /// memory and so needs no count.
     fn views(&self) -> Option<&AtomicU32>;
 
+    /// Whether the buffer that holds this lease is counted in `views` already, because it is one of several that share the
+    /// memory; see [`SplitLease`]. A lease that wraps another says what that one says.
+    #[inline]
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// The memory to zero before the lease is dropped, if its pool was told to wipe. All of it, not only what is filled:
     /// the unfilled part was lent out as well.
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         None
     }
+}
+
+/// A lease whose memory several buffers can share, each a part of its own: what [`Buf::split_to`](crate::Buf::split_to) and
+/// [`Buf::split_off`](crate::Buf::split_off) need.
+///
+/// All handles of a split memory, buffers and views, are counted in [`views`](Lease::views), and hold bitwise copies of one lease.
+/// The last one drops it. While a handle lives, its part is valid and exclusive to it (rule 1 of [`Lease`], part by part); the
+/// memory is wiped as a whole when the last one goes, before anyone else can see it.
+///
+/// # Safety
+///
+/// [`is_shared`](Lease::is_shared) is true of what [`into_shared`](Self::into_shared) returns and of its bitwise copies, and false
+/// of a lease that it was not called on. `into_shared` does not panic.
+pub unsafe trait SplitLease: Lease + Sized {
+    /// The same lease, marked as one of several.
+    #[must_use]
+    fn into_shared(self) -> Self;
+
+    /// A lease over no bytes, whose `views` is `None`.
+    #[must_use]
+    fn nothing() -> Self;
 }
 
 /// The lease of a pool that never hands out anything, such as [`Reject`](crate::Reject). It has no values.

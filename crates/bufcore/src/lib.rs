@@ -72,6 +72,7 @@ mod orphans;
 mod pool;
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod region;
+mod split;
 mod stats;
 mod stream;
 mod sync;
@@ -85,7 +86,7 @@ pub use error::{AcquireError, ConfigError, Error, RegionError, ReserveError};
 pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
 pub use heap::{HeapLease, HeapPool};
-pub use lease::{Lease, NoLease};
+pub use lease::{Lease, NoLease, SplitLease};
 pub use pool::{BufferPool, FrameBuffer, Reject};
 pub use region::Region;
 #[cfg(feature = "mmap")]

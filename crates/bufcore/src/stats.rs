@@ -32,6 +32,9 @@ pub struct PoolStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
+    /// Of those, bytes that cannot be used for anything else because a buffer in them is out: for strategies that give memory back
+    /// in larger pieces than they hand out. Far above `in_use_bytes`, it says that small survivors hold large pieces. Zero for others.
+    pub pinned_bytes: usize,
 }
 
 /// The counters of one pool: plain ones for the acquiring side, two shared ones for releases.
@@ -151,5 +154,89 @@ impl Counters {
             PoolStats::default()
         };
         PoolStats { reserved_bytes, ..stats }
+    }
+}
+
+/// The counters of a pool that several threads acquire from. Unlike [`Counters`] they are shared, and so cost locked instructions.
+///
+/// Without the `stats` feature this is a type of no size whose methods do nothing.
+#[derive(Debug, Default)]
+pub struct SharedCounters {
+    #[cfg(feature = "stats")]
+    acquired: AtomicUsize,
+    #[cfg(feature = "stats")]
+    reused: AtomicUsize,
+    #[cfg(feature = "stats")]
+    fallbacks: AtomicUsize,
+    #[cfg(feature = "stats")]
+    in_use: AtomicUsize,
+    #[cfg(feature = "stats")]
+    in_use_bytes: AtomicUsize,
+    #[cfg(feature = "stats")]
+    high_water: AtomicUsize,
+    #[cfg(feature = "stats")]
+    high_water_bytes: AtomicUsize,
+}
+
+impl SharedCounters {
+    /// Counts one buffer of `bytes` as handed out.
+    #[inline]
+    pub fn acquired(&self, served: Served, bytes: usize) {
+        #[cfg(feature = "stats")]
+        {
+            // ORDER: Relaxed, for all: they publish nothing, they are only counted.
+            let add =
+                |counter: &AtomicUsize, n: usize| counter.fetch_add(n, Ordering::Relaxed).wrapping_add(n);
+            add(&self.acquired, 1);
+            match served {
+                Served::Reused => add(&self.reused, 1),
+                Served::Fresh => 0,
+                Served::Fallback => add(&self.fallbacks, 1),
+            };
+            let (buffers, bytes) = (add(&self.in_use, 1), add(&self.in_use_bytes, bytes));
+            // ORDER: Relaxed, as above.
+            self.high_water.fetch_max(buffers, Ordering::Relaxed);
+            self.high_water_bytes.fetch_max(bytes, Ordering::Relaxed);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (served, bytes);
+    }
+
+    /// Counts one buffer of `bytes` as back.
+    #[inline]
+    pub fn released(&self, bytes: usize) {
+        #[cfg(feature = "stats")]
+        {
+            // ORDER: Relaxed, for both, as in `acquired`.
+            self.in_use.fetch_sub(1, Ordering::Relaxed);
+            if !cfg!(bufworks_broken = "miscount") {
+                self.in_use_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = bytes;
+    }
+
+    /// The snapshot. Its numbers need not agree with each other while other threads use the pool.
+    pub fn snapshot(&self) -> PoolStats {
+        #[cfg(feature = "stats")]
+        {
+            // ORDER: Relaxed, as in `acquired`.
+            let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+            let (acquired, reused) = (load(&self.acquired) as u64, load(&self.reused) as u64);
+            PoolStats {
+                acquired,
+                reused,
+                fresh: acquired.saturating_sub(reused),
+                fallbacks: load(&self.fallbacks) as u64,
+                in_use: load(&self.in_use),
+                in_use_bytes: load(&self.in_use_bytes),
+                high_water: load(&self.high_water),
+                high_water_bytes: load(&self.high_water_bytes),
+                ..PoolStats::default()
+            }
+        }
+        #[cfg(not(feature = "stats"))]
+        PoolStats::default()
     }
 }

@@ -49,6 +49,14 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
     }
 
     #[inline]
+    fn is_shared(&self) -> bool {
+        match &self.place {
+            Place::Fallback(lease) => lease.is_shared(),
+            _ => false,
+        }
+    }
+
+    #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         match &self.place {
             #[cfg(feature = "wipe")]

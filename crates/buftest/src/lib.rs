@@ -3,6 +3,7 @@
 //! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
 //! - [`ops`] generates programs of operations and runs them against a pool and the naive [`model`] in lockstep.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
+//! - [`races`] is what ThreadSanitizer runs.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
 //!
 //! How to use it, and which defect shows that each trial can fail: `docs/testing.md`.
@@ -22,6 +23,7 @@ pub mod model;
 pub mod ops;
 pub mod pattern;
 pub mod process;
+pub mod races;
 pub mod trials;
 
 pub use bufcore;

@@ -128,6 +128,11 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
     }
 
     #[inline]
+    fn is_shared(&self) -> bool {
+        self.lease.is_shared()
+    }
+
+    #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         self.lease.wipe_range()
     }

@@ -1,0 +1,174 @@
+//! The settings of a pool, checked once.
+
+use bufcore::{ConfigError, size};
+
+use crate::BumpPool;
+use crate::shard::{HEADER_BYTES, MAX_SHARD_BYTES};
+
+const DEFAULT_SHARD_BYTES: usize = 256 << 10;
+const DEFAULT_PROBES: usize = 2;
+const DEFAULT_IDLE_BYTES: usize = 16 << 20;
+/// What `malloc` gives on 64-bit systems.
+const DEFAULT_ALIGNMENT: usize = 16;
+/// Blocks' headers have a pointer in them.
+const LEAST_ALIGNMENT: usize = 8;
+/// Free shards that a thread keeps to itself, at the most.
+const MOST_SPARES: usize = 4;
+
+/// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is built.
+///
+/// ```
+/// use bufbump::BumpPool;
+///
+/// let pool = BumpPool::builder().shard_size(64 << 10).max_probes(8).idle_bytes(1 << 20).build()?;
+/// assert_eq!(pool.shard_size(), 64 << 10);
+/// # Ok::<(), bufbump::bufcore::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builder {
+    shard_bytes: usize,
+    max_probes: usize,
+    idle_bytes: usize,
+    alignment: usize,
+    preallocate: usize,
+    wipe: bool,
+}
+
+/// Settings that have been checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// The largest request that a shard serves.
+    pub(crate) shard_bytes: usize,
+    pub(crate) max_probes: usize,
+    /// Idle shards that the pool keeps.
+    pub(crate) idle_shards: usize,
+    /// Spare shards that a thread keeps.
+    pub(crate) spare_shards: usize,
+    /// A power of two, at least `LEAST_ALIGNMENT`.
+    pub(crate) alignment: usize,
+    #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
+    pub(crate) wipe: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            shard_bytes: DEFAULT_SHARD_BYTES,
+            max_probes: DEFAULT_PROBES,
+            idle_bytes: DEFAULT_IDLE_BYTES,
+            alignment: DEFAULT_ALIGNMENT,
+            preallocate: 0,
+            wipe: false,
+        }
+    }
+}
+
+impl Builder {
+    /// The defaults: shards of 256 KiB, 2 probes, 16 MiB of idle memory, starts at multiples of 16.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes of a shard, 256 KiB unless set: the largest request that is not an allocation of its own. At most 1 GiB.
+    ///
+    /// A shard is used again when all of it has come back, so one that holds some buffers of the usual size, and some time's worth of
+    /// them, is better than one that holds a single one, or the traffic of a day.
+    #[must_use]
+    pub fn shard_size(mut self, bytes: usize) -> Self {
+        self.shard_bytes = bytes;
+        self
+    }
+
+    /// How many other shards of the thread a request that does not fit into the current one looks at before it takes an idle or a new
+    /// one; 2 unless set. What a probe finds is room in an older shard, which then comes back later: see the table in the README before
+    /// setting it.
+    #[must_use]
+    pub fn max_probes(mut self, probes: usize) -> Self {
+        self.max_probes = probes;
+        self
+    }
+
+    /// Bytes of shards that the pool keeps for later when nothing of them is out; 16 MiB unless set. What is over it is freed.
+    ///
+    /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more that fit into this budget.
+    #[must_use]
+    pub fn idle_bytes(mut self, bytes: usize) -> Self {
+        self.idle_bytes = bytes;
+        self
+    }
+
+    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 16 unless set, and never less than 8.
+    #[must_use]
+    pub fn alignment(mut self, bytes: usize) -> Self {
+        self.alignment = bytes;
+        self
+    }
+
+    /// How many shards the pool has from the start; none unless set. They are idle memory: what is over the budget of
+    /// [`idle_bytes`](Self::idle_bytes) is not taken.
+    #[must_use]
+    pub fn preallocate(mut self, shards: usize) -> Self {
+        self.preallocate = shards;
+        self
+    }
+
+    /// Whether the bytes of a buffer are zeroed when it is released; of one that was split, when its last part is.
+    ///
+    /// Cost: zeroing the capacity of every buffer.
+    #[cfg(feature = "wipe")]
+    #[must_use]
+    pub fn wipe(mut self, wipe: bool) -> Self {
+        self.wipe = wipe;
+        self
+    }
+
+    /// The pool.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Zero`] for shards of no bytes, [`ConfigError::TooLarge`] for shards over 1 GiB, [`ConfigError::BadAlignment`],
+    /// also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    pub fn build(self) -> Result<BumpPool, ConfigError> {
+        let (settings, preallocate) = self.check()?;
+        BumpPool::with(settings, preallocate)
+    }
+
+    fn check(&self) -> Result<(Settings, usize), ConfigError> {
+        if self.shard_bytes == 0 {
+            return Err(ConfigError::Zero { setting: "shard_size" });
+        }
+        if self.shard_bytes > MAX_SHARD_BYTES {
+            return Err(ConfigError::TooLarge {
+                setting: "shard_size",
+                requested: self.shard_bytes,
+                limit: MAX_SHARD_BYTES,
+            });
+        }
+        if !self.alignment.is_power_of_two() || self.alignment > MAX_SHARD_BYTES {
+            return Err(ConfigError::BadAlignment { alignment: self.alignment });
+        }
+        let idle_shards = self.idle_bytes / self.shard_bytes;
+        let settings = Settings {
+            shard_bytes: self.shard_bytes,
+            max_probes: self.max_probes,
+            idle_shards,
+            spare_shards: idle_shards.min(MOST_SPARES),
+            alignment: if cfg!(bufworks_broken = "noalign") {
+                LEAST_ALIGNMENT
+            } else {
+                self.alignment.max(LEAST_ALIGNMENT)
+            },
+            wipe: self.wipe,
+        };
+        Ok((settings, self.preallocate.min(idle_shards)))
+    }
+}
+
+impl Settings {
+    /// The largest request that can ever succeed.
+    pub(crate) fn max_capacity(&self) -> usize {
+        // Room for a header, to round up, and to align the start.
+        size::MAX_BYTES - HEADER_BYTES - 3 * self.alignment.max(HEADER_BYTES)
+    }
+}

@@ -1,0 +1,138 @@
+//! What a buffer keeps of the pool it came from.
+
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+use bufcore::strategy::sync::{AtomicU32, Ordering};
+use bufcore::{Lease, SplitLease};
+
+use crate::shard::Block;
+
+/// Set in the pointer of a lease that is one of several. Blocks start at multiples of 8.
+const SHARED: usize = 1;
+/// The address of no block: that of a buffer of no bytes.
+const NOTHING: usize = 2;
+
+/// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is in.
+pub struct BumpLease {
+    /// The block, with `SHARED` added where it applies, or `NOTHING`.
+    tagged: *mut Block,
+}
+
+// SAFETY: what a release touches is made for any thread (`shard`); the count is atomic.
+unsafe impl Send for BumpLease {}
+// SAFETY: likewise.
+unsafe impl Sync for BumpLease {}
+
+impl BumpLease {
+    /// The lease of a block that was just taken.
+    #[inline(always)]
+    pub(crate) fn of(block: NonNull<Block>) -> Self {
+        Self { tagged: block.as_ptr() }
+    }
+
+    /// The block, but for a buffer of no bytes.
+    #[inline(always)]
+    pub(crate) fn block(&self) -> Option<NonNull<Block>> {
+        if self.tagged.addr() == NOTHING {
+            return None;
+        }
+        NonNull::new(self.tagged.map_addr(|address| address & !SHARED))
+    }
+
+    /// Whether no other buffer or view shares the memory, at this moment. For the lease of a buffer.
+    pub(crate) fn is_alone(&self) -> bool {
+        // ORDER: Acquire, as in `Frozen::is_unique`: what the other parts did with the memory happened before what we do.
+        !self.is_shared() || self.views().is_none_or(|views| views.load(Ordering::Acquire) == 1)
+    }
+
+    /// Whether the memory is an allocation of its own, because the request was larger than a shard, or because its thread was ending.
+    #[must_use]
+    pub fn is_fallback(&self) -> bool {
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().is_some_and(|block| unsafe { Block::shard(block) }.is_single())
+    }
+}
+
+// SAFETY:
+// - memory: a block is carved again only after its release has been counted, and a shard's memory is freed only when nothing of it
+//   is out (`shard`, B2, B3).
+// - copies: one raw pointer.
+// - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
+// - wipe: the bytes behind the block's header, as carved.
+unsafe impl Lease for BumpLease {
+    #[inline]
+    fn views(&self) -> Option<&AtomicU32> {
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().map(|block| unsafe { Block::views(block) })
+    }
+
+    #[inline(always)]
+    fn is_shared(&self) -> bool {
+        self.tagged.addr() & SHARED != 0
+    }
+
+    #[cfg(feature = "wipe")]
+    fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        let block = self.block()?;
+        // SAFETY: the buffer is out while its lease is borrowed.
+        let shard = unsafe { Block::shard(block) };
+        // SAFETY: the shard's memory keeps the pool's bookkeeping.
+        let wipes = unsafe { shard.shared().as_ref() }.settings.wipe;
+        // SAFETY: the buffer is out.
+        let capacity = unsafe { Block::capacity(block) };
+        wipes.then(|| NonNull::slice_from_raw_parts(Block::bytes(block), capacity))
+    }
+}
+
+// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.
+unsafe impl SplitLease for BumpLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        let lease = core::mem::ManuallyDrop::new(self);
+        if lease.block().is_none() {
+            return Self::nothing();
+        }
+        Self { tagged: lease.tagged.map_addr(|address| address | SHARED) }
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self { tagged: ptr::without_provenance_mut(NOTHING) }
+    }
+}
+
+impl Drop for BumpLease {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Some(block) = self.block() else { return };
+        // SAFETY: the buffer is out until the release below.
+        #[cfg(feature = "stats")]
+        unsafe {
+            count(block)
+        };
+        // SAFETY: this lease was the last of its buffer, and is dropped once.
+        unsafe { Block::release(block) };
+    }
+}
+
+/// Counts a buffer as back.
+///
+/// # Safety
+///
+/// The buffer of `block` is being released, and not yet.
+#[cfg(feature = "stats")]
+unsafe fn count(block: NonNull<Block>) {
+    // SAFETY: the caller's promise.
+    let shard = unsafe { Block::shard(block) };
+    // SAFETY: the shard's memory keeps the pool's bookkeeping.
+    let shared = unsafe { shard.shared().as_ref() };
+    // SAFETY: the caller's promise.
+    shared.counters.released(unsafe { Block::capacity(block) });
+}
+
+impl fmt::Debug for BumpLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BumpLease").field("is_shared", &self.is_shared()).finish_non_exhaustive()
+    }
+}

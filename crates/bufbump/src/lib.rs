@@ -1,0 +1,88 @@
+//! Bump-pointer shards: each thread carves its buffers, one behind the other, from large pieces of memory that start again when all
+//! of them are back.
+//!
+//! # What it gives you
+//!
+//! Buffers of any size, exact to the alignment, at the cost of moving a pointer. Acquiring and releasing on one thread takes no locked
+//! instruction; a release on another thread takes one. The pool is shared by its clones and grows with what is out. Buffers can be
+//! frozen, and split into several that share their memory, without an allocation.
+//!
+//! # When not to use it
+//!
+//! - A few buffers in each shard's worth of traffic live for very long: each of them holds a whole shard
+//!   ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) against `in_use_bytes` shows it). Copy the survivors out with
+//!   [`BumpPool::detach_if_pinning`], or take a pool with size classes.
+//! - Memory has to be bounded: it grows with the peak. `bufslot` and `bufring` refuse instead.
+//! - Without the standard library: threads are found through thread-locals.
+//!
+//! # Memory
+//!
+//! ```text
+//!  shard     |16|  bytes  |16| bytes |16|   bytes   |  free                     |
+//!             ^ header of a block: its shard, its size, count of views and parts
+//!                                                     ^ bump: the next block goes here
+//!  thread    current shard, a list of others with buffers out, up to 4 spares
+//!  pool      idle shards, up to a budget of bytes
+//! ```
+//!
+//! When the newest buffer comes back on its thread, the pointer goes back with it; when all have, it starts at the front.
+//!
+//! # Invariants
+//!
+//! - I1: the bytes of two buffers that are out never overlap.
+//! - I2: a shard's memory is freed once, when nothing of it is out; a buffer may outlive its pool and its thread.
+//! - I3: no release and no end of a pool waits, locks, or allocates.
+//! - I4: all bytes that a buffer can show are initialised, from the creation of the shard on.
+//!
+//! # Threads
+//!
+//! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a thread-local; when it ends, its
+//! shards go back to the pool, and those with buffers out follow with the last of these. A buffer that is acquired while its thread's
+//! variables are being destroyed is an allocation of its own.
+//!
+//! # Example
+//!
+//! ```
+//! use bufbump::BumpPool;
+//!
+//! let pool = BumpPool::new()?;
+//! let mut chunk = pool.acquire(1500)?;
+//! chunk.extend_from_slice(b"HEAD body")?;
+//!
+//! let head = chunk.split_to(4); // two buffers, one memory
+//! let other = std::thread::spawn(move || assert_eq!(&head[..], b"HEAD"));
+//! chunk.extend_from_slice(b" and more")?;
+//! assert_eq!(&chunk[..], b" body and more");
+//! other.join().unwrap();
+//! # Ok::<(), bufbump::bufcore::Error>(())
+//! ```
+//!
+//! # Source
+//!
+//! Shards, probes and resets after jsign/bufpool; local and remote counts after mimalloc (Leijen, Zorn, de Moura 2019).
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+extern crate std;
+
+mod config;
+mod lease;
+mod local;
+mod node;
+mod pool;
+mod shard;
+mod shared;
+mod stack;
+#[cfg(test)]
+mod tests;
+
+pub use bufcore;
+pub use config::Builder;
+pub use lease::BumpLease;
+pub use pool::BumpPool;
+
+/// The examples of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,413 @@
+//! A thread's cache of shards for one pool: which one it carves from, which others it has, and where it finds one that fits.
+//!
+//! # Who uses a cache
+//!
+//! The thread that has it, while it holds a handle of the pool, in an acquire. Without a handle, in a release or at the thread's end,
+//! the pool may be dropped on another thread at the same moment; so it enters first, and who finds the cache closed leaves it alone:
+//!
+//! ```text
+//!            take                 enter                 leave
+//!   FREE ──────────> HELD ──────────────────> BUSY ──────────> HELD
+//!    ^                 │ pool's end             │ pool's end
+//!    │ thread's end    v                        v
+//!    └─── (BUSY)     CLOSED, by the pool     CLOSED, and `leave` gives the shards up
+//! ```
+//!
+//! # Invariants
+//!
+//! - N1: `current`, the list and the spares are disjoint; all are owned by the cache's thread.
+//! - N2: nothing is out of a spare, and it starts at its first byte.
+//! - N3: but for `state`, only who has the cache as above uses it.
+
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use bufcore::AcquireError;
+use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::local;
+use crate::shard::Shard;
+use crate::shared::Shared;
+
+/// No thread has it; it has no shards.
+const FREE: u32 = 0;
+/// A thread has it.
+const HELD: u32 = 1;
+/// A thread has it and is at work in it without a handle of the pool.
+const BUSY: u32 = 2;
+/// The pool is gone.
+const CLOSED: u32 = 3;
+
+/// Shards of the list that each search looks at, at the least, so that what others gave back is found and the list shrinks.
+const LEAST_VISITS: usize = 2;
+
+/// A cache.
+pub(crate) struct Node {
+    state: AtomicU32,
+    /// The pool's number.
+    id: usize,
+    /// Valid as long as the cache is (`shared`, P1).
+    shared: NonNull<Shared>,
+    /// The thread's token.
+    token: AtomicUsize,
+    /// The next of all caches of the pool; written before the cache is known to others.
+    pub(crate) all_next: Cell<*const Node>,
+    /// The next of the thread's caches; the thread's own.
+    pub(crate) thread_next: Cell<*const Node>,
+    /// The shard that is being carved, or null.
+    current: Cell<*const Shard>,
+    /// Where the search goes on in the circular list of the others; null when there are none.
+    cursor: Cell<*const Shard>,
+    /// Shards with nothing in them (N2).
+    spares: Cell<*const Shard>,
+    spare_count: Cell<usize>,
+    /// `Shared::trims` at the last look.
+    trims: Cell<usize>,
+}
+
+impl Node {
+    /// A cache that the thread with that token has.
+    pub(crate) fn new(shared: NonNull<Shared>, id: usize, token: usize) -> Self {
+        Self {
+            state: AtomicU32::new(HELD),
+            id,
+            shared,
+            token: AtomicUsize::new(token),
+            all_next: Cell::new(ptr::null()),
+            thread_next: Cell::new(ptr::null()),
+            current: Cell::new(ptr::null()),
+            cursor: Cell::new(ptr::null()),
+            spares: Cell::new(ptr::null()),
+            spare_count: Cell::new(0),
+            trims: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn id(&self) -> usize {
+        self.id
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: valid as long as the cache is.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Makes a cache that no thread has the calling thread's.
+    pub(crate) fn take(&self, token: usize) -> bool {
+        // ORDER: Relaxed: a look that saves the exchange.
+        if self.state.load(Ordering::Relaxed) != FREE {
+            return false;
+        }
+        // ORDER: Acquire pairs with the Release of `end_of_thread`: the fields are as that thread left them.
+        let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if taken {
+            // ORDER: Relaxed: only this thread reads it.
+            self.token.store(token, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Whether the pool is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        // ORDER: Relaxed: nothing of the cache is used then.
+        self.state.load(Ordering::Relaxed) == CLOSED
+    }
+
+    /// Begins work on the cache, by its thread, without a handle of the pool. `false` when the pool is gone.
+    pub(crate) fn enter(&self) -> bool {
+        // ORDER: Relaxed: what is in the cache this thread wrote itself. A failure ends the work.
+        self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Ends the work that `enter` began.
+    pub(crate) fn leave(&self) {
+        // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure says that the pool is gone, and the
+        // shards are still this thread's; Acquire pairs with the Release there.
+        if self.state.compare_exchange(BUSY, HELD, Ordering::Release, Ordering::Acquire).is_err() {
+            self.give_up();
+        }
+    }
+
+    /// Gives up all shards, whose owner is the calling thread: those with nothing out go to the pool, the others to their last buffer.
+    fn give_up(&self) {
+        self.each(|shard| {
+            // SAFETY: the shard is this thread's and is not used here again if something is out; otherwise it is ours alone.
+            if unsafe { shard.as_ref() }.abandon() {
+                // SAFETY: as above.
+                unsafe { Shared::come_back(shard) };
+            }
+        });
+    }
+
+    /// Takes all shards out of the cache and lets `f` have them, one by one.
+    fn each(&self, mut f: impl FnMut(NonNull<Shard>)) {
+        if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
+            f(current);
+        }
+        while let Some(shard) = NonNull::new(self.cursor.get().cast_mut()) {
+            // SAFETY: in the list, so valid and this cache's (N1).
+            self.unlink(unsafe { shard.as_ref() });
+            f(shard);
+        }
+        while let Some(shard) = NonNull::new(self.pop_spare().cast_mut()) {
+            f(shard);
+        }
+    }
+
+    /// The end of the pool; `is_own` says whether the calling thread has the cache.
+    pub(crate) fn close(&self, is_own: bool) {
+        // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did in its acquires happened before
+        // the last handle went. Release pairs with the Acquire in `leave`.
+        if self.state.swap(CLOSED, Ordering::AcqRel) != HELD {
+            // Empty, or at work: `leave` does the rest.
+            return;
+        }
+        if is_own {
+            return self.give_up();
+        }
+        self.each(|shard| {
+            // SAFETY: the cache was the pool's end's alone from the exchange on, so the shard was in it and is valid.
+            if cfg!(bufworks_broken = "noorphan") || unsafe { shard.as_ref() }.orphan() {
+                // SAFETY: nothing is out, and the owner's releases are over: the shard is ours alone.
+                unsafe { Shared::free(shard) };
+            } else {
+                // SAFETY: orphaned above, and not used again.
+                unsafe { Shard::adopt(shard) };
+            }
+        });
+    }
+
+    /// The end of the thread that has the cache.
+    ///
+    /// # Safety
+    ///
+    /// The cache is off the thread's list, and is not used by it again.
+    pub(crate) unsafe fn end_of_thread(this: NonNull<Node>) {
+        // SAFETY: the thread's reference keeps the pool's bookkeeping.
+        let node = unsafe { this.as_ref() };
+        if node.enter() {
+            node.give_up();
+            // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that the pool is gone, which is as well.
+            let _ = node.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Self::let_go(this) };
+    }
+
+    /// Gives back the thread's reference to the pool's bookkeeping.
+    ///
+    /// # Safety
+    ///
+    /// The cache is off the thread's list, and is not used by it again.
+    pub(crate) unsafe fn let_go(this: NonNull<Node>) {
+        // SAFETY: valid by the reference that is given back.
+        let shared = unsafe { this.as_ref() }.shared;
+        // SAFETY: the thread's reference, once.
+        unsafe { Shared::drop_ref(shared) };
+    }
+
+    /// Puts a shard at the end of the list: the search comes to it last.
+    fn list(&self, shard: &Shard) {
+        shard.set_listed(true);
+        // SAFETY: a shard of the list is valid (N1).
+        match unsafe { self.cursor.get().as_ref() } {
+            None => {
+                shard.set_next(shard);
+                shard.set_prev(shard);
+                self.cursor.set(shard);
+            }
+            Some(cursor) => {
+                let before = cursor.prev();
+                shard.set_next(cursor);
+                shard.set_prev(before);
+                cursor.set_prev(shard);
+                // SAFETY: as above.
+                unsafe { &*before }.set_next(shard);
+            }
+        }
+    }
+
+    /// Takes a shard out of the list.
+    fn unlink(&self, shard: &Shard) {
+        let (before, behind) = (shard.prev(), shard.next());
+        if ptr::eq(behind, shard) {
+            self.cursor.set(ptr::null());
+            return;
+        }
+        // SAFETY: a shard of the list is valid (N1).
+        unsafe { &*before }.set_next(behind);
+        // SAFETY: likewise.
+        unsafe { &*behind }.set_prev(before);
+        if ptr::eq(self.cursor.get(), shard) {
+            self.cursor.set(behind);
+        }
+    }
+
+    fn pop_spare(&self) -> *const Shard {
+        let spare = self.spares.get();
+        // SAFETY: a spare is valid (N1).
+        if let Some(shard) = unsafe { spare.as_ref() } {
+            self.spares.set(shard.next());
+            self.spare_count.set(self.spare_count.get() - 1);
+        }
+        spare
+    }
+
+    /// Takes a shard of the list, of which nothing is out and which starts at its first byte, out of it: to the spares while they are
+    /// few, and else to the pool.
+    pub(crate) fn retire(&self, shard: &Shard) {
+        self.unlink(shard);
+        let shared = self.shared();
+        if self.spare_count.get() < shared.settings.spare_shards && !shared.is_stale(shard) {
+            shard.set_next(self.spares.get());
+            self.spares.set(shard);
+            self.spare_count.set(self.spare_count.get() + 1);
+        } else {
+            // SAFETY: nothing is out, and the shard is this thread's and off its list.
+            unsafe { Shared::come_back(NonNull::from(shard)) };
+        }
+    }
+
+    /// Makes a shard with room for `bytes` bytes, at most a shard's, the current one. For the cache's thread with a handle.
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory; the current shard is as it was then.
+    pub(crate) fn refill(&self, bytes: usize) -> Result<(&Shard, bool), AcquireError> {
+        let shared = self.shared();
+        // ORDER: Relaxed: a request, which is met sooner or later.
+        if self.trims.get() != shared.trims.load(Ordering::Relaxed) {
+            self.trim();
+        }
+        let before = self.current.get();
+        // SAFETY: the current shard is valid (N1).
+        let fits = unsafe { before.as_ref() }.is_some_and(|current| {
+            if current.is_back() {
+                current.restart();
+            }
+            current.fits(bytes)
+        });
+        // Where the current one will do, none is chosen: but the list shrinks, also while the current shard always comes back.
+        let mut found = self.probe(bytes, if fits { 0 } else { shared.settings.max_probes });
+        // Memory may have been freed or taken, here and below, and an allocator may use the pool itself: so `current` is read again.
+        if fits && ptr::eq(self.current.get(), before) {
+            // SAFETY: as above; `fits` says that there is one.
+            return Ok((unsafe { &*before }, false));
+        }
+        if found.is_null() {
+            found = self.pop_spare();
+        }
+        if found.is_null() {
+            found = shared.idle();
+            // SAFETY: what was on the stack is valid, and this thread's alone.
+            if let Some(idle) = unsafe { found.as_ref() } {
+                idle.own(local::token(), self);
+            }
+        }
+        let is_fresh = found.is_null();
+        if is_fresh {
+            let fresh = shared
+                .fresh(shared.settings.shard_bytes)
+                .map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
+            fresh.own(local::token(), self);
+            found = fresh;
+        }
+        // SAFETY: the current shard is valid (N1).
+        if let Some(current) = unsafe { self.current.get().as_ref() } {
+            self.list(current);
+        }
+        // SAFETY: found above: owned by this thread.
+        let shard = unsafe { &*found };
+        shard.set_listed(false);
+        self.current.set(shard);
+        Ok((shard, is_fresh))
+    }
+
+    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null. Of those that it passes, the ones that are all back go to
+    /// the spares or to the pool.
+    fn probe(&self, bytes: usize, probes: usize) -> *const Shard {
+        let (mut found, mut first) = (ptr::null::<Shard>(), ptr::null());
+        for visit in 0..probes.max(LEAST_VISITS) {
+            // SAFETY: a shard of the list is valid (N1).
+            let Some(shard) = (unsafe { self.cursor.get().as_ref() }) else { break };
+            if ptr::eq(shard, first) {
+                break;
+            }
+            self.cursor.set(shard.next());
+            if shard.is_back() {
+                shard.restart();
+                self.retire(shard);
+            } else if found.is_null() && visit < probes && shard.fits(bytes) {
+                self.unlink(shard);
+                // At once, so that its last release, if that comes before this request is served, does not look for it in the list.
+                shard.set_listed(false);
+                found = shard;
+            } else if first.is_null() {
+                first = shard;
+            }
+        }
+        found
+    }
+
+    /// Frees what nothing is out of, but for the current shard. For the cache's thread with a handle.
+    pub(crate) fn trim(&self) {
+        // ORDER: Relaxed, as in `refill`.
+        self.trims.set(self.shared().trims.load(Ordering::Relaxed));
+        while let Some(spare) = NonNull::new(self.pop_spare().cast_mut()) {
+            // SAFETY: nothing is out of a spare (N2), and it is this thread's.
+            unsafe { Shared::free(spare) };
+        }
+        let mut kept: *const Shard = ptr::null();
+        // SAFETY: a shard of the list is valid (N1).
+        while let Some(shard) = unsafe { self.cursor.get().as_ref() } {
+            if ptr::eq(shard, kept) {
+                break;
+            }
+            self.cursor.set(shard.next());
+            if shard.is_back() {
+                self.unlink(shard);
+                // SAFETY: nothing is out, and the shard is this thread's and off its list.
+                unsafe { Shared::free(NonNull::from(shard)) };
+            } else if kept.is_null() {
+                kept = shard;
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl Node {
+    /// Asserts the invariants at the top of this file.
+    pub(crate) fn check(&self) {
+        let mut seen = alloc::vec::Vec::new();
+        let mut see = |shard: *const Shard| {
+            assert!(!seen.contains(&shard), "N1: a shard is in two places");
+            seen.push(shard);
+            // SAFETY: a shard of the cache is valid (N1).
+            let shard = unsafe { &*shard };
+            assert!(shard.is_owned_by(local::token()), "N1: the owner");
+            shard.check();
+            shard
+        };
+        if !self.current.get().is_null() {
+            assert!(see(self.current.get()).is_current());
+        }
+        let mut at = self.cursor.get();
+        while !at.is_null() {
+            let shard = see(at);
+            assert!(!shard.is_current(), "a shard of the list is carved");
+            // SAFETY: as above.
+            assert!(ptr::eq(unsafe { &*shard.next() }.prev(), shard), "the list is torn");
+            at = if ptr::eq(shard.next(), self.cursor.get()) { ptr::null() } else { shard.next() };
+        }
+        let (mut at, mut spares) = (self.spares.get(), 0);
+        while !at.is_null() {
+            let shard = see(at);
+            assert!(shard.is_back() && shard.is_at_start(), "N2");
+            at = shard.next();
+            spares += 1;
+        }
+        assert_eq!(spares, self.spare_count.get());
+        assert!(spares <= self.shared().settings.spare_shards);
+    }
+}

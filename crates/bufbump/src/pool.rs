@@ -1,0 +1,362 @@
+//! The pool, as its users hold it.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use bufcore::strategy::Served;
+use bufcore::strategy::sync::Ordering;
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
+
+use crate::Builder;
+use crate::config::Settings;
+use crate::lease::BumpLease;
+use crate::local;
+use crate::shard::{Block, Shard};
+use crate::shared::Shared;
+
+/// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
+///
+/// It is a handle: clones share one pool, which ends with the last of them. Buffers do not need it any more.
+///
+/// Threads: any number acquire and release, through clones or through a shared reference.
+pub struct BumpPool {
+    /// Valid while this handle lives.
+    shared: NonNull<Shared>,
+    /// `Shared::id`, here for the fast path, as is the next.
+    id: usize,
+    /// The alignment minus one.
+    mask: usize,
+}
+
+// SAFETY: what handles share is made for any thread (`shared`).
+unsafe impl Send for BumpPool {}
+// SAFETY: likewise; an acquire uses what is the calling thread's.
+unsafe impl Sync for BumpPool {}
+
+impl BumpPool {
+    /// A pool with the default settings.
+    ///
+    /// Cost: one small allocation; the first shard is taken by the first acquire.
+    ///
+    /// # Errors
+    ///
+    /// See [`Builder::build`].
+    pub fn new() -> Result<Self, ConfigError> {
+        Self::builder().build()
+    }
+
+    /// All settings.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn with(settings: Settings, preallocate: usize) -> Result<Self, ConfigError> {
+        let shared = Shared::new(settings)?;
+        // SAFETY: just made, with one handle, which this is.
+        let id = unsafe { shared.as_ref() }.id;
+        let pool = Self { shared, id, mask: settings.alignment - 1 };
+        pool.preallocate(preallocate)?;
+        Ok(pool)
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn id(&self) -> usize {
+        self.id
+    }
+
+    /// Adds idle shards.
+    fn preallocate(&self, shards: usize) -> Result<(), ConfigError> {
+        for _ in 0..shards {
+            let shard = self.shared().fresh(self.shard_size())?;
+            // SAFETY: nothing of it is out, and it is ours alone.
+            unsafe { Shared::come_back(NonNull::from(shard)) };
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared {
+        // SAFETY: valid while this handle lives.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Takes one empty buffer with room for at least `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
+    ///
+    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
+    /// Cost: some twenty plain instructions and no locked one, when the thread's current shard has room; otherwise a look at up to
+    /// [`max_probes`](Builder::max_probes) shards, an exchange or two for an idle one, and at last an allocation. A request larger
+    /// than a shard is an allocation of its own, zeroed by the allocator.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::TooLarge`] for what cannot exist, [`AcquireError::OutOfMemory`] when the allocator refuses. Never
+    /// [`AcquireError::Exhausted`].
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let first = pool.acquire(100)?;
+    /// let address = first.as_ptr();
+    /// drop(first);
+    /// assert_eq!(pool.acquire(50)?.as_ptr(), address); // what is back is used again while it is hot
+    /// # Ok::<(), bufbump::bufcore::Error>(())
+    /// ```
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn acquire(&self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
+        // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
+        if let Some(shard) = unsafe { local::shard(self.id).as_ref() }
+            && let Some(block) = NonNull::new(shard.carve(capacity, self.mask))
+        {
+            return Ok(self.hand_out(block, Served::Reused));
+        }
+        // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+        #[allow(clippy::needless_question_mark, reason = "see above")]
+        Ok(self.acquire_elsewhere(capacity)?)
+    }
+
+    /// The buffer in a block that was just taken.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn hand_out(&self, block: NonNull<Block>, served: Served) -> Buf<BumpLease> {
+        // SAFETY: the block was made by this thread, and is out from here on.
+        let capacity = unsafe { Block::capacity(block) };
+        self.shared().counters.acquired(served, capacity);
+        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`, B2), and initialised: those of a
+        // region are, and only whole headers without their padding are written over them.
+        let buf = unsafe { Buf::from_raw_parts(Block::bytes(block), capacity, BumpLease::of(block)) };
+        self.shared().tracker.attach(buf)
+    }
+
+    /// Serves a request that the current shard cannot, one of no bytes, and a thread's first.
+    #[cold]
+    #[inline(never)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire_elsewhere(&self, bytes: usize) -> Result<Buf<BumpLease>, AcquireError> {
+        if bytes == 0 {
+            // Aligned as all others are.
+            let nowhere = core::ptr::without_provenance_mut(self.mask + 1);
+            let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
+            // SAFETY: no bytes are claimed.
+            let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::nothing()) };
+            return Ok(self.shared().tracker.attach(buf));
+        }
+        let settings = &self.shared().settings;
+        let limit = settings.max_capacity();
+        if bytes > limit && !cfg!(bufworks_broken = "nolimit") {
+            return Err(AcquireError::TooLarge { requested: bytes, limit });
+        }
+        if bytes <= settings.shard_bytes
+            && let Some((block, is_fresh)) = self.refill(bytes)?
+        {
+            let served = if is_fresh { Served::Fresh } else { Served::Reused };
+            return Ok(self.hand_out(block, served));
+        }
+        let block =
+            self.shared().single(bytes).map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
+        Ok(self.hand_out(block, Served::Fallback))
+    }
+
+    /// A block from another shard than the one that the thread carves, which it carves from then on; `None` on a thread that is
+    /// ending. The flag says that the shard is new.
+    fn refill(&self, bytes: usize) -> Result<Option<(NonNull<Block>, bool)>, AcquireError> {
+        // SAFETY: a cache of this thread's is valid (`local`, L2).
+        let node = match unsafe { local::find(self.id).as_ref() } {
+            Some(node) => node,
+            None => {
+                let Some(token) = local::register() else { return Ok(None) };
+                let refused = AcquireError::OutOfMemory { requested: bytes };
+                let node = self.shared().node(token).ok_or(refused)?;
+                local::add(node);
+                node
+            }
+        };
+        let (shard, is_fresh) = node.refill(bytes)?;
+        local::remember(self.id, shard);
+        Ok(NonNull::new(shard.carve(bytes, self.mask)).map(|block| (block, is_fresh)))
+    }
+
+    /// The largest request that is not an allocation of its own, in bytes.
+    #[must_use]
+    pub fn shard_size(&self) -> usize {
+        self.shared().settings.shard_bytes
+    }
+
+    /// Frees the memory that holds no buffers.
+    ///
+    /// At once: the idle shards of the pool, and those of the calling thread but for the one that it carves. Other threads free theirs
+    /// when they next need another shard, without being stopped; one that does not acquire any more keeps what it has, which is the
+    /// shard that it carves and up to four others, until it ends. Shards of which buffers are out are not touched.
+    ///
+    /// Cost: a look at the calling thread's shards, and the allocator's for each that goes.
+    pub fn trim(&self) {
+        let shared = self.shared();
+        // ORDER: Relaxed: a request; each thread reads it when it next looks.
+        shared.trims.fetch_add(1, Ordering::Relaxed);
+        shared.free_idle();
+        // SAFETY: a cache of this thread's is valid (`local`, L2).
+        if let Some(node) = unsafe { local::find(self.id).as_ref() } {
+            node.trim();
+        }
+    }
+
+    /// Forgets the memory that the pool has: what holds no buffers is freed as by [`trim`](Self::trim), and what holds some is freed,
+    /// not kept, when they are back. The shards that threads carve at the moment go on until they are full.
+    ///
+    /// For the end of a phase, after which other sizes or less memory are needed.
+    pub fn clear(&self) {
+        self.shared().outdate();
+        self.trim();
+    }
+
+    /// Moves a small survivor out of a large shard: where a buffer holds up a shard from which its thread carves no more, copies it to
+    /// a place among the youngest buffers, so that the shard can be used again. Otherwise, and when there is no memory for it, it
+    /// returns the buffer as it is.
+    ///
+    /// It holds the shard up when all that is out of it is small: when as many buffers of its size as are out of the shard come to
+    /// less than one part in `ratio` of it. A part of a buffer that was split moves when it is the last part. Call it for a buffer
+    /// that is going to be kept for long.
+    ///
+    /// Cost: some loads; an acquire, a copy of the filled part, and a release if it moves. Its capacity stays at least as it was.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(4096).build()?;
+    /// let mut kept = pool.acquire(16)?;
+    /// kept.extend_from_slice(b"survivor")?;
+    /// let others: Vec<_> = (0..300).map(|_| pool.acquire(64)).collect::<Result<_, _>>()?;
+    /// drop(others);
+    /// let before = pool.stats().pinned_bytes;
+    /// let kept = pool.detach_if_pinning(kept, 8);
+    /// assert_eq!(&kept[..], b"survivor");
+    /// # assert!(pool.stats().pinned_bytes <= before);
+    /// # Ok::<(), bufbump::bufcore::Error>(())
+    /// ```
+    #[must_use = "the buffer is dropped otherwise"]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn detach_if_pinning(&self, buf: Buf<BumpLease>, ratio: usize) -> Buf<BumpLease> {
+        let Some(block) = buf.lease().block() else { return buf };
+        // SAFETY: the buffer is out while it is borrowed.
+        let shard = unsafe { Block::shard(block) };
+        if shard.is_single() || shard.is_current() || !buf.lease().is_alone() {
+            return buf;
+        }
+        let (out, bytes) = shard.snapshot();
+        if buf.capacity().saturating_mul(out).saturating_mul(ratio) > bytes {
+            return buf;
+        }
+        let Ok(mut copy) = self.acquire(buf.capacity()) else { return buf };
+        match copy.extend_from_slice(&buf) {
+            Ok(()) => copy,
+            Err(_) => buf,
+        }
+    }
+
+    /// What the pool has done and holds, as [`BufferPool::stats`] does. `in_use`, `reserved_bytes` and `pinned_bytes` are known without
+    /// the `stats` feature, but for buffers of no bytes.
+    ///
+    /// Cost: a look at every shard.
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        let shared = self.shared();
+        let mut stats = shared.counters.snapshot();
+        let mut in_use = 0;
+        for (out, bytes) in shared.shards().map(Shard::snapshot) {
+            in_use += out;
+            stats.reserved_bytes += bytes;
+            if out > 0 {
+                stats.pinned_bytes += bytes;
+            }
+        }
+        if !cfg!(feature = "stats") {
+            stats.in_use = in_use;
+        }
+        stats
+    }
+
+    /// The largest request, in bytes, that can ever succeed.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.shared().settings.max_capacity()
+    }
+
+    /// The buffers that are out, longest first: where and when each was acquired.
+    #[cfg(feature = "track")]
+    #[must_use]
+    pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
+        self.shared().tracker.outstanding()
+    }
+}
+
+impl BufferPool for BumpPool {
+    type Lease = BumpLease;
+
+    /// Cost: see [`BumpPool::acquire`].
+    ///
+    /// # Source
+    ///
+    /// Bump-pointer shards after jsign/bufpool; local and remote releases counted apart after mimalloc (Leijen, Zorn, de Moura 2019).
+    #[inline(always)]
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
+        Self::acquire(self, capacity)
+    }
+
+    fn max_capacity(&self) -> usize {
+        Self::max_capacity(self)
+    }
+
+    fn stats(&self) -> PoolStats {
+        Self::stats(self)
+    }
+}
+
+/// A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
+impl BufferPool for &BumpPool {
+    type Lease = BumpLease;
+
+    #[inline(always)]
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
+        BumpPool::acquire(self, capacity)
+    }
+
+    fn max_capacity(&self) -> usize {
+        BumpPool::max_capacity(self)
+    }
+
+    fn stats(&self) -> PoolStats {
+        BumpPool::stats(self)
+    }
+}
+
+impl Clone for BumpPool {
+    /// Another handle of the same pool.
+    ///
+    /// Cost: one locked instruction.
+    fn clone(&self) -> Self {
+        self.shared().add_handle();
+        Self { ..*self }
+    }
+}
+
+impl Drop for BumpPool {
+    /// The last handle frees all that holds no buffers, and leaves each other shard to its last buffer. Never waits.
+    fn drop(&mut self) {
+        // SAFETY: this handle, once.
+        unsafe { Shared::drop_handle(self.shared) };
+    }
+}
+
+impl fmt::Debug for BumpPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = self.stats();
+        f.debug_struct("BumpPool")
+            .field("shard_size", &self.shard_size())
+            .field("in_use", &stats.in_use)
+            .field("reserved_bytes", &stats.reserved_bytes)
+            .field("pinned_bytes", &stats.pinned_bytes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! Releases: what the lease of a block does to its shard, on whichever thread.
+
+use core::ptr::NonNull;
+
+use bufcore::strategy::orphans;
+use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
+
+use super::{ABANDONED, Block, HEADER_BYTES, JOINED, ORPHANED, Shard};
+use crate::local;
+use crate::shared::Shared;
+
+impl Block {
+    /// The bytes behind the header.
+    #[inline(always)]
+    pub(crate) fn bytes(block: NonNull<Block>) -> NonNull<u8> {
+        // SAFETY: a header is followed by the bytes of its buffer, at least one.
+        unsafe { block.cast::<u8>().add(HEADER_BYTES) }
+    }
+
+    /// The count of handles.
+    ///
+    /// # Safety
+    ///
+    /// The block is that of a buffer that is out, for as long as the reference lives.
+    #[inline]
+    pub(crate) unsafe fn views<'a>(block: NonNull<Block>) -> &'a AtomicU32 {
+        // SAFETY: valid while the buffer is out (B3); atomics may be shared.
+        unsafe { &(*block.as_ptr()).views }
+    }
+
+    /// The shard.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    #[inline]
+    pub(crate) unsafe fn shard<'a>(block: NonNull<Block>) -> &'a Shard {
+        // SAFETY: written when the block was made, and not after.
+        let shard = unsafe { (*block.as_ptr()).shard };
+        // SAFETY: valid while the buffer is out (B3).
+        unsafe { shard.as_ref() }
+    }
+
+    /// Bytes that the buffer was made with.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    #[inline]
+    pub(crate) unsafe fn capacity(block: NonNull<Block>) -> usize {
+        // SAFETY: written when the block was made, and not after.
+        match unsafe { (*block.as_ptr()).step } {
+            // SAFETY: the caller's promise.
+            // ORDER: Relaxed: not written while the buffer is out.
+            0 => unsafe { Self::shard(block) }.bytes.load(Ordering::Relaxed),
+            step => step as usize - HEADER_BYTES,
+        }
+    }
+
+    /// Gives the buffer's memory back.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views); the buffer is out no more, and nobody uses the block or its bytes again.
+    #[inline(always)]
+    pub(crate) unsafe fn release(block: NonNull<Block>) {
+        // SAFETY: the caller's promise, until it is counted.
+        let shard = unsafe { Self::shard(block) };
+        // SAFETY: written when the block was made, and not after.
+        let step = unsafe { (*block.as_ptr()).step } as usize;
+        #[cfg(feature = "wipe")]
+        // SAFETY: the shard's memory keeps the pool's bookkeeping.
+        if unsafe { shard.shared.as_ref() }.settings.wipe {
+            // SAFETY: the header is the block's, whose buffer nobody uses any more; it is not read again.
+            unsafe { block.cast::<u8>().write_bytes(0, HEADER_BYTES) };
+        }
+        // ORDER: Relaxed: a thread stores its own token, and `NOBODY` over it, itself, so it reads what it stored; no other thread
+        // reads its own token here. Where `NOBODY` comes from the pool's end on another thread, either value is right.
+        if shard.owner.load(Ordering::Relaxed) == local::token() {
+            // SAFETY: a buffer of the shard is being released, on its owner's thread.
+            unsafe { release_here(NonNull::from(shard), block.as_ptr().cast(), step) };
+        } else {
+            // SAFETY: as above.
+            unsafe { release_elsewhere(NonNull::from(shard)) };
+        }
+    }
+}
+
+/// A release by the owner's thread. By pointer, here and below: a borrow would have to last until the end of the function, and the
+/// shard need not (B4).
+///
+/// # Safety
+///
+/// The buffer of `block` is being released, the calling thread owns its shard, and `step` is the block's.
+#[inline(always)]
+unsafe fn release_here(shard: NonNull<Shard>, block: *mut u8, step: usize) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    let own = &header.own;
+    // ORDER: Relaxed, for both: this thread wrote them.
+    let returned = own.returned.load(Ordering::Relaxed).wrapping_add(1);
+    let taken = own.taken.load(Ordering::Relaxed);
+    // The newest: its place is the next one's, while it is hot.
+    if block.addr() + step == own.bump.get().addr() {
+        own.bump.set(block);
+    }
+    // ORDER: Acquire pairs with the Release of `release_elsewhere`, as in `is_back`.
+    let others = header.word.load(Ordering::Acquire);
+    if taken.wrapping_sub(returned) == others && !cfg!(bufworks_broken = "noreuse") {
+        if others != 0 || header.is_listed() {
+            // SAFETY: the caller's promise.
+            return unsafe { emptied(shard, returned, others) };
+        }
+        own.bump.set(own.base.get());
+    }
+    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`: what this thread did with the memory happened before it is
+    // freed. The last access to the shard (B4).
+    own.returned.store(returned, RELEASE);
+}
+
+/// The release of the last buffer, on the owner's thread, of a shard that is not being carved or that others released from.
+///
+/// # Safety
+///
+/// As for [`release_here`]; this is the last buffer that is out, and `returned` and `others` are the counts with it.
+#[cold]
+#[inline(never)]
+unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    if !header.is_listed() {
+        header.own.bump.set(header.own.base.get());
+        // SAFETY: nothing else is out, and the release is counted by this.
+        return unsafe { fold(shard, others) };
+    }
+    // SAFETY: an owned shard's cache is valid, until its thread has let go of it.
+    let node = unsafe { &*header.own.node.get() };
+    if node.enter() {
+        header.restart();
+        node.retire(header);
+        node.leave();
+    } else {
+        // The pool is being dropped on another thread, at this moment.
+        // ORDER: Release pairs with the Acquire loads in `is_orphan_back`. The last access to the shard (B4).
+        header.own.returned.store(returned, RELEASE);
+        orphans::sweep();
+    }
+}
+
+/// Moves the others' count of releases, `others`, to the owner's, when nothing is out but what the caller is releasing: so that
+/// `word` never reaches its flags, however long the shard lives. Counts the caller's release, in its last step (B4).
+///
+/// # Safety
+///
+/// For the owner; the shard is valid until the count is right.
+pub(super) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
+    // SAFETY: the caller's promise.
+    let header = unsafe { shard.as_ref() };
+    if others != 0 {
+        // ORDER: Relaxed: the Release below publishes what it has to. Not a store: the pool's end may add its flag meanwhile.
+        header.word.fetch_sub(others, Ordering::Relaxed);
+    }
+    // ORDER: Relaxed: this thread wrote it.
+    let taken = header.own.taken.load(Ordering::Relaxed);
+    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`.
+    header.own.returned.store(taken, RELEASE);
+}
+
+/// A release by another thread than the owner's, or without owner.
+///
+/// # Safety
+///
+/// A buffer of the shard is being released.
+#[inline(never)]
+unsafe fn release_elsewhere(shard: NonNull<Shard>) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    // ORDER: Acquire pairs with the Release of `orphan`: `taken` is known then.
+    if header.word.load(Ordering::Acquire) >= ORPHANED {
+        // SAFETY: as above.
+        return unsafe { release_orphan(shard) };
+    }
+    // ORDER: Release pairs with the Acquire loads of the owner and with the Acquire here of the last: what was done with the memory
+    // happened before it is used again. The last access to the shard, unless this is the last release (B4).
+    let before = header.word.fetch_add(1, JOINED);
+    if before == ABANDONED - 1 {
+        // SAFETY: abandoned, and nothing is out: the shard is ours alone.
+        unsafe { Shared::come_back(shard) };
+    } else if before >= ORPHANED {
+        orphans::sweep();
+    }
+}
+
+/// A release after the pool's end, of a shard whose owner may be releasing too.
+///
+/// # Safety
+///
+/// As for [`release_elsewhere`].
+#[cold]
+#[inline(never)]
+unsafe fn release_orphan(shard: NonNull<Shard>) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    // ORDER: Relaxed, for both: `taken` happened before the pool's end, which we have seen; an old value of `returned` leaves the
+    // memory to a later sweep.
+    let taken = header.own.taken.load(Ordering::Relaxed);
+    let returned = header.own.returned.load(Ordering::Relaxed);
+    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`. The last access to the shard (B4).
+    let others = header.word.fetch_add(1, JOINED).wrapping_add(1).wrapping_sub(ORPHANED);
+    // One look through the list when all seem to be back, not one for each of them.
+    if taken == returned.wrapping_add(others) {
+        orphans::sweep();
+    }
+}

@@ -1,0 +1,373 @@
+//! Models of releases, of threads that end, and of the end of a pool, for every interleaving that loom finds.
+//!
+//! loom sees its own atomics and cells only, not the raw bytes of a shard. So a `Shadow` cell stands for the bytes: it is written and
+//! read where a user of the buffer would, and the one in each shard where whoever frees its memory does. A missing order shows as a race on it.
+//!
+//! The thread that looks for released memory yields before: loom notes only the last access to an atomic, and starts from an
+//! execution in which the release came first.
+//!
+//! With `--cfg bufworks_broken="relaxed"` these models fail.
+
+use alloc::vec::Vec;
+
+use bufcore::strategy::orphans;
+use bufcore::strategy::sync::{AtomicUsize, Ordering};
+use bufcore::{Buf, Frozen};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::shard::{Block, HEADER_BYTES};
+use crate::{BumpLease, BumpPool, local};
+
+/// Stands for bytes.
+pub(crate) struct Shadow(UnsafeCell<u32>);
+
+// SAFETY: none needed but loom's own check, which is what the models are for.
+unsafe impl Sync for Shadow {}
+// SAFETY: likewise.
+unsafe impl Send for Shadow {}
+
+loom::lazy_static! {
+    /// Shards whose memory was freed.
+    static ref FREED: AtomicUsize = AtomicUsize::new(0);
+}
+
+impl Shadow {
+    pub(crate) fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    fn write(&self) {
+        // SAFETY: loom reports the race if another access is not ordered with this one.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: as above.
+        self.0.with(|value| unsafe { *value })
+    }
+
+    /// Called where the memory is freed.
+    pub(crate) fn goes(&self) {
+        self.write();
+        // ORDER: Relaxed: a count.
+        FREED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Shards whose memory was freed.
+fn freed() -> usize {
+    // ORDER: Relaxed: read after all threads were joined.
+    FREED.load(Ordering::Relaxed)
+}
+
+/// Uses a buffer's memory.
+fn touch(buf: &Buffer) {
+    let block = buf.lease().block().expect("a buffer of some bytes");
+    // SAFETY: the buffer is out.
+    unsafe { Block::shard(block) }.shadow.read();
+}
+
+/// Uses the memory of a buffer that is alone in its shard.
+fn scribble(buf: &Buffer) {
+    let block = buf.lease().block().expect("a buffer of some bytes");
+    // SAFETY: the buffer is out.
+    unsafe { Block::shard(block) }.shadow.write();
+}
+
+type Buffer = Buf<BumpLease>;
+
+/// A pool whose shards hold one buffer of 8 bytes, or two where `two` says so.
+fn pool(two: bool) -> BumpPool {
+    let bytes = if two { HEADER_BYTES + 24 } else { 8 };
+    BumpPool::builder().shard_size(bytes).idle_bytes(4 * bytes).build().expect("a small pool")
+}
+
+fn acquire(pool: &BumpPool) -> Buffer {
+    pool.acquire(8).expect("the allocator has room")
+}
+
+/// Acquires, and writes if the memory is the one that was at `address`.
+fn acquire_again(pool: &BumpPool, address: *const u8, shadow: &Shadow) -> Buffer {
+    let again = acquire(pool);
+    if again.as_ptr() == address {
+        shadow.write();
+    }
+    again
+}
+
+/// What the releasing thread did with the bytes happens before what their next owner does.
+#[test]
+fn loom_reuse_after_release_on_another_thread() {
+    loom::model(|| {
+        let pool = pool(false);
+        let shadow = Arc::new(Shadow::new());
+        let buf = acquire(&pool);
+        let address = buf.as_ptr();
+        shadow.write();
+        let consumer = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                assert_eq!(shadow.read(), 1);
+                drop(buf);
+            })
+        };
+        thread::yield_now();
+        drop(acquire_again(&pool, address, &shadow));
+        consumer.join().unwrap();
+    });
+}
+
+/// One buffer of a shard goes back here and one elsewhere: the shard starts again after both.
+#[test]
+fn loom_restart_after_releases_here_and_elsewhere() {
+    loom::model(|| {
+        let pool = pool(true);
+        let shadow = Arc::new(Shadow::new());
+        let (sent, kept) = (acquire(&pool), acquire(&pool));
+        let address = sent.as_ptr();
+        let consumer = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                shadow.read();
+                drop(sent);
+            })
+        };
+        thread::yield_now();
+        drop(kept);
+        drop(acquire_again(&pool, address, &shadow));
+        consumer.join().unwrap();
+    });
+}
+
+/// Parts and views of one buffer, dropped on two threads: both are done before the memory is written again.
+#[test]
+fn loom_reuse_after_the_last_part() {
+    loom::model(|| {
+        let pool = pool(false);
+        let shadow = Arc::new(Shadow::new());
+        let mut buf = acquire(&pool);
+        let address = buf.as_ptr();
+        shadow.write();
+        let part = buf.split_off(4);
+        let view: Frozen<BumpLease> = part.freeze();
+        let consumer = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                assert_eq!(shadow.read(), 1);
+                drop(view);
+            })
+        };
+        thread::yield_now();
+        drop(buf);
+        drop(acquire_again(&pool, address, &shadow));
+        consumer.join().unwrap();
+    });
+}
+
+/// A view that is the only handle left may be written to: what the other part's owner did, it did before.
+#[test]
+fn loom_thaw_after_the_other_part_is_gone() {
+    loom::model(|| {
+        let pool = pool(false);
+        let shadow = Arc::new(Shadow::new());
+        let mut buf = acquire(&pool);
+        let part = buf.split_off(4);
+        let reader = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                shadow.read();
+                drop(part);
+            })
+        };
+        thread::yield_now();
+        if let Ok(buf) = buf.freeze().try_thaw() {
+            shadow.write();
+            drop(buf);
+        }
+        reader.join().unwrap();
+    });
+}
+
+/// Three parts, two of them dropped at once elsewhere: exactly one handle releases.
+#[test]
+fn loom_one_of_the_parts_is_last() {
+    loom::model(|| {
+        let pool = pool(false);
+        let mut buf = acquire(&pool);
+        let parts = [buf.split_off(6), buf.split_off(3)];
+        let threads: Vec<_> = parts.into_iter().map(|part| thread::spawn(move || drop(part))).collect();
+        drop(buf);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(pool.stats().in_use, 0);
+    });
+}
+
+/// A thread ends, and with it its cache, while its buffer is dropped elsewhere: the shard comes back once, after both.
+#[test]
+fn loom_end_of_a_thread_against_release() {
+    loom::model(|| {
+        let pool = pool(false);
+        let shadow = Arc::new(Shadow::new());
+        let slot = Arc::new(loom::sync::Mutex::new(None));
+        let ending = {
+            let (pool, slot) = (pool.clone(), Arc::clone(&slot));
+            thread::spawn(move || {
+                let buf = acquire(&pool);
+                *slot.lock().unwrap() = Some(buf);
+                local::end_of_thread();
+            })
+        };
+        let mut seen = None;
+        for _ in 0..2 {
+            thread::yield_now();
+            if let Some(buf) = slot.lock().unwrap().take() {
+                seen = Some(buf.as_ptr());
+                let consumer = {
+                    let shadow = Arc::clone(&shadow);
+                    thread::spawn(move || {
+                        shadow.read();
+                        drop(buf);
+                    })
+                };
+                thread::yield_now();
+                drop(acquire_again(&pool, buf_address(seen), &shadow));
+                consumer.join().unwrap();
+                break;
+            }
+        }
+        ending.join().unwrap();
+        drop(slot.lock().unwrap().take());
+        if let Some(address) = seen {
+            drop(acquire_again(&pool, address, &shadow));
+        }
+        assert_eq!(pool.stats().in_use, 0);
+    });
+}
+
+fn buf_address(seen: Option<*const u8>) -> *const u8 {
+    seen.unwrap_or(core::ptr::null())
+}
+
+/// The pool ends on the thread that has the cache, while a buffer is dropped elsewhere: who is last frees.
+#[test]
+fn loom_end_of_a_pool_against_release() {
+    loom::model(|| {
+        let pool = pool(true);
+        let (sent, kept) = (acquire(&pool), acquire(&pool));
+        let consumer = thread::spawn(move || {
+            touch(&sent);
+            drop(sent);
+        });
+        thread::yield_now();
+        touch(&kept);
+        drop(pool);
+        drop(kept);
+        consumer.join().unwrap();
+        assert_eq!(freed(), 1, "freed once");
+    });
+}
+
+/// The pool ends on one thread while the thread that has the cache drops its buffer, and then ends.
+#[test]
+fn loom_end_of_a_pool_against_its_owner() {
+    loom::model(|| {
+        let pool = pool(false);
+        let owner = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let buf = acquire(&pool);
+                drop(pool);
+                touch(&buf);
+                drop(buf);
+                local::end_of_thread();
+            })
+        };
+        thread::yield_now();
+        drop(pool);
+        owner.join().unwrap();
+        orphans::sweep();
+        assert_eq!(orphans::pending(), 0);
+        assert_eq!(freed(), 1, "freed once");
+    });
+}
+
+/// The same with a shard that the owner carves no more, so that its last release has to use the cache.
+#[test]
+fn loom_end_of_a_pool_against_a_listed_shard() {
+    loom::model(|| {
+        let pool = pool(false);
+        let owner = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let first = acquire(&pool);
+                let second = acquire(&pool);
+                drop(pool);
+                touch(&first);
+                touch(&second);
+                drop((first, second));
+                local::end_of_thread();
+            })
+        };
+        thread::yield_now();
+        drop(pool);
+        owner.join().unwrap();
+        orphans::sweep();
+        assert_eq!(orphans::pending(), 0);
+        assert_eq!(freed(), 2, "each freed once");
+    });
+}
+
+/// Two buffers of a pool that is gone and whose owner lives: the last of them leaves nothing to a later sweep.
+#[test]
+fn loom_late_releases_free_the_memory_themselves() {
+    loom::model(|| {
+        let pool = pool(true);
+        let buffers = {
+            let pool = pool.clone();
+            // Its thread is gone by then, so both are exact; those of this one are orphaned by no one.
+            let owner = thread::spawn(move || {
+                let buffers = [acquire(&pool), acquire(&pool)];
+                local::end_of_thread();
+                buffers
+            });
+            owner.join().unwrap()
+        };
+        drop(pool);
+        let threads = buffers.map(|buf| {
+            thread::spawn(move || {
+                touch(&buf);
+                drop(buf);
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(freed(), 1, "freed once");
+    });
+}
+
+/// Two threads take and give shards of one pool.
+#[test]
+fn loom_idle_shards_go_round() {
+    loom::model(|| {
+        let pool = pool(false);
+        let threads = [(), ()].map(|()| {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let buf = acquire(&pool);
+                scribble(&buf);
+                drop(buf);
+                local::end_of_thread();
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let stats = pool.stats();
+        assert!(stats.in_use == 0 && stats.reserved_bytes <= 2 * pool.shard_size());
+    });
+}

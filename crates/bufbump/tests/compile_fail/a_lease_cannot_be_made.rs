@@ -1,0 +1,5 @@
+use bufbump::BumpLease;
+
+fn main() {
+    let _made = BumpLease { tagged: std::ptr::null_mut() };
+}

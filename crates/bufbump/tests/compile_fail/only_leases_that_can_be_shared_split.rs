@@ -1,0 +1,6 @@
+use bufbump::bufcore::{BufferPool, HeapPool};
+
+fn main() {
+    let mut buf = HeapPool::new().acquire(10).unwrap();
+    let _part = buf.split_off(5);
+}

@@ -1,0 +1,102 @@
+//! The suite over bump pools: as they are, tight, through a shared reference, and wiping.
+
+use bufbump::{Builder, BumpPool};
+
+fn built(builder: Builder) -> BumpPool {
+    builder.build().expect("settings are right")
+}
+
+buftest::conformance! {
+    name: default,
+    pool: BumpPool = || built(BumpPool::builder().preallocate(1)),
+    frames: |_| None,
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    sized: |bytes| BumpPool::builder().shard_size(bytes).idle_bytes(usize::MAX).preallocate(1).build(),
+    aligned: |bytes| BumpPool::builder().shard_size(64 << 10).alignment(bytes).build(),
+}
+
+// Shards that few buffers fit into, none of which is kept, and no probes.
+buftest::conformance! {
+    name: tight,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(8 << 10).idle_bytes(0).max_probes(0).alignment(8)),
+    frames: |_| None,
+    is_fallback: |_| false,
+    rejects: false,
+    aligned: |bytes| BumpPool::builder().shard_size(100).alignment(bytes).build(),
+}
+
+/// Through a shared reference. Not the whole suite: the pools are leaked, and some trials measure what stays.
+mod by_reference {
+    use bufbump::BumpPool;
+    use buftest::{Kit, ops, trials};
+
+    const KIT: Kit<&'static BumpPool> = Kit {
+        make: || {
+            let pool = BumpPool::builder().shard_size(16 << 10).idle_bytes(64 << 10).build();
+            Box::leak(Box::new(pool.expect("settings are right")))
+        },
+        frames: |_| None,
+        is_fallback: |_| false,
+        rejects: false,
+    };
+
+    #[test]
+    fn model() {
+        ops::run(&KIT);
+    }
+
+    #[test]
+    fn t01_traffic() {
+        trials::traffic::whole_buffers(&KIT);
+    }
+
+    #[test]
+    fn t04_handover() {
+        trials::traffic::handover(&KIT);
+    }
+
+    #[test]
+    fn t08_threads_that_end() {
+        trials::lifetime::threads_end(&KIT);
+    }
+
+    #[test]
+    fn t17_counters() {
+        trials::serving::counters(&KIT, cfg!(feature = "stats"));
+    }
+}
+
+/// Not the whole suite: a pool that refuses nothing would have to wipe the gigabytes of T5.
+#[cfg(feature = "wipe")]
+mod wiping {
+    use bufbump::BumpPool;
+    use buftest::{Kit, ops, trials};
+
+    const KIT: Kit<BumpPool> = Kit {
+        make: || BumpPool::builder().shard_size(20_000).wipe(true).build().expect("settings are right"),
+        frames: |_| None,
+        is_fallback: |buf| buf.lease().is_fallback(),
+        rejects: false,
+    };
+
+    #[test]
+    fn model() {
+        ops::run(&KIT);
+    }
+
+    #[test]
+    fn t01_traffic() {
+        trials::traffic::whole_buffers(&KIT);
+    }
+
+    #[test]
+    fn t11_secrets() {
+        trials::secrets::filled_part_only(&KIT);
+    }
+
+    #[test]
+    fn t11_wiped() {
+        trials::secrets::wiped(KIT.make, |_| None);
+    }
+}

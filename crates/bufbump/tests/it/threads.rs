@@ -1,0 +1,181 @@
+//! Threads: clones, caches that end with their thread, and buffers at a thread's very end.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use bufbump::bufcore::Buf;
+use bufbump::{BumpLease, BumpPool};
+use buftest::model::Shadow;
+use buftest::pattern;
+
+fn small() -> BumpPool {
+    BumpPool::builder().shard_size(4096).idle_bytes(16 << 10).build().expect("settings are right")
+}
+
+/// Four threads on one pool, whose buffers never overlap and keep their bytes.
+#[test]
+fn one_pool_for_all() {
+    let pool = small();
+    let shadow = Shadow::new();
+    let threads: Vec<_> = (0..4)
+        .map(|index| {
+            let (pool, shadow) = (pool.clone(), Arc::clone(&shadow));
+            thread::spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(index);
+                let mut held = Vec::new();
+                for _ in 0..buftest::trials::scaled(100_000) {
+                    let (bytes, seed) = (rng.usize(1..6000), rng.u64(..));
+                    let mut buf = pool.acquire(bytes).expect("room");
+                    let claim = shadow.claim(buf.as_ptr(), buf.capacity());
+                    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
+                    buf.advance(bytes);
+                    held.push((claim, buf, seed));
+                    while held.len() > rng.usize(..12) {
+                        let (claim, buf, seed) = held.swap_remove(rng.usize(..held.len()));
+                        pattern::check(&buf, seed, 0);
+                        drop(claim);
+                        drop(buf);
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("the bytes are right"));
+    assert_eq!(pool.stats().in_use, 0);
+}
+
+/// A thousand threads come and go: what they had is used by the next, and nothing grows.
+#[test]
+fn threads_that_end_leave_their_memory() {
+    let pool = small();
+    let mut kept = Vec::new();
+    for index in 0..1000 {
+        let theirs = pool.clone();
+        let mut bufs = thread::spawn(move || {
+            [100, 4000, 100].map(|bytes| theirs.acquire(bytes).expect("room")).into_iter().collect::<Vec<_>>()
+        })
+        .join()
+        .expect("the thread ends well");
+        if index % 100 == 0 {
+            kept.push(bufs.pop());
+        }
+    }
+    let stats = pool.stats();
+    assert_eq!(stats.in_use, kept.iter().flatten().count());
+    assert!(stats.reserved_bytes <= (kept.len() + 8) * 4096, "{stats:?}");
+    kept.clear();
+    assert_eq!(pool.stats().pinned_bytes, 0);
+}
+
+struct AtTheEnd {
+    pool: BumpPool,
+    held: Vec<Buf<BumpLease>>,
+    report: Arc<std::sync::Mutex<Vec<bool>>>,
+}
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        let mut buf = self.pool.acquire(100).expect("room");
+        buf.resize(100, 3).expect("asked for");
+        let fine = buf.iter().all(|&byte| byte == 3) && self.held.iter().all(|buf| buf[..] == [9; 50]);
+        let part = buf.split_off(50);
+        drop((buf, part));
+        self.report.lock().expect("nobody panics with it").push(fine);
+    }
+}
+
+thread_local! {
+    static EARLY: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+    static LATE: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+}
+
+/// Buffers are acquired and dropped by destructors of thread-locals, before the pool's own and after them.
+#[test]
+fn at_a_threads_very_end() {
+    for pool_goes in [false, true] {
+        let pool = small();
+        let report = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (theirs, theirs_report) = (pool.clone(), Arc::clone(&report));
+        let ending = thread::spawn(move || {
+            let at_the_end =
+                || AtTheEnd { pool: theirs.clone(), held: Vec::new(), report: Arc::clone(&theirs_report) };
+            // Registered before the pool's, and after.
+            EARLY.set(Some(at_the_end()));
+            let mut buf = theirs.acquire(50).expect("room");
+            buf.resize(50, 9).expect("asked for");
+            LATE.set(Some(at_the_end()));
+            LATE.with_borrow_mut(|slot| slot.as_mut().expect("set").held.push(buf));
+            let mut buf = theirs.acquire(50).expect("room");
+            buf.resize(50, 9).expect("asked for");
+            EARLY.with_borrow_mut(|slot| slot.as_mut().expect("set").held.push(buf));
+        });
+        let pool = if pool_goes {
+            drop(pool);
+            None
+        } else {
+            Some(pool)
+        };
+        ending.join().expect("the thread ends well");
+        assert_eq!(*report.lock().expect("nobody panics with it"), [true, true]);
+        if let Some(pool) = pool {
+            assert_eq!(pool.stats().in_use, 0);
+        }
+    }
+}
+
+/// A thread's spares are freed when it next needs a shard after another thread's `trim`.
+#[test]
+fn trim_reaches_others() {
+    let pool = BumpPool::builder().shard_size(4096).build().expect("settings are right");
+    let barrier = Arc::new(Barrier::new(2));
+    let (theirs, theirs_barrier) = (pool.clone(), Arc::clone(&barrier));
+    let other = thread::spawn(move || {
+        drop([(); 4].map(|()| theirs.acquire(4000).expect("room")));
+        theirs_barrier.wait();
+        theirs_barrier.wait();
+        let held = [(); 2].map(|()| theirs.acquire(4000).expect("room"));
+        theirs_barrier.wait();
+        theirs_barrier.wait();
+        drop(held);
+    });
+    barrier.wait();
+    assert_eq!(pool.stats().reserved_bytes, 4 * 4096);
+    pool.trim();
+    assert_eq!(pool.stats().reserved_bytes, 4 * 4096, "the other thread's are its own");
+    barrier.wait();
+    barrier.wait();
+    assert_eq!(pool.stats().reserved_bytes, 2 * 4096, "trimmed by itself");
+    barrier.wait();
+    other.join().expect("the thread ends well");
+}
+
+/// The last handle may go on any thread, with buffers of all of them out.
+#[test]
+fn the_last_handle_goes_anywhere() {
+    for round in 0..200 {
+        let pool = small();
+        let barrier = Arc::new(Barrier::new(3));
+        let threads: Vec<_> = (0..3_u8)
+            .map(|index| {
+                let (pool, barrier) = (pool.clone(), Arc::clone(&barrier));
+                thread::spawn(move || {
+                    let mut bufs: Vec<_> = (0..10).map(|_| pool.acquire(1000).expect("room")).collect();
+                    bufs.iter_mut().for_each(|buf| buf.resize(1000, index).expect("asked for"));
+                    let kept = bufs.split_off(round % 10);
+                    barrier.wait();
+                    drop(pool);
+                    drop(bufs);
+                    kept
+                })
+            })
+            .collect();
+        drop(pool);
+        for (index, thread) in (0..).zip(threads) {
+            let kept = thread.join().expect("the thread ends well");
+            assert!(kept.iter().all(|buf| buf.iter().all(|&byte| byte == index)));
+        }
+    }
+    bufbump::bufcore::strategy::orphans::sweep();
+    assert_eq!(bufbump::bufcore::strategy::orphans::pending(), 0);
+}

@@ -1,0 +1,101 @@
+//! Buffers that become several, which share their memory.
+//!
+//! # Invariants
+//!
+//! - S1: the parts of one memory do not overlap: a split gives each byte of a buffer's capacity to one of two.
+//! - S2: a lease that is marked as shared is counted: `views` is the number of handles, buffers and views, of its memory.
+//! - S3: a lease that is not marked belongs to an exclusive buffer, and `views` is of no meaning, or to views only, and it is
+//!   their number. Marking it makes S2 true by a store, while it is exclusive.
+
+use core::mem::ManuallyDrop;
+use core::ptr;
+
+use crate::frozen::join;
+use crate::held::Held;
+use crate::sync::Ordering;
+use crate::track::Ticket;
+use crate::{Buf, SplitLease};
+
+impl<L: SplitLease> Buf<L> {
+    /// Splits the buffer: returns the first `at` filled bytes as a buffer of their own, and keeps the rest.
+    ///
+    /// Both are exclusive and writable, each in its part; the memory is released, as a whole, when the last part and the last view
+    /// of a part has gone. The front's capacity is `at`. A view of a part thaws only when no other part is left.
+    ///
+    /// Cost: one plain store the first time, then one locked addition; no allocation, no copy.
+    ///
+    /// # Panics
+    ///
+    /// When `at` is over [`len`](Self::len). With more than two thousand million parts and views of one memory.
+    #[must_use = "the first part is dropped otherwise; use `discard_front` to cut the front off"]
+    #[track_caller]
+    pub fn split_to(&mut self, at: usize) -> Self {
+        assert!(at <= self.len(), "split_to({at}) of {} filled bytes", self.len());
+        let mut back = self.split_at(at);
+        core::mem::swap(self, &mut back);
+        back
+    }
+
+    /// Splits the buffer: keeps the first `at` bytes of its capacity and returns the rest, filled or not, as a buffer of its own.
+    ///
+    /// As [`split_to`](Self::split_to), with the parts the other way round.
+    ///
+    /// # Panics
+    ///
+    /// When `at` is over [`capacity`](Self::capacity). With more than two thousand million parts and views of one memory.
+    #[must_use = "the second part is dropped otherwise; use `truncate` to cut the end off"]
+    #[track_caller]
+    pub fn split_off(&mut self, at: usize) -> Self {
+        assert!(at <= self.capacity(), "split_off({at}) of {} bytes", self.capacity());
+        self.split_at(at)
+    }
+
+    /// Keeps the first `at` bytes of the capacity and returns the rest. `at` is at most the capacity.
+    fn split_at(&mut self, at: usize) -> Self {
+        debug_assert!(at <= self.capacity(), "split at {at} of {}", self.capacity());
+        let placeholder = Self::of_nothing();
+        let (start, len, capacity, held) = core::mem::replace(self, placeholder).into_held();
+        // SAFETY: `at <= capacity`, so this is within the memory or one past its end.
+        let middle = unsafe { start.add(at) };
+        let (front_held, back_held) = match at {
+            // A part of no bytes holds nothing.
+            0 => (Held::new(L::nothing(), Ticket::none()), held),
+            _ if at == capacity => (held, Held::new(L::nothing(), Ticket::none())),
+            _ => share(held),
+        };
+        let front_len = len.min(at);
+        // SAFETY: the first `at` bytes were this buffer's and are now this part's alone (S1); they are released with the last
+        // handle (S2).
+        *self = unsafe { Self::from_held(start, front_len, at, front_held) };
+        // SAFETY: likewise for the rest. `front_len` is `len`, or all of the front.
+        unsafe { Self::from_held(middle, len - front_len, capacity - at, back_held) }
+    }
+
+    /// An empty buffer of no bytes.
+    fn of_nothing() -> Self {
+        // SAFETY: no bytes are claimed.
+        unsafe { Self::from_raw_parts(ptr::NonNull::dangling(), 0, L::nothing()) }
+    }
+}
+
+/// Makes two counted handles of one.
+fn share<L: SplitLease>(held: Held<L>) -> (Held<L>, Held<L>) {
+    // Counted before anything is copied, so that a panic leaves one handle and a right count.
+    let was_shared = held.lease.is_shared();
+    if let Some(views) = held.lease.views() {
+        if was_shared {
+            join(views);
+        } else {
+            // ORDER: Relaxed, because the buffer was exclusive until now; whatever hands a part to another thread publishes this
+            // store with it.
+            let handles = if cfg!(bufworks_broken = "uncounted") { 1 } else { 2 };
+            views.store(handles, Ordering::Relaxed);
+        }
+    }
+    let (lease, ticket) = held.into_parts();
+    let first = ManuallyDrop::new(Held::new(lease.into_shared(), ticket));
+    // SAFETY: valid for reads, and never dropped; the copy follows the rule of bitwise copies (`Lease`, rule 2): of all of them, the
+    // last handle drops one. The ticket beside the lease follows the same rule.
+    let second = unsafe { ptr::read(&raw const *first) };
+    (ManuallyDrop::into_inner(first), second)
+}

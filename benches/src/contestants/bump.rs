@@ -1,6 +1,6 @@
 //! The bump-pointer shards.
 
-use bufbump::{BumpLease, BumpPool};
+use bufbump::{Builder, BumpLease, BumpPool};
 use bufcore::Buf;
 
 use crate::case::Plan;
@@ -24,20 +24,36 @@ pub(super) fn contestant() -> Contestant {
     .no_frames("has no frames: its buffers are whole from the start, and are split")
 }
 
+/// The sweep of `max_probes` in the README of jsign's `bufpool`, with small shards as there: in large ones nearly all that is asked for
+/// fits at once.
+pub(super) fn probes() -> [Contestant; 5] {
+    [
+        probing::<0>("bump-0-probes"),
+        probing::<1>("bump-1-probe"),
+        probing::<2>("bump-2-probes"),
+        probing::<4>("bump-4-probes"),
+        probing::<8>("bump-8-probes"),
+    ]
+}
+
+fn probing<const MAX: usize>(name: &'static str) -> Contestant {
+    let idiom = "`BumpPool` with shards of eight of the largest buffers, and so many probes at most";
+    Contestant::setting(name, "bump", &["chaos"], idiom).whole::<Probes<MAX>>().threads_share::<Probes<MAX>>()
+}
+
 #[derive(Clone)]
 pub(crate) struct Bump(BumpPool);
+
+/// With small shards, of which a request looks at `MAX` at most beside the current one.
+#[derive(Clone)]
+pub(crate) struct Probes<const MAX: usize>(Bump);
 
 impl Pool for Bump {
     type Buf = Buf<BumpLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         let shard = plan.largest.saturating_mul(LEAST_FIT).max(SHARD_BYTES);
-        BumpPool::builder()
-            .shard_size(shard)
-            .idle_bytes(plan.peak_bytes.saturating_mul(2).max(8 * shard))
-            .build()
-            .map(Self)
-            .map_err(|error| Unsupported(error.to_string()))
+        Self::with(BumpPool::builder(), plan, shard)
     }
 
     #[inline(always)]
@@ -47,5 +63,34 @@ impl Pool for Bump {
 
     fn fallbacks(&self) -> Option<u64> {
         cfg!(feature = "count").then(|| self.0.stats().fallbacks)
+    }
+}
+
+impl Bump {
+    fn with(builder: Builder, plan: &Plan, shard: usize) -> Result<Self, Unsupported> {
+        builder
+            .shard_size(shard)
+            .idle_bytes(plan.peak_bytes.saturating_mul(2).max(8 * shard))
+            .build()
+            .map(Self)
+            .map_err(|error| Unsupported(error.to_string()))
+    }
+}
+
+impl<const MAX: usize> Pool for Probes<MAX> {
+    type Buf = Buf<BumpLease>;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        let builder = BumpPool::builder().max_probes(MAX);
+        Bump::with(builder, plan, plan.largest.saturating_mul(8)).map(Self)
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> Self::Buf {
+        self.0.acquire(bytes)
+    }
+
+    fn fallbacks(&self) -> Option<u64> {
+        self.0.fallbacks()
     }
 }

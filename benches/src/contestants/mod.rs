@@ -14,15 +14,9 @@ use crate::contestant::Contestant;
 /// All contestants that this build has, in the order of the report.
 #[must_use]
 pub fn all() -> Vec<Contestant> {
-    #[cfg_attr(not(feature = "pools"), allow(unused_mut))]
-    let mut all = vec![
-        slot::contestant(), // strategies
-        ring::contestant(),
-        bump::contestant(),
-        heap::contestant(), // controls
-        vec::contestant(),
-        floor::contestant(),
-    ];
+    let mut all = vec![slot::contestant(), ring::contestant(), bump::contestant()];
+    all.extend(bump::probes());
+    all.extend([heap::contestant(), vec::contestant(), floor::contestant()]);
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

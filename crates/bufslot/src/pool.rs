@@ -596,7 +596,7 @@ impl<F: BufferPool> SlotPool<F> {
 impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
-    /// Cost: some twenty plain instructions; a bounded search when the gap at the cursor is used up, and the fallback's cost
+    /// Cost: some thirty plain instructions; a bounded search when the gap at the cursor is used up, and the fallback's cost
     /// when that finds nothing. Allocates nothing itself.
     ///
     /// # Source

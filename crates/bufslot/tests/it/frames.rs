@@ -190,3 +190,35 @@ fn discarding_more_than_the_frame_panics() {
     write(&mut pool, b"ab");
     pool.discard_front(3);
 }
+
+/// What an open frame's writer appends is what the pool's own methods append, wherever the frame has to go, and so are the errors.
+#[test]
+fn the_writer_appends_what_the_pool_appends() {
+    fn grow<F: BufferPool>(mut plain: SlotPool<F>, mut written: SlotPool<F>) {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for seed in 0..200_usize {
+            // Something in front that goes, and something behind that stays, so that frames slide and move.
+            let (front, written_front) = (plain.acquire(40 + seed % 50), written.acquire(40 + seed % 50));
+            let mut writer = written.open_frame();
+            for step in 0..seed % 12 {
+                let chunk = &bytes[step..step + (seed * 7 + step * 13) % 90];
+                let pushed = plain.writable(chunk.len()).map(|room| room.copy_from_slice(chunk));
+                assert_eq!(writer.extend_from_slice(chunk), pushed);
+                if step == seed % 5 {
+                    let cut = writer.filled().len() / 3;
+                    writer.discard_front(cut);
+                    plain.discard_front(cut);
+                }
+                assert_eq!(writer.filled(), plain.filled(), "seed {seed}, step {step}");
+            }
+            drop(front);
+            drop(written_front);
+            assert_eq!(writer.extend_from_slice(&bytes), plain.extend_from_slice(&bytes));
+            let (written, plain) =
+                (writer.detach().expect("never fails"), plain.detach().expect("never fails"));
+            assert_eq!(written[..], plain[..], "seed {seed}");
+        }
+    }
+    grow(pool(600, 4), pool(600, 4));
+    grow(rejecting(600, 4), rejecting(600, 4));
+}

@@ -310,8 +310,9 @@ impl Lockstep {
                 Handle::View(view)
             }
             (Op::Thaw { .. }, Handle::View(view)) => {
-                // Some of the others may be with the other thread, about to go.
-                let others = !expected.is_unique();
+                // Some of the others may be with the other thread, about to go. A view of a buffer of no bytes may thaw whoever has
+                // others: there is nothing that they share.
+                let others = !expected.is_unique() && expected.capacity > 0;
                 match view.try_thaw() {
                     Ok(buf) => {
                         assert!(!others || self.other.is_some(), "thawed beside others");

@@ -40,7 +40,8 @@ fn main() {
     let ran = run(
         "ring",
         &Kit::<RingAllocator> {
-            make: || RingAllocator::new(1 << 20).expect("settings are right"),
+            // Small, so that all of it is used many times.
+            make: || RingAllocator::new(256 << 10).expect("settings are right"),
             frames: |ring| Some(ring),
             is_fallback: |_| false,
             rejects: true,

@@ -105,7 +105,7 @@ const CASES: &[Case] = &[
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: SLOT_RACES,
         tests: &["handover"], tool: Tool::ThreadSanitizer },
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: RING_RACES,
-        tests: &["handover"], tool: Tool::ThreadSanitizer },
+        tests: &["whole_buffers", "every_way"], tool: Tool::ThreadSanitizer },
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores and additions", target: BUMP_RACES,
         tests: &["handover", "parts"], tool: Tool::ThreadSanitizer },
     case("T5", "nolimit", "the heap pool adds its header to any size", CORE,

@@ -6,19 +6,6 @@ use bufcore::{Buf, BufferPool, FrameBuffer};
 
 use crate::{RingAllocator, RingLease, RingVec};
 
-/// A small generator of its own, so that a failing walk can be named by its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        // xorshift64 after Marsaglia (2003).
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
-
 /// What is out, with the byte that all of it has.
 enum Held {
     Buf(Buf<RingLease>),
@@ -37,19 +24,19 @@ impl Held {
 }
 
 /// A step of an `Extendable`, or of the frame of the ring itself.
-fn grow(ring: &mut RingAllocator, random: &mut Random, stamp: u8, held: &mut Vec<(Held, u8)>) {
-    let Ok(mut buffer) = ring.extendable(random.below(60)) else { return };
+fn grow(ring: &mut RingAllocator, random: &mut fastrand::Rng, stamp: u8, held: &mut Vec<(Held, u8)>) {
+    let Ok(mut buffer) = ring.extendable(random.usize(..60)) else { return };
     let mut len = 0;
-    for _ in 0..random.below(6) {
+    for _ in 0..random.usize(..6) {
         let bytes = [stamp; 100];
-        let n = random.below(100);
+        let n = random.usize(..100);
         if buffer.extend_from_slice(&bytes[..n]).is_ok() {
             len += n;
         }
         assert_eq!(buffer.len(), len);
     }
     assert!(buffer.iter().all(|&byte| byte == stamp));
-    match random.below(4) {
+    match random.usize(..4) {
         0 => drop(buffer),
         // Its place is free again when the ring needs it.
         1 => core::mem::forget(buffer),
@@ -58,7 +45,7 @@ fn grow(ring: &mut RingAllocator, random: &mut Random, stamp: u8, held: &mut Vec
 }
 
 fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
-    let mut random = Random(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut ring = RingAllocator::builder().capacity(capacity).alignment(alignment).build().unwrap();
     let mut held: Vec<(Held, u8)> = Vec::new();
     let mut frame = Vec::new();
@@ -66,9 +53,9 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
     for step in 0..2500_usize {
         let what = alloc::format!("seed {seed} step {step}");
         let stamp = step as u8;
-        match random.below(12) {
+        match random.usize(..12) {
             0..=3 => {
-                if let Ok(mut buf) = ring.acquire(1 + random.below(largest)) {
+                if let Ok(mut buf) = ring.acquire(1 + random.usize(..largest)) {
                     buf.resize(buf.capacity(), stamp).expect("within the capacity");
                     assert_eq!(buf.as_ptr().addr() % alignment, 0, "{what}");
                     held.push((Held::Buf(buf), stamp));
@@ -76,7 +63,7 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
                 }
             }
             4..=6 if !held.is_empty() => {
-                let (one, stamp) = held.swap_remove(random.below(held.len()));
+                let (one, stamp) = held.swap_remove(random.usize(..held.len()));
                 one.check(stamp, &what);
             }
             7 if !held.is_empty() => {
@@ -84,21 +71,21 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
                 newest.check(stamp, &what);
             }
             8 => {
-                if let Ok(mut words) = ring.acquire_vec::<u64>(random.below(1 + largest / 8)) {
+                if let Ok(mut words) = ring.acquire_vec::<u64>(random.usize(..1 + largest / 8)) {
                     while words.push(u64::from(stamp)).is_ok() {}
                     held.push((Held::Words(words), stamp));
                 }
             }
             9 => grow(&mut ring, &mut random, stamp, &mut held),
             10 => {
-                let bytes = random.below(largest);
+                let bytes = random.usize(..largest);
                 if let Ok(room) = ring.writable(bytes) {
                     room.fill(stamp);
                     frame.resize(frame.len() + bytes, stamp);
                 }
                 assert_eq!(ring.filled(), frame, "{what}");
-                if random.below(4) == 0 {
-                    let discarded = random.below(frame.len() + 1);
+                if random.usize(..4) == 0 {
+                    let discarded = random.usize(..frame.len() + 1);
                     ring.discard_front(discarded);
                     frame.drain(..discarded);
                 }

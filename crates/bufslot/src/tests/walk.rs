@@ -6,19 +6,6 @@ use bufcore::{Buf, BufferPool, FrameBuffer, Lease, Reject};
 
 use crate::{Builder, SlotPool};
 
-/// A small generator of its own, so that a failing walk can be named by its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        // xorshift64 after Marsaglia (2003).
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
-
 fn fill<L: Lease>(buf: &mut Buf<L>, stamp: u8) {
     buf.clear();
     buf.resize(buf.capacity(), stamp).expect("within the capacity");
@@ -40,7 +27,7 @@ fn append(frame: &mut impl FrameBuffer, bytes: usize, stamp: u8, model: &mut Vec
 }
 
 fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
-    let mut random = Random(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut pool: SlotPool<Reject> =
         Builder::new().slots(slots).capacity(capacity).alignment(alignment).build_with(Reject).unwrap();
     let mut held = Vec::new();
@@ -48,9 +35,9 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
     let mut served = 0;
     for step in 0..4000_usize {
         let stamp = step as u8;
-        match random.below(10) {
+        match random.usize(..10) {
             0..=2 => {
-                if let Ok(mut buf) = pool.acquire(1 + random.below(2 * capacity / slots)) {
+                if let Ok(mut buf) = pool.acquire(1 + random.usize(..2 * capacity / slots)) {
                     fill(&mut buf, stamp);
                     assert_eq!(buf.as_ptr().addr() % alignment, 0, "seed {seed} step {step}");
                     held.push((buf, stamp));
@@ -58,7 +45,7 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
                 }
             }
             3..=5 if !held.is_empty() => {
-                let (buf, stamp) = held.swap_remove(random.below(held.len()));
+                let (buf, stamp) = held.swap_remove(random.usize(..held.len()));
                 assert!(buf.iter().all(|&byte| byte == stamp), "seed {seed} step {step}");
             }
             6 if !held.is_empty() => {
@@ -67,23 +54,23 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
                 assert!(buf.iter().all(|&byte| byte == stamp), "seed {seed} step {step}");
             }
             7 | 8 => {
-                let bytes = random.below(capacity / slots + 2);
+                let bytes = random.usize(..capacity / slots + 2);
                 // By turns through the pool and through a writer.
                 if step % 2 == 0 {
                     served += append(&mut pool, bytes, stamp, &mut frame);
                 } else {
                     let mut writer = pool.open_frame();
-                    for _ in 0..random.below(3) {
+                    for _ in 0..random.usize(..3) {
                         served += append(&mut writer, bytes, stamp, &mut frame);
                     }
-                    if random.below(8) == 0 {
+                    if random.usize(..8) == 0 {
                         // Forgotten, it takes with it at most what it wrote since it was last asked.
                         assert_eq!(writer.filled_mut(), frame);
                         core::mem::forget(writer);
                     }
                 }
                 assert_eq!(pool.filled(), frame, "seed {seed} step {step}");
-                if frame.len() > 3 && random.below(4) == 0 {
+                if frame.len() > 3 && random.usize(..4) == 0 {
                     pool.discard_front(2);
                     frame.drain(..2);
                 }

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Fail where no nightly toolchain is installed, instead of skipping.
     #[arg(long)]
     strict: bool,
-    /// For the test programs, as after `cargo test -- …`.
+    /// For the unit tests and the suite, which AddressSanitizer alone runs, as after `cargo test -- …`.
     #[arg(last = true)]
     test_args: Vec<String>,
 }

@@ -193,8 +193,9 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     fn borrow_gap(&mut self) {
         debug_assert!(self.tail == self.frame);
-        self.frame_limit = self.table.byte(self.limit).addr().get();
-        self.cursor = self.capacity;
+        let slots = self.table.slots();
+        self.frame_limit = self.table.byte(slots.start(slots.next(self.tail))).addr().get();
+        slots.set_end(self.tail, self.capacity);
         self.gap_borrowed = true;
     }
 
@@ -202,8 +203,8 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn return_gap(&mut self) {
         if core::mem::take(&mut self.gap_borrowed) {
-            debug_assert!(self.tail == self.frame && self.cursor == self.capacity);
-            self.cursor = self.frame_end();
+            debug_assert!(self.tail == self.frame);
+            self.table.slots().set_end(self.frame, self.frame_end());
             self.frame_limit = self.frame_next.addr().get();
         }
     }
@@ -265,13 +266,11 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Lets the frame grow to `wanted` bytes into the gap behind it, sliding down over what has become free before it.
     fn grow_in_place(&mut self, wanted: usize) -> bool {
-        if self.tail != self.frame {
-            self.table.slots().set_end(self.tail, self.cursor);
-            self.move_to(self.frame);
-        }
-        self.widen();
+        debug_assert!(!self.gap_borrowed);
+        self.tail = self.frame;
+        let limit = self.widen();
         let (len, end, mut start) = (self.frame_len(), self.frame_end(), self.frame_start());
-        if wanted > self.limit - start {
+        if wanted > limit - start {
             let mut before = self.table.slots().prev(self.frame);
             while self.table.slots().is_free(before) {
                 let first = self.table.slots().prev(before);
@@ -279,7 +278,7 @@ impl<F: BufferPool> SlotPool<F> {
                 before = first;
             }
             start = self.align(self.table.slots().end(before));
-            if wanted > self.limit.saturating_sub(start) {
+            if wanted > limit.saturating_sub(start) {
                 return false;
             }
             self.copy_frame(start);

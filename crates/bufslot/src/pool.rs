@@ -2,17 +2,18 @@
 //!
 //! # Invariants
 //!
-//! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind it: `cursor .. limit`.
-//! - P2: `cursor` is where `tail`'s bytes end (0 for the sentinel), and `limit` where those of the slot behind it start (the
-//!   capacity for the sentinel). No live slot's bytes are in between.
-//! - P3: for every slot in the list but `tail`, `table.end` is where its bytes end.
+//! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind it.
+//! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges come in the order of the list,
+//!   without overlap. The sentinel ends at 0 and starts at the capacity. So the gap behind a slot is from its end to the start of the
+//!   slot behind it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another request takes it.)
+//! - P3: `resume` and `run` are slots in the list or the sentinel.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
 //! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is its slot, which is in the list
 //!   and live; otherwise `frame` is `NONE`, and the bytes are the first of `spill`, which counts none of them as filled, or there are
 //!   none.
 //! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. With the fallback that is
-//!   the rest of `spill`. In the region it is nothing, or the gap at the cursor, which the frame has then *borrowed*: its slot is the
-//!   tail, and `cursor` is not where that ends but the capacity, behind every gap, so nobody else can carve there.
+//!   the rest of `spill`. In the region it is nothing, or the gap behind it, which the frame has then *borrowed*: its slot is the
+//!   tail, and its end in the table is the capacity, behind every gap, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 use core::fmt;
@@ -43,16 +44,14 @@ const MAX_PROBES: usize = 64;
 pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) table: Table,
     pub(crate) capacity: usize,
-    /// Where the next buffer starts, but for its alignment (P2).
-    pub(crate) cursor: usize,
-    /// Where the gap being carved ends (P2).
-    pub(crate) limit: usize,
     /// The slot in front of the gap being carved (P1).
     pub(crate) tail: u32,
     /// Top of the stack of slots that hold nothing (P4).
     free: u32,
     /// Where the search goes on. A slot in the list, or the sentinel.
     resume: u32,
+    /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A slot in the list, or the sentinel.
+    run: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
     /// Its first byte, and the address behind its last one (P5); the start of the region's memory while no frame is open.
@@ -97,8 +96,8 @@ impl Carved {
     }
 
     #[inline(always)]
-    fn or_else(self, other: impl FnOnce() -> Self) -> Self {
-        if self.is_somewhere() { self } else { other() }
+    fn found(self) -> Option<Self> {
+        self.is_somewhere().then_some(self)
     }
 }
 
@@ -127,11 +126,10 @@ impl<F: BufferPool> SlotPool<F> {
         Self {
             table,
             capacity,
-            cursor: 0,
-            limit: capacity,
             tail: sentinel,
             free: 0,
             resume: sentinel,
+            run: sentinel,
             frame: NONE,
             frame_first: memory,
             frame_next: memory,
@@ -230,6 +228,12 @@ impl<F: BufferPool> SlotPool<F> {
         self.table.sentinel()
     }
 
+    /// Bytes in the gap behind the tail; none when that is borrowed.
+    fn gap_bytes(&self) -> usize {
+        let slots = self.table.slots();
+        slots.start(slots.next(self.tail)).saturating_sub(slots.end(self.tail))
+    }
+
     #[inline]
     pub(crate) fn align(&self, offset: usize) -> usize {
         // No overflow: offsets are at most `isize::MAX`, and so is the mask.
@@ -239,30 +243,66 @@ impl<F: BufferPool> SlotPool<F> {
         (offset + self.alignment_mask) & !self.alignment_mask
     }
 
-    /// Takes `bytes` from the gap at the cursor; nowhere when that does not do, or for no bytes.
+    /// Where a buffer of `bytes` bytes starts in the gap behind the slot `before`.
+    #[inline]
+    fn behind(&self, slots: Slots, before: u32, bytes: usize) -> usize {
+        let end = slots.end(before);
+        if bytes < self.stagger_from {
+            return self.align(end);
+        }
+        // Nothing for the sentinel, which starts behind its end.
+        let length = end.saturating_sub(slots.start(before));
+        self.align(end + (size::staggered(length) - length))
+    }
+
+    /// Takes `bytes` from the gap at the tail, or from where the tail or the slot behind it was; nothing when that does not do, or for
+    /// no bytes.
+    ///
+    /// What this reads and writes of the pool itself is the tail: a processor makes one store per cycle, and those of a request and of
+    /// the buffer that it returns are what it costs.
     #[inline(always)]
-    fn carve(&mut self, bytes: usize) -> Carved {
+    fn carve(&mut self, bytes: usize) -> Option<Carved> {
         let (slots, tail) = (self.table.slots(), self.tail);
         if slots.is_free(tail) {
             return self.take_over(slots, tail, bytes);
         }
-        let (cursor, limit) = (self.cursor, self.limit);
-        // Before anything else is computed, a look whether the gap can do: offsets are far below the sign. A request that is not comes
-        // to nothing further down.
-        if bytes as isize <= limit.wrapping_sub(cursor) as isize {
-            let start = self.align(cursor);
+        let next = slots.next(tail);
+        let (end, limit) = (slots.end(tail), slots.start(next));
+        // Whether the gap may do. A request so large that this overflows comes to nothing further down.
+        if end.wrapping_add(bytes) <= limit {
+            let start = self.behind(slots, tail, bytes);
             // One comparison for `1 <= bytes <= room`.
             if bytes.wrapping_sub(1) < limit.saturating_sub(start) && self.free != NONE {
-                let slot = self.free;
-                self.free = slots.next(slot);
-                slots.set_end(tail, cursor);
-                slots.link(slot, tail);
-                slots.set_start(slot, start);
-                self.tail = slot;
-                return self.settle(slots, slot, start, limit, bytes);
+                return Some(self.carve_new(slots, tail, start, bytes));
             }
         }
-        self.follow(slots, tail, cursor, bytes)
+        // Otherwise the gap and the place of the slot behind it, when that is free: the step of a queue, whose oldest buffer goes when
+        // the newest comes, and of a burst of buffers where the last one was. The slot is in the right place of the list already.
+        if !slots.is_free(next) {
+            return None;
+        }
+        let (mut start, limit) = (limit, slots.start(slots.next(next)));
+        // Where its last buffer started, if that does. That is behind the tail's end, unless that was put behind everything (P6).
+        if bytes.wrapping_sub(1) >= limit - start || end > start {
+            start = self.behind(slots, tail, bytes);
+            if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
+                return None;
+            }
+            slots.set_start(next, start);
+        }
+        self.tail = next;
+        Some(self.settle(slots, next, start, bytes))
+    }
+
+    /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which must not be empty.
+    #[inline(always)]
+    fn carve_new(&mut self, slots: Slots, tail: u32, start: usize, bytes: usize) -> Carved {
+        let slot = self.free;
+        self.free = slots.next(slot);
+        slots.link(slot, tail);
+        slots.set_start(slot, start);
+        self.tail = slot;
+        self.settle(slots, slot, start, bytes)
     }
 
     /// Takes `bytes` wherever they can be had, when neither the gap at the cursor nor the place behind it does.
@@ -275,110 +315,69 @@ impl<F: BufferPool> SlotPool<F> {
     /// [`carve`](Self::carve) and [`carve_elsewhere`](Self::carve_elsewhere), for frames.
     #[inline(never)]
     pub(crate) fn find(&mut self, bytes: usize) -> Carved {
-        self.carve(bytes).or_else(|| self.carve_elsewhere(bytes))
-    }
-
-    /// Takes `bytes` from the gap and the place of the slot behind it, when that is free: the step of a queue, whose oldest buffer
-    /// goes when the newest comes, and of a burst of buffers where the last one was. The slot is in the right place of the list
-    /// already.
-    #[inline(always)]
-    fn follow(&mut self, slots: Slots, tail: u32, cursor: usize, bytes: usize) -> Carved {
-        let next = slots.next(tail);
-        if !slots.is_free(next) {
-            return Carved::NOWHERE;
+        match self.carve(bytes) {
+            Some(carved) => carved,
+            None => self.carve_elsewhere(bytes),
         }
-        let limit = slots.start(slots.next(next));
-        // Where its last buffer started, if that does. That is behind the cursor, unless the cursor was put behind everything (P6).
-        let mut start = slots.start(next);
-        if bytes.wrapping_sub(1) >= limit - start || cursor > start {
-            start = self.align(cursor);
-            if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
-                return Carved::NOWHERE;
-            }
-            slots.set_start(next, start);
-        }
-        slots.set_end(tail, cursor);
-        self.limit = limit;
-        self.tail = next;
-        self.settle(slots, next, start, limit, bytes)
     }
 
     /// Takes `bytes` where the newest buffers were, which are back: the memory is still hot.
     #[inline(always)]
-    fn take_over(&mut self, slots: Slots, mut tail: u32, bytes: usize) -> Carved {
+    fn take_over(&mut self, slots: Slots, mut tail: u32, bytes: usize) -> Option<Carved> {
         if slots.is_free(slots.prev(tail)) {
             tail = self.rewind();
         }
-        let (start, limit) = (slots.start(tail), self.limit);
+        let (start, limit) = (slots.start(tail), slots.start(slots.next(tail)));
         if bytes.wrapping_sub(1) < limit - start {
-            return self.settle(slots, tail, start, limit, bytes);
+            return Some(self.settle(slots, tail, start, bytes));
         }
-        self.take_over_more(bytes)
+        self.take_over_more(bytes).found()
     }
 
     /// [`take_over`](Self::take_over) when the tail's own place does not do: with what is free around it.
     #[cold]
     #[inline(never)]
     fn take_over_more(&mut self, bytes: usize) -> Carved {
-        self.widen();
-        let (slots, tail, limit) = (self.table.slots(), self.tail, self.limit);
+        let (slots, tail) = (self.table.slots(), self.tail);
+        let limit = self.widen();
         let before = slots.prev(tail);
-        let start = self.align(slots.end(before));
+        let start = self.behind(slots, before, bytes);
         if bytes.wrapping_sub(1) < limit.saturating_sub(start) {
             slots.set_start(tail, start);
-            return self.settle(slots, tail, start, limit, bytes);
+            return self.settle(slots, tail, start, bytes);
         }
-        self.let_tail_go(before);
+        self.let_go(tail);
+        self.tail = before;
         Carved::NOWHERE
     }
 
-    /// Puts the tail, which is free and did not do, on the stack; `before` is the new tail.
-    #[cold]
-    #[inline(never)]
-    fn let_tail_go(&mut self, before: u32) {
-        self.free = self.table.slots().unlink(self.tail, self.free);
-        self.tail = before;
-        self.cursor = self.table.slots().end(before);
-    }
-
-    /// Moves the tail down to the first of the free slots in front of it. Those behind stay in the list, for [`follow`](Self::follow)
-    /// to take one by one.
+    /// Moves the tail, which is free and has a free slot in front of it, down to the first slot of the newest run, or of those that
+    /// are free around it. The slots behind stay in the list, for [`carve`](Self::carve) to take one by one.
     ///
-    /// Each slot that it passes was taken by an earlier request, so this is constant time per request on the whole.
+    /// Each slot that the loop passes was taken by an earlier request, so this is constant time per request on the whole.
     #[inline(never)]
     fn rewind(&mut self) -> u32 {
         let slots = self.table.slots();
-        slots.set_end(self.tail, self.cursor);
-        let mut first = self.tail;
-        loop {
-            // Most often the slot before stands right before in the table as well. To guess so and look whether it does is quicker
-            // than to wait for its name: the processor goes on with the guess. No slot on the stack has one of the list as its next
-            // (P4).
-            let neighbour = first.wrapping_sub(STEP);
-            let before =
-                if first != 0 && slots.next(neighbour) == first { neighbour } else { slots.prev(first) };
-            if !slots.is_free(before) {
-                break;
-            }
-            first = before;
+        let mut first = if slots.is_free(self.run) { self.run } else { self.tail };
+        while slots.is_free(slots.prev(first)) {
+            first = slots.prev(first);
         }
+        self.run = first;
         self.tail = first;
-        self.limit = slots.start(slots.next(first));
         first
     }
 
-    /// Gives `bytes` bytes from where the tail slot starts to it. The gap has room for them there.
+    /// Gives `bytes` bytes from `start` on to `slot`, which starts there and is the tail. There is room for them.
     #[inline(always)]
-    fn settle(&mut self, slots: Slots, tail: u32, start: usize, limit: usize, bytes: usize) -> Carved {
-        debug_assert!(start + bytes <= limit, "{start} + {bytes} in {limit}");
-        debug_assert!((tail, limit, slots.start(tail)) == (self.tail, self.limit, start));
-        self.cursor = start + bytes;
-        if bytes >= self.stagger_from {
-            self.cursor = (start + size::staggered(bytes)).min(limit);
+    fn settle(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
+        debug_assert!((self.tail, slots.start(slot)) == (slot, start));
+        debug_assert!(start + bytes <= slots.start(slots.next(slot)), "{start} + {bytes}");
+        slots.set_end(slot, start + bytes);
+        if self.fell_back {
+            self.fell_back = false;
         }
-        self.fell_back = false;
-        slots.occupy(tail, bytes);
-        Carved { slot: tail, start }
+        slots.occupy(slot, bytes);
+        Carved { slot, start }
     }
 
     /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`), before the first or
@@ -396,7 +395,6 @@ impl<F: BufferPool> SlotPool<F> {
         }
         // Behind the last slot, once the free ones there are gone.
         let mut last = self.table.slots().prev(self.sentinel());
-        self.table.slots().set_end(self.tail, self.cursor);
         while self.table.slots().is_free(last) {
             let before = self.table.slots().prev(last);
             if self.tail == last {
@@ -406,14 +404,14 @@ impl<F: BufferPool> SlotPool<F> {
             last = before;
         }
         for gap in [last, self.sentinel()] {
-            self.move_to(gap);
+            self.tail = gap;
             let carved = self.carve_widened(bytes);
             if carved.is_somewhere() {
                 return carved;
             }
         }
         for _ in 0..MAX_PROBES {
-            self.move_to(self.table.slots().next(self.resume));
+            self.tail = self.table.slots().next(self.resume);
             self.resume = self.tail;
             let carved = self.carve_widened(bytes);
             if carved.is_somewhere() {
@@ -423,44 +421,35 @@ impl<F: BufferPool> SlotPool<F> {
         Carved::NOWHERE
     }
 
-    /// Carves at the cursor, after taking the free slots behind the gap into it.
+    /// Carves behind the tail, after taking the free slots behind the gap into it.
     fn carve_widened(&mut self, bytes: usize) -> Carved {
-        self.widen();
-        let start = self.align(self.cursor);
-        if self.free == NONE || bytes > self.limit.saturating_sub(start) {
+        let limit = self.widen();
+        let slots = self.table.slots();
+        let start = self.behind(slots, self.tail, bytes);
+        if self.free == NONE || bytes > limit.saturating_sub(start) {
             return Carved::NOWHERE;
         }
-        let (slots, slot) = (self.table.slots(), self.free);
-        self.free = slots.next(slot);
-        slots.set_end(self.tail, self.cursor);
-        slots.link(slot, self.tail);
-        slots.set_start(slot, start);
-        self.tail = slot;
-        self.settle(slots, slot, start, self.limit, bytes)
+        self.carve_new(slots, self.tail, start, bytes)
     }
 
-    /// Takes the free slots behind the gap at the cursor into it.
-    pub(crate) fn widen(&mut self) {
-        let mut next = self.table.slots().next(self.tail);
-        while self.table.slots().is_free(next) {
-            let behind = self.table.slots().next(next);
+    /// Takes the free slots behind the tail out of the list; returns where the gap behind it ends then.
+    pub(crate) fn widen(&mut self) -> usize {
+        let slots = self.table.slots();
+        let mut next = slots.next(self.tail);
+        while slots.is_free(next) {
+            let behind = slots.next(next);
             self.let_go(next);
             next = behind;
         }
-        self.limit = self.table.slots().start(next);
-    }
-
-    /// Carves behind `slot` from now on. The end of the slot that is left must have been noted.
-    pub(crate) fn move_to(&mut self, slot: u32) {
-        self.tail = slot;
-        self.cursor = self.table.slots().end(slot);
-        self.limit = self.table.slots().start(self.table.slots().next(slot));
+        slots.start(next)
     }
 
     /// Puts a free slot of the list on the stack.
     pub(crate) fn let_go(&mut self, slot: u32) {
-        if self.resume == slot {
-            self.resume = self.table.slots().prev(slot);
+        for kept in [&mut self.resume, &mut self.run] {
+            if *kept == slot {
+                *kept = self.table.slots().prev(slot);
+            }
         }
         self.free = self.table.slots().unlink(slot, self.free);
     }
@@ -525,7 +514,7 @@ impl<F: BufferPool> SlotPool<F> {
         let error = match error {
             AcquireError::TooLarge { .. } if bytes <= self.capacity => AcquireError::Exhausted {
                 requested,
-                available: self.limit.saturating_sub(self.cursor).saturating_sub(held),
+                available: self.gap_bytes().saturating_sub(held),
             },
             AcquireError::TooLarge { .. } => {
                 AcquireError::TooLarge { requested, limit: self.max_capacity().saturating_sub(held) }
@@ -560,21 +549,13 @@ impl<F: BufferPool> SlotPool<F> {
             tail_seen |= at == self.tail;
             let next = self.table.slots().next(at);
             assert_eq!(self.table.slots().prev(next), at);
-            if at == self.tail && !self.gap_borrowed {
-                let end = if at == self.frame { self.frame_end() } else { self.cursor };
-                assert!(self.cursor <= self.limit || self.limit <= self.capacity);
-                assert!(end <= self.table.slots().start(next), "P2");
-            }
             if next == sentinel {
                 break;
             }
             assert!(offset <= self.table.slots().start(next), "P2: slots overlap or are out of order");
-            offset = match () {
-                () if next == self.frame => self.frame_end(),
-                () if next == self.tail => self.cursor,
-                () => self.table.slots().end(next),
-            };
-            assert!(offset <= self.capacity, "P3");
+            offset = if next == self.frame { self.frame_end() } else { self.table.slots().end(next) };
+            let limit = self.table.slots().start(self.table.slots().next(next));
+            assert!(offset <= limit, "P2: {offset} in {limit}");
             at = next;
             linked += 1;
         }
@@ -588,7 +569,8 @@ impl<F: BufferPool> SlotPool<F> {
         assert_eq!(linked + stacked, self.slots(), "P4");
         assert!(self.frame == NONE || self.spill.is_none(), "P7");
         if self.gap_borrowed {
-            assert!(self.frame == self.tail && self.cursor == self.capacity, "P6");
+            assert!(self.frame == self.tail, "P6");
+            assert_eq!(self.table.slots().end(self.frame), self.capacity, "P6");
         }
     }
 }
@@ -605,7 +587,10 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
     /// Computer Programming* 1, 2.5) over an address-ordered list.
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
-        let carved = self.carve(capacity).or_else(|| self.carve_elsewhere(capacity));
+        if let Some(carved) = self.carve(capacity) {
+            return Ok(self.hand_out(carved, capacity, capacity));
+        }
+        let carved = self.carve_elsewhere(capacity);
         if carved.is_somewhere() {
             Ok(self.hand_out(carved, capacity, capacity))
         } else {

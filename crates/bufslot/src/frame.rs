@@ -1,4 +1,4 @@
-//! Frames: bytes that grow in place in the gap at the cursor.
+//! Frames: bytes that grow in place in the gap behind them.
 //!
 //! The invariants P5 to P7 of `pool` are kept here.
 

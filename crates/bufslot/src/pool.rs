@@ -58,7 +58,7 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) frame_first: NonNull<u8>,
     pub(crate) frame_next: NonNull<u8>,
     pub(crate) frame_limit: usize,
-    /// Whether the frame has the gap at the cursor (P6).
+    /// Whether the frame has the gap behind it (P6).
     pub(crate) gap_borrowed: bool,
     /// The start of every buffer is a multiple of this plus one.
     alignment_mask: usize,
@@ -281,17 +281,30 @@ impl<F: BufferPool> SlotPool<F> {
         if !slots.is_free(next) {
             return None;
         }
-        let (mut start, limit) = (limit, slots.start(slots.next(next)));
-        // Where its last buffer started, if that does. That is behind the tail's end, unless that was put behind everything (P6).
-        if bytes.wrapping_sub(1) >= limit - start || end > start {
+        // Where its last buffer was, if that does. That is behind the tail's end, unless that was put behind everything (P6).
+        let start = limit;
+        if bytes.wrapping_sub(1) < slots.end(next) - start && end <= start {
+            self.tail = next;
+            return Some(self.settle(slots, next, start, bytes));
+        }
+        self.follow_resized(next, bytes).found()
+    }
+
+    /// Takes `bytes` in the place of `next`, the slot behind the tail, which is free but did not do as it was, and the gaps around.
+    #[inline(never)]
+    fn follow_resized(&mut self, next: u32, bytes: usize) -> Carved {
+        let (slots, tail) = (self.table.slots(), self.tail);
+        let limit = slots.start(slots.next(next));
+        let mut start = slots.start(next);
+        if bytes.wrapping_sub(1) >= limit - start || slots.end(tail) > start {
             start = self.behind(slots, tail, bytes);
             if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
-                return None;
+                return Carved::NOWHERE;
             }
             slots.set_start(next, start);
         }
         self.tail = next;
-        Some(self.settle(slots, next, start, bytes))
+        self.settle(slots, next, start, bytes)
     }
 
     /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which must not be empty.
@@ -305,7 +318,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.settle(slots, slot, start, bytes)
     }
 
-    /// Takes `bytes` wherever they can be had, when neither the gap at the cursor nor the place behind it does.
+    /// Takes `bytes` wherever they can be had, when neither the gap at the tail nor the places around it do.
     #[inline(never)]
     fn carve_elsewhere(&mut self, bytes: usize) -> Carved {
         self.return_gap();
@@ -327,28 +340,30 @@ impl<F: BufferPool> SlotPool<F> {
         if slots.is_free(slots.prev(tail)) {
             tail = self.rewind();
         }
-        let (start, limit) = (slots.start(tail), slots.start(slots.next(tail)));
-        if bytes.wrapping_sub(1) < limit - start {
+        let start = slots.start(tail);
+        if bytes.wrapping_sub(1) < slots.end(tail) - start {
             return Some(self.settle(slots, tail, start, bytes));
         }
-        self.take_over_more(bytes).found()
+        self.take_over_resized(bytes).found()
     }
 
-    /// [`take_over`](Self::take_over) when the tail's own place does not do: with what is free around it.
-    #[cold]
+    /// [`take_over`](Self::take_over) when the tail's own place does not do as it was: with the gap behind it, and what is free around.
     #[inline(never)]
-    fn take_over_more(&mut self, bytes: usize) -> Carved {
+    fn take_over_resized(&mut self, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
-        let limit = self.widen();
-        let before = slots.prev(tail);
-        let start = self.behind(slots, before, bytes);
-        if bytes.wrapping_sub(1) < limit.saturating_sub(start) {
+        let mut start = slots.start(tail);
+        if bytes.wrapping_sub(1) >= slots.start(slots.next(tail)) - start {
+            let limit = self.widen();
+            let before = slots.prev(tail);
+            start = self.behind(slots, before, bytes);
+            if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
+                self.let_go(tail);
+                self.tail = before;
+                return Carved::NOWHERE;
+            }
             slots.set_start(tail, start);
-            return self.settle(slots, tail, start, bytes);
         }
-        self.let_go(tail);
-        self.tail = before;
-        Carved::NOWHERE
+        self.settle(slots, tail, start, bytes)
     }
 
     /// Moves the tail, which is free and has a free slot in front of it, down to the first slot of the newest run, or of those that
@@ -512,10 +527,9 @@ impl<F: BufferPool> SlotPool<F> {
         };
         let requested = bytes - held;
         let error = match error {
-            AcquireError::TooLarge { .. } if bytes <= self.capacity => AcquireError::Exhausted {
-                requested,
-                available: self.gap_bytes().saturating_sub(held),
-            },
+            AcquireError::TooLarge { .. } if bytes <= self.capacity => {
+                AcquireError::Exhausted { requested, available: self.gap_bytes().saturating_sub(held) }
+            }
             AcquireError::TooLarge { .. } => {
                 AcquireError::TooLarge { requested, limit: self.max_capacity().saturating_sub(held) }
             }
@@ -578,7 +592,7 @@ impl<F: BufferPool> SlotPool<F> {
 impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
-    /// Cost: some thirty plain instructions; a bounded search when the gap at the cursor is used up, and the fallback's cost
+    /// Cost: some thirty plain instructions; a bounded search when the gap at the tail is used up, and the fallback's cost
     /// when that finds nothing. Allocates nothing itself.
     ///
     /// # Source

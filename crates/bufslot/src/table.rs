@@ -49,7 +49,7 @@ pub(crate) struct Slot {
     views: AtomicU32,
     /// Offset of the buffer's first byte, in `0 .. capacity`; for the sentinel, `capacity`.
     start: Cell<usize>,
-    /// Offset behind its last byte; stale for the slot at the cursor, whose end the pool holds.
+    /// Offset behind its last byte; 0 for the sentinel.
     end: Cell<usize>,
     /// Neighbours in the list, or `next` in the stack.
     prev: Cell<u32>,

@@ -203,7 +203,6 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn return_gap(&mut self) {
         if core::mem::take(&mut self.gap_borrowed) {
-            debug_assert!(self.tail == self.frame);
             self.table.slots().set_end(self.frame, self.frame_end());
             self.frame_limit = self.frame_next.addr().get();
         }

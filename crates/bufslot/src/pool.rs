@@ -12,8 +12,8 @@
 //!   and live; otherwise `frame` is `NONE`, and the bytes are the first of `spill`, which counts none of them as filled, or there are
 //!   none.
 //! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. With the fallback that is
-//!   the rest of `spill`. In the region it is nothing, or the gap behind it, which the frame has then *borrowed*: its slot is the
-//!   tail, and its end in the table is the capacity, behind every gap, so nobody else can carve there.
+//!   the rest of `spill`. In the region it is nothing, or in the gap behind its slot, which the frame has then *borrowed*: the
+//!   slot's end in the table is the capacity, behind every gap, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 use core::fmt;
@@ -281,9 +281,9 @@ impl<F: BufferPool> SlotPool<F> {
         if !slots.is_free(next) {
             return None;
         }
-        // Where its last buffer was, if that does. That is behind the tail's end, unless that was put behind everything (P6).
+        // Where its last buffer was, if that does.
         let start = limit;
-        if bytes.wrapping_sub(1) < slots.end(next) - start && end <= start {
+        if bytes.wrapping_sub(1) < slots.end(next) - start {
             self.tail = next;
             return Some(self.settle(slots, next, start, bytes));
         }
@@ -583,8 +583,9 @@ impl<F: BufferPool> SlotPool<F> {
         assert_eq!(linked + stacked, self.slots(), "P4");
         assert!(self.frame == NONE || self.spill.is_none(), "P7");
         if self.gap_borrowed {
-            assert!(self.frame == self.tail, "P6");
             assert_eq!(self.table.slots().end(self.frame), self.capacity, "P6");
+            let behind = self.table.slots().start(self.table.slots().next(self.frame));
+            assert!(self.frame_limit <= self.table.byte(behind).addr().get(), "P6");
         }
     }
 }

@@ -138,13 +138,17 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
     type Do<P> = fn(&mut Pool<P>);
     let nothing: Do<P> = |_| {};
     let acquire: Do<P> = Pool::acquire;
+    let used: Do<P> = |pool| {
+        pool.acquire();
+        pool.live.clear();
+    };
     let operations: [(&str, Do<P>, Do<P>); 4] = [
         // All of them stay.
         ("acquire", nothing, acquire),
         // Oldest first.
         ("drop", acquire, |pool| pool.live.drain(..).for_each(drop)),
-        // Acquired, its first byte written, and dropped, as in the workload `reuse`.
-        ("reuse", nothing, |pool| {
+        // Acquired, its first byte written, and dropped, as in the workload `reuse`, from a pool that is not new.
+        ("reuse", used, |pool| {
             for _ in 0..pool.count {
                 let mut buf = pool.one();
                 touch(&mut buf);

@@ -201,13 +201,14 @@ impl RingAllocator {
     }
 
     /// Goes back from the newest block, which is free: to `base`, which was the first after the last live one, if that is free
-    /// as well, or else to the first of the free blocks in front.
+    /// as well, or else to the first of the free blocks in front, which is the new base if it is in front of the old one.
     ///
     /// A step back undoes a step forward of an earlier request, so this is constant time per request on the whole.
     #[inline(never)]
     fn go_back(&mut self) -> At {
         let mut at = self.newest;
-        if self.ring.is_free(self.base) {
+        let at_base = at == self.base;
+        if !at_base && self.ring.is_free(self.base) {
             self.resume = at;
             return self.base;
         }
@@ -217,6 +218,9 @@ impl RingAllocator {
                 break;
             }
             at = before;
+        }
+        if at_base {
+            self.base = at;
         }
         at
     }
@@ -430,6 +434,11 @@ impl fmt::Debug for RingAllocator {
 
 #[cfg(all(test, feature = "std", not(loom)))]
 impl RingAllocator {
+    /// Whether the next request goes back, which is the slow way to the newest block.
+    pub(crate) fn goes_back(&self) -> bool {
+        self.ring.is_free(self.newest) && self.is_free_before(self.newest)
+    }
+
     /// Asserts the invariants at the top of this file, of `ring` and of `frame`.
     pub(crate) fn check(&self) {
         let ring = &self.ring;

@@ -161,16 +161,29 @@ pub fn count(case: &Case, contestants: &[Contestant], heap_calls: fn() -> u64) -
         at(contestant.name);
         let counted = guarded(|| {
             let mut cell = contestant.cell(case).ok()?;
-            let iterations =
-                cell.fixed_iterations().unwrap_or_else(|| (OPERATIONS / cell.operations()).max(1));
-            // Steady state: the first run fills caches and lists.
-            cell.run(iterations);
-            let before = (heap_calls(), cell.fallbacks());
-            cell.run(iterations);
-            let after = (heap_calls(), cell.fallbacks());
+            let fixed = cell.fixed_iterations();
+            let iterations = fixed.unwrap_or_else(|| (OPERATIONS / cell.operations()).max(1));
+            // What a run costs in heap calls and fallbacks.
+            let mut cost = |iterations| {
+                let before = (heap_calls(), cell.fallbacks());
+                cell.run(iterations);
+                let after = (heap_calls(), cell.fallbacks());
+                let fallbacks = before.1.zip(after.1).map(|(before, after)| (after - before) as f64);
+                ((after.0 - before.0) as f64, fallbacks)
+            };
+            // Steady state: the first run fills caches and lists. What comes once a run, such as the buffers that are held all the
+            // while, goes out with the difference of two runs.
+            let _ = cost(iterations);
+            let one = cost(iterations);
+            let two = if fixed.is_some() {
+                (2.0 * one.0, one.1.map(|one| 2.0 * one))
+            } else {
+                cost(2 * iterations)
+            };
             let operations = (iterations * cell.operations() * cell.threads()) as f64;
-            let calls = contestant.counted.then(|| (after.0 - before.0) as f64 / operations);
-            let fallbacks = before.1.zip(after.1).map(|(before, after)| (after - before) as f64 / operations);
+            let each = |one: f64, two: f64| (two - one).max(0.0) / operations;
+            let calls = contestant.counted.then(|| each(one.0, two.0));
+            let fallbacks = one.1.zip(two.1).map(|(one, two)| each(one, two));
             Some((calls, fallbacks))
         });
         if let Ok(Some((heap_calls, fallbacks))) = counted {

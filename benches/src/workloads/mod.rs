@@ -45,7 +45,7 @@ pub enum Scale {
 /// All rows of the matrix.
 #[must_use]
 pub fn cases(scale: Scale) -> Vec<Case> {
-    let mut cases = reuse::cases();
+    let mut cases = reuse::cases(scale);
     cases.extend(burst::cases(scale));
     cases.extend(mixed::cases());
     cases.extend(ring::cases());

@@ -555,6 +555,12 @@ impl<F: BufferPool> SlotPool<F> {
 
 #[cfg(all(test, feature = "std", not(loom)))]
 impl<F: BufferPool> SlotPool<F> {
+    /// Whether the next request goes back, which is the slow way to the newest slot.
+    pub(crate) fn goes_back(&self) -> bool {
+        let slots = self.table.slots();
+        slots.is_free(self.tail) && slots.is_free(slots.prev(self.tail))
+    }
+
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check(&self) {
         let sentinel = self.sentinel();

@@ -105,3 +105,19 @@ fn invariants_hold_on_random_walks() {
         walk(seed, 2, 8192, 64);
     }
 }
+
+/// However many free slots stand in front, going back is once: then the newest slot is taken again where it is.
+#[test]
+fn reuse_goes_back_once() {
+    for (count, kept) in [(1, false), (7, false), (7, true), (64, false), (64, true)] {
+        let mut pool = SlotPool::new(1 << 16, 64).unwrap();
+        let mut burst: Vec<_> = (0..count).map(|_| pool.acquire(100).unwrap()).collect();
+        let kept = kept.then(|| burst.swap_remove(count / 2));
+        drop(burst);
+        let first = pool.acquire(100).unwrap().as_ptr();
+        for _ in 0..3 {
+            assert!(!pool.goes_back(), "after {count}, one kept: {}", kept.is_some());
+            assert_eq!(pool.acquire(100).unwrap().as_ptr(), first);
+        }
+    }
+}

@@ -214,20 +214,55 @@ impl ByteSink for Extendable<'_> {
     }
 }
 
+#[cfg(any(feature = "std", feature = "embedded-io"))]
+impl Extendable<'_> {
+    /// Appends all bytes, or else as many of the first ones as the ring says that it has room for, at least one; returns how many.
+    fn extend_by_some(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
+        let mut n = bytes.len();
+        loop {
+            let Err(error) = self.extend_from_slice(&bytes[..n]) else { return Ok(n) };
+            let room = self.frame.room();
+            let offered = match error {
+                AcquireError::TooLarge { limit, .. } => limit,
+                AcquireError::Exhausted { available, .. } => available.max(room),
+                _ => room,
+            };
+            // Less each time, so that this ends.
+            n = if offered < n { offered } else { room.min(n - 1) };
+            if n == 0 {
+                return Err(error);
+            }
+        }
+    }
+}
+
 /// Appends as long as the ring has room; then writes are short.
 #[cfg(feature = "std")]
 impl std::io::Write for Extendable<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.extend_from_slice(bytes).is_ok() {
-            return Ok(bytes.len());
-        }
-        let n = self.frame.room().min(bytes.len());
-        Ok(self.extend_from_slice(&bytes[..n]).map_or(0, |()| n))
+        Ok(self.extend_by_some(bytes).unwrap_or(0))
     }
 
     #[inline]
     fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "embedded-io")]
+impl embedded_io::ErrorType for Extendable<'_> {
+    type Error = AcquireError;
+}
+
+/// Appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an error, as `embedded_io` demands.
+#[cfg(feature = "embedded-io")]
+impl embedded_io::Write for Extendable<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
+        self.extend_by_some(bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), AcquireError> {
         Ok(())
     }
 }

@@ -4,11 +4,21 @@ use core::convert::Infallible;
 
 use embedded_io::{BufRead, Error, ErrorKind, ErrorType, Read, Write};
 
-use crate::{Buf, Frozen, Lease, ReserveError};
+use crate::{AcquireError, Buf, Frozen, Lease, ReserveError};
 
 impl Error for ReserveError {
     fn kind(&self) -> ErrorKind {
         ErrorKind::WriteZero
+    }
+}
+
+/// What a buffer that grows meets when it cannot.
+impl Error for AcquireError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::TooLarge { .. } => ErrorKind::InvalidInput,
+            _ => ErrorKind::OutOfMemory,
+        }
     }
 }
 

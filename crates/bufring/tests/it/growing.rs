@@ -241,3 +241,31 @@ fn t11_uncommitted_bytes_are_wiped() {
         assert_eq!(all.spare_mut().iter().position(|&byte| byte != 0), None, "way {way}");
     }
 }
+
+/// A write larger than what is left takes what is left, whether that was reserved or not.
+#[test]
+fn writes_are_short_when_the_ring_is_full() {
+    let mut ring = ring(100);
+    let mut buffer = ring.extendable(0).expect("nothing asked for");
+    let large = [7; 1000];
+    let n = buffer.write(&large).expect("never an error");
+    assert!((100..large.len()).contains(&n), "{n} bytes");
+    assert_eq!(buffer.write(b"more").expect("never an error"), 0);
+    assert_eq!(&buffer[..], &large[..n]);
+}
+
+#[cfg(feature = "embedded-io")]
+#[test]
+fn embedded_writes_are_short_and_then_refused() {
+    use embedded_io::{Error, ErrorKind, Write};
+
+    let mut ring = ring(100);
+    let mut buffer = ring.extendable(0).expect("nothing asked for");
+    let large = [7; 1000];
+    let n = Write::write(&mut buffer, &large).expect("some fits");
+    assert!((100..large.len()).contains(&n), "{n} bytes");
+    let error = Write::write(&mut buffer, b"more").expect_err("it is full");
+    assert!(matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::InvalidInput), "{error}");
+    assert_eq!(Write::write(&mut buffer, b"").expect("nothing to write"), 0);
+    assert_eq!(&buffer[..], &large[..n]);
+}

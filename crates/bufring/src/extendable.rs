@@ -35,7 +35,7 @@ use crate::{RingAllocator, RingLease};
 /// ```
 pub struct Extendable<'a> {
     ring: &'a mut RingAllocator,
-    /// The ring's `lent` is a copy of this as of the last time that it was placed.
+    /// The ring's `lent` is the block of this.
     frame: Frame,
     /// Up to where bytes were lent by `reserve`, whether they were committed or not: a ring that wipes has to reach them.
     #[cfg(feature = "wipe")]
@@ -59,7 +59,7 @@ impl RingAllocator {
     pub fn extendable(&mut self, bytes: usize) -> Result<Extendable<'_>, AcquireError> {
         self.close_lent();
         let frame = if bytes == 0 { Frame::closed(&self.ring) } else { self.open(bytes)? };
-        self.lent = frame;
+        self.lent = frame.at;
         Ok(Extendable {
             ring: self,
             frame,
@@ -109,10 +109,10 @@ impl Extendable<'_> {
         mut frame: Frame,
         additional: usize,
     ) -> (Frame, Result<(), AcquireError>) {
-        // The ring's record of it is stale, and is not to be cleared away meanwhile.
-        ring.lent = Frame::closed(&ring.ring);
+        // It is not to be cleared away meanwhile.
+        ring.lent = ring.ring.front();
         let grown = ring.grow(&mut frame, additional);
-        ring.lent = frame;
+        ring.lent = frame.at;
         (frame, grown)
     }
 
@@ -159,7 +159,7 @@ impl Extendable<'_> {
         let mut this = mem::ManuallyDrop::new(self);
         this.wipe_lent();
         let frame = this.frame;
-        this.ring.lent = Frame::closed(&this.ring.ring);
+        this.ring.lent = this.ring.ring.front();
         this.ring.finish(frame)
     }
 }
@@ -168,7 +168,7 @@ impl Drop for Extendable<'_> {
     #[inline]
     fn drop(&mut self) {
         self.wipe_lent();
-        self.ring.lent = Frame::closed(&self.ring.ring);
+        self.ring.lent = self.ring.ring.front();
         self.ring.close(self.frame);
     }
 }

@@ -18,7 +18,7 @@ use crate::{RingAllocator, RingLease};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// The guard of its block (F1).
-    at: At,
+    pub(crate) at: At,
     /// Its first byte; what was discarded is in front of it.
     start: NonNull<u8>,
     /// Behind its last byte.
@@ -243,10 +243,11 @@ impl RingAllocator {
 
     /// Lets the frame go that a forgotten `Extendable` has left behind.
     pub(crate) fn close_lent(&mut self) {
-        let mut frame = core::mem::replace(&mut self.lent, Frame::closed(&self.ring));
-        // How much of it was written is not known.
-        frame.advance(frame.room());
-        self.close(frame);
+        let at = core::mem::replace(&mut self.lent, self.ring.front());
+        if at != self.ring.front() {
+            // How much of it was written is not known.
+            self.ring.abandon(at, self.ring.next(at).cast());
+        }
     }
 }
 
@@ -299,15 +300,16 @@ impl FrameBuffer for RingAllocator {
 impl RingAllocator {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check_frames(&self) {
-        for frame in [&self.frame, &self.lent] {
-            if frame.is_open(&self.ring) {
-                assert!(self.ring.all().any(|at| at == frame.at) && !self.ring.is_free(frame.at), "F1");
-                let end = self.ring.next(frame.at).addr().get();
-                assert!(self.ring.data(frame.at) <= frame.start && frame.start <= frame.next, "F2");
-                assert!(frame.next.addr().get() <= frame.limit && frame.limit == end, "F2");
-            } else {
-                assert_eq!((frame.len(), frame.room()), (0, 0), "F2");
-            }
+        let live = |at| self.ring.all().any(|guard| guard == at) && !self.ring.is_free(at);
+        let frame = &self.frame;
+        if frame.is_open(&self.ring) {
+            assert!(live(frame.at), "F1");
+            let end = self.ring.next(frame.at).addr().get();
+            assert!(self.ring.data(frame.at) <= frame.start && frame.start <= frame.next, "F2");
+            assert!(frame.next.addr().get() <= frame.limit && frame.limit == end, "F2");
+        } else {
+            assert_eq!((frame.len(), frame.room()), (0, 0), "F2");
         }
+        assert!(self.lent == self.ring.front() || live(self.lent), "P3");
     }
 }

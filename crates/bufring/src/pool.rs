@@ -6,8 +6,8 @@
 //!   ended; `head` is the one behind it. From `base` to `newest` is the way that the requests since have come, without stepping
 //!   over a live block. `resume` is where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
 //! - P2: every live block but those of open frames (`frame`, `lent`) belongs to one lease.
-//! - P3: `frame` is closed, or the only record of a live block; `lent` likewise, but that an
-//!   [`Extendable`](crate::Extendable) that is still in use has the newer record of it.
+//! - P3: `frame` is closed, or the only record of a live block. `lent` is the guard at the front, or that of a live block, of which
+//!   only an [`Extendable`](crate::Extendable) that is still in use knows more.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -47,8 +47,9 @@ pub struct RingAllocator {
     resume: At,
     /// The frame of the `FrameBuffer` that this is.
     pub(crate) frame: Frame,
-    /// The frame that an [`Extendable`](crate::Extendable) has, or had when it was forgotten.
-    pub(crate) lent: Frame,
+    /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was forgotten; the guard at the front
+    /// stands for none.
+    pub(crate) lent: At,
     counters: Counters,
     tracker: Tracker,
 }
@@ -90,7 +91,7 @@ impl RingAllocator {
             base: first,
             resume: front,
             frame: closed,
-            lent: closed,
+            lent: front,
             counters: Counters::default(),
             tracker: Tracker::default(),
         }

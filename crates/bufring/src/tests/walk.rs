@@ -139,3 +139,18 @@ fn reuse_goes_back_once() {
         }
     }
 }
+
+/// As it is when the base is not the first free block: a search went there past a live one, which has come back since.
+#[test]
+fn reuse_goes_back_once_to_before_the_base() {
+    let mut ring = RingAllocator::new(1000).unwrap();
+    let mut all: Vec<_> = core::iter::from_fn(|| ring.acquire(100).ok()).collect();
+    drop(all.remove(2));
+    let again = ring.acquire(100).expect("one is back");
+    drop((all, again));
+    let first = ring.acquire(100).unwrap().as_ptr();
+    for _ in 0..3 {
+        assert!(!ring.goes_back());
+        assert_eq!(ring.acquire(100).unwrap().as_ptr(), first);
+    }
+}

@@ -175,15 +175,16 @@ pub fn count(case: &Case, contestants: &[Contestant], heap_calls: fn() -> u64) -
             // while, goes out with the difference of two runs.
             let _ = cost(iterations);
             let one = cost(iterations);
-            let two = if fixed.is_some() {
-                (2.0 * one.0, one.1.map(|one| 2.0 * one))
+            let (calls, fallbacks) = if fixed.is_some() {
+                one
             } else {
-                cost(2 * iterations)
+                let two = cost(2 * iterations);
+                let more = |(one, two): (f64, f64)| (two - one).max(0.0);
+                (more((one.0, two.0)), one.1.zip(two.1).map(more))
             };
             let operations = (iterations * cell.operations() * cell.threads()) as f64;
-            let each = |one: f64, two: f64| (two - one).max(0.0) / operations;
-            let calls = contestant.counted.then(|| each(one.0, two.0));
-            let fallbacks = one.1.zip(two.1).map(|(one, two)| each(one, two));
+            let calls = contestant.counted.then(|| calls / operations);
+            let fallbacks = fallbacks.map(|fallbacks| fallbacks / operations);
             Some((calls, fallbacks))
         });
         if let Ok(Some((heap_calls, fallbacks))) = counted {

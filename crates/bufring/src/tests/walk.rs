@@ -124,25 +124,10 @@ fn invariants_hold_on_random_walks() {
     }
 }
 
-/// However many free blocks stand in front, going back is once: then the newest block is taken again where it is.
+/// The newest block is taken again where it is, though free blocks stand in front of where a search went past a live one, which has
+/// come back since.
 #[test]
 fn reuse_goes_back_once() {
-    for (count, kept) in [(1, false), (7, false), (7, true), (64, false), (64, true)] {
-        let mut ring = RingAllocator::new(1 << 16).unwrap();
-        let mut burst: Vec<_> = (0..count).map(|_| ring.acquire(100).unwrap()).collect();
-        let kept = kept.then(|| burst.swap_remove(count / 2));
-        drop(burst);
-        let first = ring.acquire(100).unwrap().as_ptr();
-        for _ in 0..3 {
-            assert!(!ring.goes_back(), "after {count}, one kept: {}", kept.is_some());
-            assert_eq!(ring.acquire(100).unwrap().as_ptr(), first);
-        }
-    }
-}
-
-/// As it is when the base is not the first free block: a search went there past a live one, which has come back since.
-#[test]
-fn reuse_goes_back_once_to_before_the_base() {
     let mut ring = RingAllocator::new(1000).unwrap();
     let mut all: Vec<_> = core::iter::from_fn(|| ring.acquire(100).ok()).collect();
     drop(all.remove(2));

@@ -58,6 +58,13 @@ pub enum Case {
         /// The order of the drops.
         order: Order,
     },
+    /// As `Reuse`, from two pools in turn, or from one for comparison.
+    TwoPools {
+        /// Bytes of the buffer.
+        bytes: usize,
+        /// 1 or 2.
+        pools: usize,
+    },
     /// Different sizes, a few held at a time.
     Mixed {
         /// Which.
@@ -123,6 +130,7 @@ impl Case {
             Self::Reuse { held: 0, .. } => "reuse",
             Self::Reuse { .. } => "live",
             Self::Burst { .. } => "burst",
+            Self::TwoPools { .. } => "two-pools",
             Self::Mixed { .. } => "mixed",
             Self::RingFixed { .. } => "ring-fixed",
             Self::RingExtend { .. } => "ring-extend",
@@ -151,6 +159,8 @@ impl Case {
                 };
                 format!("{count} × {} {order}", size(*bytes))
             }
+            Self::TwoPools { bytes, pools: 1 } => format!("{} one pool", size(*bytes)),
+            Self::TwoPools { bytes, pools } => format!("{} {pools} in turn", size(*bytes)),
             Self::Mixed { sizes: Sizes::RoundRobin } => "round-robin".into(),
             Self::Mixed { sizes: Sizes::Zipf } => "zipf".into(),
             Self::RingFixed { bytes, held } | Self::RingExtend { bytes, held } => {
@@ -294,6 +304,7 @@ mod tests {
         assert_eq!(Case::File { bytes: 16 << 20, file_bytes: 1 }.id(), "file/16M");
         assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
         assert_eq!(Case::RingExtend { bytes: 1024, held: 64 }.id(), "ring-extend/64x1K");
+        assert_eq!(Case::TwoPools { bytes: 64, pools: 2 }.id(), "two-pools/64B-2-in-turn");
         assert_eq!(Case::Chaos { bytes: 2048, threads: 2 }.id(), "chaos/2K-2-threads");
     }
 

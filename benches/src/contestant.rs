@@ -256,6 +256,7 @@ impl Contestant {
         match case {
             Case::Reuse { .. }
             | Case::Burst { .. }
+            | Case::TwoPools { .. }
             | Case::Mixed { .. }
             | Case::RingFixed { .. }
             | Case::Chaos { threads: 1, .. }

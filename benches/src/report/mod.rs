@@ -84,6 +84,10 @@ fn about(workload: &str) -> &'static str {
             "As `reuse`, while others are held: the cost must not grow with the number of live buffers. One operation is one \
              buffer that comes and goes."
         }
+        "two-pools" => {
+            "As `reuse`, from two pools in turn, and from one of them alone for comparison: what is cached for one pool must not \
+             go when another is used. One operation is one buffer."
+        }
         "burst" => {
             "Acquire N buffers, write the first byte of each, drop them oldest first, newest first, or at random. One \
              operation is one buffer."

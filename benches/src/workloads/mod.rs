@@ -10,15 +10,17 @@ pub mod replay;
 pub mod reuse;
 pub mod ring;
 pub mod threads;
+pub mod two_pools;
 
 use crate::case::Case;
 use crate::cell::Cell;
 use crate::contestant::{Frames, Pool, Unsupported};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 12] = [
+pub const WORKLOADS: [&str; 13] = [
     "reuse",
     "live",
+    "two-pools",
     "burst",
     "mixed",
     "ring-fixed",
@@ -46,6 +48,7 @@ pub enum Scale {
 #[must_use]
 pub fn cases(scale: Scale) -> Vec<Case> {
     let mut cases = reuse::cases(scale);
+    cases.extend(two_pools::cases());
     cases.extend(burst::cases(scale));
     cases.extend(mixed::cases());
     cases.extend(ring::cases());
@@ -63,6 +66,7 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
     match case {
         Case::Reuse { .. } => reuse::cell::<P>(case),
         Case::Burst { .. } => burst::cell::<P>(case),
+        Case::TwoPools { .. } => two_pools::cell::<P>(case),
         Case::Mixed { .. } => mixed::cell::<P>(case),
         Case::RingFixed { .. } => ring::fixed::<P>(case),
         Case::Chaos { .. } => chaos::alone::<P>(case),

@@ -13,6 +13,7 @@ mod object_pool;
 mod opool;
 mod ringal;
 mod sharded_slab;
+mod vec_queue;
 mod zeropool;
 
 use crate::contestant::Contestant;
@@ -28,6 +29,7 @@ pub(super) fn all() -> Vec<Contestant> {
         lockfree::contestant(),
         sharded_slab::contestant(),
         byte_pool::contestant(),
+        vec_queue::contestant(),
         bytes::contestant(),
         #[cfg(feature = "peers")]
         global::jemalloc(),

@@ -76,6 +76,8 @@ mod split;
 mod stats;
 mod stream;
 mod sync;
+#[cfg(feature = "std")]
+mod threads;
 mod track;
 
 pub mod size;

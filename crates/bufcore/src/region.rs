@@ -84,6 +84,20 @@ impl Region {
         Ok(Self { ptr, len, backing: Backing::Heap(start, layout) })
     }
 
+    /// The region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten, put together again from where it is. For
+    /// strategies that keep what they know of a block in the block itself.
+    ///
+    /// # Safety
+    ///
+    /// `start` and `len` are those of such a region, which is put together once.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize) -> Self {
+        // SAFETY: a region of this size was made, so the layout is right; its alignment was 1.
+        let layout = unsafe { Layout::from_size_align_unchecked(len, 1) };
+        Self { ptr: start, len, backing: Backing::Heap(start, layout) }
+    }
+
     /// A zeroed region of at least `len` bytes mapped from the operating system.
     ///
     /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked for.

@@ -36,3 +36,28 @@ pub mod orphans {
     #[cfg(feature = "alloc")]
     pub use crate::orphans::{Orphan, adopt, pending};
 }
+
+/// How a thread finds what it has in a pool, for strategies with caches for each thread.
+///
+/// A cache is the strategy's own type, with a [`Cache`](threads::Cache) as its head. A thread has one for each pool that it uses, on
+/// lists that this module keeps, and a table without a destructor for what the fast paths need: a look into it is a handful of
+/// instructions. When the thread ends, or the pool is found to be gone, the cache is told by one of its
+/// [`Methods`](threads::Methods).
+#[cfg(feature = "std")]
+pub mod threads {
+    #[cfg(loom)]
+    pub use crate::threads::end_of_thread;
+    pub use crate::threads::{
+        Cache, Methods, NO_TOKEN, add, find, new_id, recall, register, remember, remove, token,
+    };
+}
+
+/// Puts `value` on the heap; `None` when there is no room. `Box::from_raw` takes it back.
+#[cfg(feature = "alloc")]
+pub fn boxed<T>(value: T) -> Option<core::ptr::NonNull<T>> {
+    let mut place = alloc::vec::Vec::new();
+    place.try_reserve_exact(1).ok()?;
+    place.push(value);
+    // No copy and no allocation: the vector is full. A slice of one is laid out as its element.
+    core::ptr::NonNull::new(alloc::boxed::Box::into_raw(place.into_boxed_slice()).cast())
+}

@@ -1,0 +1,70 @@
+//! Size classes: four for each doubling, from 64 bytes on, so that a block is less than a quarter larger than its request.
+//!
+//! Four, because two waste up to a half, and eight halve what a class of a thread serves again. A class is found by the position of the
+//! highest bit and the two bits behind it: no table, no loop.
+
+/// Bytes of the smallest class.
+pub(crate) const LEAST_BYTES: usize = 64;
+/// Bytes of the largest class that a pool can have.
+#[cfg(test)]
+pub(crate) const MOST_BYTES: usize = bytes_of(MAX_CLASSES - 1);
+/// Classes that a pool can have: up to 1 GiB. The model checker allows few atomics.
+pub(crate) const MAX_CLASSES: usize = if cfg!(loom) { 2 } else { 97 };
+/// What a block outside of the classes has for its class.
+pub(crate) const NO_CLASS: u16 = u16::MAX;
+
+/// Class 0 has its last byte at 63, whose highest bit is 5, followed by two ones.
+const FIRST: usize = 4 * 5 + 7;
+
+/// The class of a request of `bytes` bytes; beyond all classes for no bytes and for what is larger than the largest.
+#[inline(always)]
+pub(crate) const fn class_of(bytes: usize) -> usize {
+    let last = bytes.wrapping_sub(1);
+    let last = if last < LEAST_BYTES { LEAST_BYTES - 1 } else { last };
+    let log = last.ilog2() as usize;
+    4 * log + (last >> (log - 2)) - FIRST
+}
+
+/// Bytes of a class.
+#[inline]
+pub(crate) const fn bytes_of(class: usize) -> usize {
+    if class == 0 {
+        return LEAST_BYTES;
+    }
+    let (doubling, quarter) = ((class - 1) / 4, (class - 1) % 4);
+    (5 + quarter) << (doubling + 4)
+}
+
+/// What a buffer of a class counts as in the statistics; without them, not worth computing.
+#[inline(always)]
+pub(crate) const fn counted_bytes(class: usize) -> usize {
+    if cfg!(feature = "stats") { bytes_of(class) } else { 0 }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_in_order_and_waste_less_than_a_quarter() {
+        for class in 0..MAX_CLASSES {
+            let bytes = bytes_of(class);
+            assert_eq!(class_of(bytes), class, "{bytes} bytes");
+            assert_eq!(class_of(bytes + 1), class + 1, "{bytes} bytes and one");
+            if class > 0 {
+                let before = bytes_of(class - 1);
+                assert!(before < bytes && bytes * 4 <= before * 5, "{before} then {bytes}");
+            }
+        }
+        assert_eq!((bytes_of(0), class_of(1), class_of(63), MOST_BYTES), (64, 0, 0, 1 << 30));
+        let sizes: alloc::vec::Vec<_> = (0..9).map(bytes_of).collect();
+        assert_eq!(sizes, [64, 80, 96, 112, 128, 160, 192, 224, 256]);
+    }
+
+    #[test]
+    fn what_has_no_class_is_beyond_all() {
+        for bytes in [0, MOST_BYTES + 1, 1 << 40, usize::MAX] {
+            assert!(class_of(bytes) >= MAX_CLASSES, "{bytes} bytes");
+        }
+    }
+}

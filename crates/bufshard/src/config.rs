@@ -1,0 +1,240 @@
+//! The settings of a pool, checked once.
+
+use bufcore::{ConfigError, size};
+
+use crate::ShardPool;
+use crate::block::{Block, HEADER_BYTES, LEAST_ALIGNMENT, MOST_ALIGNMENT};
+use crate::class::{self, MAX_CLASSES};
+
+const DEFAULT_THREAD_CACHE: usize = 4;
+const DEFAULT_SHARD_BUFFERS: usize = 16;
+const DEFAULT_LARGEST_BYTES: usize = 64 << 20;
+const LEAST_SHARDS: usize = 4;
+const MOST_SHARDS: usize = 64;
+const MOST_THREAD_CACHE: usize = 1024;
+const MOST_SHARD_BUFFERS: usize = 1 << 16;
+/// A thread keeps so many bytes of a class, or one block if that is larger.
+const THREAD_CLASS_BYTES: usize = 4 << 20;
+/// A shard keeps so many bytes of a class, or one chain if that is larger.
+const SHARD_CLASS_BYTES: usize = 16 << 20;
+
+/// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is built.
+///
+/// ```
+/// use bufshard::ShardPool;
+///
+/// let pool = ShardPool::builder().thread_cache(8).largest_pooled(1 << 20).budget(256 << 20).build()?;
+/// assert_eq!(pool.largest_pooled(), 1 << 20);
+/// # Ok::<(), bufshard::bufcore::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builder {
+    thread_cache: usize,
+    smallest_pooled: usize,
+    largest_pooled: usize,
+    shard_buffers: usize,
+    shards: Option<usize>,
+    budget: usize,
+    alignment: usize,
+    wipe: bool,
+}
+
+/// Settings that have been checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// Buffers of a class that a thread keeps, at the most.
+    thread_cache: usize,
+    /// The first class that is pooled.
+    pub(crate) smallest_class: usize,
+    /// Classes up to the largest that is pooled.
+    pub(crate) classes: usize,
+    /// A power of two.
+    pub(crate) shards: usize,
+    /// Chains of a class in a shard, at the most.
+    pub(crate) chains: usize,
+    /// Bytes of memory at the most.
+    pub(crate) budget: usize,
+    /// A power of two, at least `LEAST_ALIGNMENT`.
+    pub(crate) alignment: usize,
+    #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
+    pub(crate) wipe: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            thread_cache: DEFAULT_THREAD_CACHE,
+            smallest_pooled: 1,
+            largest_pooled: DEFAULT_LARGEST_BYTES,
+            shard_buffers: DEFAULT_SHARD_BUFFERS,
+            shards: None,
+            budget: usize::MAX,
+            alignment: LEAST_ALIGNMENT,
+            wipe: false,
+        }
+    }
+}
+
+impl Builder {
+    /// The defaults: 4 buffers of a size class for each thread, 16 for each shard, as many shards as processors (4 to 64), sizes up to
+    /// 64 MiB pooled, no budget, starts at multiples of 16.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many buffers of each size class a thread keeps for itself; 4 unless set, at most 1024. Of large classes it keeps fewer: 4 MiB
+    /// of each, or one buffer.
+    ///
+    /// A thread that has more of a class out at once, and releases them all, exchanges them with the shards in chains of that length.
+    #[must_use]
+    pub fn thread_cache(mut self, buffers: usize) -> Self {
+        self.thread_cache = buffers;
+        self
+    }
+
+    /// Requests for fewer bytes are allocations of their own, as are those for more than [`largest_pooled`](Self::largest_pooled); 1
+    /// unless set: all are pooled. Rounded down to a size class.
+    #[must_use]
+    pub fn smallest_pooled(mut self, bytes: usize) -> Self {
+        self.smallest_pooled = bytes;
+        self
+    }
+
+    /// The largest request that is pooled; 64 MiB unless set, at most 1 GiB. Rounded up to a size class.
+    #[must_use]
+    pub fn largest_pooled(mut self, bytes: usize) -> Self {
+        self.largest_pooled = bytes;
+        self
+    }
+
+    /// How many buffers of each size class a shard keeps; 16 unless set. Of large classes it keeps fewer: 16 MiB of each, or one chain.
+    #[must_use]
+    pub fn shard_buffers(mut self, buffers: usize) -> Self {
+        self.shard_buffers = buffers;
+        self
+    }
+
+    /// How many shards there are, rounded up to a power of two, at most 64. Unless set, as many as the machine runs threads at once, and
+    /// at least 4.
+    #[must_use]
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
+    /// Bytes of memory that the pool holds at the most, idle and out, with the headers of its blocks and what aligning them takes, but
+    /// without its bookkeeping; no limit unless set. What does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
+    #[must_use]
+    pub fn budget(mut self, bytes: usize) -> Self {
+        self.budget = bytes;
+        self
+    }
+
+    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 16 unless set, and never less.
+    #[must_use]
+    pub fn alignment(mut self, bytes: usize) -> Self {
+        self.alignment = bytes;
+        self
+    }
+
+    /// Whether the bytes of a buffer are zeroed when it is released; of one that was split, when its last part is.
+    ///
+    /// Cost: zeroing the size class of every buffer.
+    #[cfg(feature = "wipe")]
+    #[must_use]
+    pub fn wipe(mut self, wipe: bool) -> Self {
+        self.wipe = wipe;
+        self
+    }
+
+    /// The pool.
+    ///
+    /// Cost: an allocation or two. For the first pool of a process, on Linux, also the registration of `membarrier(2)`, for which the
+    /// kernel may take some milliseconds when the process has other threads already.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Zero`] for no shards, no budget and a largest size of 0, [`ConfigError::TooLarge`] for what is over the limits named
+    /// above, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    pub fn build(self) -> Result<ShardPool, ConfigError> {
+        ShardPool::with(self.check()?)
+    }
+
+    fn check(&self) -> Result<Settings, ConfigError> {
+        let shards = self.shards.unwrap_or_else(default_shards);
+        for (setting, value) in
+            [("shards", shards), ("budget", self.budget), ("largest_pooled", self.largest_pooled)]
+        {
+            if value == 0 {
+                return Err(ConfigError::Zero { setting });
+            }
+        }
+        let largest = if cfg!(loom) { class::LEAST_BYTES } else { self.largest_pooled };
+        let limits = [
+            ("shards", shards, MOST_SHARDS),
+            ("thread_cache", self.thread_cache, MOST_THREAD_CACHE),
+            ("shard_buffers", self.shard_buffers, MOST_SHARD_BUFFERS),
+            ("largest_pooled", largest, class::bytes_of(MAX_CLASSES - 1)),
+        ];
+        for (setting, requested, limit) in limits {
+            if requested > limit {
+                return Err(ConfigError::TooLarge { setting, requested, limit });
+            }
+        }
+        if !self.alignment.is_power_of_two() || self.alignment > MOST_ALIGNMENT {
+            return Err(ConfigError::BadAlignment { alignment: self.alignment });
+        }
+        let alignment = if cfg!(bufworks_broken = "noalign") {
+            LEAST_ALIGNMENT
+        } else {
+            self.alignment.max(LEAST_ALIGNMENT)
+        };
+        // A class whose blocks the budget has no room for is not pooled: its requests are served to the byte.
+        let has_room = |class: usize| Block::most_total(class::bytes_of(class), alignment) <= self.budget;
+        let classes = (0..=class::class_of(largest)).take_while(|&class| has_room(class)).count();
+        Ok(Settings {
+            thread_cache: self.thread_cache,
+            smallest_class: class::class_of(self.smallest_pooled.max(1)),
+            classes,
+            shards: shards.next_power_of_two(),
+            chains: self.shard_buffers.div_ceil(self.thread_cache.max(1)),
+            budget: self.budget,
+            alignment,
+            wipe: self.wipe,
+        })
+    }
+}
+
+fn default_shards() -> usize {
+    let threads = std::thread::available_parallelism().map_or(LEAST_SHARDS, core::num::NonZero::get);
+    threads.clamp(LEAST_SHARDS, MOST_SHARDS)
+}
+
+impl Settings {
+    /// The largest request that can ever succeed.
+    pub(crate) fn max_capacity(&self) -> usize {
+        let room = HEADER_BYTES + self.alignment - 1;
+        size::MAX_BYTES.min(self.budget).saturating_sub(room)
+    }
+
+    /// Whether requests of this class are pooled.
+    #[inline]
+    pub(crate) fn is_pooled(&self, class: usize) -> bool {
+        class >= self.smallest_class && class < self.classes
+    }
+
+    /// Blocks of a class that a thread keeps.
+    pub(crate) fn thread_limit(&self, class: usize) -> usize {
+        if !self.is_pooled(class) {
+            return 0;
+        }
+        self.thread_cache.min((THREAD_CLASS_BYTES / class::bytes_of(class)).max(1))
+    }
+
+    /// Chains of a class that a shard keeps. A chain is as long as a thread's cache, or one block.
+    pub(crate) fn chain_limit(&self, class: usize) -> usize {
+        let chain_bytes = class::bytes_of(class) * self.thread_limit(class).max(1);
+        self.chains.min((SHARD_CLASS_BYTES / chain_bytes).max(1))
+    }
+}

@@ -1,0 +1,236 @@
+//! What is counted, with the `stats` feature; without it, types of no size whose methods do nothing.
+//!
+//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there. What happens without a cache is counted
+//! in one place for all threads, by locked additions; that is rare.
+
+use bufcore::PoolStats;
+
+#[cfg(feature = "stats")]
+use crate::class::MAX_CLASSES;
+#[cfg(feature = "stats")]
+use crate::sync::{AtomicUsize, Ordering};
+
+/// Where the memory of a buffer came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// The thread's cache.
+    Thread,
+    /// A shard.
+    Shard,
+    /// The allocator, for a size class.
+    Fresh,
+    /// The allocator, for one buffer of a size that is not pooled.
+    Single,
+}
+
+/// The counters of one thread's cache, or of all that is done without one.
+#[derive(Default)]
+pub(crate) struct Counts {
+    #[cfg(feature = "stats")]
+    inner: Inner,
+}
+
+#[cfg(feature = "stats")]
+struct Inner {
+    /// Written by several threads.
+    is_common: bool,
+    thread_hits: [AtomicUsize; MAX_CLASSES],
+    shard_hits: [AtomicUsize; MAX_CLASSES],
+    fresh: [AtomicUsize; MAX_CLASSES],
+    singles: AtomicUsize,
+    discards: [AtomicUsize; MAX_CLASSES],
+    back: [AtomicUsize; MAX_CLASSES],
+    /// Buffers that came, and bytes of them; and those that went back.
+    acquired: [AtomicUsize; 2],
+    released: [AtomicUsize; 2],
+    /// What was out of all others at the last look.
+    others: [AtomicUsize; 2],
+    /// The most that was out, as far as this thread knew.
+    high: [AtomicUsize; 2],
+}
+
+#[cfg(feature = "stats")]
+impl Default for Inner {
+    fn default() -> Self {
+        let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
+        let pair = || [AtomicUsize::new(0), AtomicUsize::new(0)];
+        Self {
+            is_common: false,
+            thread_hits: zeros(),
+            shard_hits: zeros(),
+            fresh: zeros(),
+            singles: AtomicUsize::new(0),
+            discards: zeros(),
+            back: zeros(),
+            acquired: pair(),
+            released: pair(),
+            others: pair(),
+            high: pair(),
+        }
+    }
+}
+
+/// One class of a pool; see [`ShardStats`](crate::ShardStats).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClassStats {
+    /// Bytes of the class: the largest request that it serves.
+    pub bytes: usize,
+    /// Requests that the thread's cache served.
+    pub thread_hits: u64,
+    /// Requests that a shard served.
+    pub shard_hits: u64,
+    /// Requests for which memory was allocated.
+    pub allocations: u64,
+    /// Buffers whose memory was freed for want of room in the shards.
+    pub discards: u64,
+    /// Buffers that are out.
+    pub in_use: usize,
+}
+
+#[cfg(feature = "stats")]
+fn load(counter: &AtomicUsize) -> usize {
+    // ORDER: Relaxed: a count, which publishes nothing.
+    counter.load(Ordering::Relaxed)
+}
+
+#[cfg(feature = "stats")]
+impl Inner {
+    /// Adds to a counter, and returns what it is then.
+    #[inline(always)]
+    fn add(&self, counter: &AtomicUsize, n: usize) -> usize {
+        if self.is_common {
+            // ORDER: Relaxed: a count, which publishes nothing.
+            return counter.fetch_add(n, Ordering::Relaxed).wrapping_add(n);
+        }
+        let sum = load(counter).wrapping_add(n);
+        // ORDER: Relaxed: as above; only this thread writes it.
+        counter.store(sum, Ordering::Relaxed);
+        sum
+    }
+
+    /// What is out, buffers or bytes, as far as these counters say: it may be less than none, and wraps around then.
+    fn out(&self, unit: usize) -> usize {
+        load(&self.acquired[unit]).wrapping_sub(load(&self.released[unit]))
+    }
+}
+
+#[cfg_attr(not(feature = "stats"), allow(clippy::unused_self, reason = "nothing is counted then"))]
+impl Counts {
+    /// Counters that several threads write.
+    pub(crate) fn common() -> Self {
+        Self {
+            #[cfg(feature = "stats")]
+            inner: Inner { is_common: true, ..Inner::default() },
+        }
+    }
+
+    /// Counts a buffer of `bytes` bytes of a class as handed out.
+    #[inline(always)]
+    pub(crate) fn acquired(&self, tier: Tier, class: usize, bytes: usize) {
+        #[cfg(feature = "stats")]
+        {
+            let inner = &self.inner;
+            match tier {
+                Tier::Thread => inner.add(&inner.thread_hits[class], 1),
+                Tier::Shard => inner.add(&inner.shard_hits[class], 1),
+                Tier::Fresh => inner.add(&inner.fresh[class], 1),
+                Tier::Single => inner.add(&inner.singles, 1),
+            };
+            for (unit, n) in [1, bytes].into_iter().enumerate() {
+                inner.add(&inner.acquired[unit], n);
+                let out = inner.out(unit).wrapping_add(load(&inner.others[unit]));
+                // Less than none, where others released since the last look.
+                if out > load(&inner.high[unit]) && out <= isize::MAX as usize {
+                    // ORDER: Relaxed: a count. Where several threads write it, one of two marks of the same moment may be lost.
+                    inner.high[unit].store(out, Ordering::Relaxed);
+                }
+            }
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (tier, class, bytes);
+    }
+
+    /// Counts a buffer of `bytes` bytes of a class, or of none, as back.
+    #[inline(always)]
+    pub(crate) fn released(&self, class: usize, bytes: usize) {
+        #[cfg(feature = "stats")]
+        {
+            let inner = &self.inner;
+            if let Some(back) = inner.back.get(class) {
+                inner.add(back, 1);
+            }
+            inner.add(&inner.released[0], 1);
+            if !cfg!(bufworks_broken = "miscount") {
+                inner.add(&inner.released[1], bytes);
+            }
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (class, bytes);
+    }
+
+    /// Counts blocks of a class that were freed for want of room.
+    pub(crate) fn discarded(&self, class: usize, blocks: usize) {
+        #[cfg(feature = "stats")]
+        self.inner.add(&self.inner.discards[class], blocks);
+        #[cfg(not(feature = "stats"))]
+        let _ = (class, blocks);
+    }
+
+    /// Looks what is out of all others, for the high-water marks. `all` are the counters of the whole pool, these among them.
+    pub(crate) fn look_at_others<'a>(&self, all: impl Iterator<Item = &'a Counts>) {
+        #[cfg(feature = "stats")]
+        {
+            let mut sums = [0_usize; 2];
+            for inner in all.map(|counts| &counts.inner).filter(|inner| !core::ptr::eq(*inner, &self.inner)) {
+                for (unit, sum) in sums.iter_mut().enumerate() {
+                    *sum = sum.wrapping_add(inner.out(unit));
+                }
+            }
+            for (unit, sum) in sums.into_iter().enumerate() {
+                // ORDER: Relaxed: a count.
+                self.inner.others[unit].store(sum, Ordering::Relaxed);
+            }
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = all;
+    }
+
+    /// Adds these to a snapshot.
+    pub(crate) fn add_to(&self, stats: &mut PoolStats) {
+        #[cfg(feature = "stats")]
+        {
+            let inner = &self.inner;
+            let sum = |counters: &[AtomicUsize]| counters.iter().map(load).sum::<usize>() as u64;
+            stats.acquired += load(&inner.acquired[0]) as u64;
+            stats.reused += sum(&inner.thread_hits) + sum(&inner.shard_hits);
+            stats.fallbacks += load(&inner.singles) as u64;
+            stats.fresh += sum(&inner.fresh) + load(&inner.singles) as u64;
+            stats.in_use = stats.in_use.wrapping_add(inner.out(0));
+            stats.in_use_bytes = stats.in_use_bytes.wrapping_add(inner.out(1));
+            stats.high_water = stats.high_water.max(load(&inner.high[0]));
+            stats.high_water_bytes = stats.high_water_bytes.max(load(&inner.high[1]));
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = stats;
+    }
+
+    /// Adds those of one class to a snapshot.
+    #[allow(dead_code)]
+    pub(crate) fn add_class_to(&self, class: usize, stats: &mut ClassStats) {
+        #[cfg(feature = "stats")]
+        {
+            let inner = &self.inner;
+            let (hits, shard_hits) = (load(&inner.thread_hits[class]), load(&inner.shard_hits[class]));
+            let fresh = load(&inner.fresh[class]);
+            stats.thread_hits += hits as u64;
+            stats.shard_hits += shard_hits as u64;
+            stats.allocations += fresh as u64;
+            stats.discards += load(&inner.discards[class]) as u64;
+            let acquired = hits.wrapping_add(shard_hits).wrapping_add(fresh);
+            stats.in_use = stats.in_use.wrapping_add(acquired).wrapping_sub(load(&inner.back[class]));
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (class, stats);
+    }
+}

@@ -1,0 +1,124 @@
+//! What a buffer keeps of the pool it came from.
+
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+use bufcore::{Lease, SplitLease};
+
+use crate::block::Block;
+use crate::node::Node;
+use crate::release;
+use crate::sync::AtomicU32;
+
+/// Set in the pointer of a lease that is one of several. Blocks start at multiples of 16.
+const SHARED: usize = 1;
+/// The address of no block: that of a buffer of no bytes.
+const NOTHING: usize = 2;
+
+/// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
+pub struct ShardLease {
+    /// The block, with `SHARED` added where it applies, or `NOTHING`.
+    tagged: *mut Block,
+}
+
+// SAFETY: what a release touches is made for any thread (`release`); the count is atomic.
+unsafe impl Send for ShardLease {}
+// SAFETY: likewise.
+unsafe impl Sync for ShardLease {}
+
+impl ShardLease {
+    /// The lease of a block that was just taken.
+    #[inline(always)]
+    pub(crate) fn of(block: NonNull<Block>) -> Self {
+        Self { tagged: block.as_ptr() }
+    }
+
+    /// The block, but for a buffer of no bytes.
+    #[inline(always)]
+    fn block(&self) -> Option<NonNull<Block>> {
+        if self.tagged.addr() == NOTHING {
+            return None;
+        }
+        NonNull::new(self.tagged.map_addr(|address| address & !SHARED))
+    }
+
+    /// Whether the memory is an allocation of its own, because the pool does not keep buffers of this size.
+    #[must_use]
+    pub fn is_fallback(&self) -> bool {
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().is_some_and(|block| unsafe { block.as_ref() }.is_single())
+    }
+}
+
+// SAFETY:
+// - memory: a block is handed out again, or freed, only after its release (`block`, K2).
+// - copies: one raw pointer.
+// - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
+// - wipe: bytes behind the block's header, to the end of its allocation at the most.
+unsafe impl Lease for ShardLease {
+    #[inline]
+    fn views(&self) -> Option<&AtomicU32> {
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().map(|block| unsafe { &(*block.as_ptr()) }.views())
+    }
+
+    #[inline(always)]
+    fn is_shared(&self) -> bool {
+        self.tagged.addr() & SHARED != 0
+    }
+
+    #[cfg(feature = "wipe")]
+    fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        let block = self.block()?;
+        // SAFETY: the buffer is out while its lease is borrowed.
+        let header = unsafe { block.as_ref() };
+        // SAFETY: a block keeps the pool's bookkeeping (`block`, K3).
+        let wipes = unsafe { header.shared().as_ref() }.settings.wipe;
+        wipes.then(|| NonNull::slice_from_raw_parts(Block::start(block), header.usable_bytes()))
+    }
+}
+
+// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.
+unsafe impl SplitLease for ShardLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        let lease = core::mem::ManuallyDrop::new(self);
+        if lease.block().is_none() {
+            return Self::nothing();
+        }
+        Self { tagged: lease.tagged.map_addr(|address| address | SHARED) }
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self { tagged: ptr::without_provenance_mut(NOTHING) }
+    }
+}
+
+impl Drop for ShardLease {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Some(block) = self.block() else { return };
+        // SAFETY: the buffer is out until the release below.
+        let header = unsafe { block.as_ref() };
+        let (id, class) = (header.id(), header.class());
+        if let Some(node) = Node::recall(id) {
+            node.counts.released(class, header.counted_bytes());
+            // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that of the block's pool.
+            if unsafe { node.push(class, block) } {
+                return;
+            }
+            // SAFETY: as above, and it was not taken.
+            unsafe { release::beside(node, block) };
+        } else {
+            // SAFETY: as above.
+            unsafe { release::elsewhere(block) };
+        }
+    }
+}
+
+impl fmt::Debug for ShardLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardLease").field("is_shared", &self.is_shared()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! A sharded thread-local buffer pool: owned buffers in size classes, from a cache of each thread over shards that all threads share.
+//!
+//! # What it gives you
+//!
+//! Buffers of any size, on any thread, owned and sendable, at the cost of a look into a thread-local and a pop: acquiring and releasing takes
+//! no locked instruction while the thread's cache serves, whatever the size. Buffers that are released on other threads than they were
+//! acquired on go round through the shards, in chains. Memory is given back on request, from the caches of idle threads too, without
+//! stopping them.
+//!
+//! # When not to use it
+//!
+//! - One thread, or one size: `bufslot` and `bufring` take less memory and bound it.
+//! - Many small buffers that live and die together, or that are split: `bufbump` carves them without a header line each.
+//! - Without the standard library: threads are found through thread-locals.
+//!
+//! # Memory
+//!
+//! ```text
+//!  block     | alignment, colour | header, 48 bytes | bytes of the size class |       one allocation
+//!  thread    for each class a stack of up to 4 blocks
+//!  shard     for each class some chains of up to 4 blocks
+//! ```
+//!
+//! A request is served from the thread's stack; if that is empty, a whole chain comes from a shard, and if there is none, a block is
+//! allocated. A block that is released goes on the stack of the thread that releases it; if that is full, it goes to a shard as a chain, and
+//! if the shards are full, the chain is freed.
+//!
+//! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than a quarter larger than its request.
+//!
+//! # Invariants
+//!
+//! - I1: a block belongs to one buffer, one thread's cache, one chain, or one thread that moves it.
+//! - I2: its memory is freed once; a buffer may outlive its pool and its thread.
+//! - I3: no release and no end of a pool waits, locks, or allocates.
+//! - I4: all bytes that a buffer can show are initialised, from the allocation on.
+//!
+//! # Threads
+//!
+//! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a thread-local; when it ends, its blocks go
+//! to the shards. The standard library takes a few bytes for a thread's first cache, and ends the process when it gets none. On a thread
+//! whose variables are being destroyed, requests and releases go to the shards.
+//!
+//! # Example
+//!
+//! ```
+//! use bufshard::ShardPool;
+//!
+//! let pool = ShardPool::new()?; // clones share it
+//! let mut chunk = pool.acquire(64 << 10)?;
+//! chunk.extend_from_slice(b"read from a file")?;
+//! let other = std::thread::spawn(move || assert_eq!(&chunk[..4], b"read"));
+//! other.join().unwrap();
+//! pool.trim();
+//! # Ok::<(), bufshard::bufcore::Error>(())
+//! ```
+//!
+//! # Source
+//!
+//! Thread caches over shards after ZeroPool; chains as magazines over a depot (Bonwick and Adams 2001); size classes and releases on other
+//! threads after mimalloc (Leijen, Zorn, de Moura 2019); the asymmetric fence as in folly and in P1202 for C++, over `membarrier(2)`.
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+extern crate std;
+
+mod block;
+mod chain;
+mod class;
+mod config;
+mod counts;
+mod lease;
+mod node;
+mod pool;
+mod release;
+mod shared;
+mod stock;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+pub use bufcore;
+pub use config::Builder;
+pub use counts::ClassStats;
+pub use lease::ShardLease;
+pub use pool::ShardPool;
+
+/// The examples of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

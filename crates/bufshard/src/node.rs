@@ -1,0 +1,543 @@
+//! A thread's cache in one pool: for each size class a stack of blocks, which the thread uses without a locked instruction, and which
+//! others may empty without stopping the thread.
+//!
+//! # Who uses a cache
+//!
+//! The stack of a class is two counters, of what was pushed and of what was popped, and slots for the difference. The thread announces
+//! in `begun` the counter that it is about to raise, and to what; looks at `word`, whether anybody claims the cache; and raises the
+//! counter. Who claims it sets a flag in `word`, looks at `begun`, and knows from the counter whether what was announced is done. Between the
+//! two steps of each stands a fence (`sync`), so not both can miss each other: a thread that finds its cache claimed does without it, for
+//! that one request, and who finds the thread at work lets go of the cache.
+//!
+//! ```text
+//!  word     ....epoch....|PLAIN|FREE|CLOSED|CLAIMED|      epoch + 1 at the end of each claim
+//!  seen     the word as the thread last saw it, without flags: the fast paths go on where it still is that
+//!  begun    what the counter becomes | which counter      or IDLE, or BUSY for the slow paths
+//! ```
+//!
+//! # Invariants
+//!
+//! - N1: the slots and counters are used by the thread between its look at `word` and the end of what it announced, or by who claims
+//!   the cache from its look at `begun` until it gives the claim up; not by both.
+//! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`, K2); `difference <= limit`.
+//! - N3: `seen` and the fields marked so are the thread's own.
+//! - N4: of a pool that is gone, who exchanges `drained` empties the cache, and nothing is put into it any more.
+
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use bufcore::strategy::boxed;
+use bufcore::strategy::threads::{self, Cache, Methods};
+
+use crate::block::Block;
+use crate::chain::Chain;
+use crate::class::MAX_CLASSES;
+use crate::counts::Counts;
+use crate::shared::Shared;
+use crate::sync::{self, AtomicU32, AtomicUsize, Ordering, RELEASE};
+
+/// Somebody other than the thread uses the cache.
+const CLAIMED: usize = 1;
+/// The pool is gone.
+const CLOSED: usize = 2;
+/// No thread has the cache.
+const FREE: usize = 4;
+/// Releases are to go the slow path: somebody waits for memory.
+#[allow(dead_code)]
+const WAITED: usize = 8;
+/// All requests go the slow path: the system has no fence for the fast ones.
+const PLAIN: usize = 16;
+/// What `word` is raised by at the end of a claim.
+const EPOCH: usize = 32;
+const FLAGS: usize = EPOCH - 1;
+
+/// `begun` while nothing is.
+const IDLE: u32 = 0xFF;
+/// `begun` while the thread is in a slow path.
+const BUSY: u32 = 0xFE;
+
+/// How often who claims a cache looks whether its thread has come to the end of what it is in the midst of.
+const LOOKS: usize = if cfg!(loom) { 1 } else { 200 };
+
+/// The stack of one class.
+struct Stack {
+    /// Blocks that were ever taken out.
+    popped: AtomicU32,
+    /// Blocks that were ever put in.
+    pushed: AtomicU32,
+    /// Slots.
+    limit: u32,
+    slots: *const Cell<*const Block>,
+}
+
+/// A cache.
+#[repr(C)]
+pub(crate) struct Node {
+    cache: Cache,
+    word: AtomicUsize,
+    seen: Cell<usize>,
+    begun: AtomicU32,
+    /// Whether the light fence needs help.
+    is_plain: bool,
+    /// The shard that the thread starts its searches at.
+    home: usize,
+    /// Not 0 when the cache of a closed pool was emptied (N4).
+    drained: AtomicU32,
+    /// Valid as long as the cache is (`shared`, P1).
+    shared: NonNull<Shared>,
+    /// The next of all caches of the pool; written before the cache is known to others.
+    pub(crate) all_next: Cell<*const Node>,
+    /// The thread's own.
+    pub(crate) counts: Counts,
+    /// What `trim_idle` saw; guarded by its lock.
+    pub(crate) idle_marks: [Cell<u32>; MAX_CLASSES],
+    stacks: [Stack; MAX_CLASSES],
+    /// What the stacks point into.
+    _slots: Vec<Cell<*const Block>>,
+    #[cfg(all(test, loom))]
+    shadow: crate::tests::loom::Shadow,
+}
+
+/// What the lists of a thread do with a cache.
+static METHODS: Methods =
+    Methods { is_closed: Node::is_closed, end_of_thread: Node::end_of_thread, let_go: Node::let_go };
+
+/// What `begun` says of an operation that makes the counter `which` become `value`.
+#[inline(always)]
+const fn record(which: usize, value: u32) -> u32 {
+    // Counters change by one, so 24 bits tell the old from the new.
+    value << 8 | which as u32
+}
+
+impl Stack {
+    /// Blocks in it. For those who have the stack.
+    fn len(&self) -> u32 {
+        // ORDER: Relaxed, for both: who has the stack has seen what the last one did.
+        self.pushed.load(Ordering::Relaxed).wrapping_sub(self.popped.load(Ordering::Relaxed))
+    }
+
+    /// The slot `index`.
+    ///
+    /// # Safety
+    ///
+    /// `index` is below the limit, and the caller has the stack while it uses the slot.
+    #[inline(always)]
+    unsafe fn slot(&self, index: u32) -> &Cell<*const Block> {
+        // SAFETY: each stack has `limit` slots from there on.
+        let slot = unsafe { self.slots.add(index as usize) };
+        // SAFETY: they live as long as the cache.
+        unsafe { &*slot }
+    }
+}
+
+impl Node {
+    /// A cache that no thread has; `None` when there is no memory.
+    pub(crate) fn new(shared: &Shared, home: usize) -> Option<NonNull<Self>> {
+        let limits: [u32; MAX_CLASSES] =
+            core::array::from_fn(|class| shared.settings.thread_limit(class) as u32);
+        let total = limits.iter().map(|&limit| limit as usize).sum();
+        let mut slots: Vec<Cell<*const Block>> = Vec::new();
+        slots.try_reserve_exact(total).ok()?;
+        slots.resize_with(total, || Cell::new(ptr::null()));
+        let mut rest = slots.as_ptr();
+        let stacks = limits.map(|limit| {
+            let slots = rest;
+            rest = rest.wrapping_add(limit as usize);
+            Stack { popped: AtomicU32::new(0), pushed: AtomicU32::new(0), limit, slots }
+        });
+        boxed(Self {
+            cache: Cache::new(shared.id, &METHODS),
+            word: AtomicUsize::new(FREE | if shared.is_plain { PLAIN } else { 0 }),
+            seen: Cell::new(0),
+            begun: AtomicU32::new(IDLE),
+            is_plain: shared.is_plain,
+            home,
+            drained: AtomicU32::new(0),
+            shared: NonNull::from(shared),
+            all_next: Cell::new(ptr::null()),
+            counts: Counts::default(),
+            idle_marks: core::array::from_fn(|_| Cell::new(0)),
+            stacks,
+            _slots: slots,
+            #[cfg(all(test, loom))]
+            shadow: crate::tests::loom::Shadow::new(),
+        })
+    }
+
+    /// The calling thread's cache for the pool `id`, if it is to be found at once; else `None`.
+    #[inline(always)]
+    pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
+        // SAFETY: what `remember` left there is a cache of this thread's, which is valid while it is on the thread's lists
+        // (`threads`, L1); no borrow outlives the request that it serves, and only the thread itself takes it off.
+        unsafe { threads::recall(id).cast::<Self>().as_ref() }
+    }
+
+    /// The calling thread's cache for the pool `id`, if it has one.
+    pub(crate) fn find<'a>(id: usize) -> Option<&'a Self> {
+        // SAFETY: a cache of this thread's is valid (`threads`, L2), and a head is the first field of a cache, from whose address it came.
+        unsafe { threads::find(id).cast::<Self>().as_ref() }
+    }
+
+    /// Lets the fast paths find the cache. For its thread.
+    pub(crate) fn remember(&self) {
+        threads::remember(self.cache.id(), ptr::from_ref(self).cast());
+    }
+
+    pub(crate) fn home(&self) -> usize {
+        self.home
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: valid as long as the cache is.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Takes the newest block of a class, or null: when there is none, and when the slow path has to look why not.
+    #[inline(always)]
+    pub(crate) fn pop(&self, class: usize) -> *const Block {
+        let Some(stack) = self.stacks.get(class) else { return ptr::null() };
+        // ORDER: Relaxed, for both: what they say counts only when the look at `word` finds no claim since the last one of the thread.
+        let popped = stack.popped.load(Ordering::Relaxed);
+        let len = stack.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
+        if len == 0 {
+            return ptr::null();
+        }
+        let now = popped.wrapping_add(1);
+        if !self.begin(record(2 * class, now)) {
+            return ptr::null();
+        }
+        self.touch();
+        // SAFETY: `len` is at most the limit (N2), and the stack is the thread's (N1).
+        let block = unsafe { stack.slot(len - 1) }.get();
+        // ORDER: Release pairs with the Acquire in `is_at_work`: who claims the cache sees what the thread did with it.
+        stack.popped.store(now, RELEASE);
+        block
+    }
+
+    /// Puts a block on the stack of its class. `false` when the slow path has to see to it.
+    ///
+    /// # Safety
+    ///
+    /// The block is the caller's, who gives it up if this succeeds; it is of this pool.
+    #[inline(always)]
+    pub(crate) unsafe fn push(&self, class: usize, block: NonNull<Block>) -> bool {
+        let Some(stack) = self.stacks.get(class) else { return false };
+        // ORDER: Relaxed, for both, as in `pop`.
+        let pushed = stack.pushed.load(Ordering::Relaxed);
+        let len = pushed.wrapping_sub(stack.popped.load(Ordering::Relaxed));
+        if len >= stack.limit {
+            return false;
+        }
+        let now = pushed.wrapping_add(1);
+        if !self.begin(record(2 * class + 1, now)) {
+            return false;
+        }
+        self.touch();
+        // SAFETY: `len` is below the limit, and the stack is the thread's (N1).
+        unsafe { stack.slot(len) }.set(block.as_ptr());
+        // ORDER: Release, as in `pop`.
+        stack.pushed.store(now, RELEASE);
+        true
+    }
+
+    /// Announces an operation, and says whether nobody claims the cache.
+    #[inline(always)]
+    fn begin(&self, record: u32) -> bool {
+        // ORDER: Release pairs with the Acquire in `is_at_work`: who sees this announced sees that all before is done.
+        self.begun.store(record, RELEASE);
+        sync::light_fence();
+        // ORDER: Acquire pairs with the Release in `unclaim`. The same word as before says that nobody has had the cache since.
+        self.word.load(Ordering::Acquire) == self.seen.get()
+    }
+
+    /// Where the model checker looks whether two use the stacks at once.
+    #[inline(always)]
+    fn touch(&self) {
+        #[cfg(all(test, loom))]
+        self.shadow.write();
+    }
+
+    /// Begins a slow path of the thread, after which the stacks are its own until `leave`. `false` when they are not to be had. In between,
+    /// nothing is allocated, freed, or waited for.
+    pub(crate) fn enter(&self) -> bool {
+        // ORDER: Release, as in `begin`.
+        self.begun.store(BUSY, RELEASE);
+        sync::light_fence();
+        if self.is_plain {
+            sync::full_fence();
+        }
+        // ORDER: Acquire, as in `begin`.
+        let word = self.word.load(Ordering::Acquire);
+        if word & (CLAIMED | CLOSED) != 0 {
+            self.settle();
+            return false;
+        }
+        self.seen.set(word & !FLAGS);
+        self.touch();
+        true
+    }
+
+    /// Ends what `enter` began.
+    pub(crate) fn leave(&self) {
+        self.settle();
+        sync::light_fence();
+        if self.is_plain {
+            sync::full_fence();
+        }
+        // ORDER: Relaxed: nothing is read that this would order.
+        if self.word.load(Ordering::Relaxed) & CLOSED != 0 {
+            self.drain_closed();
+        }
+    }
+
+    /// Takes back what a fast path announced and did not do.
+    pub(crate) fn settle(&self) {
+        // ORDER: Release pairs with the Acquire in `is_at_work`, as in `begin`.
+        self.begun.store(IDLE, RELEASE);
+    }
+
+    /// As `pop`, between `enter` and `leave` or for who claims the cache.
+    pub(crate) fn take_one(&self, class: usize) -> Option<NonNull<Block>> {
+        let stack = self.stacks.get(class)?;
+        let len = stack.len();
+        if len == 0 {
+            return None;
+        }
+        // SAFETY: `len` is at most the limit (N2), and the stack is the caller's (N1).
+        let block = unsafe { stack.slot(len - 1) }.get();
+        // ORDER: Relaxed: only who has the stack reads it.
+        let popped = stack.popped.load(Ordering::Relaxed);
+        // ORDER: Release, as in `pop`.
+        stack.popped.store(popped.wrapping_add(1), RELEASE);
+        NonNull::new(block.cast_mut())
+    }
+
+    /// As `push`, between `enter` and `leave`; gives the block back when the stack is full.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    pub(crate) unsafe fn put_one(&self, class: usize, block: NonNull<Block>) -> bool {
+        let Some(stack) = self.stacks.get(class) else { return false };
+        let len = stack.len();
+        if len >= stack.limit {
+            return false;
+        }
+        // SAFETY: `len` is below the limit, and the stack is the caller's (N1).
+        unsafe { stack.slot(len) }.set(block.as_ptr());
+        // ORDER: Relaxed: only who has the stack reads it.
+        let pushed = stack.pushed.load(Ordering::Relaxed);
+        // ORDER: Release, as in `pop`.
+        stack.pushed.store(pushed.wrapping_add(1), RELEASE);
+        true
+    }
+
+    /// All blocks of a class. For those who have the stacks.
+    pub(crate) fn take_all(&self, class: usize) -> Chain {
+        let mut chain = Chain::new();
+        while let Some(block) = self.take_one(class) {
+            // SAFETY: just taken.
+            unsafe { chain.push(block) };
+        }
+        chain
+    }
+
+    /// Whether there is nothing in it, at some moment.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stacks.iter().all(|stack| stack.len() == 0)
+    }
+
+    /// Whether the thread is in the midst of something. For those who claimed the cache, after the fence.
+    fn is_at_work(&self) -> bool {
+        // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did before is seen.
+        let begun = self.begun.load(Ordering::Acquire);
+        match begun & 0xFF {
+            IDLE => false,
+            BUSY => true,
+            which => {
+                let stack = &self.stacks[(which / 2) as usize];
+                let counter = if which % 2 == 0 { &stack.popped } else { &stack.pushed };
+                // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is done and seen.
+                record(which as usize, counter.load(Ordering::Acquire)) != begun
+            }
+        }
+    }
+
+    /// Waits, not for long, until the thread is not in the midst of anything.
+    fn is_at_rest(&self) -> bool {
+        (0..LOOKS).any(|look| {
+            if look > 0 {
+                core::hint::spin_loop();
+            }
+            !self.is_at_work()
+        })
+    }
+
+    /// Runs `f` while the caller has the stacks, from another thread than the cache's. `None` when the cache is not to be had: somebody else
+    /// claims it, its thread is in the midst of something, or the pool is gone. Then nothing was done. For holders of a handle.
+    pub(crate) fn claimed<R>(&self, f: impl FnOnce(&Self) -> R) -> Option<R> {
+        // ORDER: Relaxed: compared only.
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            if word & (CLAIMED | CLOSED) != 0 {
+                return None;
+            }
+            // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps `unclaim`'s for those behind. What the fence
+            // orders is said there.
+            let claimed =
+                self.word.compare_exchange_weak(word, word | CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
+            match claimed {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        let result = if sync::heavy_fence(self.is_plain) && self.is_at_rest() {
+            self.touch();
+            let result = f(self);
+            // What was announced before need not agree with the counters any more.
+            self.settle();
+            Some(result)
+        } else {
+            None
+        };
+        self.unclaim(result.is_some());
+        result
+    }
+
+    /// Ends a claim. `used` says whether the stacks changed.
+    fn unclaim(&self, used: bool) {
+        let step = if used { EPOCH.wrapping_sub(CLAIMED) } else { CLAIMED.wrapping_neg() };
+        // ORDER: Release pairs with the Acquire in `begin`, `enter`, `adopt` and `claimed`: who has the stacks next sees what was done.
+        self.word.fetch_add(step, RELEASE);
+    }
+
+    /// Makes a cache that no thread has the calling thread's.
+    pub(crate) fn adopt(&self) -> bool {
+        // ORDER: Relaxed: a look that saves the exchange.
+        let word = self.word.load(Ordering::Relaxed);
+        if word & FREE == 0 || word & (CLAIMED | CLOSED) != 0 {
+            return false;
+        }
+        // ORDER: Acquire pairs with the Release of `end_of_thread` and `unclaim`: the cache is as it was left.
+        let adopted =
+            self.word.compare_exchange(word, word & !FREE, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if adopted {
+            self.seen.set(word & !FLAGS);
+        }
+        adopted
+    }
+
+    /// Whether a thread could have it.
+    pub(crate) fn is_free(&self) -> bool {
+        // ORDER: Relaxed: a hint.
+        self.word.load(Ordering::Relaxed) & (FREE | CLOSED) == FREE
+    }
+
+    /// Sets or takes back the flag that makes releases go the slow path.
+    #[allow(dead_code)]
+    pub(crate) fn set_waited(&self, waited: bool) {
+        // ORDER: Relaxed, for both: the fence that follows orders it, and who reads it late is found out by `is_at_rest`.
+        if waited {
+            self.word.fetch_or(WAITED, Ordering::Relaxed);
+        } else {
+            self.word.fetch_and(!WAITED, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the pool is gone.
+    ///
+    /// # Safety
+    ///
+    /// `cache` is the head of a valid cache.
+    unsafe fn is_closed(cache: NonNull<Cache>) -> bool {
+        // SAFETY: the caller's promise; the head is the first field.
+        unsafe { cache.cast::<Self>().as_ref() }.is_gone()
+    }
+
+    /// Whether the pool is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        // ORDER: Relaxed: nothing is read that this would order.
+        self.word.load(Ordering::Relaxed) & CLOSED != 0
+    }
+
+    /// The pool's end, first half: from here on the thread puts nothing in that it did not begin before.
+    pub(crate) fn close(&self) {
+        // ORDER: Acquire pairs with the Release in `unclaim` and `end_of_thread`. What the fence orders is said there.
+        self.word.fetch_or(CLOSED, Ordering::AcqRel);
+    }
+
+    /// The pool's end, second half, behind a heavy fence: empties the cache, unless its thread is in the midst of something; then it
+    /// does so itself. `is_own` says that the thread is the calling one.
+    pub(crate) fn empty_closed(&self, is_own: bool) {
+        if is_own {
+            self.settle();
+        }
+        if is_own || self.is_at_rest() {
+            self.drain_closed();
+        }
+    }
+
+    /// Frees what is in the cache of a pool that is gone, once (N4). For its thread while it is not at work, and for the pool's end.
+    pub(crate) fn drain_closed(&self) {
+        // ORDER: Acquire and Release: of the two who may come here the second does nothing, and the first has seen all that the thread
+        // did: by itself, or by `is_at_rest`.
+        if self.drained.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
+        self.touch();
+        for class in 0..MAX_CLASSES {
+            // SAFETY: the chain is ours, and a cache's thread, or the pool's end, keeps the pool's bookkeeping.
+            unsafe { Shared::free_chain(self.shared, self.take_all(class)) };
+        }
+    }
+
+    /// The end of the thread that has the cache: its blocks go to the shards.
+    ///
+    /// # Safety
+    ///
+    /// The cache is off the thread's list, and is not used by it again.
+    unsafe fn end_of_thread(cache: NonNull<Cache>) {
+        // SAFETY: the thread's reference keeps the cache.
+        let node = unsafe { cache.cast::<Self>().as_ref() };
+        for class in 0..MAX_CLASSES {
+            // Where somebody else has the cache at this moment, what he leaves is the next thread's, or goes with the pool.
+            if !node.enter() {
+                break;
+            }
+            let chain = node.take_all(class);
+            node.leave();
+            node.shared().store(node.home, class, chain);
+        }
+        // ORDER: Release pairs with the Acquire in `adopt`, `claimed` and `close`: the cache is seen as it was left. Acquire, so that of a pool
+        // that is gone everything is.
+        let before = node.word.fetch_or(FREE, Ordering::AcqRel);
+        // Not by another look: it may be another thread's already, and that one's pool gone.
+        if before & CLOSED != 0 {
+            node.drain_closed();
+        }
+        // SAFETY: the thread's reference, once, by the caller's promise.
+        unsafe { Shared::drop_ref(node.shared) };
+    }
+
+    /// The pool is gone, and the thread meets its cache: it gives back its reference to the pool's bookkeeping.
+    ///
+    /// # Safety
+    ///
+    /// The cache is off the thread's list, and is not used by it again.
+    unsafe fn let_go(cache: NonNull<Cache>) {
+        // SAFETY: valid by the reference that is given back.
+        let node = unsafe { cache.cast::<Self>().as_ref() };
+        node.settle();
+        node.drain_closed();
+        // SAFETY: the thread's reference, once, by the caller's promise.
+        unsafe { Shared::drop_ref(node.shared) };
+    }
+
+    /// Puts the cache on the calling thread's list, and gives the thread its reference.
+    pub(crate) fn list(&self) {
+        self.shared().add_ref();
+        // SAFETY: on no list, since it was free; valid by the reference, until `end_of_thread` or `let_go`, or `Shared::close` for its own.
+        unsafe { threads::add(NonNull::from(self).cast()) };
+    }
+}

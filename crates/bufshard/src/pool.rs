@@ -1,0 +1,422 @@
+//! The pool, as its users hold it.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
+
+use crate::Builder;
+use crate::block::Block;
+use crate::chain::Chain;
+use crate::class::{self, class_of};
+use crate::config::Settings;
+use crate::counts::Tier;
+use crate::lease::ShardLease;
+use crate::node::Node;
+use crate::shared::Shared;
+
+/// A pool of owned buffers in size classes, from a cache of each thread over shards that all threads share. See the
+/// [crate documentation](crate).
+///
+/// It is a handle: clones share one pool, which ends with the last of them. Buffers do not need it any more.
+///
+/// Threads: any number acquire and release, through clones or through a shared reference.
+pub struct ShardPool {
+    /// Valid while this handle lives.
+    shared: NonNull<Shared>,
+    /// `Shared::id`, here for the fast path.
+    id: usize,
+}
+
+// SAFETY: what handles share is made for any thread (`shared`).
+unsafe impl Send for ShardPool {}
+// SAFETY: likewise; an acquire uses what is the calling thread's.
+unsafe impl Sync for ShardPool {}
+
+/// A block for a request, with what is known of it.
+struct Found {
+    block: NonNull<Block>,
+    tier: Tier,
+}
+
+impl ShardPool {
+    /// A pool with the default settings.
+    ///
+    /// Cost: see [`Builder::build`]; memory for buffers is taken when it is first needed.
+    ///
+    /// # Errors
+    ///
+    /// See [`Builder::build`].
+    pub fn new() -> Result<Self, ConfigError> {
+        Self::builder().build()
+    }
+
+    /// All settings.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn with(settings: Settings) -> Result<Self, ConfigError> {
+        let shared = Shared::new(settings)?;
+        // SAFETY: just made, with one handle, which this is.
+        let id = unsafe { shared.as_ref() }.id;
+        Ok(Self { shared, id })
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared {
+        // SAFETY: valid while this handle lives.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
+    ///
+    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
+    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer of the size class; otherwise an
+    /// exchange or two for a chain of buffers from a shard, and at last an allocation. A request that is not pooled is an allocation of its
+    /// own, zeroed by the allocator.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::TooLarge`] for what cannot exist or is over the [`budget`](Builder::budget), [`AcquireError::Exhausted`] for what is
+    /// over it now, [`AcquireError::OutOfMemory`] when the allocator refuses.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// let first = pool.acquire(100)?;
+    /// let address = first.as_ptr();
+    /// drop(first);
+    /// assert_eq!(pool.acquire(110)?.as_ptr(), address); // of one class; the newest is used again while it is hot
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn acquire(&self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        let class = class_of(capacity);
+        if let Some(node) = Node::recall(self.id)
+            && let Some(block) = NonNull::new(node.pop(class).cast_mut())
+        {
+            node.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
+            return Ok(self.hand_out(block, capacity));
+        }
+        // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+        #[allow(clippy::needless_question_mark, reason = "see above")]
+        Ok(self.acquire_elsewhere(capacity)?)
+    }
+
+    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`] does, through a shared reference.
+    ///
+    /// Cost: zeroing on top of [`acquire`](Self::acquire), but for memory that comes zeroed from the allocator.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        if len == 0 {
+            return self.acquire(0);
+        }
+        let Found { block, tier } = self.find(len)?;
+        let mut buf = self.hand_out(block, len);
+        if !matches!(tier, Tier::Fresh | Tier::Single) {
+            buf.spare_mut()[..len].fill(0);
+        }
+        buf.advance(len);
+        Ok(buf)
+    }
+
+    /// The buffer in a block that was just taken.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
+        // SAFETY: the bytes behind the header are the block's alone until its release (`block`, K2), as many as were asked for at the
+        // least, and initialised (K1).
+        let buf = unsafe { Buf::from_raw_parts(Block::start(block), capacity, ShardLease::of(block)) };
+        self.shared().tracker.attach(buf)
+    }
+
+    /// Serves a request that the thread's cache cannot, and one of no bytes.
+    #[cold]
+    #[inline(never)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire_elsewhere(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        if bytes == 0 {
+            // Aligned as all others are.
+            let nowhere = core::ptr::without_provenance_mut(self.shared().settings.alignment);
+            let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
+            // SAFETY: no bytes are claimed.
+            let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::nothing()) };
+            return Ok(self.shared().tracker.attach(buf));
+        }
+        let found = self.find(bytes)?;
+        Ok(self.hand_out(found.block, bytes))
+    }
+
+    /// A block for a request of at least one byte, wherever there is one.
+    fn find(&self, bytes: usize) -> Result<Found, AcquireError> {
+        let shared = self.shared();
+        let limit = shared.settings.max_capacity();
+        if bytes > limit && !cfg!(bufworks_broken = "nolimit") {
+            return Err(AcquireError::TooLarge { requested: bytes, limit });
+        }
+        let class = class_of(bytes);
+        let node = shared.node_or_new();
+        if let Some(node) = node {
+            // Whatever the fast path announced.
+            node.settle();
+            node.remember();
+        }
+        let counts = node.map_or(&shared.common, |node| &node.counts);
+        let found = if shared.settings.is_pooled(class) {
+            self.find_pooled(node, class, bytes)?
+        } else {
+            Found { block: shared.single(bytes)?, tier: Tier::Single }
+        };
+        counts.look_at_others(shared.counts());
+        // SAFETY: just taken.
+        let bytes = unsafe { found.block.as_ref() }.counted_bytes();
+        counts.acquired(found.tier, class, bytes);
+        Ok(found)
+    }
+
+    /// A block of a class: from the thread's cache, from the shards with others for the cache, or new.
+    fn find_pooled(&self, node: Option<&Node>, class: usize, bytes: usize) -> Result<Found, AcquireError> {
+        let shared = self.shared();
+        let home = node.map_or(0, Node::home);
+        if let Some(node) = node
+            && node.enter()
+        {
+            let block = node.take_one(class);
+            node.leave();
+            if let Some(block) = block {
+                return Ok(Found { block, tier: Tier::Thread });
+            }
+        }
+        let mut chain = shared.fetch(home, class);
+        let Some(block) = chain.pop() else {
+            let block = shared.pooled(class, bytes)?;
+            shared.prepare_node();
+            return Ok(Found { block, tier: Tier::Fresh });
+        };
+        if let Some(node) = node
+            && !chain.is_empty()
+            && node.enter()
+        {
+            chain = Self::fill(node, class, chain);
+            node.leave();
+        }
+        shared.store(home, class, chain);
+        Ok(Found { block, tier: Tier::Shard })
+    }
+
+    /// Puts blocks into the cache that was entered, and returns those that it has no room for.
+    fn fill(node: &Node, class: usize, mut chain: Chain) -> Chain {
+        let mut rest = Chain::new();
+        while let Some(block) = chain.pop() {
+            // SAFETY: a block of the chain is ours, and of this pool.
+            if !unsafe { node.put_one(class, block) } {
+                // SAFETY: not taken, so still ours.
+                unsafe { rest.push(block) };
+            }
+        }
+        rest
+    }
+
+    /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the shards, and where those are full in the calling
+    /// thread's cache. Returns how many are kept; what there is no room for is not allocated.
+    ///
+    /// Their pages are written once, so that no first use has to wait for the system.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::TooLarge`] for sizes that are not pooled, with [`largest_pooled`](Self::largest_pooled) as the limit; otherwise as
+    /// [`acquire`](Self::acquire), and what was allocated until then is kept.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// assert_eq!(pool.preallocate(8, 1 << 20)?, 8);
+    /// assert!(pool.stats().reserved_bytes >= 8 << 20);
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    pub fn preallocate(&self, count: usize, size: usize) -> Result<usize, AcquireError> {
+        let shared = self.shared();
+        let class = class_of(size);
+        if !shared.settings.is_pooled(class) {
+            return Err(AcquireError::TooLarge { requested: size, limit: self.largest_pooled() });
+        }
+        let length = shared.settings.thread_limit(class).max(1);
+        let mut kept = 0;
+        while kept < count {
+            let mut chain = Chain::new();
+            let mut refused = None;
+            for _ in 0..length.min(count - kept) {
+                match shared.pooled(class, size) {
+                    Ok(block) => {
+                        // SAFETY: just made, so ours.
+                        unsafe { Block::touch(block) };
+                        // SAFETY: likewise.
+                        unsafe { chain.push(block) };
+                    }
+                    Err(error) => refused = Some(error),
+                }
+            }
+            let made = chain.len();
+            let rest = self.keep(class, chain);
+            kept += made - rest.len();
+            let is_full = !rest.is_empty();
+            // SAFETY: the rest is ours, of this pool.
+            unsafe { Shared::free_chain(self.shared, rest) };
+            if let Some(error) = refused {
+                return Err(error);
+            }
+            if is_full {
+                break;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Puts a chain into a shard, or into the calling thread's cache, and returns what there is no room for.
+    fn keep(&self, class: usize, chain: Chain) -> Chain {
+        let shared = self.shared();
+        let node = shared.node_or_new();
+        let Err(chain) = shared.put(node.map_or(0, Node::home), class, chain) else { return Chain::new() };
+        match node {
+            Some(node) if node.enter() => {
+                let rest = Self::fill(node, class, chain);
+                node.leave();
+                rest
+            }
+            _ => chain,
+        }
+    }
+
+    /// The largest request that is pooled, in bytes; 0 when the [`budget`](Builder::budget) has no room for the smallest class.
+    #[must_use]
+    pub fn largest_pooled(&self) -> usize {
+        self.shared().settings.classes.checked_sub(1).map_or(0, class::bytes_of)
+    }
+
+    /// Frees the memory that holds no buffers: in the shards, and in the caches of all threads, of those too that do nothing.
+    ///
+    /// No thread is stopped. One whose cache is being looked at takes the slow path for the moment. One that is in the midst of a request
+    /// or a release just then keeps what it has.
+    ///
+    /// Cost: the allocator's for each block that goes, a look at every shard, and for each cache with something in it a system call
+    /// (`membarrier`, on Linux).
+    pub fn trim(&self) {
+        self.trim_to(0);
+    }
+
+    /// Frees memory that holds no buffers, as [`trim`](Self::trim) does, until the pool holds at most `bytes` bytes: the largest first, from
+    /// the shards, then from the calling thread's cache, then from those of others.
+    pub fn trim_to(&self, bytes: usize) {
+        self.shared().shrink(bytes);
+    }
+
+    /// What the pool has done and holds, as [`BufferPool::stats`] does. `reserved_bytes` is known without the `stats` feature, and counts
+    /// headers too.
+    ///
+    /// Cost: a look at every cache.
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        let shared = self.shared();
+        let mut stats = PoolStats::default();
+        shared.counts().for_each(|counts| counts.add_to(&mut stats));
+        stats.reserved_bytes = shared.reserved();
+        stats
+    }
+
+    /// The largest request, in bytes, that can ever succeed.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.shared().settings.max_capacity()
+    }
+
+    /// The buffers that are out, longest first: where and when each was acquired.
+    #[cfg(feature = "track")]
+    #[must_use]
+    pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
+        self.shared().tracker.outstanding()
+    }
+}
+
+impl BufferPool for ShardPool {
+    type Lease = ShardLease;
+
+    /// Cost: see [`ShardPool::acquire`].
+    ///
+    /// # Source
+    ///
+    /// Caches of threads over shards after ZeroPool, and magazines over a depot (Bonwick and Adams 2001).
+    #[inline(always)]
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        Self::acquire(self, capacity)
+    }
+
+    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        Self::acquire_zeroed(self, len)
+    }
+
+    fn max_capacity(&self) -> usize {
+        Self::max_capacity(self)
+    }
+
+    fn stats(&self) -> PoolStats {
+        Self::stats(self)
+    }
+}
+
+/// A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
+impl BufferPool for &ShardPool {
+    type Lease = ShardLease;
+
+    #[inline(always)]
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        ShardPool::acquire(self, capacity)
+    }
+
+    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        ShardPool::acquire_zeroed(self, len)
+    }
+
+    fn max_capacity(&self) -> usize {
+        ShardPool::max_capacity(self)
+    }
+
+    fn stats(&self) -> PoolStats {
+        ShardPool::stats(self)
+    }
+}
+
+impl Clone for ShardPool {
+    /// Another handle of the same pool.
+    ///
+    /// Cost: one locked instruction.
+    fn clone(&self) -> Self {
+        self.shared().add_handle();
+        Self { ..*self }
+    }
+}
+
+impl Drop for ShardPool {
+    /// The last handle frees all that holds no buffers, in the caches of all threads, and leaves the rest to its buffers. Never waits.
+    fn drop(&mut self) {
+        // SAFETY: this handle, once.
+        unsafe { Shared::drop_handle(self.shared) };
+    }
+}
+
+impl fmt::Debug for ShardPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardPool")
+            .field("largest_pooled", &self.largest_pooled())
+            .field("reserved_bytes", &self.stats().reserved_bytes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! Releases that a thread's cache does not take at once.
+
+use core::ptr::NonNull;
+
+use crate::block::Block;
+use crate::chain::Chain;
+use crate::node::Node;
+use crate::shared::Shared;
+
+/// A release by a thread whose cache was found at once, and did not take the block: it is full, or claimed, or its pool is gone, or the
+/// block is for one buffer only.
+///
+/// # Safety
+///
+/// The caller has the block, and gives it up.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn beside(node: &Node, block: NonNull<Block>) {
+    // SAFETY: the caller has the block.
+    let header = unsafe { block.as_ref() };
+    let (shared, class) = (header.shared(), header.class());
+    if header.is_single() {
+        // SAFETY: the caller's promise.
+        return unsafe { free(shared, block) };
+    }
+    if !node.enter() {
+        if node.is_gone() {
+            node.drain_closed();
+        }
+        // SAFETY: the caller's promise.
+        return unsafe { put(shared, node.home(), class, block) };
+    }
+    // SAFETY: the caller's promise; of this pool.
+    let mut taken = unsafe { node.put_one(class, block) };
+    let mut full = Chain::new();
+    if !taken {
+        full = node.take_all(class);
+        // SAFETY: as above: it was not taken.
+        taken = unsafe { node.put_one(class, block) };
+    }
+    if !taken {
+        // SAFETY: as above. A class of which a thread keeps nothing.
+        unsafe { full.push(block) };
+    }
+    node.leave();
+    // SAFETY: the cache keeps the pool's bookkeeping: it is on this thread's list.
+    let pool = unsafe { shared.as_ref() };
+    node.counts.look_at_others(pool.counts());
+    // Last: where the pool is gone, an allocator that uses pools itself may let go of the cache.
+    pool.store(node.home(), class, full);
+}
+
+/// A release by a thread whose cache was not found at once, because it has none, or has used other pools since, or is ending.
+///
+/// # Safety
+///
+/// The caller has the block, and gives it up.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn elsewhere(block: NonNull<Block>) {
+    // SAFETY: the caller has the block.
+    let header = unsafe { block.as_ref() };
+    let (shared, class) = (header.shared(), header.class());
+    // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
+    let pool = unsafe { shared.as_ref() };
+    if let Some(node) = pool.node() {
+        node.remember();
+        node.counts.released(class, header.counted_bytes());
+        // SAFETY: the caller's promise.
+        return unsafe { beside(node, block) };
+    }
+    pool.common.released(class, header.counted_bytes());
+    if header.is_single() {
+        // SAFETY: the caller's promise.
+        return unsafe { free(shared, block) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { put(shared, 0, class, block) };
+}
+
+/// Puts a single block into the shards, or frees it.
+///
+/// # Safety
+///
+/// The caller has the block, and gives it up.
+unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull<Block>) {
+    // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end of the function: once the block is in
+    // the shards, the pool may end.
+    unsafe { shared.as_ref() }.add_ref();
+    let mut chain = Chain::new();
+    // SAFETY: the caller's promise.
+    unsafe { chain.push(block) };
+    // SAFETY: as above.
+    unsafe { shared.as_ref() }.store(home, class, chain);
+    // SAFETY: the reference from above.
+    unsafe { Shared::drop_ref(shared) };
+}
+
+/// Frees a block.
+///
+/// # Safety
+///
+/// The caller has the block, and gives it up.
+unsafe fn free(shared: NonNull<Shared>, block: NonNull<Block>) {
+    let mut chain = Chain::new();
+    // SAFETY: the caller's promise.
+    unsafe { chain.push(block) };
+    // SAFETY: likewise; of this pool.
+    unsafe { Shared::free_chain(shared, chain) };
+}

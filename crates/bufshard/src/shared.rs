@@ -1,0 +1,404 @@
+//! What all handles of a pool, all caches and all blocks of it share, and the end of a pool.
+//!
+//! # Invariants
+//!
+//! - P1: `refs` counts one for all handles together, one for each cache that a thread has, and one for each block. When it comes to zero,
+//!   all of this is freed, with all caches.
+//! - P2: caches are added to their list, and never taken off.
+//! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
+//! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and shards but to be freed.
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use bufcore::strategy::{Tracker, boxed, threads};
+use bufcore::{AcquireError, ConfigError, RegionError};
+
+use crate::block::Block;
+use crate::chain::Chain;
+use crate::class::{self, NO_CLASS};
+use crate::config::Settings;
+use crate::counts::Counts;
+use crate::node::Node;
+use crate::stock::Stock;
+use crate::sync::{self, AtomicPtr, AtomicUsize, Ordering};
+
+/// The pool, as seen from inside.
+pub(crate) struct Shared {
+    /// Handles.
+    handles: AtomicUsize,
+    /// P1.
+    refs: AtomicUsize,
+    /// The pool's number; no other pool ever has the same.
+    pub(crate) id: usize,
+    pub(crate) settings: Settings,
+    /// Whether the system gives no fence for the fast paths, so that all requests go the slow one.
+    pub(crate) is_plain: bool,
+    stock: Stock,
+    /// All caches (P2).
+    nodes: AtomicPtr<Node>,
+    /// How many caches were made: the next one's first shard.
+    homes: AtomicUsize,
+    /// How many coloured blocks were made.
+    colours: AtomicUsize,
+    /// Bytes of all blocks (P3).
+    reserved: AtomicUsize,
+    /// What is done without a cache.
+    pub(crate) common: Counts,
+    pub(crate) tracker: Tracker,
+}
+
+impl Shared {
+    /// A pool with one handle.
+    pub(crate) fn new(settings: Settings) -> Result<NonNull<Self>, ConfigError> {
+        let id = threads::new_id()?;
+        let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
+        let shared = Self {
+            handles: AtomicUsize::new(1),
+            refs: AtomicUsize::new(1),
+            id,
+            settings,
+            is_plain: !sync::has_heavy_fence(),
+            stock: Stock::new(&settings).ok_or(refused)?,
+            nodes: AtomicPtr::new(ptr::null_mut()),
+            homes: AtomicUsize::new(0),
+            colours: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            common: Counts::common(),
+            tracker: Tracker::default(),
+        };
+        boxed(shared).ok_or(refused)
+    }
+
+    /// One more handle.
+    pub(crate) fn add_handle(&self) {
+        // ORDER: Relaxed: the caller's handle keeps the pool.
+        self.handles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One handle less; the last one ends the pool.
+    ///
+    /// # Safety
+    ///
+    /// The handle is the caller's, and is not used again.
+    pub(crate) unsafe fn drop_handle(this: NonNull<Self>) {
+        // SAFETY: a handle keeps it valid.
+        let shared = unsafe { this.as_ref() };
+        // ORDER: Release pairs with the Acquire of the last: what other handles did happened before the end.
+        if shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: no handle is left.
+            unsafe { Self::close(this) };
+        }
+    }
+
+    /// One more that keeps the bookkeeping (P1).
+    pub(crate) fn add_ref(&self) {
+        // ORDER: Relaxed: the caller has a reference already, or a handle.
+        self.refs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less that keeps the bookkeeping; the last one frees it.
+    ///
+    /// # Safety
+    ///
+    /// The reference is the caller's, and is not used again.
+    pub(crate) unsafe fn drop_ref(this: NonNull<Self>) {
+        // SAFETY: as below, for one.
+        unsafe { Self::drop_refs(this, 1) };
+    }
+
+    /// As `drop_ref`, for some at once.
+    ///
+    /// # Safety
+    ///
+    /// The references are the caller's, and are not used again.
+    unsafe fn drop_refs(this: NonNull<Self>, count: usize) {
+        // SAFETY: the references keep it valid.
+        let shared = unsafe { this.as_ref() };
+        // ORDER: Release pairs with the Acquire of the last: all uses of the caches happened before they are freed.
+        if shared.refs.fetch_sub(count, Ordering::AcqRel) != count {
+            return;
+        }
+        // ORDER: Relaxed: the exchange above has ordered everything.
+        let mut node = shared.nodes.load(Ordering::Relaxed);
+        while !node.is_null() {
+            // SAFETY: made by `boxed`, on one list only, and used by nobody any more (P1).
+            let owned = unsafe { Box::from_raw(node) };
+            node = owned.all_next.get().cast_mut();
+        }
+        // SAFETY: made by `boxed`, and nobody has a reference.
+        drop(unsafe { Box::from_raw(this.as_ptr()) });
+    }
+
+    /// The end of the pool: frees all idle memory, and leaves the rest to its buffers.
+    ///
+    /// # Safety
+    ///
+    /// No handle is left, and this is called once.
+    unsafe fn close(this: NonNull<Self>) {
+        // SAFETY: the handles' reference is given back at the end.
+        let shared = unsafe { this.as_ref() };
+        if cfg!(bufworks_broken = "waits") {
+            let _ = (0..50_000_000).find(|_| {
+                core::hint::spin_loop();
+                shared.reserved() == 0
+            });
+        }
+        // SAFETY: the chains are ours; the handles' reference keeps the pool.
+        shared.stock.close(|chain| unsafe { Self::free_chain(this, chain) });
+        let own: *const Node = threads::remove(shared.id).cast();
+        shared.nodes().for_each(Node::close);
+        let fenced = sync::heavy_fence(shared.is_plain);
+        for node in shared.nodes() {
+            let is_own = ptr::eq(node, own);
+            if fenced || is_own {
+                node.empty_closed(is_own);
+            }
+        }
+        if !own.is_null() {
+            // SAFETY: the reference of this thread's cache, which is off the thread's list.
+            unsafe { Self::drop_ref(this) };
+        }
+        // SAFETY: the handles' reference.
+        unsafe { Self::drop_ref(this) };
+    }
+
+    /// All caches.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        // ORDER: Acquire pairs with the Release in `enlist`.
+        let mut at = self.nodes.load(Ordering::Acquire).cast_const();
+        core::iter::from_fn(move || {
+            // SAFETY: caches are valid as long as the pool's bookkeeping (P2), which is borrowed.
+            let node = unsafe { at.as_ref() }?;
+            at = node.all_next.get();
+            Some(node)
+        })
+    }
+
+    /// Makes a cache that no thread has, and puts it on the list for good (P2). For holders of a handle.
+    fn enlist(&self) -> Option<()> {
+        // ORDER: Relaxed: any order of numbers will do.
+        let home = self.homes.fetch_add(1, Ordering::Relaxed);
+        let node = Node::new(self, home)?;
+        // SAFETY: just made.
+        let all_next: &Cell<*const Node> = unsafe { &node.as_ref().all_next };
+        // ORDER: Relaxed: compared only; the exchange publishes.
+        let mut head = self.nodes.load(Ordering::Relaxed);
+        loop {
+            all_next.set(head);
+            // ORDER: Release pairs with the Acquire in `nodes`; a failure publishes nothing.
+            let exchange =
+                self.nodes.compare_exchange_weak(head, node.as_ptr(), Ordering::Release, Ordering::Relaxed);
+            match exchange {
+                Ok(_) => return Some(()),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that is ending, and when there is none.
+    /// By pool, not by handle: a release may look for one.
+    pub(crate) fn node(&self) -> Option<&Node> {
+        if let Some(node) = Node::find(self.id) {
+            return Some(node);
+        }
+        if !self.nodes().any(Node::is_free) {
+            return None;
+        }
+        threads::register()?;
+        let node = self.nodes().find(|node| node.adopt())?;
+        node.list();
+        Some(node)
+    }
+
+    /// The same, made if there is none. For holders of a handle.
+    pub(crate) fn node_or_new(&self) -> Option<&Node> {
+        if let Some(node) = self.node() {
+            return Some(node);
+        }
+        threads::register()?;
+        // Until one is ours: others may be quicker.
+        loop {
+            self.enlist()?;
+            if let Some(node) = self.node() {
+                return Some(node);
+            }
+        }
+    }
+
+    /// Makes sure that a thread that only releases finds a cache: a release makes none, since it does not allocate. For holders of a
+    /// handle.
+    pub(crate) fn prepare_node(&self) {
+        if !self.nodes().any(Node::is_free) {
+            // Without one, its blocks go to the shards one by one.
+            let _ = self.enlist();
+        }
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn reserved(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Adds to the bytes of all blocks, within the budget; what is left of it otherwise.
+    fn reserve(&self, bytes: usize) -> Result<(), usize> {
+        let budget = self.settings.budget;
+        // ORDER: Relaxed, for all: a count.
+        let mut reserved = self.reserved.load(Ordering::Relaxed);
+        loop {
+            let left = budget.saturating_sub(reserved);
+            if bytes > left {
+                return Err(left);
+            }
+            let exchange = self.reserved.compare_exchange_weak(
+                reserved,
+                reserved + bytes,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match exchange {
+                Ok(_) => return Ok(()),
+                Err(now) => reserved = now,
+            }
+        }
+    }
+
+    /// Takes from the bytes of all blocks.
+    fn unreserve(&self, bytes: usize) {
+        // ORDER: Relaxed: a count.
+        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// A new block of a class. For holders of a handle.
+    pub(crate) fn pooled(&self, class: usize, requested: usize) -> Result<NonNull<Block>, AcquireError> {
+        // ORDER: Relaxed: any order of numbers will do.
+        let colour = self.colours.fetch_add(1, Ordering::Relaxed);
+        self.block(class as u16, class::bytes_of(class), colour, requested)
+    }
+
+    /// A new block for one buffer of `bytes` bytes. For holders of a handle.
+    pub(crate) fn single(&self, bytes: usize) -> Result<NonNull<Block>, AcquireError> {
+        self.block(NO_CLASS, bytes, 0, bytes)
+    }
+
+    fn block(
+        &self,
+        class: u16,
+        bytes: usize,
+        colour: usize,
+        requested: usize,
+    ) -> Result<NonNull<Block>, AcquireError> {
+        let total = Block::total(bytes, self.settings.alignment, colour);
+        if self.reserve(total).is_err() {
+            self.shrink(self.settings.budget.saturating_sub(total));
+            self.reserve(total).map_err(|available| AcquireError::Exhausted { requested, available })?;
+        }
+        let block = Block::make(self, class, bytes, colour).map_err(|_refused| {
+            self.unreserve(total);
+            AcquireError::OutOfMemory { requested }
+        })?;
+        self.add_ref();
+        Ok(block)
+    }
+
+    /// Frees a chain of blocks, and the references to the pool's bookkeeping that they are.
+    ///
+    /// # Safety
+    ///
+    /// The chain is the caller's, of this pool.
+    pub(crate) unsafe fn free_chain(this: NonNull<Self>, mut chain: Chain) {
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(block) = chain.pop() {
+            // SAFETY: a block of the chain was the caller's.
+            bytes += unsafe { Block::free(block) };
+            count += 1;
+        }
+        if count == 0 {
+            return;
+        }
+        // SAFETY: the blocks' references keep it valid (P1).
+        unsafe { this.as_ref() }.unreserve(bytes);
+        // SAFETY: the references of blocks that are gone.
+        unsafe { Self::drop_refs(this, count) };
+    }
+
+    /// Puts a chain of a class into the shards, and gives it back when they have no room.
+    pub(crate) fn put(&self, home: usize, class: usize, chain: Chain) -> Result<(), Chain> {
+        self.stock.put(home, class, self.settings.chain_limit(class), chain)
+    }
+
+    /// Puts a chain of a class into the shards, or frees it when they have no room.
+    pub(crate) fn store(&self, home: usize, class: usize, chain: Chain) {
+        if let Err(chain) = self.put(home, class, chain) {
+            self.common.discarded(class, chain.len());
+            // SAFETY: given back by the shards, so ours.
+            unsafe { Self::free_chain(NonNull::from(self), chain) };
+        }
+    }
+
+    /// Takes a chain of a class out of the shards; an empty one when there is none. For holders of a handle.
+    pub(crate) fn fetch(&self, home: usize, class: usize) -> Chain {
+        self.stock.take(home, class, self.settings.chain_limit(class))
+    }
+
+    /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is in the shards first, then the calling
+    /// thread's cache, then those of others. For holders of a handle.
+    pub(crate) fn shrink(&self, target: usize) {
+        let this = NonNull::from(self);
+        for class in (0..self.settings.classes).rev() {
+            while self.reserved() > target {
+                let chain = self.fetch(0, class);
+                if chain.is_empty() {
+                    break;
+                }
+                // SAFETY: the chain is ours, of this pool.
+                unsafe { Self::free_chain(this, chain) };
+            }
+        }
+        let own = Node::find(self.id);
+        if let Some(node) = own
+            && self.reserved() > target
+            && node.enter()
+        {
+            let chain = self.take_excess(node, target);
+            node.leave();
+            // SAFETY: the chain is ours, of this pool.
+            unsafe { Self::free_chain(this, chain) };
+        }
+        for node in self.nodes() {
+            if self.reserved() <= target || own.is_some_and(|own| ptr::eq(own, node)) {
+                continue;
+            }
+            if node.is_empty() {
+                continue;
+            }
+            if let Some(chain) = node.claimed(|node| self.take_excess(node, target)) {
+                // SAFETY: the chain is ours, of this pool.
+                unsafe { Self::free_chain(this, chain) };
+            }
+        }
+    }
+
+    /// Takes blocks out of a cache, the largest first, as many as are over the target. For those who have the cache.
+    fn take_excess(&self, node: &Node, target: usize) -> Chain {
+        let mut excess = self.reserved().saturating_sub(target);
+        let mut chain = Chain::new();
+        for class in (0..self.settings.classes).rev() {
+            while excess > 0
+                && let Some(block) = node.take_one(class)
+            {
+                excess = excess.saturating_sub(class::bytes_of(class));
+                // SAFETY: just taken.
+                unsafe { chain.push(block) };
+            }
+        }
+        chain
+    }
+
+    /// The counters of the whole pool.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.nodes().map(|node| &node.counts).chain(core::iter::once(&self.common))
+    }
+}

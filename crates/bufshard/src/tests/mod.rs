@@ -1,0 +1,1 @@
+//! Tests that look inside: models of what threads may do to each other.

@@ -1,0 +1,9 @@
+//! The tests of the sharded pool, in one binary.
+
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
+mod conformance;

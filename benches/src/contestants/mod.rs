@@ -6,6 +6,7 @@ pub(crate) mod heap;
 #[cfg(feature = "pools")]
 mod peers;
 pub(crate) mod ring;
+pub(crate) mod shard;
 pub(crate) mod slot;
 pub(crate) mod vec;
 
@@ -14,7 +15,7 @@ use crate::contestant::Contestant;
 /// All contestants that this build has, in the order of the report.
 #[must_use]
 pub fn all() -> Vec<Contestant> {
-    let mut all = vec![slot::contestant(), ring::contestant(), bump::contestant()];
+    let mut all = vec![slot::contestant(), ring::contestant(), bump::contestant(), shard::contestant()];
     all.extend(bump::probes());
     all.extend([heap::contestant(), vec::contestant(), floor::contestant()]);
     #[cfg(feature = "pools")]

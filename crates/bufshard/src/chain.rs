@@ -28,6 +28,14 @@ impl Chain {
         self.count += 1;
     }
 
+    /// Adds the blocks of another chain in front.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        while let Some(block) = other.pop() {
+            // SAFETY: just taken.
+            unsafe { self.push(block) };
+        }
+    }
+
     /// Takes the block in front, which is the caller's from then on.
     pub(crate) fn pop(&mut self) -> Option<NonNull<Block>> {
         let block = NonNull::new(self.first.cast_mut())?;

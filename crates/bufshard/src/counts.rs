@@ -5,6 +5,8 @@
 
 use bufcore::PoolStats;
 
+use crate::stats::ClassStats;
+
 #[cfg(feature = "stats")]
 use crate::class::MAX_CLASSES;
 #[cfg(feature = "stats")]
@@ -68,24 +70,6 @@ impl Default for Inner {
             high: pair(),
         }
     }
-}
-
-/// One class of a pool; see [`ShardStats`](crate::ShardStats).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ClassStats {
-    /// Bytes of the class: the largest request that it serves.
-    pub bytes: usize,
-    /// Requests that the thread's cache served.
-    pub thread_hits: u64,
-    /// Requests that a shard served.
-    pub shard_hits: u64,
-    /// Requests for which memory was allocated.
-    pub allocations: u64,
-    /// Buffers whose memory was freed for want of room in the shards.
-    pub discards: u64,
-    /// Buffers that are out.
-    pub in_use: usize,
 }
 
 #[cfg(feature = "stats")]
@@ -216,7 +200,6 @@ impl Counts {
     }
 
     /// Adds those of one class to a snapshot.
-    #[allow(dead_code)]
     pub(crate) fn add_class_to(&self, class: usize, stats: &mut ClassStats) {
         #[cfg(feature = "stats")]
         {

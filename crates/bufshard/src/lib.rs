@@ -64,6 +64,7 @@
 extern crate alloc;
 extern crate std;
 
+mod acquire;
 mod block;
 mod chain;
 mod class;
@@ -74,16 +75,19 @@ mod node;
 mod pool;
 mod release;
 mod shared;
+mod stats;
 mod stock;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod wait;
 
+pub use acquire::Acquire;
 pub use bufcore;
 pub use config::Builder;
-pub use counts::ClassStats;
 pub use lease::ShardLease;
 pub use pool::ShardPool;
+pub use stats::{ClassStats, ShardStats};
 
 /// The examples of the README, compiled and run.
 #[cfg(doctest)]

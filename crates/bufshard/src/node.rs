@@ -44,7 +44,6 @@ const CLOSED: usize = 2;
 /// No thread has the cache.
 const FREE: usize = 4;
 /// Releases are to go the slow path: somebody waits for memory.
-#[allow(dead_code)]
 const WAITED: usize = 8;
 /// All requests go the slow path: the system has no fence for the fast ones.
 const PLAIN: usize = 16;
@@ -91,13 +90,16 @@ pub(crate) struct Node {
     /// The thread's own.
     pub(crate) counts: Counts,
     /// What `trim_idle` saw; guarded by its lock.
-    pub(crate) idle_marks: [Cell<u32>; MAX_CLASSES],
+    idle_marks: [Cell<u32>; MAX_CLASSES],
     stacks: [Stack; MAX_CLASSES],
     /// What the stacks point into.
     _slots: Vec<Cell<*const Block>>,
     #[cfg(all(test, loom))]
     shadow: crate::tests::loom::Shadow,
 }
+
+/// Stacks that were not used for a time; see `Node::note_use`.
+pub(crate) struct Unused([bool; MAX_CLASSES]);
 
 /// What the lists of a thread do with a cache.
 static METHODS: Methods =
@@ -115,6 +117,12 @@ impl Stack {
     fn len(&self) -> u32 {
         // ORDER: Relaxed, for both: who has the stack has seen what the last one did.
         self.pushed.load(Ordering::Relaxed).wrapping_sub(self.popped.load(Ordering::Relaxed))
+    }
+
+    /// How often it was used, wrapping around.
+    fn uses(&self) -> u32 {
+        // ORDER: Relaxed, for both: a count.
+        self.pushed.load(Ordering::Relaxed).wrapping_add(self.popped.load(Ordering::Relaxed))
     }
 
     /// The slot `index`.
@@ -348,6 +356,29 @@ impl Node {
         self.stacks.iter().all(|stack| stack.len() == 0)
     }
 
+    /// Notes how often each stack was used, and returns which were not used since the last note; `None` when none of those has anything in
+    /// it. For who has the lock of `idle_marks`.
+    pub(crate) fn note_use(&self) -> Option<Unused> {
+        let mut unused = [false; MAX_CLASSES];
+        for ((stack, mark), unused) in self.stacks.iter().zip(&self.idle_marks).zip(&mut unused) {
+            let uses = stack.uses();
+            *unused = mark.replace(uses) == uses && stack.len() > 0;
+        }
+        unused.contains(&true).then_some(Unused(unused))
+    }
+
+    /// Takes what is in stacks that were not used until the note and since. For those who have the stacks, and the lock of `idle_marks`.
+    pub(crate) fn take_unused(&self, unused: &Unused) -> Chain {
+        let mut chain = Chain::new();
+        for (class, (stack, mark)) in self.stacks.iter().zip(&self.idle_marks).enumerate() {
+            if unused.0[class] && mark.get() == stack.uses() {
+                chain.append(self.take_all(class));
+                mark.set(stack.uses());
+            }
+        }
+        chain
+    }
+
     /// Whether the thread is in the midst of something. For those who claimed the cache, after the fence.
     fn is_at_work(&self) -> bool {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did before is seen.
@@ -434,11 +465,16 @@ impl Node {
         self.word.load(Ordering::Relaxed) & (FREE | CLOSED) == FREE
     }
 
+    /// Whether releases are to free their memory. Between `enter` and `leave`: who sets the flag later finds the thread at work.
+    pub(crate) fn is_waited(&self) -> bool {
+        // ORDER: Relaxed: the fences of `enter` and of who sets it order it.
+        self.word.load(Ordering::Relaxed) & WAITED != 0
+    }
+
     /// Sets or takes back the flag that makes releases go the slow path.
-    #[allow(dead_code)]
     pub(crate) fn set_waited(&self, waited: bool) {
         // ORDER: Relaxed, for both: the fence that follows orders it, and who reads it late is found out by `is_at_rest`.
-        if waited {
+        if waited && !cfg!(bufworks_broken = "nowake") {
             self.word.fetch_or(WAITED, Ordering::Relaxed);
         } else {
             self.word.fetch_and(!WAITED, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ptr::NonNull;
+use core::time::Duration;
 
 use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
 
@@ -14,6 +15,7 @@ use crate::counts::Tier;
 use crate::lease::ShardLease;
 use crate::node::Node;
 use crate::shared::Shared;
+use crate::stats::ShardStats;
 
 /// A pool of owned buffers in size classes, from a cache of each thread over shards that all threads share. See the
 /// [crate documentation](crate).
@@ -34,9 +36,37 @@ unsafe impl Send for ShardPool {}
 unsafe impl Sync for ShardPool {}
 
 /// A block for a request, with what is known of it.
-struct Found {
-    block: NonNull<Block>,
+pub(crate) struct Found {
+    pub(crate) block: NonNull<Block>,
     tier: Tier,
+}
+
+/// Why there is none.
+pub(crate) struct Refused {
+    pub(crate) error: AcquireError,
+    /// A cache could not be looked into: to look again soon may help.
+    pub(crate) again: bool,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// A request like any other: while somebody waits, it gets what is idle, and no budget.
+    Any,
+    /// That of the first who waits.
+    First,
+}
+
+impl From<AcquireError> for Refused {
+    fn from(error: AcquireError) -> Self {
+        Self { error, again: false }
+    }
+}
+
+impl From<Refused> for AcquireError {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
 }
 
 impl ShardPool {
@@ -65,7 +95,7 @@ impl ShardPool {
     }
 
     #[inline]
-    fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         // SAFETY: valid while this handle lives.
         unsafe { self.shared.as_ref() }
     }
@@ -119,7 +149,7 @@ impl ShardPool {
         if len == 0 {
             return self.acquire(0);
         }
-        let Found { block, tier } = self.find(len)?;
+        let Found { block, tier } = self.find(len, Turn::Any)?;
         let mut buf = self.hand_out(block, len);
         if !matches!(tier, Tier::Fresh | Tier::Single) {
             buf.spare_mut()[..len].fill(0);
@@ -131,7 +161,7 @@ impl ShardPool {
     /// The buffer in a block that was just taken.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
+    pub(crate) fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
         // SAFETY: the bytes behind the header are the block's alone until its release (`block`, K2), as many as were asked for at the
         // least, and initialised (K1).
         let buf = unsafe { Buf::from_raw_parts(Block::start(block), capacity, ShardLease::of(block)) };
@@ -151,16 +181,16 @@ impl ShardPool {
             let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::nothing()) };
             return Ok(self.shared().tracker.attach(buf));
         }
-        let found = self.find(bytes)?;
+        let found = self.find(bytes, Turn::Any)?;
         Ok(self.hand_out(found.block, bytes))
     }
 
     /// A block for a request of at least one byte, wherever there is one.
-    fn find(&self, bytes: usize) -> Result<Found, AcquireError> {
+    pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, Refused> {
         let shared = self.shared();
         let limit = shared.settings.max_capacity();
         if bytes > limit && !cfg!(bufworks_broken = "nolimit") {
-            return Err(AcquireError::TooLarge { requested: bytes, limit });
+            return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
         }
         let class = class_of(bytes);
         let node = shared.node_or_new();
@@ -171,9 +201,9 @@ impl ShardPool {
         }
         let counts = node.map_or(&shared.common, |node| &node.counts);
         let found = if shared.settings.is_pooled(class) {
-            self.find_pooled(node, class, bytes)?
+            self.find_pooled(node, class, bytes, turn)?
         } else {
-            Found { block: shared.single(bytes)?, tier: Tier::Single }
+            Found { block: shared.single(bytes, turn)?, tier: Tier::Single }
         };
         counts.look_at_others(shared.counts());
         // SAFETY: just taken.
@@ -183,7 +213,13 @@ impl ShardPool {
     }
 
     /// A block of a class: from the thread's cache, from the shards with others for the cache, or new.
-    fn find_pooled(&self, node: Option<&Node>, class: usize, bytes: usize) -> Result<Found, AcquireError> {
+    fn find_pooled(
+        &self,
+        node: Option<&Node>,
+        class: usize,
+        bytes: usize,
+        turn: Turn,
+    ) -> Result<Found, Refused> {
         let shared = self.shared();
         let home = node.map_or(0, Node::home);
         if let Some(node) = node
@@ -197,7 +233,7 @@ impl ShardPool {
         }
         let mut chain = shared.fetch(home, class);
         let Some(block) = chain.pop() else {
-            let block = shared.pooled(class, bytes)?;
+            let block = shared.pooled(class, bytes, turn)?;
             shared.prepare_node();
             return Ok(Found { block, tier: Tier::Fresh });
         };
@@ -214,6 +250,9 @@ impl ShardPool {
 
     /// Puts blocks into the cache that was entered, and returns those that it has no room for.
     fn fill(node: &Node, class: usize, mut chain: Chain) -> Chain {
+        if node.is_waited() {
+            return chain;
+        }
         let mut rest = Chain::new();
         while let Some(block) = chain.pop() {
             // SAFETY: a block of the chain is ours, and of this pool.
@@ -255,14 +294,14 @@ impl ShardPool {
             let mut chain = Chain::new();
             let mut refused = None;
             for _ in 0..length.min(count - kept) {
-                match shared.pooled(class, size) {
+                match shared.pooled(class, size, Turn::Any) {
                     Ok(block) => {
                         // SAFETY: just made, so ours.
                         unsafe { Block::touch(block) };
                         // SAFETY: likewise.
                         unsafe { chain.push(block) };
                     }
-                    Err(error) => refused = Some(error),
+                    Err(why) => refused = Some(why.error),
                 }
             }
             let made = chain.len();
@@ -316,7 +355,42 @@ impl ShardPool {
     /// Frees memory that holds no buffers, as [`trim`](Self::trim) does, until the pool holds at most `bytes` bytes: the largest first, from
     /// the shards, then from the calling thread's cache, then from those of others.
     pub fn trim_to(&self, bytes: usize) {
-        self.shared().shrink(bytes);
+        let _saw_all = self.shared().shrink(bytes);
+    }
+
+    /// Frees memory that was not used for `age`: of each cache the size classes of which the thread neither took nor gave any, and of the
+    /// shards as many chains as were too many all the time.
+    ///
+    /// To be called from time to time. Nothing is stamped when buffers come and go; the pool is looked at by the calls themselves: one that
+    /// comes `age` or more after the last that looked compares, frees, and notes what it sees; one that comes earlier does nothing, and the
+    /// first only notes. So what is freed was idle for `age` at the least, and what is idle goes after twice that, if the calls come often
+    /// enough.
+    ///
+    /// Cost: nothing for most calls; otherwise a look at every cache, and as [`trim`](Self::trim) for those with something to free.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// drop(pool.acquire(100_000)?);
+    /// pool.trim_idle(Duration::ZERO); // notes
+    /// pool.trim_idle(Duration::ZERO); // not used since
+    /// assert_eq!(pool.stats().reserved_bytes, 0);
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    pub fn trim_idle(&self, age: Duration) {
+        self.shared().shrink_idle(age);
+    }
+
+    /// What the pool has done and holds, by tier and by size class.
+    ///
+    /// The counters are zero unless the `stats` feature is on. The list of classes is empty when there is no memory for it.
+    ///
+    /// Cost: a look at every cache, and an allocation.
+    #[must_use]
+    pub fn shard_stats(&self) -> ShardStats {
+        ShardStats::of(self.shared())
     }
 
     /// What the pool has done and holds, as [`BufferPool::stats`] does. `reserved_bytes` is known without the `stats` feature, and counts

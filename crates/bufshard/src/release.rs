@@ -30,6 +30,12 @@ pub(crate) unsafe fn beside(node: &Node, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { put(shared, node.home(), class, block) };
     }
+    // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
+    if node.is_waited() && unsafe { shared.as_ref() }.is_waited_for() {
+        node.leave();
+        // SAFETY: the caller's promise.
+        return unsafe { free(shared, block) };
+    }
     // SAFETY: the caller's promise; of this pool.
     let mut taken = unsafe { node.put_one(class, block) };
     let mut full = Chain::new();

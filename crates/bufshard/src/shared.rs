@@ -11,6 +11,8 @@
 use alloc::boxed::Box;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
+use core::time::Duration;
+use std::time::Instant;
 
 use bufcore::strategy::{Tracker, boxed, threads};
 use bufcore::{AcquireError, ConfigError, RegionError};
@@ -21,8 +23,10 @@ use crate::class::{self, NO_CLASS};
 use crate::config::Settings;
 use crate::counts::Counts;
 use crate::node::Node;
+use crate::pool::{Refused, Turn};
 use crate::stock::Stock;
 use crate::sync::{self, AtomicPtr, AtomicUsize, Ordering};
+use crate::wait::Waiters;
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
@@ -44,6 +48,9 @@ pub(crate) struct Shared {
     colours: AtomicUsize,
     /// Bytes of all blocks (P3).
     reserved: AtomicUsize,
+    pub(crate) waiters: Waiters,
+    /// When `trim_idle` last looked.
+    idle_since: sync::Mutex<Option<Instant>>,
     /// What is done without a cache.
     pub(crate) common: Counts,
     pub(crate) tracker: Tracker,
@@ -65,6 +72,8 @@ impl Shared {
             homes: AtomicUsize::new(0),
             colours: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
+            waiters: Waiters::new(),
+            idle_since: sync::Mutex::new(None),
             common: Counts::common(),
             tracker: Tracker::default(),
         };
@@ -181,8 +190,9 @@ impl Shared {
         // ORDER: Relaxed: any order of numbers will do.
         let home = self.homes.fetch_add(1, Ordering::Relaxed);
         let node = Node::new(self, home)?;
-        // SAFETY: just made.
-        let all_next: &Cell<*const Node> = unsafe { &node.as_ref().all_next };
+        // SAFETY: just made, and valid as long as the pool's bookkeeping.
+        let borrowed = unsafe { node.as_ref() };
+        let all_next: &Cell<*const Node> = &borrowed.all_next;
         // ORDER: Relaxed: compared only; the exchange publishes.
         let mut head = self.nodes.load(Ordering::Relaxed);
         loop {
@@ -191,10 +201,14 @@ impl Shared {
             let exchange =
                 self.nodes.compare_exchange_weak(head, node.as_ptr(), Ordering::Release, Ordering::Relaxed);
             match exchange {
-                Ok(_) => return Some(()),
+                Ok(_) => break,
                 Err(now) => head = now,
             }
         }
+        if self.has_budget() {
+            self.flag_new(borrowed);
+        }
+        Some(())
     }
 
     /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that is ending, and when there is none.
@@ -252,6 +266,7 @@ impl Shared {
             if bytes > left {
                 return Err(left);
             }
+            // ORDER: Relaxed, for both, as above.
             let exchange = self.reserved.compare_exchange_weak(
                 reserved,
                 reserved + bytes,
@@ -267,20 +282,38 @@ impl Shared {
 
     /// Takes from the bytes of all blocks.
     fn unreserve(&self, bytes: usize) {
-        // ORDER: Relaxed: a count.
+        // ORDER: Relaxed: a count; for those who wait, the fence in `notify` orders it.
         self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        if self.has_budget() {
+            self.waiters.notify();
+        }
+    }
+
+    /// Whether anybody may ever wait.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.settings.budget != usize::MAX
+    }
+
+    /// Whether somebody waits for what is released.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.has_budget() && self.waiters.any()
     }
 
     /// A new block of a class. For holders of a handle.
-    pub(crate) fn pooled(&self, class: usize, requested: usize) -> Result<NonNull<Block>, AcquireError> {
+    pub(crate) fn pooled(
+        &self,
+        class: usize,
+        requested: usize,
+        turn: Turn,
+    ) -> Result<NonNull<Block>, Refused> {
         // ORDER: Relaxed: any order of numbers will do.
         let colour = self.colours.fetch_add(1, Ordering::Relaxed);
-        self.block(class as u16, class::bytes_of(class), colour, requested)
+        self.block(class as u16, class::bytes_of(class), colour, requested, turn)
     }
 
     /// A new block for one buffer of `bytes` bytes. For holders of a handle.
-    pub(crate) fn single(&self, bytes: usize) -> Result<NonNull<Block>, AcquireError> {
-        self.block(NO_CLASS, bytes, 0, bytes)
+    pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<NonNull<Block>, Refused> {
+        self.block(NO_CLASS, bytes, 0, bytes, turn)
     }
 
     fn block(
@@ -289,11 +322,20 @@ impl Shared {
         bytes: usize,
         colour: usize,
         requested: usize,
-    ) -> Result<NonNull<Block>, AcquireError> {
+        turn: Turn,
+    ) -> Result<NonNull<Block>, Refused> {
         let total = Block::total(bytes, self.settings.alignment, colour);
+        if turn == Turn::Any && self.is_waited_for() {
+            // What there is, is for those who wait.
+            let error = AcquireError::Exhausted { requested, available: 0 };
+            return Err(Refused { error, again: false });
+        }
         if self.reserve(total).is_err() {
-            self.shrink(self.settings.budget.saturating_sub(total));
-            self.reserve(total).map_err(|available| AcquireError::Exhausted { requested, available })?;
+            let saw_all = self.shrink(self.settings.budget.saturating_sub(total));
+            self.reserve(total).map_err(|available| Refused {
+                error: AcquireError::Exhausted { requested, available },
+                again: !saw_all,
+            })?;
         }
         let block = Block::make(self, class, bytes, colour).map_err(|_refused| {
             self.unreserve(total);
@@ -326,7 +368,12 @@ impl Shared {
 
     /// Puts a chain of a class into the shards, and gives it back when they have no room.
     pub(crate) fn put(&self, home: usize, class: usize, chain: Chain) -> Result<(), Chain> {
-        self.stock.put(home, class, self.settings.chain_limit(class), chain)
+        self.stock.put(home, class, self.settings.chain_limit(class), chain)?;
+        if self.has_budget() {
+            // Who waits may have looked there already.
+            self.waiters.notify();
+        }
+        Ok(())
     }
 
     /// Puts a chain of a class into the shards, or frees it when they have no room.
@@ -344,8 +391,8 @@ impl Shared {
     }
 
     /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is in the shards first, then the calling
-    /// thread's cache, then those of others. For holders of a handle.
-    pub(crate) fn shrink(&self, target: usize) {
+    /// thread's cache, then those of others. `false` when a cache was not to be had. For holders of a handle.
+    pub(crate) fn shrink(&self, target: usize) -> bool {
         let this = NonNull::from(self);
         for class in (0..self.settings.classes).rev() {
             while self.reserved() > target {
@@ -357,28 +404,68 @@ impl Shared {
                 unsafe { Self::free_chain(this, chain) };
             }
         }
+        let mut saw_all = true;
+        // The calling thread's first.
         let own = Node::find(self.id);
-        if let Some(node) = own
-            && self.reserved() > target
-            && node.enter()
-        {
-            let chain = self.take_excess(node, target);
-            node.leave();
-            // SAFETY: the chain is ours, of this pool.
-            unsafe { Self::free_chain(this, chain) };
+        let others = self.nodes().filter(|node| !own.is_some_and(|own| ptr::eq(own, *node)));
+        for node in own.into_iter().chain(others) {
+            if self.reserved() <= target {
+                break;
+            }
+            // With somebody waiting, it is not enough to look from outside: what is put in may not be seen yet.
+            if node.is_empty() && !self.is_waited_for() {
+                continue;
+            }
+            match self.with_stacks(node, |node| self.take_excess(node, target)) {
+                // SAFETY: the chain is ours, of this pool.
+                Some(chain) => unsafe { Self::free_chain(this, chain) },
+                None => saw_all = false,
+            }
+        }
+        saw_all
+    }
+
+    /// Frees what was not used since the last look, if that was `age` ago or more, and looks. For holders of a handle.
+    pub(crate) fn shrink_idle(&self, age: Duration) {
+        let Some(mut since) = sync::try_lock(&self.idle_since) else { return };
+        let now = Instant::now();
+        if since.is_some_and(|since| now.duration_since(since) < age) {
+            return;
+        }
+        let is_first = since.replace(now).is_none();
+        let mut idle = Chain::new();
+        for class in 0..self.settings.classes {
+            for _ in 0..self.stock.unused(class) {
+                if is_first {
+                    break;
+                }
+                idle.append(self.fetch(0, class));
+            }
         }
         for node in self.nodes() {
-            if self.reserved() <= target || own.is_some_and(|own| ptr::eq(own, node)) {
-                continue;
-            }
-            if node.is_empty() {
-                continue;
-            }
-            if let Some(chain) = node.claimed(|node| self.take_excess(node, target)) {
-                // SAFETY: the chain is ours, of this pool.
-                unsafe { Self::free_chain(this, chain) };
+            if let Some(unused) = node.note_use()
+                && !is_first
+                && let Some(chain) = self.with_stacks(node, |node| node.take_unused(&unused))
+            {
+                idle.append(chain);
             }
         }
+        drop(since);
+        // SAFETY: the chain is ours, of this pool.
+        unsafe { Self::free_chain(NonNull::from(self), idle) };
+    }
+
+    /// Runs `f` with the stacks of a cache, the calling thread's or another's; `None` when they are not to be had.
+    fn with_stacks<R>(&self, node: &Node, f: impl FnOnce(&Node) -> R) -> Option<R> {
+        if !Node::find(self.id).is_some_and(|own| ptr::eq(own, node)) {
+            return node.claimed(f);
+        }
+        if !node.enter() {
+            return None;
+        }
+        let result = f(node);
+        node.leave();
+        Some(result)
     }
 
     /// Takes blocks out of a cache, the largest first, as many as are over the target. For those who have the cache.

@@ -121,7 +121,6 @@ impl Stock {
     }
 
     /// Chains of a class that nobody needed since the last call, about.
-    #[allow(dead_code)]
     pub(crate) fn unused(&self, class: usize) -> usize {
         // ORDER: Relaxed, for all: counts that may be late.
         let count = self.counts[class].load(Ordering::Relaxed);

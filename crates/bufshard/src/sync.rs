@@ -8,6 +8,24 @@
 
 pub(crate) use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
 
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
+
+/// The lock, whatever became of those who had it before.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    }
+}
+
+/// The lock, if nobody has it.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    mutex.try_lock().ok()
+}
+
 /// Whether the fence of the fast paths is nothing but the compiler's.
 const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(loom)));
 

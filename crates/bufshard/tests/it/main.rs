@@ -6,4 +6,9 @@
     reason = "tests have an operating system"
 )]
 
+mod budget;
 mod conformance;
+#[cfg(feature = "stats")]
+mod counted;
+mod split;
+mod trims;

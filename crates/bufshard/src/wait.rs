@@ -1,0 +1,152 @@
+//! Who waits for budget: a queue in which the first alone may take memory, so that a large request is not overtaken by small ones.
+//!
+//! # Invariants
+//!
+//! - W1: while somebody waits, `count` is not 0 and every cache has its flag: releases free their memory, or leave it in a shard, and then
+//!   look at `count`; who waits raises `count` and then looks for memory. Between the two steps of each stands a fence, so one of them sees
+//!   the other.
+//! - W2: the first in the queue was woken since the last release that it has not seen, or is about to look. Who leaves the front wakes
+//!   the next.
+//! - W3: the lock is held for a few instructions and a flag for each cache; no waker is cloned, dropped or woken, and no memory is freed
+//!   while it is held.
+
+use alloc::collections::VecDeque;
+use core::task::Waker;
+use std::thread::Thread;
+
+use crate::node::Node;
+use crate::shared::Shared;
+use crate::sync::{self, AtomicUsize, MutexGuard, Ordering};
+
+/// Whom to wake.
+pub(crate) enum Sleeper {
+    Task(Waker),
+    Thread(Thread),
+}
+
+impl Sleeper {
+    fn wake(self) {
+        match self {
+            Self::Task(waker) => waker.wake(),
+            Self::Thread(thread) => thread.unpark(),
+        }
+    }
+}
+
+/// One that waits.
+struct Ticket {
+    number: u64,
+    /// `None` once it was woken, until it looks again.
+    sleeper: Option<Sleeper>,
+}
+
+#[derive(Default)]
+struct Queue {
+    tickets: VecDeque<Ticket>,
+    next: u64,
+}
+
+/// The queue of a pool.
+pub(crate) struct Waiters {
+    queue: sync::Mutex<Queue>,
+    /// Tickets in the queue.
+    count: AtomicUsize,
+}
+
+impl Waiters {
+    pub(crate) fn new() -> Self {
+        Self { queue: sync::Mutex::new(Queue::default()), count: AtomicUsize::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing that is done under the lock panics.
+        sync::lock(&self.queue)
+    }
+
+    /// Whether somebody waits.
+    pub(crate) fn any(&self) -> bool {
+        // ORDER: Relaxed: who has to know has executed the fence before (W1); to others it is a hint.
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
+    /// Memory was freed, or became idle where who waits may have looked already: wakes the first in the queue, if there is one.
+    pub(crate) fn notify(&self) {
+        if !cfg!(bufworks_broken = "nowake") {
+            sync::full_fence();
+        }
+        if self.any() {
+            self.wake_first();
+        }
+    }
+
+    #[cold]
+    fn wake_first(&self) {
+        let sleeper = self.lock().tickets.front_mut().and_then(|ticket| ticket.sleeper.take());
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+    }
+}
+
+impl Shared {
+    /// Joins the queue. `None` when there is no memory for it. For holders of a handle.
+    pub(crate) fn join_queue(&self, sleeper: Sleeper) -> Option<u64> {
+        let mut queue = self.waiters.lock();
+        if queue.tickets.try_reserve(1).is_err() {
+            drop(queue);
+            drop(sleeper);
+            return None;
+        }
+        let number = queue.next;
+        queue.next += 1;
+        queue.tickets.push_back(Ticket { number, sleeper: Some(sleeper) });
+        // ORDER: Relaxed: the fence below orders it (W1).
+        if self.waiters.count.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.nodes().for_each(|node| node.set_waited(true));
+        }
+        drop(queue);
+        sync::full_fence();
+        Some(number)
+    }
+
+    /// Says whom to wake from now on, and whether it is this ticket's turn.
+    pub(crate) fn renew(&self, number: u64, sleeper: Sleeper) -> bool {
+        let mut queue = self.waiters.lock();
+        let is_first = queue.tickets.front().is_some_and(|ticket| ticket.number == number);
+        let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
+        let old = ticket.and_then(|ticket| ticket.sleeper.replace(sleeper));
+        drop(queue);
+        drop(old);
+        // What is released from here on wakes it; what was before, it finds.
+        sync::full_fence();
+        is_first
+    }
+
+    /// Leaves the queue, served or not, and wakes the next.
+    pub(crate) fn leave_queue(&self, number: u64) {
+        let mut queue = self.waiters.lock();
+        let place = queue.tickets.iter().position(|ticket| ticket.number == number);
+        let old = place.and_then(|place| queue.tickets.remove(place));
+        if old.is_some() {
+            // ORDER: Relaxed: late, it costs those who see it a look at the queue.
+            if self.waiters.count.fetch_sub(1, Ordering::Relaxed) == 1 {
+                self.nodes().for_each(|node| node.set_waited(false));
+            }
+        }
+        let was_first = place == Some(0);
+        drop(queue);
+        drop(old);
+        if was_first {
+            self.waiters.wake_first();
+        }
+    }
+
+    /// Gives a new cache its flag. Once it is on the list.
+    pub(crate) fn flag_new(&self, node: &Node) {
+        let queue = self.waiters.lock();
+        if !queue.tickets.is_empty() {
+            node.set_waited(true);
+        }
+        drop(queue);
+    }
+}

@@ -1,0 +1,89 @@
+//! Statistics by tier and class, with the feature.
+
+use std::thread;
+
+use bufshard::{ClassStats, ShardPool};
+
+fn class(pool: &ShardPool, bytes: usize) -> ClassStats {
+    let classes = pool.shard_stats().classes;
+    *classes.iter().find(|class| class.bytes >= bytes).expect("a class for it")
+}
+
+/// The numbers of one class: thread hits, shard hits, allocations, discards, in use.
+fn numbers(class: ClassStats) -> [u64; 5] {
+    [class.thread_hits, class.shard_hits, class.allocations, class.discards, class.in_use as u64]
+}
+
+#[test]
+fn by_tier_and_class() {
+    let pool = ShardPool::builder().thread_cache(2).shards(1).shard_buffers(4).largest_pooled(4096).build();
+    let pool = pool.expect("settings are right");
+    let take = |count, bytes| (0..count).map(|_| pool.acquire(bytes).expect("room")).collect::<Vec<_>>();
+    assert_eq!(class(&pool, 100).bytes, 112);
+    let bufs = take(9, 100);
+    assert_eq!(numbers(class(&pool, 100)), [0, 0, 9, 0, 9]);
+    // Two chains of two are in the shard, two are freed, and the ninth is in the cache.
+    drop(bufs);
+    assert_eq!(numbers(class(&pool, 100)), [0, 0, 9, 4, 0]);
+    let bufs = take(7, 100);
+    // The one in the cache; of each chain one at once, and one through the cache; and fresh ones.
+    let [hits, shard_hits, allocations, discards, in_use] = numbers(class(&pool, 100));
+    assert_eq!((hits + shard_hits, allocations, discards, in_use), (5, 11, 4, 7));
+    assert_eq!(shard_hits, 2);
+    drop(bufs);
+    let large = pool.acquire(5000).expect("room");
+    let stats = pool.shard_stats();
+    assert_eq!((stats.oversize, stats.in_use, stats.allocations), (1, 1, 11));
+    assert_eq!((stats.high_water, stats.discards), (9, 6));
+    assert!(stats.in_use_bytes >= 5000 && stats.idle_bytes >= 5 * 112, "{stats:?}");
+    assert!(stats.idle_bytes <= 5 * 112 + 6 * 80, "{stats:?}");
+    drop(large);
+    let all: u64 =
+        stats.classes.iter().map(|class| class.thread_hits + class.shard_hits + class.allocations).sum();
+    let totals = pool.stats();
+    assert_eq!(totals.acquired, all + 1);
+    assert_eq!(totals.acquired, totals.reused + totals.fresh);
+}
+
+/// What is counted on several threads adds up, those that have ended among them.
+#[test]
+fn over_threads() {
+    let pool = ShardPool::new().expect("settings are right");
+    let held = pool.acquire(50).expect("room");
+    let threads: Vec<_> = (0..4)
+        .map(|index| {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let mut bufs: Vec<_> = (0..100).map(|_| pool.acquire(1000).expect("room")).collect();
+                bufs.truncate(index);
+                bufs
+            })
+        })
+        .collect();
+    let bufs: Vec<_> =
+        threads.into_iter().map(|thread| thread.join().expect("the thread ends well")).collect();
+    let stats = pool.shard_stats();
+    assert_eq!((stats.in_use, class(&pool, 1000).in_use), (7, 6));
+    assert_eq!(pool.stats().acquired, 401);
+    assert!((101..=401).contains(&stats.high_water), "{stats:?}");
+    drop(bufs);
+    drop(held);
+    let stats = pool.shard_stats();
+    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0));
+    assert_eq!(stats.idle_bytes, stats.reserved_bytes);
+}
+
+/// Acquired on one thread and released on another: the mark is what was out, not what was ever acquired.
+#[test]
+fn high_water_of_a_handover() {
+    let pool = ShardPool::new().expect("settings are right");
+    let (sender, receiver) = std::sync::mpsc::sync_channel(4);
+    let other = thread::spawn(move || receiver.into_iter().for_each(drop));
+    for _ in 0..10_000 {
+        sender.send(pool.acquire(1000).expect("room")).expect("the other side lives");
+    }
+    drop(sender);
+    other.join().expect("the thread ends well");
+    let high = pool.stats().high_water;
+    assert!((1..=24).contains(&high), "{high} at once, of six that can be");
+}

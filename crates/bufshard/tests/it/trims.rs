@@ -1,0 +1,177 @@
+//! Memory goes back: resident memory after a burst, caches of idle threads, ages.
+
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use bufshard::ShardPool;
+use buftest::process::{alone, resident_bytes, steady_allocator};
+
+const MIB: usize = 1 << 20;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A gibibyte over eight threads, half of which do nothing afterwards; then `trim`.
+fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
+    const THREADS: usize = 8;
+    steady_allocator();
+    let pool = settings();
+    let (barrier, over) = (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS / 2 + 1)));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|index| {
+            let (pool, barrier, over) = (pool.clone(), Arc::clone(&barrier), Arc::clone(&over));
+            thread::spawn(move || {
+                // What the thread itself sets up.
+                drop(pool.acquire(1));
+                barrier.wait();
+                barrier.wait();
+                let sizes = [64, 1500, 64 << 10, MIB, 5 * MIB];
+                let mut bufs = Vec::new();
+                let mut bytes = 0;
+                while bytes < 1024 * MIB / THREADS {
+                    let size = sizes[bufs.len() % sizes.len()];
+                    let mut buf = pool.acquire(size).expect("room");
+                    buf.resize(size, 1).expect("asked for");
+                    bytes += size;
+                    bufs.push(buf);
+                }
+                barrier.wait();
+                barrier.wait();
+                drop(bufs);
+                barrier.wait();
+                barrier.wait();
+                // Half of them go on at once, half do nothing at all.
+                if index % 2 == 0 {
+                    for _ in 0..1000 {
+                        drop(pool.acquire(1500));
+                    }
+                    over.wait();
+                }
+                barrier.wait();
+                drop(pool.acquire(1500));
+            })
+        })
+        .collect();
+    barrier.wait();
+    let before = resident_bytes();
+    barrier.wait();
+    barrier.wait();
+    let during = resident_bytes();
+    assert!(during >= before + 1024 * MIB, "{before} bytes before, {during} in the burst");
+    barrier.wait();
+    barrier.wait();
+    let kept = resident_bytes();
+    assert!(kept >= before + 100 * MIB, "{kept} bytes: nothing was left for `trim` to do");
+    barrier.wait();
+    over.wait();
+    what(&pool);
+    let after = resident_bytes();
+    assert!(after * 10 <= before * 11, "{before} bytes before, {during} in the burst, {after} after");
+    barrier.wait();
+    threads.into_iter().for_each(|thread| thread.join().expect("threads end well"));
+}
+
+/// Much is kept for `trim` to find.
+fn keeping() -> ShardPool {
+    let builder = ShardPool::builder().thread_cache(16).shards(4).shard_buffers(64);
+    builder.build().expect("settings are right")
+}
+
+#[test]
+fn trim_after_a_burst() {
+    alone(module_path!(), "trim_after_a_burst", LIMIT, || burst(keeping, ShardPool::trim));
+}
+
+#[test]
+fn trim_to_nothing_after_a_burst() {
+    alone(module_path!(), "trim_to_nothing_after_a_burst", LIMIT, || burst(keeping, |pool| pool.trim_to(0)));
+}
+
+/// What is used stays, what is not used goes, in the cache of a thread that does nothing too.
+#[test]
+fn ages() {
+    const NONE: Duration = Duration::ZERO;
+    let pool = ShardPool::new().expect("settings are right");
+    let (to_here, from_there) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let theirs = pool.clone();
+    let other = thread::spawn(move || {
+        drop(theirs.acquire(MIB));
+        to_here.send(()).expect("the other side waits");
+        wait.recv().expect("the other side sends");
+    });
+    from_there.recv().expect("the other side sends");
+    // Sixteen, most of which go to the shards.
+    drop([(); 16].map(|()| pool.acquire(100_000).expect("room")));
+    drop(pool.acquire(5000));
+    let all = pool.stats().reserved_bytes;
+    pool.trim_idle(Duration::from_secs(3600));
+    pool.trim_idle(Duration::from_secs(3600));
+    assert_eq!(pool.stats().reserved_bytes, all, "not old enough");
+    drop(pool.acquire(5000));
+    pool.trim_idle(NONE);
+    let kept = pool.stats().reserved_bytes;
+    assert!((5000..7000).contains(&kept), "{kept} bytes are kept: what was used since");
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, 0);
+    go.send(()).expect("the other side waits");
+    other.join().expect("the thread ends well");
+}
+
+/// Shards keep what is needed between two looks.
+#[test]
+fn ages_of_shards() {
+    let pool = ShardPool::builder().thread_cache(1).shards(1).shard_buffers(8).build().expect("right");
+    let burst = |count| drop((0..count).map(|_| pool.acquire(MIB).expect("room")).collect::<Vec<_>>());
+    burst(9);
+    assert!(pool.stats().reserved_bytes >= 9 * MIB, "one in the cache, eight in the shard");
+    pool.trim_idle(Duration::ZERO);
+    burst(4);
+    pool.trim_idle(Duration::ZERO);
+    let kept = pool.stats().reserved_bytes;
+    assert!((4 * MIB..5 * MIB).contains(&kept), "{kept} bytes are kept for four");
+}
+
+#[test]
+fn trim_to_keeps_some() {
+    let pool = ShardPool::new().expect("settings are right");
+    drop([(); 12].map(|()| pool.acquire(MIB).expect("room")));
+    let held = pool.acquire(3 * MIB).expect("room");
+    pool.trim_to(8 * MIB);
+    let kept = pool.stats().reserved_bytes;
+    assert!((6 * MIB..8 * MIB).contains(&kept), "{kept} bytes are kept");
+    pool.trim_to(0);
+    let kept = pool.stats().reserved_bytes;
+    assert!((3 * MIB..4 * MIB).contains(&kept), "{kept} bytes are kept: what is out");
+    drop(held);
+    pool.trim();
+    assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// Other pools' caches on the same threads are left alone.
+#[test]
+fn the_end_of_a_pool_is_its_own() {
+    let (one, two) = (ShardPool::new().expect("right"), ShardPool::new().expect("right"));
+    let address = two.acquire(5000).expect("room").as_ptr();
+    drop(one.acquire(5000));
+    one.trim();
+    drop(one);
+    assert_eq!(two.acquire(5000).expect("room").as_ptr(), address);
+}
+
+#[test]
+fn preallocated() {
+    let pool = ShardPool::builder().shards(1).build().expect("settings are right");
+    assert_eq!(pool.preallocate(6, MIB), Ok(6));
+    let reserved = pool.stats().reserved_bytes;
+    assert!((6 * MIB..7 * MIB).contains(&reserved), "{reserved}");
+    drop([(); 6].map(|()| pool.acquire(MIB).expect("room")));
+    assert_eq!(pool.stats().reserved_bytes, reserved, "served from what there was");
+    // Sixteen in the shard, four in the cache.
+    assert!(pool.preallocate(100, 1000).is_ok_and(|kept| kept == 20));
+    assert_eq!(pool.preallocate(0, 1000), Ok(0));
+    let limit = pool.largest_pooled();
+    for size in [0, limit + 1, usize::MAX] {
+        let refused = bufshard::bufcore::AcquireError::TooLarge { requested: size, limit };
+        assert_eq!(pool.preallocate(1, size), Err(refused));
+    }
+}

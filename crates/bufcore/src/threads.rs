@@ -69,7 +69,7 @@ impl fmt::Debug for Cache {
 struct Entry {
     /// The pool's number; no pool has 0.
     id: Cell<usize>,
-    value: Cell<*const ()>,
+    value: Cell<NonNull<()>>,
 }
 
 /// What the fast paths need. Without a destructor, so that it is there to a thread's very end, where the system allows that.
@@ -83,7 +83,7 @@ struct Caches([Cell<*const Cache>; ENTRIES]);
 
 impl Local {
     const fn new() -> Self {
-        let entries = [const { Entry { id: Cell::new(0), value: Cell::new(ptr::null()) } }; ENTRIES];
+        let entries = [const { Entry { id: Cell::new(0), value: Cell::new(NonNull::dangling()) } }; ENTRIES];
         Self { token: Cell::new(NO_TOKEN), entries }
     }
 }
@@ -173,19 +173,19 @@ pub fn token() -> usize {
     LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
 }
 
-/// What the calling thread remembered for the pool `id`, if it is to be found at once; else null.
+/// What the calling thread remembered for the pool `id`, if it is to be found at once.
 #[inline(always)]
 #[must_use]
-pub fn recall(id: usize) -> *const () {
+pub fn recall(id: usize) -> Option<NonNull<()>> {
     let find = |local: &Local| {
         let entry = &local.entries[id % ENTRIES];
-        if entry.id.get() == id { entry.value.get() } else { ptr::null() }
+        (entry.id.get() == id).then(|| entry.value.get())
     };
-    LOCAL.try_with(find).unwrap_or(ptr::null())
+    LOCAL.try_with(find).ok().flatten()
 }
 
 /// Lets the next [`recall`] find `value` at once, until the cache for the pool is off the thread's lists. For threads that have one.
-pub fn remember(id: usize, value: *const ()) {
+pub fn remember(id: usize, value: NonNull<()>) {
     let _ = LOCAL.try_with(|local| {
         let entry = &local.entries[id % ENTRIES];
         entry.value.set(value);

@@ -1,7 +1,7 @@
 //! Size classes: four for each doubling, from 64 bytes on, so that a block is less than a quarter larger than its request.
 //!
 //! Four, because two waste up to a half, and eight halve what a class of a thread serves again. A class is found by the position of the
-//! highest bit and the two bits behind it: no table, no loop.
+//! highest bit and the two bits behind it, which is what a floating-point number begins with: no table, no loop.
 
 /// Bytes of the smallest class.
 pub(crate) const LEAST_BYTES: usize = 64;
@@ -13,16 +13,19 @@ pub(crate) const MAX_CLASSES: usize = if cfg!(loom) { 2 } else { 97 };
 /// What a block outside of the classes has for its class.
 pub(crate) const NO_CLASS: u16 = u16::MAX;
 
-/// Class 0 has its last byte at 63, whose highest bit is 5, followed by two ones.
-const FIRST: usize = 4 * 5 + 7;
+/// What is in front of the first two bits of a mantissa: 50 bits of the rest.
+const REST_BITS: u32 = f64::MANTISSA_DIGITS - 1 - 2;
+/// What the last byte of class 0, at 63, begins with.
+const FIRST: usize = (((LEAST_BYTES - 1) as f64).to_bits() >> REST_BITS) as usize;
 
 /// The class of a request of `bytes` bytes; beyond all classes for no bytes and for what is larger than the largest.
+///
+/// The exponent and the first bits of the mantissa of the offset of the last byte. By way of a number with sign, which is one instruction,
+/// and the sign makes what it is set for the largest of all. (Sizes that a `f64` rounds are far beyond the classes.)
 #[inline(always)]
 pub(crate) const fn class_of(bytes: usize) -> usize {
-    let last = bytes.wrapping_sub(1);
-    let last = if last < LEAST_BYTES { LEAST_BYTES - 1 } else { last };
-    let log = last.ilog2() as usize;
-    4 * log + (last >> (log - 2)) - FIRST
+    let last = bytes.wrapping_sub(1) as isize as f64;
+    ((last.to_bits() >> REST_BITS) as usize).saturating_sub(FIRST)
 }
 
 /// Bytes of a class.

@@ -43,7 +43,7 @@ pub struct Builder {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Buffers of a class that a thread keeps, at the most.
-    thread_cache: usize,
+    pub(crate) thread_cache: usize,
     /// The first class that is pooled.
     pub(crate) smallest_class: usize,
     /// Classes up to the largest that is pooled.
@@ -84,7 +84,7 @@ impl Builder {
     }
 
     /// How many buffers of each size class a thread keeps for itself; 4 unless set, at most 1024. Of large classes it keeps fewer: 4 MiB
-    /// of each, or one buffer.
+    /// of each, or one buffer. Beside these it keeps the one that it released first after it took the last such one, of whatever class.
     ///
     /// A thread that has more of a class out at once, and releases them all, exchanges them with the shards in chains of that length.
     #[must_use]

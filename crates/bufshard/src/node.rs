@@ -1,18 +1,23 @@
-//! A thread's cache in one pool: for each size class a stack of blocks, which the thread uses without a locked instruction, and which
-//! others may empty without stopping the thread.
+//! A thread's cache in one pool: the block that was released last, and for each size class a stack of blocks. The thread uses them
+//! without a locked instruction, and others may empty them without stopping the thread.
+//!
+//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap: it is found without a look at a stack, and
+//! so the address of nothing depends on what was just stored elsewhere. It costs the other traffic a comparison.
 //!
 //! # Who uses a cache
 //!
 //! The stack of a class is two counters, of what was pushed and of what was popped, and slots for the difference. The thread announces
 //! in `begun` the counter that it is about to raise, and to what; looks at `word`, whether anybody claims the cache; and raises the
-//! counter. Who claims it sets a flag in `word`, looks at `begun`, and knows from the counter whether what was announced is done. Between the
+//! counter. (The block that is apart has a state in place of counters, and who announces a change of it says which.) Who claims it
+//! sets a flag in `word`, looks at `begun`, and knows from the counter whether what was announced is done. Between the
 //! two steps of each stands a fence (`sync`), so not both can miss each other: a thread that finds its cache claimed does without it, for
 //! that one request, and who finds the thread at work lets go of the cache.
 //!
 //! ```text
 //!  word     ....epoch....|PLAIN|FREE|CLOSED|CLAIMED|      epoch + 1 at the end of each claim
 //!  seen     the word as the thread last saw it, without flags: the fast paths go on where it still is that
-//!  begun    what the counter becomes | which counter      or IDLE, or BUSY for the slow paths
+//!  begun    what the counter becomes | which counter      or HOT_OUT, HOT_IN, or IDLE, or BUSY for the slow paths
+//!  hot      uses | class of the block that is apart      or NO_HOT, or NEVER
 //! ```
 //!
 //! # Invariants
@@ -20,8 +25,9 @@
 //! - N1: the slots and counters are used by the thread between its look at `word` and the end of what it announced, or by who claims
 //!   the cache from its look at `begun` until it gives the claim up; not by both.
 //! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`, K2); `difference <= limit`.
-//! - N3: `seen` and the fields marked so are the thread's own.
-//! - N4: of a pool that is gone, who exchanges `drained` empties the cache, and nothing is put into it any more.
+//! - N3: while the last bits of `hot` are a class, `hot_block` is a block of that class, and the cache's.
+//! - N4: `seen` and the fields marked so are the thread's own.
+//! - N5: of a pool that is gone, who exchanges `drained` empties the cache, and nothing is put into it any more.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -56,6 +62,19 @@ const IDLE: u32 = 0xFF;
 /// `begun` while the thread is in a slow path.
 const BUSY: u32 = 0xFE;
 
+/// `begun` while the thread takes the block that is apart, and while it puts one there.
+const HOT_OUT: u32 = 0xFD;
+const HOT_IN: u32 = 0xFC;
+
+/// The last bits of `hot`: there is no block apart.
+const NO_HOT: u32 = 0xFF;
+/// There never is one: the thread keeps nothing.
+const NEVER: u32 = 0xFE;
+/// The bits of `hot` that are a class, or one of the above.
+const HOT_CLASS: u32 = 0xFF;
+/// A use of `hot`.
+const HOT_USE: u32 = HOT_CLASS + 1;
+
 /// How often who claims a cache looks whether its thread has come to the end of what it is in the midst of.
 const LOOKS: usize = if cfg!(loom) { 1 } else { 200 };
 
@@ -77,11 +96,14 @@ pub(crate) struct Node {
     word: AtomicUsize,
     seen: Cell<usize>,
     begun: AtomicU32,
+    /// N3.
+    hot: AtomicU32,
+    hot_block: Cell<*const Block>,
     /// Whether the light fence needs help.
     is_plain: bool,
     /// The shard that the thread starts its searches at.
     home: usize,
-    /// Not 0 when the cache of a closed pool was emptied (N4).
+    /// Not 0 when the cache of a closed pool was emptied (N5).
     drained: AtomicU32,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
@@ -91,6 +113,7 @@ pub(crate) struct Node {
     pub(crate) counts: Counts,
     /// What `trim_idle` saw; guarded by its lock.
     idle_marks: [Cell<u32>; MAX_CLASSES],
+    hot_mark: Cell<u32>,
     stacks: [Stack; MAX_CLASSES],
     /// What the stacks point into.
     _slots: Vec<Cell<*const Block>>,
@@ -99,7 +122,10 @@ pub(crate) struct Node {
 }
 
 /// Stacks that were not used for a time; see `Node::note_use`.
-pub(crate) struct Unused([bool; MAX_CLASSES]);
+pub(crate) struct Unused {
+    stacks: [bool; MAX_CLASSES],
+    hot: bool,
+}
 
 /// What the lists of a thread do with a cache.
 static METHODS: Methods =
@@ -159,6 +185,8 @@ impl Node {
             word: AtomicUsize::new(FREE | if shared.is_plain { PLAIN } else { 0 }),
             seen: Cell::new(0),
             begun: AtomicU32::new(IDLE),
+            hot: AtomicU32::new(if shared.settings.thread_cache == 0 { NEVER } else { NO_HOT }),
+            hot_block: Cell::new(ptr::null()),
             is_plain: shared.is_plain,
             home,
             drained: AtomicU32::new(0),
@@ -166,6 +194,7 @@ impl Node {
             all_next: Cell::new(ptr::null()),
             counts: Counts::default(),
             idle_marks: core::array::from_fn(|_| Cell::new(0)),
+            hot_mark: Cell::new(0),
             stacks,
             _slots: slots,
             #[cfg(all(test, loom))]
@@ -178,7 +207,7 @@ impl Node {
     pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
         // SAFETY: what `remember` left there is a cache of this thread's, which is valid while it is on the thread's lists
         // (`threads`, L1); no borrow outlives the request that it serves, and only the thread itself takes it off.
-        unsafe { threads::recall(id).cast::<Self>().as_ref() }
+        threads::recall(id).map(|node| unsafe { node.cast::<Self>().as_ref() })
     }
 
     /// The calling thread's cache for the pool `id`, if it has one.
@@ -189,7 +218,7 @@ impl Node {
 
     /// Lets the fast paths find the cache. For its thread.
     pub(crate) fn remember(&self) {
-        threads::remember(self.cache.id(), ptr::from_ref(self).cast());
+        threads::remember(self.cache.id(), NonNull::from(self).cast());
     }
 
     pub(crate) fn home(&self) -> usize {
@@ -201,35 +230,76 @@ impl Node {
         unsafe { self.shared.as_ref() }
     }
 
-    /// Takes the newest block of a class, or null: when there is none, and when the slow path has to look why not.
+    /// Takes a block of a class that was released lately; `None` when there is none, and when the slow path has to look why not.
     #[inline(always)]
-    pub(crate) fn pop(&self, class: usize) -> *const Block {
-        let Some(stack) = self.stacks.get(class) else { return ptr::null() };
-        // ORDER: Relaxed, for both: what they say counts only when the look at `word` finds no claim since the last one of the thread.
+    pub(crate) fn pop(&self, class: usize) -> Option<NonNull<Block>> {
+        // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the last one of the thread.
+        let hot = self.hot.load(Ordering::Relaxed);
+        if (hot & HOT_CLASS) as usize != class {
+            return self.pop_stack(class);
+        }
+        if !self.begin(HOT_OUT) {
+            return None;
+        }
+        self.touch();
+        let block = self.hot_block.get();
+        // ORDER: Release pairs with the Acquire in `is_at_work`: who claims the cache sees what the thread did with it.
+        self.hot.store(hot | NO_HOT, RELEASE);
+        NonNull::new(block.cast_mut())
+    }
+
+    /// Takes the newest block of a stack, as `pop` does.
+    #[inline(always)]
+    fn pop_stack(&self, class: usize) -> Option<NonNull<Block>> {
+        let stack = self.stacks.get(class)?;
+        // ORDER: Relaxed, for both, as in `pop`.
         let popped = stack.popped.load(Ordering::Relaxed);
         let len = stack.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
         if len == 0 {
-            return ptr::null();
+            return None;
         }
         let now = popped.wrapping_add(1);
         if !self.begin(record(2 * class, now)) {
-            return ptr::null();
+            return None;
         }
         self.touch();
         // SAFETY: `len` is at most the limit (N2), and the stack is the thread's (N1).
         let block = unsafe { stack.slot(len - 1) }.get();
-        // ORDER: Release pairs with the Acquire in `is_at_work`: who claims the cache sees what the thread did with it.
+        // ORDER: Release, as in `pop`.
         stack.popped.store(now, RELEASE);
-        block
+        NonNull::new(block.cast_mut())
     }
 
-    /// Puts a block on the stack of its class. `false` when the slow path has to see to it.
+    /// Keeps a block of a class. `false` when the slow path has to see to it.
     ///
     /// # Safety
     ///
     /// The block is the caller's, who gives it up if this succeeds; it is of this pool.
     #[inline(always)]
     pub(crate) unsafe fn push(&self, class: usize, block: NonNull<Block>) -> bool {
+        // ORDER: Relaxed, as in `pop`.
+        let hot = self.hot.load(Ordering::Relaxed);
+        if hot & HOT_CLASS != NO_HOT || class >= MAX_CLASSES {
+            // SAFETY: the caller's promise.
+            return unsafe { self.push_stack(class, block) };
+        }
+        if !self.begin(HOT_IN) {
+            return false;
+        }
+        self.touch();
+        self.hot_block.set(block.as_ptr());
+        // ORDER: Release, as in `pop`.
+        self.hot.store(hot.wrapping_add(HOT_USE) & !HOT_CLASS | class as u32, RELEASE);
+        true
+    }
+
+    /// Puts a block on the stack of its class, as `push` does.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    #[inline(always)]
+    unsafe fn push_stack(&self, class: usize, block: NonNull<Block>) -> bool {
         let Some(stack) = self.stacks.get(class) else { return false };
         // ORDER: Relaxed, for both, as in `pop`.
         let pushed = stack.pushed.load(Ordering::Relaxed);
@@ -307,6 +377,11 @@ impl Node {
 
     /// As `pop`, between `enter` and `leave` or for who claims the cache.
     pub(crate) fn take_one(&self, class: usize) -> Option<NonNull<Block>> {
+        if self.hot_class() == class { self.take_hot() } else { self.take_of_stack(class) }
+    }
+
+    /// The newest block of a stack. For those who have it.
+    fn take_of_stack(&self, class: usize) -> Option<NonNull<Block>> {
         let stack = self.stacks.get(class)?;
         let len = stack.len();
         if len == 0 {
@@ -318,6 +393,23 @@ impl Node {
         let popped = stack.popped.load(Ordering::Relaxed);
         // ORDER: Release, as in `pop`.
         stack.popped.store(popped.wrapping_add(1), RELEASE);
+        NonNull::new(block.cast_mut())
+    }
+
+    /// The class of the block that is apart, or more than all classes.
+    fn hot_class(&self) -> usize {
+        // ORDER: Relaxed: who has the cache has seen what the last one did; for others a hint.
+        (self.hot.load(Ordering::Relaxed) & HOT_CLASS) as usize
+    }
+
+    /// The block that is apart. For those who have the stacks.
+    fn take_hot(&self) -> Option<NonNull<Block>> {
+        if self.hot_class() >= MAX_CLASSES {
+            return None;
+        }
+        let block = self.hot_block.get();
+        // ORDER: Release, as in `pop`. No other store comes between: the caller has the cache.
+        self.hot.fetch_or(NO_HOT, RELEASE);
         NonNull::new(block.cast_mut())
     }
 
@@ -341,10 +433,22 @@ impl Node {
         true
     }
 
-    /// All blocks of a class. For those who have the stacks.
-    pub(crate) fn take_all(&self, class: usize) -> Chain {
+    /// All blocks of a stack: a chain for the shards. For those who have it.
+    pub(crate) fn take_stack(&self, class: usize) -> Chain {
         let mut chain = Chain::new();
-        while let Some(block) = self.take_one(class) {
+        while let Some(block) = self.take_of_stack(class) {
+            // SAFETY: just taken.
+            unsafe { chain.push(block) };
+        }
+        chain
+    }
+
+    /// All blocks of a class. For those who have the stacks.
+    fn take_all(&self, class: usize) -> Chain {
+        let mut chain = self.take_stack(class);
+        if self.hot_class() == class
+            && let Some(block) = self.take_hot()
+        {
             // SAFETY: just taken.
             unsafe { chain.push(block) };
         }
@@ -353,7 +457,7 @@ impl Node {
 
     /// Whether there is nothing in it, at some moment.
     pub(crate) fn is_empty(&self) -> bool {
-        self.stacks.iter().all(|stack| stack.len() == 0)
+        self.hot_class() >= MAX_CLASSES && self.stacks.iter().all(|stack| stack.len() == 0)
     }
 
     /// Notes how often each stack was used, and returns which were not used since the last note; `None` when none of those has anything in
@@ -364,17 +468,28 @@ impl Node {
             let uses = stack.uses();
             *unused = mark.replace(uses) == uses && stack.len() > 0;
         }
-        unused.contains(&true).then_some(Unused(unused))
+        // ORDER: Relaxed: a hint, and a count.
+        let hot = self.hot.load(Ordering::Relaxed);
+        let is_hot_unused = self.hot_mark.replace(hot) == hot && self.hot_class() < MAX_CLASSES;
+        (is_hot_unused || unused.contains(&true)).then_some(Unused { stacks: unused, hot: is_hot_unused })
     }
 
     /// Takes what is in stacks that were not used until the note and since. For those who have the stacks, and the lock of `idle_marks`.
     pub(crate) fn take_unused(&self, unused: &Unused) -> Chain {
         let mut chain = Chain::new();
         for (class, (stack, mark)) in self.stacks.iter().zip(&self.idle_marks).enumerate() {
-            if unused.0[class] && mark.get() == stack.uses() {
+            if unused.stacks[class] && mark.get() == stack.uses() {
                 chain.append(self.take_all(class));
                 mark.set(stack.uses());
             }
+        }
+        // ORDER: Relaxed: the caller has the cache.
+        if unused.hot
+            && self.hot_mark.get() == self.hot.load(Ordering::Relaxed)
+            && let Some(block) = self.take_hot()
+        {
+            // SAFETY: just taken.
+            unsafe { chain.push(block) };
         }
         chain
     }
@@ -386,6 +501,9 @@ impl Node {
         match begun & 0xFF {
             IDLE => false,
             BUSY => true,
+            // ORDER: Acquire pairs with the Release in `pop` and `push`, for both: what was announced is done and seen.
+            HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
+            HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
             which => {
                 let stack = &self.stacks[(which / 2) as usize];
                 let counter = if which % 2 == 0 { &stack.popped } else { &stack.pushed };
@@ -514,7 +632,7 @@ impl Node {
         }
     }
 
-    /// Frees what is in the cache of a pool that is gone, once (N4). For its thread while it is not at work, and for the pool's end.
+    /// Frees what is in the cache of a pool that is gone, once (N5). For its thread while it is not at work, and for the pool's end.
     pub(crate) fn drain_closed(&self) {
         // ORDER: Acquire and Release: of the two who may come here the second does nothing, and the first has seen all that the thread
         // did: by itself, or by `is_at_rest`.
@@ -541,9 +659,18 @@ impl Node {
             if !node.enter() {
                 break;
             }
-            let chain = node.take_all(class);
+            let chain = node.take_stack(class);
+            let mut apart = Chain::new();
+            if node.hot_class() == class
+                && let Some(block) = node.take_hot()
+            {
+                // SAFETY: just taken.
+                unsafe { apart.push(block) };
+            }
             node.leave();
-            node.shared().store(node.home, class, chain);
+            for chain in [chain, apart] {
+                node.shared().store(node.home, class, chain);
+            }
         }
         // ORDER: Release pairs with the Acquire in `adopt`, `claimed` and `close`: the cache is seen as it was left. Acquire, so that of a pool
         // that is gone everything is.

@@ -127,7 +127,7 @@ impl ShardPool {
     pub fn acquire(&self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
         let class = class_of(capacity);
         if let Some(node) = Node::recall(self.id)
-            && let Some(block) = NonNull::new(node.pop(class).cast_mut())
+            && let Some(block) = node.pop(class)
         {
             node.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
             return Ok(self.hand_out(block, capacity));

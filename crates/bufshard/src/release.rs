@@ -7,15 +7,31 @@ use crate::chain::Chain;
 use crate::node::Node;
 use crate::shared::Shared;
 
-/// A release by a thread whose cache was found at once, and did not take the block: it is full, or claimed, or its pool is gone, or the
-/// block is for one buffer only.
+/// A release that a thread's cache did not take at once. Where that cache was found, the release is counted already.
 ///
 /// # Safety
 ///
 /// The caller has the block, and gives it up.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn beside(node: &Node, block: NonNull<Block>) {
+pub(crate) unsafe fn slow(block: NonNull<Block>) {
+    // SAFETY: the caller has the block.
+    let id = unsafe { block.as_ref() }.id();
+    match Node::recall(id) {
+        // SAFETY: the caller's promise; the cache is that of the block's pool.
+        Some(node) => unsafe { beside(node, block) },
+        // SAFETY: the caller's promise.
+        None => unsafe { elsewhere(block) },
+    }
+}
+
+/// A release by a thread whose cache was found at once, and did not take the block: it is full, or claimed, or its pool is gone, or the
+/// block is for one buffer only.
+///
+/// # Safety
+///
+/// The caller has the block, and gives it up.
+unsafe fn beside(node: &Node, block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
     let (shared, class) = (header.shared(), header.class());
@@ -40,7 +56,7 @@ pub(crate) unsafe fn beside(node: &Node, block: NonNull<Block>) {
     let mut taken = unsafe { node.put_one(class, block) };
     let mut full = Chain::new();
     if !taken {
-        full = node.take_all(class);
+        full = node.take_stack(class);
         // SAFETY: as above: it was not taken.
         taken = unsafe { node.put_one(class, block) };
     }
@@ -61,9 +77,7 @@ pub(crate) unsafe fn beside(node: &Node, block: NonNull<Block>) {
 /// # Safety
 ///
 /// The caller has the block, and gives it up.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn elsewhere(block: NonNull<Block>) {
+unsafe fn elsewhere(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
     let (shared, class) = (header.shared(), header.class());

@@ -243,7 +243,7 @@ impl Node {
         }
         self.touch();
         let block = self.hot_block.get();
-        // ORDER: Release pairs with the Acquire in `is_at_work`: who claims the cache sees what the thread did with it.
+        // ORDER: Release pairs with the Acquire in `done`: who claims the cache sees what the thread did with it.
         self.hot.store(hot | NO_HOT, RELEASE);
         NonNull::new(block.cast_mut())
     }
@@ -322,7 +322,7 @@ impl Node {
     /// Announces an operation, and says whether nobody claims the cache.
     #[inline(always)]
     fn begin(&self, record: u32) -> bool {
-        // ORDER: Release pairs with the Acquire in `is_at_work`: who sees this announced sees that all before is done.
+        // ORDER: Release pairs with the Acquire in `done`: who sees this announced sees that all before is done.
         self.begun.store(record, RELEASE);
         sync::light_fence();
         // ORDER: Acquire pairs with the Release in `unclaim`. The same word as before says that nobody has had the cache since.
@@ -371,7 +371,7 @@ impl Node {
 
     /// Takes back what a fast path announced and did not do.
     pub(crate) fn settle(&self) {
-        // ORDER: Release pairs with the Acquire in `is_at_work`, as in `begin`.
+        // ORDER: Release pairs with the Acquire in `done`, as in `begin`.
         self.begun.store(IDLE, RELEASE);
     }
 
@@ -494,32 +494,33 @@ impl Node {
         chain
     }
 
-    /// Whether the thread is in the midst of something. For those who claimed the cache, after the fence.
-    fn is_at_work(&self) -> bool {
+    /// What the thread announced last, if it is done with that. For those who claimed the cache, after the fence.
+    fn done(&self) -> Option<u32> {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did before is seen.
         let begun = self.begun.load(Ordering::Acquire);
-        match begun & 0xFF {
-            IDLE => false,
-            BUSY => true,
+        let is_done = match begun & 0xFF {
+            IDLE => true,
+            BUSY => false,
             // ORDER: Acquire pairs with the Release in `pop` and `push`, for both: what was announced is done and seen.
-            HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
-            HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
+            HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
+            HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
             which => {
                 let stack = &self.stacks[(which / 2) as usize];
                 let counter = if which % 2 == 0 { &stack.popped } else { &stack.pushed };
                 // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is done and seen.
-                record(which as usize, counter.load(Ordering::Acquire)) != begun
+                record(which as usize, counter.load(Ordering::Acquire)) == begun
             }
-        }
+        };
+        is_done.then_some(begun)
     }
 
-    /// Waits, not for long, until the thread is not in the midst of anything.
-    fn is_at_rest(&self) -> bool {
-        (0..LOOKS).any(|look| {
+    /// Waits, not for long, until the thread is done with what it announced, and returns that.
+    fn rest(&self) -> Option<u32> {
+        (0..LOOKS).find_map(|look| {
             if look > 0 {
                 core::hint::spin_loop();
             }
-            !self.is_at_work()
+            self.done()
         })
     }
 
@@ -541,15 +542,18 @@ impl Node {
                 Err(now) => word = now,
             }
         }
-        let result = if sync::heavy_fence(self.is_plain) && self.is_at_rest() {
+        let done = if sync::heavy_fence(self.is_plain) { self.rest() } else { None };
+        let result = done.map(|done| {
             self.touch();
             let result = f(self);
-            // What was announced before need not agree with the counters any more.
-            self.settle();
-            Some(result)
-        } else {
-            None
-        };
+            // It need not agree with the counters any more. By an exchange: the thread may have announced something else since, which is
+            // not to be overwritten.
+            // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we did. A failure publishes nothing.
+            if done != IDLE {
+                let _ = self.begun.compare_exchange(done, IDLE, Ordering::Release, Ordering::Relaxed);
+            }
+            result
+        });
         self.unclaim(result.is_some());
         result
     }
@@ -591,7 +595,7 @@ impl Node {
 
     /// Sets or takes back the flag that makes releases go the slow path.
     pub(crate) fn set_waited(&self, waited: bool) {
-        // ORDER: Relaxed, for both: the fence that follows orders it, and who reads it late is found out by `is_at_rest`.
+        // ORDER: Relaxed, for both: the fence that follows orders it, and who reads it late is found out by `rest`.
         if waited && !cfg!(bufworks_broken = "nowake") {
             self.word.fetch_or(WAITED, Ordering::Relaxed);
         } else {
@@ -627,7 +631,7 @@ impl Node {
         if is_own {
             self.settle();
         }
-        if is_own || self.is_at_rest() {
+        if is_own || self.rest().is_some() {
             self.drain_closed();
         }
     }
@@ -635,7 +639,7 @@ impl Node {
     /// Frees what is in the cache of a pool that is gone, once (N5). For its thread while it is not at work, and for the pool's end.
     pub(crate) fn drain_closed(&self) {
         // ORDER: Acquire and Release: of the two who may come here the second does nothing, and the first has seen all that the thread
-        // did: by itself, or by `is_at_rest`.
+        // did: by itself, or by `rest`.
         if self.drained.swap(1, Ordering::AcqRel) != 0 {
             return;
         }

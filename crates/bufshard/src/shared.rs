@@ -368,6 +368,9 @@ impl Shared {
 
     /// Puts a chain of a class into the shards, and gives it back when they have no room.
     pub(crate) fn put(&self, home: usize, class: usize, chain: Chain) -> Result<(), Chain> {
+        if chain.is_empty() {
+            return Ok(());
+        }
         self.stock.put(home, class, self.settings.chain_limit(class), chain)?;
         if self.has_budget() {
             // Who waits may have looked there already.

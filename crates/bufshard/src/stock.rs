@@ -67,11 +67,8 @@ impl Stock {
         })
     }
 
-    /// Puts a chain into the first slot with room, in the shard `home` or else in the next; gives it back when there is none.
+    /// Puts a chain of one block at least into the first slot with room, in the shard `home` or else in the next; gives it back when there is none.
     pub(crate) fn put(&self, home: usize, class: usize, chains: usize, chain: Chain) -> Result<(), Chain> {
-        if chain.is_empty() {
-            return Ok(());
-        }
         let first = chain.into_first();
         for slot in self.slots(home, class, chains) {
             // ORDER: Relaxed: a look that saves the exchange.

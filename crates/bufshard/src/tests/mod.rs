@@ -1,1 +1,4 @@
 //! Tests that look inside: models of what threads may do to each other.
+
+#[cfg(loom)]
+pub(crate) mod loom;

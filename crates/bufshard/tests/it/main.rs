@@ -11,4 +11,5 @@ mod conformance;
 #[cfg(feature = "stats")]
 mod counted;
 mod split;
+mod threads;
 mod trims;

@@ -1,0 +1,314 @@
+//! Models of claims, of chains on their way, of the end of a pool, and of who waits, for every interleaving that loom finds.
+//!
+//! loom sees its own atomics and cells only, not the raw bytes of a block or the slots of a cache. So a `Shadow` cell stands for them: the
+//! one in each cache is written by whoever uses its stacks, and one of the test's own where a user of the buffer would write. A missing
+//! order shows as a race on it.
+//!
+//! The pools have one class, a thread keeps one block of it, and there is one shard with one place.
+//!
+//! With `--cfg bufworks_broken="relaxed"`, `"nofence"` and `"nowake"` some of these models fail, which is noted at each.
+
+use alloc::sync::Arc as StdArc;
+use core::future::Future;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, Waker};
+use std::task::Wake;
+
+use bufcore::Buf;
+use bufcore::strategy::threads;
+use loom::cell::UnsafeCell;
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+use crate::{ShardLease, ShardPool};
+
+/// Stands for bytes.
+pub(crate) struct Shadow(UnsafeCell<u32>);
+
+// SAFETY: none needed but loom's own check, which is what the models are for.
+unsafe impl Sync for Shadow {}
+// SAFETY: likewise.
+unsafe impl Send for Shadow {}
+
+impl Shadow {
+    pub(crate) fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    pub(crate) fn write(&self) {
+        // SAFETY: loom reports the race if another access is not ordered with this one.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+}
+
+type Buffer = Buf<ShardLease>;
+
+const BYTES: usize = 8;
+
+fn built(thread_cache: usize, budget: usize) -> ShardPool {
+    let builder = ShardPool::builder().thread_cache(thread_cache).shards(1).shard_buffers(1).budget(budget);
+    builder.build().expect("a small pool")
+}
+
+fn pool() -> ShardPool {
+    built(1, usize::MAX)
+}
+
+fn acquire(pool: &ShardPool) -> Buffer {
+    pool.acquire(BYTES).expect("the allocator has room")
+}
+
+/// Acquires, and writes if the memory is the one that was at `address`.
+fn acquire_again(pool: &ShardPool, address: *const u8, shadow: &Shadow) -> Buffer {
+    let again = acquire(pool);
+    if again.as_ptr() == address {
+        shadow.write();
+    }
+    again
+}
+
+/// A block goes through the shard from the thread that releases it to the one that acquires: what the one did with the bytes happens
+/// before what the other does. Fails with `relaxed`.
+#[test]
+fn loom_chains_carry_what_was_done() {
+    loom::model(|| {
+        let pool = built(0, usize::MAX);
+        let shadow = Arc::new(Shadow::new());
+        let buf = acquire(&pool);
+        let address = buf.as_ptr();
+        shadow.write();
+        let consumer = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                shadow.write();
+                drop(buf);
+            })
+        };
+        thread::yield_now();
+        drop(acquire_again(&pool, address, &shadow));
+        consumer.join().unwrap();
+    });
+}
+
+/// Two threads put and take at the same place of the shard: none gets what the other has.
+#[test]
+fn loom_chains_go_round() {
+    loom::model(|| {
+        let pool = built(0, usize::MAX);
+        let threads = [(); 2].map(|()| {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                drop(acquire(&pool));
+                drop(acquire(&pool));
+                threads::end_of_thread();
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    });
+}
+
+/// A thread pops and pushes in its cache while another empties it: never both at once, and no block is lost or had twice. Fails with
+/// `nofence`, and with `relaxed`.
+#[test]
+fn loom_trim_against_the_owner() {
+    loom::model(|| {
+        let pool = pool();
+        let owner = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                drop(acquire(&pool));
+                drop(acquire(&pool));
+                threads::end_of_thread();
+            })
+        };
+        thread::yield_now();
+        pool.trim();
+        owner.join().unwrap();
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    });
+}
+
+/// Two trims at once, and the owner at work.
+#[test]
+fn loom_trims_against_each_other() {
+    loom::model(|| {
+        let pool = pool();
+        drop(acquire(&pool));
+        let trimmer = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                pool.trim();
+                threads::end_of_thread();
+            })
+        };
+        let buf = acquire(&pool);
+        drop(buf);
+        pool.trim();
+        trimmer.join().unwrap();
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    });
+}
+
+/// A thread ends, and leaves its cache to the next, while another empties it.
+#[test]
+fn loom_trim_against_the_end_of_a_thread() {
+    loom::model(|| {
+        let pool = pool();
+        let ending = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                drop(acquire(&pool));
+                threads::end_of_thread();
+            })
+        };
+        thread::yield_now();
+        pool.trim();
+        drop(acquire(&pool));
+        ending.join().unwrap();
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    });
+}
+
+/// The pool ends here while its buffer is released on the thread that has a cache: all is freed, once, and loom sees what is leaked.
+/// Fails with `nofence`, and with `relaxed`.
+#[test]
+fn loom_end_of_a_pool_against_a_late_release() {
+    loom::model(|| {
+        let pool = pool();
+        let owner = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let buf = acquire(&pool);
+                drop(pool);
+                drop(buf);
+                threads::end_of_thread();
+            })
+        };
+        thread::yield_now();
+        drop(pool);
+        owner.join().unwrap();
+    });
+}
+
+/// The same, with the release on a thread that has no cache, into a shard that is being closed.
+#[test]
+fn loom_end_of_a_pool_against_a_release_elsewhere() {
+    loom::model(|| {
+        let pool = built(0, usize::MAX);
+        let buf = acquire(&pool);
+        let other = thread::spawn(move || {
+            drop(buf);
+            threads::end_of_thread();
+        });
+        thread::yield_now();
+        drop(pool);
+        other.join().unwrap();
+    });
+}
+
+/// A signal that somebody waits for: loom reports a deadlock when it never comes.
+struct Signal {
+    is_given: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Signal {
+    fn new() -> StdArc<Self> {
+        StdArc::new(Self { is_given: Mutex::new(false), changed: Condvar::new() })
+    }
+
+    fn give(&self) {
+        *self.is_given.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+
+    fn take(&self) {
+        let mut is_given = self.is_given.lock().unwrap();
+        while !*is_given {
+            is_given = self.changed.wait(is_given).unwrap();
+        }
+        *is_given = false;
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: StdArc<Self>) {
+        self.give();
+    }
+}
+
+/// Runs a future to its end; when a wake-up is lost, there is none.
+fn finish<F: Future>(mut future: Pin<&mut F>, signal: &StdArc<Signal>) -> F::Output {
+    let waker = Waker::from(StdArc::clone(signal));
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        signal.take();
+        thread::yield_now();
+    }
+}
+
+/// A future waits for the budget that two buffers take, which are released on another thread: it is served, or it was woken and is then.
+/// `thread_cache` decides where they go: into a cache, or one into the shard. Fails with `nowake`.
+fn waits(thread_cache: usize) {
+    loom::model(move || {
+        let pool = built(thread_cache, 2 * crate::block::Block::most_total(64, 16));
+        let (first, second) = (acquire(&pool), acquire(&pool));
+        let over = Signal::new();
+        let other = {
+            let over = StdArc::clone(&over);
+            thread::spawn(move || {
+                drop(first);
+                drop(second);
+                // No more releases of this thread: what it left in its cache is to be found.
+                over.take();
+                threads::end_of_thread();
+            })
+        };
+        let served = finish(pin!(pool.acquire_async(150)), &Signal::new());
+        assert!(served.is_ok());
+        over.give();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_waiter_against_releases_into_a_cache() {
+    waits(2);
+}
+
+#[test]
+fn loom_waiter_against_releases_into_a_shard() {
+    waits(0);
+}
+
+/// Two wait, and the first gives up at the moment of the release: the second is served.
+#[test]
+fn loom_waiter_that_gives_up() {
+    loom::model(|| {
+        let one = crate::block::Block::most_total(64, 16);
+        let pool = built(0, one + one / 2);
+        let held = acquire(&pool);
+        let signal = Signal::new();
+        let waker = Waker::from(StdArc::clone(&signal));
+        let mut first = alloc::boxed::Box::pin(pool.acquire_async(BYTES));
+        let mut second = pin!(pool.acquire_async(BYTES));
+        assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        let other = thread::spawn(move || {
+            drop(held);
+            threads::end_of_thread();
+        });
+        drop(first);
+        assert!(finish(second.as_mut(), &signal).is_ok());
+        other.join().unwrap();
+    });
+}

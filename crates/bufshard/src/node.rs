@@ -547,7 +547,8 @@ impl Node {
             self.touch();
             let result = f(self);
             // It need not agree with the counters any more. By an exchange: the thread may have announced something else since, which is
-            // not to be overwritten.
+            // not to be overwritten. (Of the block that is apart it may have announced the same again, which then is: it finds the claim in
+            // `word`, or the next epoch, and does without.)
             // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we did. A failure publishes nothing.
             if done != IDLE {
                 let _ = self.begun.compare_exchange(done, IDLE, Ordering::Release, Ordering::Relaxed);

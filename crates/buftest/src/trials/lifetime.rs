@@ -40,9 +40,9 @@ fn drop_promptly<T>(what: &str, value: T) {
     process::within(PROMPT, what, || drop(value));
 }
 
-/// Takes what the allocator may have been given back, and scribbles on it.
+/// Takes what the allocator may have been given back, and scribbles on it: blocks of 64 bytes to 1 MiB, more of the smaller ones.
 fn scribble() {
-    let blocks: Vec<Vec<u8>> = (0..64).map(|i| vec![0xEE; 64 << (i % 15)]).collect();
+    let blocks: Vec<Vec<u8>> = (0..64).map(|i| vec![0xEE; 64 << (i % 15).min(i / 4)]).collect();
     std::hint::black_box(&blocks);
 }
 

@@ -15,6 +15,7 @@ fn main() {
             frames: |ring| Some(ring),
             is_fallback: |_| false,
             rejects: true,
+            share: 1,
         },
     );
     assert!(ran > 0, "no trial of this name");

@@ -12,7 +12,6 @@ use std::time::Duration;
 use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool, Lease};
 
-use super::scaled;
 use crate::Kit;
 use crate::model::Shadow;
 use crate::{pattern, process};
@@ -147,7 +146,7 @@ pub fn late_releases<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P
     const THREADS: usize = 3;
     orphans::sweep();
     let before = orphans::pending();
-    for round in 0..scaled(10_000) {
+    for round in 0..kit.scaled(10_000) {
         let (ready, gate) = (AtomicUsize::new(0), AtomicBool::new(false));
         let at_the_gate = || {
             // ORDER: Relaxed, here and below: what these two order the pool would not have to.

@@ -7,7 +7,7 @@
 //! Only the workspace's packages are compiled once for each defect: the flag is set by a wrapper of the compiler's that cargo
 //! uses for them alone. The wrappers are shell scripts; the trials need Linux anyway.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -242,8 +242,7 @@ impl Args {
         for defect in defects {
             let cases: Vec<_> = chosen.iter().filter(|case| case.defect == defect).collect();
             let programs: BTreeSet<_> = cases.iter().map(|case| case.program()).collect();
-            for program in programs {
-                let executable = build(program, Some(defect))?;
+            for (program, executable) in build(&programs, Some(defect))? {
                 for case in cases.iter().filter(|case| case.program() == program) {
                     for test in case.tests.iter().map(Some).chain(case.tests.is_empty().then_some(None)) {
                         let row = format!("{} {} {}", case.trial, defect, test.unwrap_or(&case.target.1));
@@ -269,8 +268,7 @@ impl Args {
 /// Runs the tests of all `cases` without a defect, where they have to pass.
 fn sound(cases: &[&Case]) -> Result<()> {
     let programs: BTreeSet<_> = cases.iter().map(|case| case.program()).collect();
-    for program in programs {
-        let executable = build(program, None)?;
+    for (program, executable) in build(&programs, None)? {
         let of_program = || cases.iter().filter(|case| case.program() == program);
         let tests: BTreeSet<&str> = of_program().flat_map(|case| case.tests).copied().collect();
         let tests: Vec<&str> = tests.into_iter().collect();
@@ -361,13 +359,37 @@ fn names(case: &Case) -> String {
     format!("`{package}`{target}{tests}{tool}")
 }
 
-/// Builds a test program, with a defect or without, and returns where it is.
-fn build((package, target, tool): Program, defect: Option<&str>) -> Result<PathBuf> {
+/// Builds test programs, with a defect or without, and returns where each is.
+fn build(programs: &BTreeSet<Program>, defect: Option<&str>) -> Result<BTreeMap<Program, PathBuf>> {
+    let mut built = BTreeMap::new();
+    for tool in [Tool::Plain, Tool::ThreadSanitizer] {
+        let of_tool: Vec<_> = programs.iter().copied().filter(|program| program.2 == tool).collect();
+        if of_tool.is_empty() {
+            continue;
+        }
+        // With one command: what they share is compiled once, and what they do not side by side.
+        let messages = shell::output(&mut build_command(tool, &of_tool, defect)?)?;
+        let messages: Vec<Value> =
+            messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        for program in of_tool {
+            built.insert(program, executable(&messages, program)?);
+        }
+    }
+    Ok(built)
+}
+
+fn build_command(tool: Tool, programs: &[Program], defect: Option<&str>) -> Result<Command> {
     let mut command = match tool {
         Tool::Plain => shell::cargo(),
         Tool::ThreadSanitizer => shell::cargo_of("nightly").context("no nightly toolchain installed")?,
     };
-    command.args(["test", "--no-run", "--package", package, "--test", target]);
+    command.args(["test", "--no-run"]);
+    for package in programs.iter().map(|program| program.0).collect::<BTreeSet<_>>() {
+        command.args(["--package", package]);
+    }
+    for target in programs.iter().map(|program| program.1).collect::<BTreeSet<_>>() {
+        command.args(["--test", target]);
+    }
     command.args(["--target-dir", TARGET_DIR, "--message-format=json-render-diagnostics"]);
     match tool {
         Tool::Plain => {
@@ -384,13 +406,19 @@ fn build((package, target, tool): Program, defect: Option<&str>) -> Result<PathB
     if let Some(defect) = defect {
         command.env("RUSTC_WORKSPACE_WRAPPER", wrapper(defect)?);
     }
-    let messages = shell::output(&mut command)?;
-    let executable = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == target && message["target"]["kind"][0] == "test")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    executable.with_context(|| format!("cargo names no test program `{target}` of {package}"))
+    Ok(command)
+}
+
+/// Where cargo says that it put a program.
+fn executable(messages: &[Value], (package, target, _): Program) -> Result<PathBuf> {
+    let manifest = Path::new("crates").join(package).join("Cargo.toml");
+    let is_it = |message: &&Value| {
+        let of_package =
+            message["manifest_path"].as_str().is_some_and(|path| Path::new(path).ends_with(&manifest));
+        of_package && message["target"]["name"] == target && message["target"]["kind"][0] == "test"
+    };
+    let found = messages.iter().filter(is_it).find_map(|message| message["executable"].as_str());
+    Ok(found.with_context(|| format!("cargo names no test program `{target}` of {package}"))?.into())
 }
 
 /// A program that calls the compiler with a defect switched on.

@@ -57,7 +57,8 @@ fn runner(folder: &Path) -> Result<PathBuf> {
     let program = root.join("bin").join(format!("gungraun-runner{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         let mut install = cargo();
-        install.args(["install", "--locked", "gungraun-runner", "--version", &version, "--root"]);
+        // Not optimised: it starts valgrind and adds up what that prints.
+        install.args(["install", "--debug", "--locked", "gungraun-runner", "--version", &version, "--root"]);
         shell::run(install.arg(&root))?;
     }
     std::path::absolute(&program).with_context(|| format!("cannot find {}", program.display()))

@@ -92,12 +92,13 @@ impl Sanitizer {
             Self::Thread => {}
         }
         // With the default features nothing but the strategy itself orders what threads do; counters and trackers would.
-        for package in packages.iter().filter(|package| package.test("races").is_some()) {
-            for features in [None, Some("--all-features")] {
-                let mut races = self.cargo_test(host)?;
-                races.args(["--package", &package.name, "--test", "races"]).args(features);
-                shell::run(&mut races)?;
+        for features in [None, Some("--all-features")] {
+            let mut races = self.cargo_test(host)?;
+            races.args(["--no-fail-fast", "--test", "races"]).args(features);
+            for package in packages.iter().filter(|package| package.test("races").is_some()) {
+                races.args(["--package", &package.name]);
             }
+            shell::run(&mut races)?;
         }
         Ok(())
     }

@@ -70,7 +70,8 @@ fn ends() {
 }
 
 fn main() {
-    let kit = |make| Kit::<BumpPool> { make, frames: |_| None, is_fallback: |_| false, rejects: false };
+    let kit =
+        |make| Kit::<BumpPool> { make, frames: |_| None, is_fallback: |_| false, rejects: false, share: 1 };
     let mut ran = races::run("default", &kit(default)) + races::run("small shards", &kit(small));
     ran += races::run_own("parts", parts) + races::run_own("ends", ends);
     assert!(ran > 0, "no trial of this name");

@@ -53,7 +53,7 @@ fn vectors() {
 }
 
 fn main() {
-    let kit = Kit { make: ring, frames: |ring| Some(ring), is_fallback: |_| false, rejects: true };
+    let kit = Kit { make: ring, frames: |ring| Some(ring), is_fallback: |_| false, rejects: true, share: 1 };
     let special = || {
         refused_and_given_back();
         vectors();

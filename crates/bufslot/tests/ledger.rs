@@ -36,6 +36,7 @@ fn main() {
         frames: |pool| Some(pool),
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
+        share: 1,
     };
     Books::new(&LEDGER, kit, CAPACITY).check(refused_and_given_back, cfg!(not(feature = "track")));
 }

@@ -22,6 +22,7 @@ fn main() {
             frames: |pool| Some(pool),
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: true,
+            share: 1,
         },
     );
     let over_heap = run(
@@ -31,6 +32,7 @@ fn main() {
             frames: |pool| Some(pool),
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: false,
+            share: 1,
         },
     );
     assert!(refusing + over_heap > 0, "no trial of this name");

@@ -2,6 +2,8 @@
 
 use bufcore::{Buf, BufferPool, FrameBuffer};
 
+use crate::trials::scaled;
+
 /// The frames of a pool.
 pub type Frames<'a, P> = Option<&'a mut dyn FrameBuffer<Lease = <P as BufferPool>::Lease>>;
 
@@ -16,6 +18,15 @@ pub struct Kit<P: BufferPool> {
     pub is_fallback: fn(&Buf<P::Lease>) -> bool,
     /// Whether requests up to `max_capacity` may be refused.
     pub rejects: bool,
+    /// One in so many buffers of T1, T2 and T6's last releases: 1 for the kit that has all of them, more for variants of it.
+    pub share: usize,
+}
+
+impl<P: BufferPool> Kit<P> {
+    /// [`scaled`](crate::trials::scaled), of which a variant gets its share.
+    pub(crate) fn scaled(&self, full: usize) -> usize {
+        scaled(full).div_ceil(self.share)
+    }
 }
 
 impl<P: BufferPool> Clone for Kit<P> {
@@ -35,7 +46,9 @@ impl<P: BufferPool> Copy for Kit<P> {}
 ///     frames: |pool| Some(pool),                         // as a `FrameBuffer`, or `|_| None`
 ///     is_fallback: |buf| buf.lease().is_fallback(),      // or `|_| false`
 ///     rejects: false,                                    // may refuse requests that fit it
-///     // What follows may be left out; each adds trials.
+///     // What follows may be left out.
+///     share: 5,                                          // a variant: a fifth of the long trials' traffic
+///     // Each of these adds trials.
 ///     sized: |bytes| SlotPool::new(bytes, 8),            // a pool of that capacity: T5, T18
 ///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14
 ///     wiping: || SlotPool::builder().wipe(true)…,        // T11
@@ -50,6 +63,7 @@ macro_rules! conformance {
         frames: $frames:expr,
         is_fallback: $is_fallback:expr,
         rejects: $rejects:expr,
+        $(share: $share:expr,)?
         $(sized: $sized:expr,)?
         $(aligned: $aligned:expr,)?
         $(wiping: $wiping:expr,)?
@@ -61,7 +75,13 @@ macro_rules! conformance {
             use $crate::trials;
 
             fn kit() -> $crate::Kit<$pool> {
-                $crate::Kit { make: $make, frames: $frames, is_fallback: $is_fallback, rejects: $rejects }
+                $crate::Kit {
+                    make: $make,
+                    frames: $frames,
+                    is_fallback: $is_fallback,
+                    rejects: $rejects,
+                    share: 1 $(* $share)?,
+                }
             }
 
             /// A trial in its own process, with this many seconds.
@@ -113,7 +133,8 @@ macro_rules! conformance {
 
             #[test]
             fn t06_late_releases() {
-                alone!("t06_late_releases", 60, trials::lifetime::late_releases(&kit()));
+                // Its threads wait for each other by yielding, which takes long beside others that compute.
+                alone!("t06_late_releases", 600, trials::lifetime::late_releases(&kit()));
             }
 
             #[test]

@@ -30,6 +30,13 @@ impl Shadow {
         OFF.store(true, Relaxed);
     }
 
+    /// Whether they are: this is a program for a sanitizer, then.
+    #[must_use]
+    pub fn is_off() -> bool {
+        // ORDER: Relaxed, as in `switch_off`.
+        OFF.load(Relaxed)
+    }
+
     /// Notes `start .. start + len` as taken until the claim is dropped, which has to be before the memory is given back.
     ///
     /// # Panics
@@ -38,8 +45,7 @@ impl Shadow {
     #[track_caller]
     pub fn claim(self: &Arc<Self>, start: *const u8, len: usize) -> Claim {
         let start = start.addr();
-        // ORDER: Relaxed, as in `switch_off`.
-        if len == 0 || OFF.load(Relaxed) {
+        if len == 0 || Self::is_off() {
             return Claim { shadow: None, start };
         }
         let end = start.checked_add(len).expect("the range ends in the address space");

@@ -3,13 +3,16 @@
 //! Not generic on purpose: compiled once, optimised, and instrumented by the sanitizers, which do not see reads that happen
 //! inside the precompiled standard library.
 
-fn word(seed: u64, index: u64) -> [u8; 8] {
-    let mixed = (seed ^ index.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ (mixed >> 29)).to_le_bytes()
+/// Words that [`mismatch`] looks at between two branches.
+const GROUP: usize = 16;
+
+fn word(seed: u64, index: usize) -> u64 {
+    let mixed = (seed ^ (index as u64).rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ (mixed >> 29)
 }
 
 fn byte(seed: u64, position: usize) -> u8 {
-    word(seed, (position / 8) as u64)[position % 8]
+    word(seed, position / 8).to_le_bytes()[position % 8]
 }
 
 /// Bytes before the next multiple of eight.
@@ -21,15 +24,14 @@ fn head(position: usize, len: usize) -> usize {
 #[inline(never)]
 pub fn fill(bytes: &mut [u8], seed: u64, position: usize) {
     let (first, rest) = bytes.split_at_mut(head(position, bytes.len()));
-    for (i, target) in first.iter_mut().enumerate() {
-        *target = byte(seed, position + i);
+    let (words, last) = rest.as_chunks_mut::<8>();
+    let start = position + first.len();
+    let end = start + 8 * words.len();
+    for (index, target) in (start / 8..).zip(words) {
+        *target = word(seed, index).to_le_bytes();
     }
-    let position = position + first.len();
-    for (i, chunk) in rest.chunks_mut(8).enumerate() {
-        let word = word(seed, (position / 8 + i) as u64);
-        for (target, value) in chunk.iter_mut().zip(word) {
-            *target = value;
-        }
+    for (at, target) in (position..).zip(first).chain((end..).zip(last)) {
+        *target = byte(seed, at);
     }
 }
 
@@ -37,21 +39,24 @@ pub fn fill(bytes: &mut [u8], seed: u64, position: usize) {
 #[inline(never)]
 #[must_use]
 pub fn mismatch(bytes: &[u8], seed: u64, position: usize) -> Option<usize> {
+    let wrong = |bytes: &[u8], from: usize| {
+        (from..).zip(bytes).find_map(|(at, &value)| (value != byte(seed, at)).then_some(at))
+    };
+    // Most of the suite's time goes here.
+    let differs = |words: &[[u8; 8]], from: usize| {
+        let difference = |(index, &bytes)| u64::from_le_bytes(bytes) ^ word(seed, index);
+        (from / 8..).zip(words).map(difference).fold(0, core::ops::BitOr::bitor) != 0
+    };
     let (first, rest) = bytes.split_at(head(position, bytes.len()));
-    for (i, &value) in first.iter().enumerate() {
-        if value != byte(seed, position + i) {
-            return Some(position + i);
-        }
-    }
-    let position = position + first.len();
-    for (i, chunk) in rest.chunks(8).enumerate() {
-        let word = word(seed, (position / 8 + i) as u64);
-        let wrong = chunk.iter().zip(word).position(|(&value, expected)| value != expected);
-        if let Some(at) = wrong {
-            return Some(position + i * 8 + at);
-        }
-    }
-    None
+    let (words, last) = rest.as_chunks::<8>();
+    let start = position + first.len();
+    let end = start + 8 * words.len();
+    let mut groups = (start..).step_by(8 * GROUP).zip(words.chunks(GROUP));
+    wrong(first, position)
+        .or_else(|| {
+            groups.find_map(|(at, group)| differs(group, at).then(|| wrong(group.as_flattened(), at))?)
+        })
+        .or_else(|| wrong(last, end))
 }
 
 /// Panics unless `bytes` are those of `seed` from `position` on.
@@ -62,11 +67,11 @@ pub fn check(bytes: &[u8], seed: u64, position: usize) {
     }
 }
 
-/// Whether `needle` is anywhere in `bytes`.
+/// Whether `needle` is anywhere in `bytes`. Of eight bytes, so that they are compared at once.
 #[inline(never)]
 #[must_use]
-pub fn contains(bytes: &[u8], needle: &[u8]) -> bool {
-    bytes.windows(needle.len()).any(|window| window == needle)
+pub fn contains(bytes: &[u8], needle: &[u8; 8]) -> bool {
+    bytes.windows(8).any(|window| window == needle)
 }
 
 #[cfg(test)]
@@ -75,7 +80,7 @@ mod tests {
 
     #[test]
     fn parts_agree_with_the_whole_and_every_byte_counts() {
-        let mut whole = [0; 61];
+        let mut whole = [0; 300];
         fill(&mut whole, 7, 3);
         for from in 0..whole.len() {
             for to in from..=whole.len() {

@@ -39,6 +39,7 @@ mod by_reference {
         frames: |_| None,
         is_fallback: |_| false,
         rejects: false,
+        share: 5,
     };
 
     #[test]
@@ -78,6 +79,7 @@ mod wiping {
         frames: |_| None,
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
+        share: 5,
     };
 
     #[test]

@@ -22,6 +22,7 @@ buftest::conformance! {
     frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
+    share: 5,
 }
 
 #[cfg(feature = "mmap")]
@@ -34,6 +35,7 @@ buftest::conformance! {
     frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
+    share: 5,
     sized: |bytes| -> Result<RingAllocator, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region)?)
@@ -49,6 +51,7 @@ buftest::conformance! {
     frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
+    share: 5,
     wiping: || {
         RingAllocator::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
     },
@@ -63,6 +66,7 @@ fn long_programs() {
         frames: |ring| Some(ring),
         is_fallback: |_| false,
         rejects: true,
+        share: 1,
     };
     buftest::ops::run_long(&kit, 600, buftest::trials::scaled(1_000_000));
 }

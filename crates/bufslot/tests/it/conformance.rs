@@ -35,6 +35,7 @@ buftest::conformance! {
     frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
+    share: 5,
 }
 
 #[cfg(feature = "mmap")]
@@ -47,6 +48,7 @@ buftest::conformance! {
     frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
+    share: 5,
     sized: |bytes| -> Result<SlotPool, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region, bufcore::HeapPool::new())?)
@@ -63,6 +65,7 @@ buftest::conformance! {
     frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
+    share: 5,
     wiping: || {
         SlotPool::builder().capacity(20_000).wipe(true).build_with(Reject).expect("settings are right")
     },

@@ -12,7 +12,6 @@ use std::time::Duration;
 use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool, Lease};
 
-use super::scaled;
 use crate::Kit;
 use crate::model::Shadow;
 use crate::{pattern, process};
@@ -40,9 +39,9 @@ fn drop_promptly<T>(what: &str, value: T) {
     process::within(PROMPT, what, || drop(value));
 }
 
-/// Takes what the allocator may have been given back, and scribbles on it.
+/// Takes what the allocator may have been given back, and scribbles on it: blocks of 64 bytes to 1 MiB, more of the smaller ones.
 fn scribble() {
-    let blocks: Vec<Vec<u8>> = (0..64).map(|i| vec![0xEE; 64 << (i % 15)]).collect();
+    let blocks: Vec<Vec<u8>> = (0..64).map(|i| vec![0xEE; 64 << (i % 15).min(i / 4)]).collect();
     std::hint::black_box(&blocks);
 }
 
@@ -147,7 +146,7 @@ pub fn late_releases<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P
     const THREADS: usize = 3;
     orphans::sweep();
     let before = orphans::pending();
-    for round in 0..scaled(10_000) {
+    for round in 0..kit.scaled(10_000) {
         let (ready, gate) = (AtomicUsize::new(0), AtomicBool::new(false));
         let at_the_gate = || {
             // ORDER: Relaxed, here and below: what these two order the pool would not have to.

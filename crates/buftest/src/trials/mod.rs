@@ -11,14 +11,16 @@ pub mod traffic;
 
 use std::env;
 
-/// How many buffers a trial of the size `full` uses: all in release, a fiftieth in debug builds, and what `BUFTEST_COUNT` says
-/// (as the size of the largest trial, 1 000 000) wherever it is set.
+use crate::model::Shadow;
+
+/// How many buffers a trial of the size `full` uses: all in release, a fiftieth in debug builds and in programs for sanitizers
+/// ([`races`](crate::races)), and what `BUFTEST_COUNT` says (as the size of the largest trial, 1 000 000) wherever it is set.
 #[must_use]
 pub fn scaled(full: usize) -> usize {
     const FULL: usize = 1_000_000;
     let largest = match env::var("BUFTEST_COUNT") {
         Ok(text) => text.parse().expect("BUFTEST_COUNT is a number"),
-        Err(_) if cfg!(debug_assertions) => FULL / 50,
+        Err(_) if cfg!(debug_assertions) || Shadow::is_off() => FULL / 50,
         Err(_) => FULL,
     };
     (full as u128 * largest as u128 / FULL as u128).max(64) as usize

@@ -57,14 +57,14 @@ enum Ways {
 /// T1: whole buffers of random size, to one to four threads that hold up to 64 each.
 pub fn whole_buffers<P: BufferPool>(kit: &Kit<P>) {
     for consumers in 1..=4 {
-        run(kit, Ways::Whole, consumers, scaled(250_000));
+        run(kit, Ways::Whole, consumers, kit.scaled(250_000));
     }
 }
 
 /// T2: the same with frames grown in place, frames that have to move, frozen, split and cloned buffers.
 pub fn every_way<P: BufferPool>(kit: &Kit<P>) {
     for consumers in [1, 3] {
-        run(kit, Ways::Every, consumers, scaled(100_000));
+        run(kit, Ways::Every, consumers, kit.scaled(100_000));
     }
 }
 

@@ -9,6 +9,7 @@ use core::hint::black_box;
 use bufbump::BumpPool;
 use bufcore::{Buf, BufferPool, FrameBuffer, Frozen};
 use bufring::RingAllocator;
+use bufshard::ShardPool;
 use bufslot::SlotPool;
 
 use crate::block::touch;
@@ -44,6 +45,7 @@ pub fn measures() -> Vec<Measure> {
     all.extend(whole("ring", ring));
     all.push(frames("ring", ring));
     all.extend(whole("bump", bump));
+    all.extend(whole("shard", shard));
     all
 }
 
@@ -62,6 +64,15 @@ fn ring(count: usize) -> RingAllocator {
 /// With the usual shards.
 fn bump(_count: usize) -> BumpPool {
     BumpPool::new().unwrap_or_else(|error| panic!("a bump pool: {error}"))
+}
+
+/// With all buffers in the one shard, from where the thread's cache takes them.
+fn shard(count: usize) -> ShardPool {
+    let pool = ShardPool::builder().shards(1).shard_buffers(count).build();
+    let pool = pool.unwrap_or_else(|error| panic!("a sharded pool for {count} buffers: {error}"));
+    let kept = pool.preallocate(count, BYTES);
+    assert!(kept.is_ok_and(|kept| kept >= count), "room for {count} buffers, not {kept:?}");
+    pool
 }
 
 /// Work that is prepared: pools are built, and buffers acquired that are only to be dropped.

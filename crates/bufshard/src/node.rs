@@ -208,10 +208,10 @@ impl Node {
         // ORDER: Relaxed, for both: what they say counts only when the look at `word` finds no claim since the last one of the thread.
         let popped = stack.popped.load(Ordering::Relaxed);
         let len = stack.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
-        if len == 0 {
+        if len == 0 || cfg!(bufworks_broken = "noreuse") {
             return ptr::null();
         }
-        let now = popped.wrapping_add(1);
+        let now = popped.wrapping_add(u32::from(!cfg!(bufworks_broken = "nolock")));
         if !self.begin(record(2 * class, now)) {
             return ptr::null();
         }

@@ -224,6 +224,11 @@ impl Settings {
         class >= self.smallest_class && class < self.classes
     }
 
+    /// Whether threads keep any blocks.
+    pub(crate) fn has_thread_caches(&self) -> bool {
+        self.thread_cache > 0
+    }
+
     /// Blocks of a class that a thread keeps.
     pub(crate) fn thread_limit(&self, class: usize) -> usize {
         if !self.is_pooled(class) {

@@ -235,7 +235,7 @@ impl Node {
     pub(crate) fn pop(&self, class: usize) -> Option<NonNull<Block>> {
         // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the last one of the thread.
         let hot = self.hot.load(Ordering::Relaxed);
-        if (hot & HOT_CLASS) as usize != class {
+        if (hot & HOT_CLASS) as usize != class || cfg!(bufworks_broken = "noreuse") {
             return self.pop_stack(class);
         }
         if !self.begin(HOT_OUT) {
@@ -244,7 +244,9 @@ impl Node {
         self.touch();
         let block = self.hot_block.get();
         // ORDER: Release pairs with the Acquire in `done`: who claims the cache sees what the thread did with it.
-        self.hot.store(hot | NO_HOT, RELEASE);
+        if !cfg!(bufworks_broken = "nolock") {
+            self.hot.store(hot | NO_HOT, RELEASE);
+        }
         NonNull::new(block.cast_mut())
     }
 
@@ -255,10 +257,10 @@ impl Node {
         // ORDER: Relaxed, for both, as in `pop`.
         let popped = stack.popped.load(Ordering::Relaxed);
         let len = stack.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
-        if len == 0 {
+        if len == 0 || cfg!(bufworks_broken = "noreuse") {
             return None;
         }
-        let now = popped.wrapping_add(1);
+        let now = popped.wrapping_add(u32::from(!cfg!(bufworks_broken = "nolock")));
         if !self.begin(record(2 * class, now)) {
             return None;
         }

@@ -223,6 +223,7 @@ impl ShardPool {
         let shared = self.shared();
         let home = node.map_or(0, Node::home);
         if let Some(node) = node
+            && !cfg!(bufworks_broken = "noreuse")
             && node.enter()
         {
             let block = node.take_one(class);
@@ -231,7 +232,8 @@ impl ShardPool {
                 return Ok(Found { block, tier: Tier::Thread });
             }
         }
-        let mut chain = shared.fetch(home, class);
+        let mut chain =
+            if cfg!(bufworks_broken = "noreuse") { Chain::new() } else { shared.fetch(home, class) };
         let Some(block) = chain.pop() else {
             let block = shared.pooled(class, bytes, turn)?;
             shared.prepare_node();

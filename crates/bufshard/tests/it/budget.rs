@@ -142,8 +142,11 @@ fn a_release_wakes() {
         });
         barrier.wait();
         thread::sleep(SHORT);
+        let released = Instant::now();
         drop(held.pop());
         assert!(waiter.join().expect("waiting does not panic").is_ok());
+        // It looks once more when its time is over: that is not what served it.
+        assert!(released.elapsed() < LONG / 2, "a wake-up was lost");
     }
 }
 

@@ -102,7 +102,8 @@ pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'
 /// Looks at all memory that can be had, in several sizes.
 #[track_caller]
 fn check_spare<P: BufferPool>(pool: &mut P, frames: fn(&mut P) -> Frames<'_, P>, what: &str) {
-    for bytes in [16, 64, 333, 3 * OLD_BYTES, 48 << 10] {
+    // The sizes of the secrets among them: pools with size classes keep them apart.
+    for bytes in [16, 64, 200, 333, 1024, OLD_BYTES, 3 * OLD_BYTES, 48 << 10] {
         let mut bufs: Vec<_> = (0..6).filter_map(|_| pool.acquire(bytes).ok()).collect();
         for buf in &mut bufs {
             assert!(!shows(buf.spare_mut()), "the secret shows after {what}, in {bytes} bytes");

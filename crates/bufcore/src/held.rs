@@ -57,19 +57,12 @@ impl<L: Lease> Drop for Held<L> {
     #[inline]
     fn drop(&mut self) {
         // An exclusive buffer is not counted. A part of one that was split is, together with all other parts and views.
-        if self.lease.is_shared() && self.lease.views().is_some_and(|views| !leave_part(views)) {
+        if self.lease.is_shared() && self.lease.views().is_some_and(|views| !leave(views)) {
             return;
         }
         // SAFETY: the only handle, or the last of several, and it is being dropped.
         unsafe { self.release() }
     }
-}
-
-/// [`leave`] for a part of a split buffer, in a call: what drops a buffer stays small enough to be compiled in where it is dropped.
-#[cold]
-#[inline(never)]
-fn leave_part(views: &AtomicU32) -> bool {
-    leave(views)
 }
 
 /// Takes one handle off the count, and says whether it was the last.

@@ -105,7 +105,8 @@ fn trims() {
 }
 
 fn main() {
-    let kit = |make| Kit::<ShardPool> { make, frames: |_| None, is_fallback: |_| false, rejects: false };
+    let kit =
+        |make| Kit::<ShardPool> { make, frames: |_| None, is_fallback: |_| false, rejects: false, share: 1 };
     let mut ran = races::run("default", &kit(default)) + races::run("small caches", &kit(small));
     ran += races::run_own("parts", parts) + races::run_own("ends", ends) + races::run_own("trims", trims);
     assert!(ran > 0, "no trial of this name");

@@ -47,6 +47,7 @@ mod by_reference {
         frames: |_| None,
         is_fallback: |_| false,
         rejects: false,
+        share: 5,
     };
 
     #[test]
@@ -86,6 +87,7 @@ mod wiping {
         frames: |_| None,
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
+        share: 5,
     };
 
     #[test]

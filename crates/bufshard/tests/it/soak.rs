@@ -56,8 +56,8 @@ fn life(pool: &ShardPool, shelf: &Shelf, seed: u64) {
 }
 
 #[test]
-fn soak() {
-    alone(module_path!(), "soak", Duration::from_secs(3600), || {
+fn t19_soak() {
+    alone(module_path!(), "t19_soak", Duration::from_secs(3600), || {
         let seconds =
             env::var("BUFTEST_SOAK_SECONDS").map_or(1, |text| text.parse().expect("a number of seconds"));
         steady_allocator();

@@ -182,7 +182,7 @@ const CASES: &[Case] = &[
     case("T12", "noreuse", "no shard is seen to be back", BUMP,
         &["shards::resets", "shards::idle_memory_keeps_its_budget", "shards::a_peak_that_others_release_shrinks"]),
     case("T12", "forgetful", "the caches of other threads are left alone", SHARD,
-        &["trims::trim_after_a_burst", "trims::trim_to_nothing_after_a_burst", "budget::idle_caches_make_room"]),
+        &["trims::t12_trim_after_a_burst", "trims::t12_trim_to_nothing_after_a_burst", "budget::idle_caches_make_room"]),
     case("T12", "forgetful", "memory that outlives its pool is not kept on the list", SLOT,
         &["conformance::heap::t12_memory"]),
     case("T12", "forgetful", "memory that outlives its ring is not kept on the list", RING,

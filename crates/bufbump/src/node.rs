@@ -24,6 +24,7 @@ use core::ptr::{self, NonNull};
 
 use bufcore::AcquireError;
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
+use bufcore::strategy::threads::Cache;
 
 use crate::local;
 use crate::shard::Shard;
@@ -42,18 +43,17 @@ const CLOSED: u32 = 3;
 const LEAST_VISITS: usize = 2;
 
 /// A cache.
+#[repr(C)]
 pub(crate) struct Node {
+    /// What the thread's lists know of it. First, so that its address is the cache's.
+    _cache: Cache,
     state: AtomicU32,
-    /// The pool's number.
-    id: usize,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The thread's token.
     token: AtomicUsize,
     /// The next of all caches of the pool; written before the cache is known to others.
     pub(crate) all_next: Cell<*const Node>,
-    /// The next of the thread's caches; the thread's own.
-    pub(crate) thread_next: Cell<*const Node>,
     /// The shard that is being carved, or null.
     current: Cell<*const Shard>,
     /// Where the search goes on in the circular list of the others; null when there are none.
@@ -69,22 +69,17 @@ impl Node {
     /// A cache that the thread with that token has.
     pub(crate) fn new(shared: NonNull<Shared>, id: usize, token: usize) -> Self {
         Self {
+            _cache: Cache::new(id, &local::METHODS),
             state: AtomicU32::new(HELD),
-            id,
             shared,
             token: AtomicUsize::new(token),
             all_next: Cell::new(ptr::null()),
-            thread_next: Cell::new(ptr::null()),
             current: Cell::new(ptr::null()),
             cursor: Cell::new(ptr::null()),
             spares: Cell::new(ptr::null()),
             spare_count: Cell::new(0),
             trims: Cell::new(0),
         }
-    }
-
-    pub(crate) fn id(&self) -> usize {
-        self.id
     }
 
     fn shared(&self) -> &Shared {

@@ -9,12 +9,11 @@
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use bufcore::strategy::sync::{AtomicPtr, AtomicUsize, Ordering};
-use bufcore::strategy::{SharedCounters, Tracker};
+use bufcore::strategy::{SharedCounters, Tracker, boxed, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::config::Settings;
@@ -48,33 +47,10 @@ pub(crate) struct Shared {
     pub(crate) tracker: Tracker,
 }
 
-#[cfg(not(loom))]
-static IDS: AtomicUsize = AtomicUsize::new(1);
-#[cfg(loom)]
-loom::lazy_static! {
-    static ref IDS: AtomicUsize = AtomicUsize::new(1);
-}
-
-/// On the heap, or back when there is no room.
-pub(crate) fn boxed<T>(value: T) -> Option<NonNull<T>> {
-    let mut place = Vec::new();
-    place.try_reserve_exact(1).ok()?;
-    place.push(value);
-    // No copy and no allocation: the vector is full. A slice of one is laid out as its element.
-    NonNull::new(Box::into_raw(place.into_boxed_slice()).cast())
-}
-
 impl Shared {
     /// A pool with one handle.
     pub(crate) fn new(settings: Settings) -> Result<NonNull<Self>, ConfigError> {
-        const LAST_ID: usize = usize::MAX / 2;
-        // ORDER: Relaxed: the numbers only have to differ.
-        let id = IDS.fetch_add(1, Ordering::Relaxed);
-        if id > LAST_ID {
-            // ORDER: Relaxed, as above.
-            IDS.fetch_sub(1, Ordering::Relaxed);
-            return Err(ConfigError::TooLarge { setting: "pools", requested: id, limit: LAST_ID });
-        }
+        let id = threads::new_id()?;
         let shared = Self {
             handles: AtomicUsize::new(1),
             refs: AtomicUsize::new(1),

@@ -18,6 +18,9 @@ use crate::{ShardLease, pool::Found};
 const SOON: Duration = Duration::from_millis(1);
 
 /// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing is lost by that.
+///
+/// One that is kept and not polled again, or forgotten (`mem::forget`), keeps its place: once it is the first, those behind it wait too, and
+/// other requests get no memory that has to be allocated.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     pool: &'a ShardPool,

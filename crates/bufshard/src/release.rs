@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::node::Node;
-use crate::shared::Shared;
+use crate::shared::{Refs, Shared};
 
 /// A release that a thread's cache did not take at once. Where that cache was found, the release is counted already.
 ///
@@ -107,13 +107,13 @@ unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end of the function: once the block is in
     // the shards, the pool may end.
     unsafe { shared.as_ref() }.add_ref();
+    // SAFETY: the reference from above.
+    let _kept = unsafe { Refs::new(shared, 1) };
     let mut chain = Chain::new();
     // SAFETY: the caller's promise.
     unsafe { chain.push(block) };
-    // SAFETY: as above.
+    // SAFETY: kept, as above.
     unsafe { shared.as_ref() }.store(home, class, chain);
-    // SAFETY: the reference from above.
-    unsafe { Shared::drop_ref(shared) };
 }
 
 /// Frees a block.

@@ -360,10 +360,10 @@ impl Shared {
         if count == 0 {
             return;
         }
-        // SAFETY: the blocks' references keep it valid (P1).
+        // SAFETY: the references of blocks that are gone; given back whatever a waker does that is woken here.
+        let _refs = unsafe { Refs::new(this, count) };
+        // SAFETY: they keep it valid (P1).
         unsafe { this.as_ref() }.unreserve(bytes);
-        // SAFETY: the references of blocks that are gone.
-        unsafe { Self::drop_refs(this, count) };
     }
 
     /// Puts a chain of a class into the shards, and gives it back when they have no room.
@@ -493,5 +493,27 @@ impl Shared {
     /// The counters of the whole pool.
     pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
         self.nodes().map(|node| &node.counts).chain(core::iter::once(&self.common))
+    }
+}
+
+/// References to a pool's bookkeeping that are given back when this is dropped (P1).
+pub(crate) struct Refs {
+    shared: NonNull<Shared>,
+    count: usize,
+}
+
+impl Refs {
+    /// # Safety
+    ///
+    /// The references are the caller's, and are not used otherwise.
+    pub(crate) unsafe fn new(shared: NonNull<Shared>, count: usize) -> Self {
+        Self { shared, count }
+    }
+}
+
+impl Drop for Refs {
+    fn drop(&mut self) {
+        // SAFETY: the promise of `new`, once.
+        unsafe { Shared::drop_refs(self.shared, self.count) };
     }
 }

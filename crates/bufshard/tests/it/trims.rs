@@ -77,13 +77,13 @@ fn keeping() -> ShardPool {
 }
 
 #[test]
-fn trim_after_a_burst() {
-    alone(module_path!(), "trim_after_a_burst", LIMIT, || burst(keeping, ShardPool::trim));
+fn t12_trim_after_a_burst() {
+    alone(module_path!(), "t12_trim_after_a_burst", LIMIT, || burst(keeping, ShardPool::trim));
 }
 
 #[test]
-fn trim_to_nothing_after_a_burst() {
-    alone(module_path!(), "trim_to_nothing_after_a_burst", LIMIT, || burst(keeping, |pool| pool.trim_to(0)));
+fn t12_trim_to_nothing_after_a_burst() {
+    alone(module_path!(), "t12_trim_to_nothing_after_a_burst", LIMIT, || burst(keeping, |pool| pool.trim_to(0)));
 }
 
 /// What is used stays, what is not used goes, in the cache of a thread that does nothing too.

@@ -49,15 +49,15 @@ unsafe fn let_go(cache: NonNull<Cache>) {
     unsafe { Node::let_go(cache.cast()) };
 }
 
-/// The shard that the calling thread carves for the pool `id`, if it is to be found at once; else null.
+/// The shard that the calling thread carves for the pool `id`, if it is to be found at once.
 #[inline(always)]
-pub(crate) fn shard(id: usize) -> *const Shard {
-    threads::recall(id).cast()
+pub(crate) fn shard(id: usize) -> Option<NonNull<Shard>> {
+    threads::recall(id).map(NonNull::cast)
 }
 
 /// Lets the next acquire find the shard at once (L1).
-pub(crate) fn remember(id: usize, shard: *const Shard) {
-    threads::remember(id, shard.cast());
+pub(crate) fn remember(id: usize, shard: &Shard) {
+    threads::remember(id, NonNull::from(shard).cast());
 }
 
 /// The calling thread's cache for the pool `id`, which the caller has a handle of; null when there is none. Lets go of those that it

@@ -106,9 +106,9 @@ impl BumpPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire(&self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
-        // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
-        if let Some(shard) = unsafe { local::shard(self.id).as_ref() }
-            && let Some(block) = NonNull::new(shard.carve(capacity, self.mask))
+        if let Some(shard) = local::shard(self.id)
+            // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
+            && let Some(block) = NonNull::new(unsafe { shard.as_ref() }.carve(capacity, self.mask))
         {
             return Ok(self.hand_out(block, Served::Reused));
         }

@@ -57,12 +57,24 @@ impl<L: Lease> Drop for Held<L> {
     #[inline]
     fn drop(&mut self) {
         // An exclusive buffer is not counted. A part of one that was split is, together with all other parts and views.
-        if self.lease.is_shared() && self.lease.views().is_some_and(|views| !leave(views)) {
-            return;
+        if self.lease.is_shared() {
+            // SAFETY: a copy of the lease, which is not dropped, may be used while the lease lives (`Lease`, rule 2).
+            let copy = unsafe { ptr::read(&raw const self.lease) };
+            if !leave_parts(copy) {
+                return;
+            }
         }
         // SAFETY: the only handle, or the last of several, and it is being dropped.
         unsafe { self.release() }
     }
+}
+
+/// [`leave`] for one part of a buffer that was split, in a call and by value: what drops a buffer stays small enough to be compiled in
+/// where it is dropped, and the buffer need not be in memory.
+#[cold]
+#[inline(never)]
+fn leave_parts<L: Lease>(lease: ManuallyDrop<L>) -> bool {
+    lease.views().is_none_or(leave)
 }
 
 /// Takes one handle off the count, and says whether it was the last.

@@ -83,7 +83,9 @@ fn t12_trim_after_a_burst() {
 
 #[test]
 fn t12_trim_to_nothing_after_a_burst() {
-    alone(module_path!(), "t12_trim_to_nothing_after_a_burst", LIMIT, || burst(keeping, |pool| pool.trim_to(0)));
+    alone(module_path!(), "t12_trim_to_nothing_after_a_burst", LIMIT, || {
+        burst(keeping, |pool| pool.trim_to(0))
+    });
 }
 
 /// What is used stays, what is not used goes, in the cache of a thread that does nothing too.

@@ -38,7 +38,7 @@ use bufcore::strategy::threads::{self, Cache, Methods};
 
 use crate::block::Block;
 use crate::chain::Chain;
-use crate::class::MAX_CLASSES;
+use crate::class::{MAX_CLASSES, class_of};
 use crate::counts::Counts;
 use crate::shared::Shared;
 use crate::sync::{self, AtomicU32, AtomicUsize, Ordering, RELEASE};
@@ -72,6 +72,8 @@ const NO_HOT: u32 = 0xFF;
 const NEVER: u32 = 0xFE;
 /// The bits of `hot` that are a class, or one of the above.
 const HOT_CLASS: u32 = 0xFF;
+// No request's class is one of the above.
+const _: () = assert!(class_of(isize::MAX as usize) < NEVER as usize && class_of(0) > HOT_CLASS as usize);
 /// A use of `hot`.
 const HOT_USE: u32 = HOT_CLASS + 1;
 

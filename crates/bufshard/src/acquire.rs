@@ -11,16 +11,16 @@ use std::time::Instant;
 use bufcore::{AcquireError, Buf};
 
 use crate::pool::{Refused, ShardPool, Turn};
-use crate::wait::Sleeper;
+use crate::wait::{PATIENCE, Sleeper};
 use crate::{ShardLease, pool::Found};
 
-/// How long a thread sleeps that was not allowed to look into every cache.
+/// How long a thread sleeps that was not able to look into every cache.
 const SOON: Duration = Duration::from_millis(1);
 
 /// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing is lost by that.
 ///
-/// One that is kept and not polled again, or forgotten (`mem::forget`), keeps its place: once it is the first, those behind it wait too, and
-/// other requests get no memory that has to be allocated.
+/// One that is woken and not polled within a second, because it was forgotten for instance (`mem::forget`), lets others pass when the next
+/// buffer comes back or the next request is made.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     pool: &'a ShardPool,
@@ -32,8 +32,8 @@ pub struct Acquire<'a> {
 /// What came of a request that is in the queue.
 enum Attempt {
     Done(Result<Buf<ShardLease>, AcquireError>),
-    /// It has to wait. The flag says that a cache could not be looked into, and nobody may wake it.
-    Waits(AcquireError, bool),
+    /// It has to wait, and to look again after that time if nobody wakes it.
+    Waits(AcquireError, Duration),
 }
 
 impl ShardPool {
@@ -78,9 +78,9 @@ impl ShardPool {
         loop {
             match waiting.attempt(ticket, sleeper()) {
                 Attempt::Done(result) => return result,
-                Attempt::Waits(error, soon) => {
+                Attempt::Waits(error, longest) => {
                     let Some(left) = timeout.checked_sub(started.elapsed()) else { return Err(error) };
-                    thread::park_timeout(if soon { left.min(SOON) } else { left });
+                    thread::park_timeout(left.min(longest));
                 }
             }
         }
@@ -123,12 +123,13 @@ impl Acquire<'_> {
         let is_first = self.pool.shared().renew(ticket, sleeper);
         let exhausted = AcquireError::Exhausted { requested: self.bytes, available: 0 };
         if !is_first {
-            return Attempt::Waits(exhausted, false);
+            // Those in front may be forgotten.
+            return Attempt::Waits(exhausted, PATIENCE);
         }
         match self.pool.find(self.bytes, Turn::First) {
             Ok(Found { block, .. }) => Attempt::Done(Ok(self.pool.hand_out(block, self.bytes))),
             Err(Refused { error: error @ AcquireError::Exhausted { .. }, again }) => {
-                Attempt::Waits(error, again)
+                Attempt::Waits(error, if again { SOON } else { Duration::MAX })
             }
             Err(Refused { error, .. }) => Attempt::Done(Err(error)),
         }
@@ -159,8 +160,8 @@ impl Future for Acquire<'_> {
                 this.leave();
                 Poll::Ready(result)
             }
-            Attempt::Waits(_, soon) => {
-                if soon {
+            Attempt::Waits(_, longest) => {
+                if longest <= SOON {
                     cx.waker().wake_by_ref();
                 }
                 Poll::Pending

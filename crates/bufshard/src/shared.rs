@@ -325,7 +325,7 @@ impl Shared {
         turn: Turn,
     ) -> Result<NonNull<Block>, Refused> {
         let total = Block::total(bytes, self.settings.alignment, colour);
-        if turn == Turn::Any && self.is_waited_for() {
+        if turn == Turn::Any && self.has_budget() && self.waiters.have_claims() {
             // What there is, is for those who wait.
             let error = AcquireError::Exhausted { requested, available: 0 };
             return Err(Refused { error, again: false });

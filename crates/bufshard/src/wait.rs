@@ -6,13 +6,16 @@
 //!   look at `count`; who waits raises `count` and then looks for memory. Between the two steps of each stands a fence, so one of them sees
 //!   the other.
 //! - W2: the first in the queue was woken since the last release that it has not seen, or is about to look. Who leaves the front wakes
-//!   the next.
+//!   the next. One that was woken and does not look for `PATIENCE`, because its future was forgotten or its executor is stuck, goes to
+//!   the end of the queue when somebody else asks or something is released.
 //! - W3: the lock is held for a few instructions and a flag for each cache; no waker is cloned, dropped or woken, and no memory is freed
 //!   while it is held.
 
 use alloc::collections::VecDeque;
 use core::task::Waker;
+use core::time::Duration;
 use std::thread::Thread;
+use std::time::Instant;
 
 use crate::node::Node;
 use crate::shared::Shared;
@@ -33,17 +36,42 @@ impl Sleeper {
     }
 }
 
+/// How long the first may take to look, once it was woken, before it lets others pass.
+pub(crate) const PATIENCE: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_secs(1) };
+
 /// One that waits.
 struct Ticket {
     number: u64,
     /// `None` once it was woken, until it looks again.
     sleeper: Option<Sleeper>,
+    /// When that was.
+    woken: Instant,
+}
+
+impl Ticket {
+    /// Whether it was woken, and has not looked for long.
+    fn is_late(&self, now: Instant) -> bool {
+        self.sleeper.is_none() && now.saturating_duration_since(self.woken) > PATIENCE
+    }
 }
 
 #[derive(Default)]
 struct Queue {
     tickets: VecDeque<Ticket>,
     next: u64,
+}
+
+impl Queue {
+    /// Sends those who are late to the end.
+    fn pass_by(&mut self, now: Instant) {
+        for _ in 0..self.tickets.len() {
+            if !self.tickets.front().is_some_and(|first| first.is_late(now)) {
+                return;
+            }
+            // No allocation, since one goes before the other comes.
+            self.tickets.rotate_left(1);
+        }
+    }
 }
 
 /// The queue of a pool.
@@ -81,10 +109,29 @@ impl Waiters {
 
     #[cold]
     fn wake_first(&self) {
-        let sleeper = self.lock().tickets.front_mut().and_then(|ticket| ticket.sleeper.take());
+        let now = Instant::now();
+        let mut queue = self.lock();
+        queue.pass_by(now);
+        let sleeper = queue.tickets.front_mut().and_then(|first| {
+            let sleeper = first.sleeper.take()?;
+            first.woken = now;
+            Some(sleeper)
+        });
+        drop(queue);
         if let Some(sleeper) = sleeper {
             sleeper.wake();
         }
+    }
+
+    /// Whether there are some in the queue, and none of them waits for anything but to be dropped, as it seems.
+    fn are_all_late(&self) -> bool {
+        let now = Instant::now();
+        self.lock().tickets.iter().all(|ticket| ticket.is_late(now))
+    }
+
+    /// Whether new memory is for somebody who waits.
+    pub(crate) fn have_claims(&self) -> bool {
+        self.any() && !self.are_all_late()
     }
 }
 
@@ -99,7 +146,7 @@ impl Shared {
         }
         let number = queue.next;
         queue.next += 1;
-        queue.tickets.push_back(Ticket { number, sleeper: Some(sleeper) });
+        queue.tickets.push_back(Ticket { number, sleeper: Some(sleeper), woken: Instant::now() });
         // ORDER: Relaxed: the fence below orders it (W1).
         if self.waiters.count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.nodes().for_each(|node| node.set_waited(true));
@@ -112,6 +159,7 @@ impl Shared {
     /// Says whom to wake from now on, and whether it is this ticket's turn.
     pub(crate) fn renew(&self, number: u64, sleeper: Sleeper) -> bool {
         let mut queue = self.waiters.lock();
+        queue.pass_by(Instant::now());
         let is_first = queue.tickets.front().is_some_and(|ticket| ticket.number == number);
         let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
         let old = ticket.and_then(|ticket| ticket.sleeper.replace(sleeper));

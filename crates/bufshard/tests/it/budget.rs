@@ -227,6 +227,35 @@ fn cancelled() {
     assert_eq!(pool.acquire(100).map(|buf| buf.capacity()), Ok(100), "nobody waits any more");
 }
 
+/// A future that is forgotten while it is the first holds up those behind it, and plain requests, for about a second.
+#[test]
+fn forgotten() {
+    let pool = pool();
+    let held = pool.acquire(900_000).expect("room");
+    let mut lost = Box::pin(pool.acquire_async(900_000));
+    let (woken, waker) = counting();
+    assert!(poll(lost.as_mut(), &waker).is_pending());
+    std::mem::forget(lost);
+    let small = pool.acquire(10_000);
+    assert!(is_exhausted(&small), "what there is, is for the first");
+    drop(held);
+    assert_eq!(woken.count(), 1);
+    let started = Instant::now();
+    while is_exhausted(&pool.acquire(10_000)) {
+        assert!(started.elapsed() < LONG, "it holds all others up for ever");
+        thread::sleep(SHORT);
+    }
+    assert!(started.elapsed() > Duration::from_millis(500), "it was given no time");
+    let held = pool.acquire(900_000).expect("room");
+    let theirs = pool.clone();
+    let waiter = thread::spawn(move || theirs.acquire_timeout(900_000, LONG).map(|buf| buf.capacity()));
+    thread::sleep(SHORT);
+    let released = Instant::now();
+    drop(held);
+    assert_eq!(waiter.join().expect("waiting does not panic"), Ok(900_000));
+    assert!(released.elapsed() < LONG / 2, "a wake-up was lost");
+}
+
 /// Futures that are polled with another waker wake the last one.
 #[test]
 fn the_last_waker_counts() {

@@ -20,11 +20,14 @@ fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
         .map(|index| {
             let (pool, barrier, over) = (pool.clone(), Arc::clone(&barrier), Arc::clone(&over));
             thread::spawn(move || {
-                // What the thread itself sets up.
-                drop(pool.acquire(1));
-                barrier.wait();
-                barrier.wait();
                 let sizes = [64, 1500, 64 << 10, MIB, 5 * MIB];
+                // What the thread, the allocator and the program itself set up.
+                for size in sizes {
+                    let mut bufs = [(); 4].map(|()| pool.acquire(size).expect("room"));
+                    bufs.iter_mut().for_each(|buf| buf.resize(size, 1).expect("asked for"));
+                }
+                barrier.wait();
+                barrier.wait();
                 let mut bufs = Vec::new();
                 let mut bytes = 0;
                 while bytes < 1024 * MIB / THREADS {
@@ -52,6 +55,7 @@ fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
         })
         .collect();
     barrier.wait();
+    pool.trim();
     let before = resident_bytes();
     barrier.wait();
     barrier.wait();

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use crate::packages;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
+use crate::test::{default_env, some_ran};
 use crate::{features, instructions, loom, nostd, sanitize};
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -42,6 +43,7 @@ enum Job {
     Tidy,
     Docs,
     Test,
+    Soak,
     Features,
     Nostd,
     Loom,
@@ -81,6 +83,7 @@ impl Job {
             Self::Tidy => xtask(&["tidy"])?,
             Self::Docs => docs()?,
             Self::Test => xtask(&["test"])?,
+            Self::Soak => soak()?,
             Self::Features => features::check()?,
             Self::Nostd => return nostd::check(),
             Self::Loom => loom::check()?,
@@ -100,6 +103,15 @@ impl Job {
 fn xtask(arguments: &[&str]) -> Result<()> {
     let this = env::current_exe().context("cannot find this program")?;
     shell::run(Command::new(this).args(arguments))
+}
+
+/// The soaks of the pool that several threads share for longer than in the tests. (The others are soaked by hand.)
+fn soak() -> Result<()> {
+    const SECONDS: &str = "60";
+    let mut command = cargo();
+    command.args(["test", "--release", "--all-features", "--package", "bufshard", "--test", "it", "t19_"]);
+    default_env(&mut command, "BUFTEST_SOAK_SECONDS", SECONDS);
+    some_ran(&shell::run_and_read(&mut command)?)
 }
 
 fn clippy(features: &str) -> Result<()> {

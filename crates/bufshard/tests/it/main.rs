@@ -10,6 +10,7 @@ mod budget;
 mod conformance;
 #[cfg(feature = "stats")]
 mod counted;
+mod handoff;
 mod soak;
 mod split;
 mod threads;

@@ -23,7 +23,7 @@ pub struct Kit<P: BufferPool> {
 }
 
 impl<P: BufferPool> Kit<P> {
-    /// [`scaled`](crate::trials::scaled), of which a variant gets its share.
+    /// [`scaled`], of which a variant gets its share.
     pub(crate) fn scaled(&self, full: usize) -> usize {
         scaled(full).div_ceil(self.share)
     }

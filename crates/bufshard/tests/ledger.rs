@@ -12,6 +12,7 @@ use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use bufshard::ShardPool;
 use buftest::alloc::Ledger;
@@ -266,7 +267,16 @@ fn steady_state() {
     println!("steady state: ok");
 }
 
+/// Makes this thread wait in a channel: the standard library keeps a block for that from then on, and would take it at whichever
+/// wait is the first that really has to.
+fn wait_once() {
+    let (sender, receiver) = mpsc::channel::<()>();
+    assert!(receiver.recv_timeout(Duration::from_millis(1)).is_err());
+    drop(sender);
+}
+
 fn main() {
+    wait_once();
     balanced("pools that go last", pool_last);
     balanced("pools that go first", pool_first);
     balanced("parts and views that go last", parts_and_views_last);

@@ -1,181 +1,47 @@
-//! Buffers that are split: every index, every order of going, with views and on other threads.
+//! Buffers that are split: the trials of `buftest`, and what only this crate's pool lists.
 
-use bufbump::bufcore::{Buf, BufferPool};
-use bufbump::{BumpLease, BumpPool};
-use buftest::pattern;
+use bufbump::BumpPool;
+use buftest::trials::parts;
 
-const BYTES: usize = 48;
-
-fn filled(pool: &BumpPool, len: usize) -> Buf<BumpLease> {
-    let mut buf = pool.acquire(BYTES).expect("a small request");
-    pattern::fill(&mut buf.spare_mut()[..len], 1, 0);
-    buf.advance(len);
-    buf
+fn pool() -> BumpPool {
+    BumpPool::new().expect("the allocator has room")
 }
 
 #[test]
 fn at_every_index() {
-    let pool = BumpPool::new().expect("the allocator has room");
-    for len in 0..=BYTES {
-        for at in 0..=BYTES {
-            let mut front = filled(&pool, len);
-            let start = front.as_ptr();
-            let mut back = front.split_off(at);
-            assert_eq!((front.capacity(), back.capacity()), (at, BYTES - at));
-            assert_eq!((front.len(), back.len()), (len.min(at), len.saturating_sub(at)));
-            pattern::check(&front, 1, 0);
-            pattern::check(&back, 1, at.min(len));
-            assert!(at == 0 || front.as_ptr() == start);
-            // Each is written in its own part only.
-            let (front_room, back_room) = (front.remaining(), back.remaining());
-            front.spare_mut().fill(0xFF);
-            back.spare_mut().fill(0xEE);
-            front.advance(front_room);
-            back.advance(back_room);
-            assert!(front[len.min(at)..].iter().all(|&byte| byte == 0xFF));
-            assert!(back[len.saturating_sub(at)..].iter().all(|&byte| byte == 0xEE));
-            pattern::check(&front[..len.min(at)], 1, 0);
-            assert!(front.push(1).is_err() && back.push(1).is_err(), "no room past the parts");
-            if at <= len {
-                let mut back = filled(&pool, len);
-                let front = back.split_to(at);
-                assert_eq!((front.len(), front.capacity(), back.len()), (at, at, len - at));
-                assert_eq!(back.capacity(), BYTES - at);
-                pattern::check(&front, 1, 0);
-                pattern::check(&back, 1, at);
-            }
-        }
-    }
-    assert_eq!(pool.stats().in_use, 0);
+    parts::at_every_index(pool);
 }
 
 #[test]
 fn past_the_end() {
-    let pool = BumpPool::new().expect("the allocator has room");
-    let panics = |f: fn(&mut Buf<BumpLease>)| {
-        let mut buf = filled(&pool, 10);
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(&mut buf))).is_err());
-        pattern::check(&buf, 1, 0);
-        assert_eq!((buf.len(), buf.capacity()), (10, BYTES));
-    };
-    panics(|buf| drop(buf.split_to(11)));
-    panics(|buf| drop(buf.split_to(usize::MAX)));
-    panics(|buf| drop(buf.split_off(BYTES + 1)));
-    panics(|buf| drop(buf.split_off(usize::MAX)));
+    parts::past_the_end(pool);
 }
 
-/// The memory is used again after the last part, in whichever order they go, and not before.
 #[test]
 fn in_every_order() {
-    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-    for order in orders {
-        for elsewhere in 0..8 {
-            let pool = BumpPool::new().expect("the allocator has room");
-            let mut first = filled(&pool, BYTES);
-            let start = first.as_ptr();
-            let last = first.split_off(32);
-            let middle = first.split_off(16);
-            let mut parts = [Some(first), Some(middle), Some(last)];
-            for (step, index) in order.into_iter().enumerate() {
-                assert_ne!(pool.acquire(BYTES).expect("room").as_ptr(), start, "a part is out");
-                let part = parts[index].take().expect("each goes once");
-                pattern::check(&part, 1, 16 * index);
-                if elsewhere >> step & 1 == 0 {
-                    drop(part);
-                } else {
-                    std::thread::spawn(move || drop(part)).join().expect("dropping does not panic");
-                }
-            }
-            assert_eq!(pool.stats().in_use, 0);
-        }
-    }
+    parts::in_every_order(pool);
 }
 
-/// A view of a part thaws when it is the only handle of the whole memory, and is then what the part was.
 #[test]
 fn views_of_parts() {
-    let pool = BumpPool::new().expect("the allocator has room");
-    let mut front = filled(&pool, 40);
-    let back = front.split_off(24);
-    let view = front.freeze();
-    let clone = view.clone();
-    let view = view.try_thaw().expect_err("a clone is there");
-    drop(clone);
-    let view = view.try_thaw().expect_err("the other part is there");
-    drop(back);
-    let mut front = view.try_thaw().expect("the only handle");
-    assert_eq!((front.len(), front.capacity()), (24, 24));
-    pattern::check(&front, 1, 0);
-    // Split again, frozen, the parts of the view among themselves.
-    let back = front.split_off(10);
-    let mut view = back.freeze();
-    let tail = view.split_off(7);
-    drop(front);
-    assert_eq!((view.len(), tail.len()), (7, 7));
-    pattern::check(&tail, 1, 17);
-    drop(view);
-    let thawed = tail.try_thaw().expect("the only handle");
-    assert_eq!((thawed.len(), thawed.capacity()), (7, 7));
-    drop(thawed);
-    assert_eq!(pool.stats().in_use, 0);
+    parts::views_of_parts(pool);
 }
 
-/// Memory of its own, and of a pool that is gone, splits as any other.
-#[test]
-fn large_and_late() {
-    let mut pool = BumpPool::builder().shard_size(32).build().expect("settings are right");
-    let mut large = filled(&pool, BYTES);
-    assert!(large.lease().is_fallback());
-    let front = large.split_to(20);
-    assert!(front.lease().is_fallback());
-    assert_eq!(BufferPool::stats(&pool).in_use, 1, "one memory");
-    let small = BufferPool::acquire(&mut pool, 8).expect("room");
-    drop(pool);
-    drop(small);
-    pattern::check(&front, 1, 0);
-    drop(front);
-    pattern::check(&large, 1, 20);
-}
-
-/// A thousand parts of one buffer, dropped by four threads.
 #[test]
 fn many_parts() {
-    let pool = BumpPool::new().expect("the allocator has room");
-    let mut rest = pool.acquire(4000).expect("room");
-    pattern::fill(rest.spare_mut(), 5, 0);
-    rest.advance(4000);
-    let mut parts: Vec<Vec<_>> = (0..4).map(|_| Vec::new()).collect();
-    for index in 0..1000 {
-        parts[index % 4].push((index * 4, rest.split_to(4)));
-    }
-    assert!(rest.is_empty());
-    drop(rest);
-    let threads: Vec<_> = parts
-        .into_iter()
-        .map(|parts| {
-            std::thread::spawn(move || parts.iter().for_each(|(at, part)| pattern::check(part, 5, *at)))
-        })
-        .collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("the bytes are right"));
-    assert_eq!(pool.stats().in_use, 0);
+    parts::many_parts(pool());
 }
 
-/// A secret in one part does not show after the other is gone, nor after all are.
+#[test]
+fn large_and_late() {
+    let pool = BumpPool::builder().shard_size(32).build().expect("settings are right");
+    parts::large_and_late(pool, |buf| buf.lease().is_fallback(), 1);
+}
+
 #[cfg(feature = "wipe")]
 #[test]
 fn wiped() {
-    let pool = BumpPool::builder().shard_size(BYTES).wipe(true).build().expect("settings are right");
-    for first in [true, false] {
-        let mut buf = pool.acquire(BYTES).expect("room");
-        buf.resize(BYTES, 0x77).expect("asked for");
-        let back = buf.split_off(20);
-        let (one, other) = if first { (buf, back) } else { (back, buf) };
-        drop(one);
-        assert!(other.iter().all(|&byte| byte == 0x77), "the other part is not touched");
-        drop(other.freeze());
-        let mut again = pool.acquire(BYTES).expect("room");
-        assert!(again.spare_mut().iter().all(|&byte| byte == 0));
-    }
+    parts::wiped(BumpPool::builder().shard_size(48).wipe(true).build().expect("settings are right"));
 }
 
 /// The list of what is out names a split buffer until its last part goes.
@@ -183,7 +49,7 @@ fn wiped() {
 #[test]
 fn tracked() {
     let pool = BumpPool::new().expect("the allocator has room");
-    let mut front = pool.acquire(BYTES).expect("room");
+    let mut front = pool.acquire(48).expect("room");
     let back = front.split_off(10);
     let view = front.freeze();
     assert_eq!(pool.outstanding().len(), 1);

@@ -5,6 +5,7 @@ pub mod contents;
 pub mod failure;
 pub mod lifetime;
 pub mod memory;
+pub mod parts;
 pub mod secrets;
 pub mod serving;
 pub mod traffic;

@@ -1,6 +1,7 @@
 //! The trials T1 to T19, generic over the strategy. Each broke a published crate of this field, from safe code.
 
 pub mod books;
+pub mod clones;
 pub mod contents;
 pub mod failure;
 pub mod lifetime;

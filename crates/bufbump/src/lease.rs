@@ -1,22 +1,17 @@
 //! What a buffer keeps of the pool it came from.
 
 use core::fmt;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
+use bufcore::strategy::Tagged;
 use bufcore::strategy::sync::{AtomicU32, Ordering};
 use bufcore::{Lease, SplitLease};
 
 use crate::shard::Block;
 
-/// Set in the pointer of a lease that is one of several. Blocks start at multiples of 8.
-const SHARED: usize = 1;
-/// The address of no block: that of a buffer of no bytes.
-const NOTHING: usize = 2;
-
 /// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is in.
 pub struct BumpLease {
-    /// The block, with `SHARED` added where it applies, or `NOTHING`.
-    tagged: *mut Block,
+    tagged: Tagged<Block>,
 }
 
 // SAFETY: what a release touches is made for any thread (`shard`); the count is atomic.
@@ -28,16 +23,13 @@ impl BumpLease {
     /// The lease of a block that was just taken.
     #[inline(always)]
     pub(crate) fn of(block: NonNull<Block>) -> Self {
-        Self { tagged: block.as_ptr() }
+        Self { tagged: Tagged::of(block) }
     }
 
     /// The block, but for a buffer of no bytes.
     #[inline(always)]
     pub(crate) fn block(&self) -> Option<NonNull<Block>> {
-        if self.tagged.addr() == NOTHING {
-            return None;
-        }
-        NonNull::new(self.tagged.map_addr(|address| address & !SHARED))
+        self.tagged.block()
     }
 
     /// Whether no other buffer or view shares the memory, at this moment. For the lease of a buffer.
@@ -69,7 +61,7 @@ unsafe impl Lease for BumpLease {
 
     #[inline(always)]
     fn is_shared(&self) -> bool {
-        self.tagged.addr() & SHARED != 0
+        self.tagged.is_shared()
     }
 
     #[cfg(feature = "wipe")]
@@ -89,16 +81,14 @@ unsafe impl Lease for BumpLease {
 unsafe impl SplitLease for BumpLease {
     #[inline]
     fn into_shared(self) -> Self {
+        // Not released: the marked one is the same lease.
         let lease = core::mem::ManuallyDrop::new(self);
-        if lease.block().is_none() {
-            return Self::nothing();
-        }
-        Self { tagged: lease.tagged.map_addr(|address| address | SHARED) }
+        Self { tagged: lease.tagged.shared() }
     }
 
     #[inline]
     fn nothing() -> Self {
-        Self { tagged: ptr::without_provenance_mut(NOTHING) }
+        Self { tagged: Tagged::nothing() }
     }
 }
 

@@ -76,6 +76,7 @@ mod split;
 mod stats;
 mod stream;
 mod sync;
+mod tagged;
 #[cfg(feature = "std")]
 mod threads;
 mod track;

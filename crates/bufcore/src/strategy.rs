@@ -1,6 +1,7 @@
 //! What a strategy is built with, beyond the vocabulary: for authors of strategies, not for their users.
 
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
+pub use crate::tagged::Tagged;
 pub use crate::track::Tracker;
 
 /// Zeroes `range` in a way that the compiler cannot leave out.

@@ -1,8 +1,9 @@
 //! What a buffer keeps of the pool it came from.
 
 use core::fmt;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
+use bufcore::strategy::Tagged;
 use bufcore::{Lease, SplitLease};
 
 use crate::block::Block;
@@ -10,15 +11,9 @@ use crate::node::Node;
 use crate::release;
 use crate::sync::AtomicU32;
 
-/// Set in the pointer of a lease that is one of several. Blocks start at multiples of 16.
-const SHARED: usize = 1;
-/// The address of no block: that of a buffer of no bytes.
-const NOTHING: usize = 2;
-
 /// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
 pub struct ShardLease {
-    /// The block, with `SHARED` added where it applies, or `NOTHING`.
-    tagged: *mut Block,
+    tagged: Tagged<Block>,
 }
 
 // SAFETY: what a release touches is made for any thread (`release`); the count is atomic.
@@ -30,16 +25,13 @@ impl ShardLease {
     /// The lease of a block that was just taken.
     #[inline(always)]
     pub(crate) fn of(block: NonNull<Block>) -> Self {
-        Self { tagged: block.as_ptr() }
+        Self { tagged: Tagged::of(block) }
     }
 
     /// The block, but for a buffer of no bytes.
     #[inline(always)]
     fn block(&self) -> Option<NonNull<Block>> {
-        if self.tagged.addr() == NOTHING {
-            return None;
-        }
-        NonNull::new(self.tagged.map_addr(|address| address & !SHARED))
+        self.tagged.block()
     }
 
     /// Whether the memory is an allocation of its own, because the pool does not keep buffers of this size.
@@ -64,7 +56,7 @@ unsafe impl Lease for ShardLease {
 
     #[inline(always)]
     fn is_shared(&self) -> bool {
-        self.tagged.addr() & SHARED != 0
+        self.tagged.is_shared()
     }
 
     #[cfg(feature = "wipe")]
@@ -82,16 +74,14 @@ unsafe impl Lease for ShardLease {
 unsafe impl SplitLease for ShardLease {
     #[inline]
     fn into_shared(self) -> Self {
+        // Not released: the marked one is the same lease.
         let lease = core::mem::ManuallyDrop::new(self);
-        if lease.block().is_none() {
-            return Self::nothing();
-        }
-        Self { tagged: lease.tagged.map_addr(|address| address | SHARED) }
+        Self { tagged: lease.tagged.shared() }
     }
 
     #[inline]
     fn nothing() -> Self {
-        Self { tagged: ptr::without_provenance_mut(NOTHING) }
+        Self { tagged: Tagged::nothing() }
     }
 }
 

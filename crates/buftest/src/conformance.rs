@@ -232,3 +232,48 @@ macro_rules! conformance {
         }
     };
 }
+
+/// The part of the suite for a pool that is used through a shared reference: `name` is the module, `pool` its type and how it is made. Not
+/// the whole suite, since such pools are leaked here and some trials measure what stays.
+#[macro_export]
+macro_rules! conformance_by_reference {
+    (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
+        mod $name {
+            #[allow(unused_imports, reason = "what the pool is made with")]
+            use super::*;
+
+            const KIT: $crate::Kit<&'static $pool> = $crate::Kit {
+                make: || Box::leak(Box::new($make())),
+                frames: |_| None,
+                is_fallback: |_| false,
+                rejects: false,
+                share: 5,
+            };
+
+            #[test]
+            fn model() {
+                $crate::ops::run(&KIT);
+            }
+
+            #[test]
+            fn t01_traffic() {
+                $crate::trials::traffic::whole_buffers(&KIT);
+            }
+
+            #[test]
+            fn t04_handover() {
+                $crate::trials::traffic::handover(&KIT);
+            }
+
+            #[test]
+            fn t08_threads_that_end() {
+                $crate::trials::lifetime::threads_end(&KIT);
+            }
+
+            #[test]
+            fn t17_counters() {
+                $crate::trials::serving::counters(&KIT, cfg!(feature = "stats"));
+            }
+        }
+    };
+}

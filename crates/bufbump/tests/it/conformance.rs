@@ -26,46 +26,9 @@ buftest::conformance! {
     aligned: |bytes| BumpPool::builder().shard_size(100).alignment(bytes).build(),
 }
 
-/// Through a shared reference. Not the whole suite: the pools are leaked, and some trials measure what stays.
-mod by_reference {
-    use bufbump::BumpPool;
-    use buftest::{Kit, ops, trials};
-
-    const KIT: Kit<&'static BumpPool> = Kit {
-        make: || {
-            let pool = BumpPool::builder().shard_size(16 << 10).idle_bytes(64 << 10).build();
-            Box::leak(Box::new(pool.expect("settings are right")))
-        },
-        frames: |_| None,
-        is_fallback: |_| false,
-        rejects: false,
-        share: 5,
-    };
-
-    #[test]
-    fn model() {
-        ops::run(&KIT);
-    }
-
-    #[test]
-    fn t01_traffic() {
-        trials::traffic::whole_buffers(&KIT);
-    }
-
-    #[test]
-    fn t04_handover() {
-        trials::traffic::handover(&KIT);
-    }
-
-    #[test]
-    fn t08_threads_that_end() {
-        trials::lifetime::threads_end(&KIT);
-    }
-
-    #[test]
-    fn t17_counters() {
-        trials::serving::counters(&KIT, cfg!(feature = "stats"));
-    }
+buftest::conformance_by_reference! {
+    name: by_reference,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(16 << 10).idle_bytes(64 << 10)),
 }
 
 /// Not the whole suite: a pool that refuses nothing would have to wipe the gigabytes of T5.

@@ -34,46 +34,9 @@ buftest::conformance! {
     aligned: |bytes| ShardPool::builder().thread_cache(0).alignment(bytes).build(),
 }
 
-/// Through a shared reference. Not the whole suite: the pools are leaked, and some trials measure what stays.
-mod by_reference {
-    use bufshard::ShardPool;
-    use buftest::{Kit, ops, trials};
-
-    const KIT: Kit<&'static ShardPool> = Kit {
-        make: || {
-            let pool = ShardPool::builder().thread_cache(2).shard_buffers(4).build();
-            Box::leak(Box::new(pool.expect("settings are right")))
-        },
-        frames: |_| None,
-        is_fallback: |_| false,
-        rejects: false,
-        share: 5,
-    };
-
-    #[test]
-    fn model() {
-        ops::run(&KIT);
-    }
-
-    #[test]
-    fn t01_traffic() {
-        trials::traffic::whole_buffers(&KIT);
-    }
-
-    #[test]
-    fn t04_handover() {
-        trials::traffic::handover(&KIT);
-    }
-
-    #[test]
-    fn t08_threads_that_end() {
-        trials::lifetime::threads_end(&KIT);
-    }
-
-    #[test]
-    fn t17_counters() {
-        trials::serving::counters(&KIT, cfg!(feature = "stats"));
-    }
+buftest::conformance_by_reference! {
+    name: by_reference,
+    pool: ShardPool = || built(ShardPool::builder().thread_cache(2).shard_buffers(4)),
 }
 
 /// Not the whole suite: a pool that refuses nothing would have to wipe the gigabytes of T5.

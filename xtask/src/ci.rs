@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: the jobs of continuous integration, by name, in one order everywhere.
 
-use std::env;
+use std::iter;
 use std::path::Path;
 use std::process::Command;
 
@@ -99,10 +99,9 @@ impl Job {
     }
 }
 
-/// Another command of this program, in a process of its own: it prints its own table.
+/// Another command of this program.
 fn xtask(arguments: &[&str]) -> Result<()> {
-    let this = env::current_exe().context("cannot find this program")?;
-    shell::run(Command::new(this).args(arguments))
+    crate::run(iter::once("xtask").chain(arguments.iter().copied()))
 }
 
 /// The soaks of the pool that several threads share for longer than in the tests. (The others are soaked by hand.)
@@ -111,7 +110,7 @@ fn soak() -> Result<()> {
     let mut command = cargo();
     command.args(["test", "--release", "--all-features", "--package", "bufshard", "--test", "it", "t19_"]);
     default_env(&mut command, "BUFTEST_SOAK_SECONDS", SECONDS);
-    some_ran(&shell::run_and_read(&mut command)?)
+    some_ran(&shell::run_tests(&mut command)?)
 }
 
 fn clippy(features: &str) -> Result<()> {

@@ -99,7 +99,7 @@ fn test_one(package: &Package, set: &Set) -> Result<()> {
         for (name, value) in SHORT {
             default_env(&mut command, name, value);
         }
-        shell::run(command.env("RUSTFLAGS", "-D warnings").env("RUSTDOCFLAGS", "-D warnings"))?;
+        shell::run_tests(command.env("RUSTFLAGS", "-D warnings").env("RUSTDOCFLAGS", "-D warnings"))?;
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub(crate) fn check() -> Result<()> {
         let flags = env::var("RUSTFLAGS").unwrap_or_default();
         command.env("RUSTFLAGS", format!("{flags} --cfg loom").trim());
         default_env(&mut command, "LOOM_MAX_PREEMPTIONS", PREEMPTIONS);
-        some_ran(&shell::run_and_read(&mut command)?)?;
+        some_ran(&shell::run_tests(&mut command)?)?;
     }
     Ok(())
 }

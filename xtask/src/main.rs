@@ -20,6 +20,8 @@ mod test;
 mod tidy;
 mod traces;
 
+use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -57,10 +59,9 @@ enum Task {
     Traces(traces::Args),
 }
 
-fn run() -> Result<()> {
-    let task = Command::parse().task;
-    shell::enter_root()?;
-    match task {
+/// Does what the command line `arguments` say, the program's name before them.
+fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<()> {
+    match Command::parse_from(arguments).task {
         Task::Bench(args) => args.run(),
         Task::Broken(args) => args.run(),
         Task::Ci(args) => args.run(),
@@ -76,7 +77,7 @@ fn run() -> Result<()> {
 
 fn main() -> ExitCode {
     // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a backtrace.
-    match run() {
+    match shell::enter_root().and_then(|()| run(env::args_os())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

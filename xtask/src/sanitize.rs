@@ -98,7 +98,7 @@ impl Sanitizer {
             for package in packages.iter().filter(|package| package.test("races").is_some()) {
                 races.args(["--package", &package.name]);
             }
-            shell::run(&mut races)?;
+            shell::run_tests(&mut races)?;
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Sanitizer {
         }
         suite.arg("--").args(test_args);
         suite.args(DISTORTED.iter().flat_map(|trial| ["--skip", trial]));
-        some_ran(&shell::run_and_read(&mut suite)?)
+        some_ran(&shell::run_tests(&mut suite)?)
     }
 
     /// `cargo test` with everything of ours instrumented. The standard library is the precompiled one, without.

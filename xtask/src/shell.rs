@@ -1,10 +1,12 @@
 //! Running other programs: each is echoed, and a failure names the command.
 
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -35,26 +37,59 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", show(command)))
 }
 
-/// Runs a command to its end, and returns what it printed as well as passing it on.
-pub(crate) fn run_and_read(command: &mut Command) -> Result<String> {
+/// Runs tests to their end, and returns what they printed as well as passing it on. The error of tests that fail says which, and
+/// what they said: at the end of a long job that is what one looks for.
+pub(crate) fn run_tests(command: &mut Command) -> Result<String> {
     eprintln!("$ {}", show(command));
-    let started = command.stdout(Stdio::piped()).spawn();
+    let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.with_context(|| format!("cannot start `{}`", show(command)))?;
-    let mut text = String::new();
-    if let Some(printed) = child.stdout.take() {
-        for line in BufReader::new(printed).split(b'\n') {
-            let line = line.with_context(|| format!("cannot read from `{}`", show(command)))?;
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            text += &line;
-            text.push('\n');
-        }
-    }
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let text = Mutex::new(String::new());
+    thread::scope(|scope| {
+        let errors = scope.spawn(|| pass_on(stderr, &text, |line| eprintln!("{line}")));
+        pass_on(stdout, &text, |line| println!("{line}"))?;
+        errors.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+    .with_context(|| format!("cannot read from `{}`", show(command)))?;
     let status = child.wait()?;
+    let text = text.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !status.success() {
-        bail!("`{}` failed: {status}", show(command));
+        bail!("`{}` failed: {status}\n{}", show(command), failures(&text));
     }
     Ok(text)
+}
+
+/// Reads lines to the end of `from`; each goes to `to` and into `text`.
+fn pass_on(from: Option<impl Read>, text: &Mutex<String>, to: impl Fn(&str)) -> io::Result<()> {
+    for line in from.map(|from| BufReader::new(from).split(b'\n')).into_iter().flatten() {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        to(&line);
+        let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(())
+}
+
+/// What the output of `cargo test` says of tests that failed and programs that ended badly; its last lines if that is nothing.
+fn failures(text: &str) -> String {
+    const MOST_LINES: usize = 120;
+    let mut inside = false;
+    let told = |line: &&str| {
+        inside |= *line == "failures:";
+        let keep =
+            inside || ["error", "Caused by", "  process didn't"].iter().any(|start| line.starts_with(start));
+        inside &= !line.starts_with("test result:");
+        keep
+    };
+    let mut lines: Vec<&str> = text.lines().filter(told).collect();
+    if lines.is_empty() {
+        lines = text.lines().collect();
+        lines.drain(..lines.len().saturating_sub(MOST_LINES));
+    }
+    lines.truncate(MOST_LINES);
+    lines.join("\n")
 }
 
 /// Whether a program can be started and says that all is well. Not echoed: it only asks.
@@ -109,7 +144,7 @@ pub(crate) fn show(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::names_toolchain;
+    use super::{failures, names_toolchain};
 
     #[test]
     fn toolchains_are_told_apart() {
@@ -117,5 +152,15 @@ mod tests {
         assert!(names_toolchain("1.88.0-x86_64-unknown-linux-gnu", "1.88"));
         assert!(!names_toolchain("1.880.0-x86_64-unknown-linux-gnu", "1.88"));
         assert!(!names_toolchain("stable-x86_64-unknown-linux-gnu", "nightly"));
+    }
+
+    #[test]
+    fn the_failures_are_found_in_a_long_output() {
+        let text = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\nleft: 1\n\n\
+                    test result: FAILED. 1 passed\ntest c ... ok\nerror: 1 target failed:\n    `-p x`\n";
+        let told = failures(text);
+        assert!(told.contains("left: 1") && told.contains("error: 1 target"), "{told}");
+        assert!(!told.contains("test a") && !told.contains("test c"), "{told}");
+        assert_eq!(failures("cut short"), "cut short");
     }
 }

@@ -55,17 +55,22 @@ impl Steps {
         self.rows.push(Row { name: name.to_owned(), outcome, took: start.elapsed() });
     }
 
-    /// Prints the table; fails if a step did, and says which.
+    /// Prints the table; fails if a step did, and says which and why.
     pub(crate) fn finish(self) -> Result<()> {
         let mut out = std::io::stdout().lock();
         write!(out, "\n{}", self.table())?;
         out.flush()?;
-        let failed: Vec<_> =
-            self.rows.iter().filter(|row| row.outcome.is_err()).map(|row| row.name.as_str()).collect();
-        if !failed.is_empty() {
-            bail!("{}: failed: {}", self.title, failed.join(", "));
+        let failed: Vec<_> = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.name.as_str(), row.outcome.as_ref().err()?)))
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let names: Vec<_> = failed.iter().map(|(name, _)| *name).collect();
+        let why: String = failed.iter().map(|(name, error)| format!("\n{name}: {error:#}")).collect();
+        bail!("{}: failed: {}{why}", self.title, names.join(", "));
     }
 
     fn table(&self) -> String {
@@ -104,7 +109,8 @@ mod tests {
         assert_eq!(ran, 1);
         let table = steps.table();
         assert!(table.contains("FAILED: broken\n") && table.contains("skipped: nothing to do"), "{table}");
-        assert_eq!(steps.finish().unwrap_err().to_string(), "demo: failed: second");
+        let error = steps.finish().unwrap_err().to_string();
+        assert_eq!(error, "demo: failed: second\nsecond: broken\nsecond line");
     }
 
     #[test]

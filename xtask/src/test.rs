@@ -33,17 +33,17 @@ impl Args {
             if quick {
                 default_env(&mut command, "BUFTEST_COUNT", QUICK_COUNT);
             }
-            shell::run(&mut command)?;
+            shell::run_tests(&mut command)?;
             Ok(Outcome::Passed)
         });
         steps.step("examples in the documentation", || {
-            shell::run(cargo().args(["test", "--workspace", "--all-features", "--doc"]))?;
+            shell::run_tests(cargo().args(["test", "--workspace", "--all-features", "--doc"]))?;
             Ok(Outcome::Passed)
         });
         if !quick {
             steps.step("tests, release build, long trials", || {
                 let mut command = tests(&["--release"]);
-                shell::run(command.args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package])))?;
+                shell::run_tests(command.args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package])))?;
                 Ok(Outcome::Passed)
             });
             steps.step("example programs", examples);

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::place::pin;
+
 /// Buffers that wait in the queue at most. With the one being read and the one being filled that makes six, which is within
 /// what a pool of eight slots can hold.
 pub(crate) const QUEUED: usize = 4;
@@ -45,16 +47,18 @@ impl<T> Sender<'_, T> {
 }
 
 /// Runs `produce` here against a thread that gives each item to `take`, and times `produce` and the wait for the last drop.
-/// The thread is started and joined outside of that time.
+/// The thread is started and joined outside of that time. The two run on different processors, if there are two.
 pub(crate) fn with_consumer<T: Send>(
     take: impl Fn(T) + Sync,
     produce: impl FnOnce(&mut Sender<'_, T>),
 ) -> Duration {
+    let _here = pin(0);
     let received = AtomicU64::new(0);
     let started = AtomicU64::new(0);
     let (producer, consumer) = RingBuffer::new(QUEUED);
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _there = pin(1);
             // ORDER: Relaxed: it only says that the thread runs.
             started.store(1, Ordering::Relaxed);
             consume(consumer, &received, &take);

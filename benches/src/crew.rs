@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::case::Plan;
 use crate::contestant::{Pool, Unsupported};
+use crate::place::pin;
 
 /// Threads, and where each gets its pool from.
 pub(crate) struct Crew<T> {
@@ -85,6 +86,7 @@ impl<T: Seed> Crew<T> {
                 .map(|(index, seed)| {
                     let (barrier, prepare, work) = (&barrier, &prepare, &work);
                     scope.spawn(move || {
+                        let _here = pin(index);
                         let mut pool = seed.grow();
                         let mut state = prepare(&mut pool, index);
                         barrier.wait();

@@ -27,6 +27,7 @@ mod host;
 pub mod instructions;
 pub mod measure;
 pub mod parent;
+mod place;
 pub mod record;
 pub mod report;
 pub mod select;

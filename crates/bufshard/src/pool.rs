@@ -303,7 +303,10 @@ impl ShardPool {
                         // SAFETY: likewise.
                         unsafe { chain.push(block) };
                     }
-                    Err(why) => refused = Some(why.error),
+                    Err(why) => {
+                        refused = Some(why.error);
+                        break;
+                    }
                 }
             }
             let made = chain.len();

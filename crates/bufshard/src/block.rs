@@ -53,8 +53,6 @@ pub(crate) struct Block {
     lead: u32,
     /// The size class, or `NO_CLASS`.
     class: u16,
-    /// Blocks of the chain that this one leads.
-    count: Cell<u16>,
 }
 
 impl Block {
@@ -90,7 +88,6 @@ impl Block {
             // Less than the alignment and the colours.
             lead: lead as u32,
             class,
-            count: Cell::new(0),
         };
         // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned, since the alignment is at least 16 and the
         // header a multiple of it.
@@ -193,16 +190,6 @@ impl Block {
 
     pub(crate) fn set_next(&self, next: *const Block) {
         self.next.set(next);
-    }
-
-    /// Blocks of the chain that this one leads.
-    pub(crate) fn count(&self) -> usize {
-        self.count.get() as usize
-    }
-
-    pub(crate) fn set_count(&self, count: usize) {
-        // A chain is as long as a thread's cache at the most.
-        self.count.set(count as u16);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Blocks of one class on their way between caches, shards and the allocator: linked through their headers, and one owner's.
+//! Blocks on their way to the allocator, or where it is not known yet how many they are: linked through their headers, and one owner's.
 
 use core::ptr::{self, NonNull};
 
@@ -52,25 +52,5 @@ impl Chain {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
-    }
-
-    /// The chain as one pointer to its first block, which knows how many they are; null for none.
-    pub(crate) fn into_first(self) -> *const Block {
-        // SAFETY: a block of the chain is valid.
-        if let Some(first) = unsafe { self.first.as_ref() } {
-            first.set_count(self.count);
-        }
-        self.first
-    }
-
-    /// The chain that became `first`.
-    ///
-    /// # Safety
-    ///
-    /// `into_first` returned it, and the caller has it alone.
-    pub(crate) unsafe fn from_first(first: *const Block) -> Self {
-        // SAFETY: the caller's promise.
-        let count = unsafe { first.as_ref() }.map_or(0, Block::count);
-        Self { first, count }
     }
 }

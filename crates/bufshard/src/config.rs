@@ -15,7 +15,7 @@ const MOST_THREAD_CACHE: usize = 1024;
 const MOST_SHARD_BUFFERS: usize = 1 << 16;
 /// A thread keeps so many bytes of a class, or one block if that is larger.
 const THREAD_CLASS_BYTES: usize = 4 << 20;
-/// A shard keeps so many bytes of a class, or one chain if that is larger.
+/// A shard keeps so many bytes of a class, or one block if that is larger.
 const SHARD_CLASS_BYTES: usize = 16 << 20;
 
 /// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is built.
@@ -50,8 +50,8 @@ pub(crate) struct Settings {
     pub(crate) classes: usize,
     /// A power of two.
     pub(crate) shards: usize,
-    /// Chains of a class in a shard, at the most.
-    pub(crate) chains: usize,
+    /// Buffers of a class in a shard, at the most.
+    pub(crate) shard_buffers: usize,
     /// Bytes of memory at the most.
     pub(crate) budget: usize,
     /// A power of two, at least `LEAST_ALIGNMENT`.
@@ -86,7 +86,7 @@ impl Builder {
     /// How many buffers of each size class a thread keeps for itself; 4 unless set, at most 1024. Of large classes it keeps fewer: 4 MiB
     /// of each, or one buffer. Beside these it keeps the one that it released first after it took the last such one, of whatever class.
     ///
-    /// A thread that has more of a class out at once, and releases them all, exchanges them with the shards in chains of that length.
+    /// A thread that has more of a class out at once, and releases them all, exchanges them with the shards so many at a time.
     #[must_use]
     pub fn thread_cache(mut self, buffers: usize) -> Self {
         self.thread_cache = buffers;
@@ -108,7 +108,7 @@ impl Builder {
         self
     }
 
-    /// How many buffers of each size class a shard keeps; 16 unless set. Of large classes it keeps fewer: 16 MiB of each, or one chain.
+    /// How many buffers of each size class a shard keeps; 16 unless set. Of large classes it keeps fewer: 16 MiB of each, or one buffer.
     #[must_use]
     pub fn shard_buffers(mut self, buffers: usize) -> Self {
         self.shard_buffers = buffers;
@@ -198,7 +198,7 @@ impl Builder {
             smallest_class: class::class_of(self.smallest_pooled.max(1)),
             classes,
             shards: shards.next_power_of_two(),
-            chains: self.shard_buffers.div_ceil(self.thread_cache.max(1)),
+            shard_buffers: self.shard_buffers,
             budget: self.budget,
             alignment,
             wipe: self.wipe,
@@ -237,9 +237,8 @@ impl Settings {
         self.thread_cache.min((THREAD_CLASS_BYTES / class::bytes_of(class)).max(1))
     }
 
-    /// Chains of a class that a shard keeps. A chain is as long as a thread's cache, or one block.
-    pub(crate) fn chain_limit(&self, class: usize) -> usize {
-        let chain_bytes = class::bytes_of(class) * self.thread_limit(class).max(1);
-        self.chains.min((SHARD_CLASS_BYTES / chain_bytes).max(1))
+    /// Blocks of a class that a shard keeps.
+    pub(crate) fn shard_limit(&self, class: usize) -> usize {
+        self.shard_buffers.min((SHARD_CLASS_BYTES / class::bytes_of(class)).max(1))
     }
 }

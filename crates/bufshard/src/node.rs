@@ -385,7 +385,7 @@ impl Node {
     }
 
     /// The newest block of a stack. For those who have it.
-    fn take_of_stack(&self, class: usize) -> Option<NonNull<Block>> {
+    pub(crate) fn take_of_stack(&self, class: usize) -> Option<NonNull<Block>> {
         let stack = self.stacks.get(class)?;
         let len = stack.len();
         if len == 0 {
@@ -437,8 +437,8 @@ impl Node {
         true
     }
 
-    /// All blocks of a stack: a chain for the shards. For those who have it.
-    pub(crate) fn take_stack(&self, class: usize) -> Chain {
+    /// All blocks of a stack. For those who have it.
+    fn take_stack(&self, class: usize) -> Chain {
         let mut chain = Chain::new();
         while let Some(block) = self.take_of_stack(class) {
             // SAFETY: just taken.

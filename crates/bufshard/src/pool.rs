@@ -222,32 +222,37 @@ impl ShardPool {
     ) -> Result<Found, Refused> {
         let shared = self.shared();
         let home = node.map_or(0, Node::home);
-        if let Some(node) = node
-            && !cfg!(bufworks_broken = "noreuse")
-            && node.enter()
-        {
-            let block = node.take_one(class);
-            node.leave();
-            if let Some(block) = block {
-                return Ok(Found { block, tier: Tier::Thread });
+        let mut found = None;
+        if !cfg!(bufworks_broken = "noreuse") {
+            let entered = node.filter(|node| node.enter());
+            if let Some(block) = entered.and_then(|node| node.take_one(class)) {
+                found = Some(Found { block, tier: Tier::Thread });
+            } else {
+                let cache = entered.filter(|node| !node.is_waited());
+                let wanted = cache.map_or(1, |_| shared.settings.thread_limit(class).max(1));
+                shared.fetch(home, class, wanted, |block| {
+                    if found.is_none() {
+                        found = Some(Found { block, tier: Tier::Shard });
+                    } else if let Some(node) = cache {
+                        // SAFETY: just taken out of the shards of this pool.
+                        let is_kept = unsafe { node.put_one(class, block) };
+                        debug_assert!(
+                            is_kept,
+                            "the cache had nothing of the class, and is asked to keep less than its limit"
+                        );
+                    }
+                });
+            }
+            if let Some(node) = entered {
+                node.leave();
             }
         }
-        let mut chain =
-            if cfg!(bufworks_broken = "noreuse") { Chain::new() } else { shared.fetch(home, class) };
-        let Some(block) = chain.pop() else {
-            let block = shared.pooled(class, bytes, turn)?;
-            shared.prepare_node();
-            return Ok(Found { block, tier: Tier::Fresh });
-        };
-        if let Some(node) = node
-            && !chain.is_empty()
-            && node.enter()
-        {
-            chain = Self::fill(node, class, chain);
-            node.leave();
+        if let Some(found) = found {
+            return Ok(found);
         }
-        shared.store(home, class, chain);
-        Ok(Found { block, tier: Tier::Shard })
+        let block = shared.pooled(class, bytes, turn)?;
+        shared.prepare_node();
+        Ok(Found { block, tier: Tier::Fresh })
     }
 
     /// Puts blocks into the cache that was entered, and returns those that it has no room for.
@@ -326,17 +331,18 @@ impl ShardPool {
     }
 
     /// Puts a chain into a shard, or into the calling thread's cache, and returns what there is no room for.
-    fn keep(&self, class: usize, chain: Chain) -> Chain {
+    fn keep(&self, class: usize, mut chain: Chain) -> Chain {
         let shared = self.shared();
         let node = shared.node_or_new();
-        let Err(chain) = shared.put(node.map_or(0, Node::home), class, chain) else { return Chain::new() };
+        let rest = shared.put(node.map_or(0, Node::home), class, || chain.pop());
+        shared.was_put(class, Chain::new());
         match node {
             Some(node) if node.enter() => {
-                let rest = Self::fill(node, class, chain);
+                let rest = Self::fill(node, class, rest);
                 node.leave();
                 rest
             }
-            _ => chain,
+            _ => rest,
         }
     }
 

@@ -52,24 +52,23 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    // SAFETY: the caller's promise; of this pool.
-    let mut taken = unsafe { node.put_one(class, block) };
-    let mut full = Chain::new();
-    if !taken {
-        full = node.take_stack(class);
-        // SAFETY: as above: it was not taken.
-        taken = unsafe { node.put_one(class, block) };
-    }
-    if !taken {
-        // SAFETY: as above. A class of which a thread keeps nothing.
-        unsafe { full.push(block) };
-    }
-    node.leave();
     // SAFETY: the cache keeps the pool's bookkeeping: it is on this thread's list.
     let pool = unsafe { shared.as_ref() };
+    // SAFETY: the caller's promise; of this pool.
+    if unsafe { node.put_one(class, block) } {
+        return node.leave();
+    }
+    let mut rest = pool.put(node.home(), class, || node.take_of_stack(class));
+    // SAFETY: as above: it was not taken.
+    if !unsafe { node.put_one(class, block) } {
+        // A class of which a thread keeps nothing.
+        let mut block = Some(block);
+        rest.append(pool.put(node.home(), class, || block.take()));
+    }
+    node.leave();
     node.counts.look_at_others(pool.counts());
     // Last: where the pool is gone, an allocator that uses pools itself may let go of the cache.
-    pool.store(node.home(), class, full);
+    pool.was_put(class, rest);
 }
 
 /// A release by a thread whose cache was not found at once, because it has none, or has used other pools since, or is ending.

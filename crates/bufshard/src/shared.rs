@@ -366,48 +366,63 @@ impl Shared {
         unsafe { this.as_ref() }.unreserve(bytes);
     }
 
-    /// Puts a chain of a class into the shards, and gives it back when they have no room.
-    pub(crate) fn put(&self, home: usize, class: usize, chain: Chain) -> Result<(), Chain> {
-        if chain.is_empty() {
-            return Ok(());
-        }
-        self.stock.put(home, class, self.settings.chain_limit(class), chain)?;
+    /// Puts the blocks that `next` gives into the shards, and returns those that they have no room for. To be followed by `was_put`, when
+    /// nothing is locked or entered any more.
+    pub(crate) fn put(
+        &self,
+        home: usize,
+        class: usize,
+        next: impl FnMut() -> Option<NonNull<Block>>,
+    ) -> Chain {
+        self.stock.put(home, class, self.settings.shard_limit(class), next)
+    }
+
+    /// Tells those who wait, who may have looked into the shards already, and frees what the shards had no room for.
+    pub(crate) fn was_put(&self, class: usize, rest: Chain) {
         if self.has_budget() {
-            // Who waits may have looked there already.
             self.waiters.notify();
         }
-        Ok(())
-    }
-
-    /// Puts a chain of a class into the shards, or frees it when they have no room.
-    pub(crate) fn store(&self, home: usize, class: usize, chain: Chain) {
-        if let Err(chain) = self.put(home, class, chain) {
-            self.common.discarded(class, chain.len());
+        if !rest.is_empty() {
+            self.common.discarded(class, rest.len());
             // SAFETY: given back by the shards, so ours.
-            unsafe { Self::free_chain(NonNull::from(self), chain) };
+            unsafe { Self::free_chain(NonNull::from(self), rest) };
         }
     }
 
-    /// Takes a chain of a class out of the shards; an empty one when there is none. For holders of a handle.
-    pub(crate) fn fetch(&self, home: usize, class: usize) -> Chain {
-        self.stock.take(home, class, self.settings.chain_limit(class))
+    /// Puts a chain of a class into the shards, and frees what they have no room for.
+    pub(crate) fn store(&self, home: usize, class: usize, mut chain: Chain) {
+        if !chain.is_empty() {
+            let rest = self.put(home, class, || chain.pop());
+            self.was_put(class, rest);
+        }
+    }
+
+    /// Takes up to `wanted` blocks of a class out of the shards. For holders of a handle.
+    pub(crate) fn fetch(
+        &self,
+        home: usize,
+        class: usize,
+        wanted: usize,
+        give: impl FnMut(NonNull<Block>),
+    ) -> usize {
+        self.stock.take(home, class, wanted, give)
     }
 
     /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is in the shards first, then the calling
     /// thread's cache, then those of others. `false` when a cache was not to be had. For holders of a handle.
     pub(crate) fn shrink(&self, target: usize) -> bool {
         let this = NonNull::from(self);
-        for class in (0..self.settings.classes).rev() {
-            while self.reserved() > target {
-                let chain = self.fetch(0, class);
-                if chain.is_empty() {
-                    break;
-                }
-                // SAFETY: the chain is ours, of this pool.
-                unsafe { Self::free_chain(this, chain) };
-            }
-        }
         let mut saw_all = true;
+        for class in (0..self.settings.classes).rev() {
+            let excess = self.reserved().saturating_sub(target);
+            if excess == 0 {
+                break;
+            }
+            let mut chain = Chain::new();
+            saw_all &= self.stock.take_all(class, excess.div_ceil(class::bytes_of(class)), &mut chain);
+            // SAFETY: the chain is ours, of this pool.
+            unsafe { Self::free_chain(this, chain) };
+        }
         // The calling thread's first.
         let own = Node::find(self.id);
         let others = self.nodes().filter(|node| !own.is_some_and(|own| ptr::eq(own, *node)));
@@ -441,12 +456,8 @@ impl Shared {
         let is_first = since.replace(now).is_none();
         let mut idle = Chain::new();
         for class in 0..self.settings.classes {
-            for _ in 0..self.stock.unused(class) {
-                if is_first {
-                    break;
-                }
-                idle.append(self.fetch(0, class));
-            }
+            // Of a rack that was not looked at before, nothing is unused.
+            idle.append(self.stock.take_unused(class));
         }
         for node in self.nodes() {
             if let Some(unused) = node.note_use()

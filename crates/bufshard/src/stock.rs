@@ -1,204 +1,412 @@
-//! The shards: where blocks wait that no thread's cache has room for, in chains that go in and out as a whole.
+//! The shards: where blocks wait that no thread's cache has room for.
+//!
+//! A shard has a rack for each class: a stack of blocks, behind a word that says how many they are. Who moves blocks in or out locks the
+//! rack for the few stores that this takes. Nobody waits for that: a locked rack counts as one that has nothing to give and no room, and
+//! the next shard is tried. The word, the hint for `trim_idle` and the first slots are one cache line, so that blocks on their way from
+//! one thread to another cost one line each way, however many they are; nothing is linked through their headers, which stay where they
+//! are.
 //!
 //! # Invariants
 //!
-//! - T1: a slot holds nothing, a whole chain, or the mark of a closed pool. What an exchange takes out of a slot is the caller's alone;
-//!   nobody looks into a block that is in a slot. So an address that comes back in between harms nobody, and nobody waits.
-//! - T2: a closed slot stays closed: only holders of a handle take, so none takes after the end of the pool.
+//! - T1: the slots of a rack below its count are blocks of its class that are the rack's (`block`, K2). Of an open rack they are read and
+//!   written by who locked it.
+//! - T2: a closed rack stays closed, and nothing is put into it any more. What is in it is taken by who closed it or, if it was locked at
+//!   that moment, by who locked it; who locks it later cannot tell whether that was before, and takes what he finds too. So each slot is
+//!   emptied by an exchange. Only holders of a handle take otherwise, so none takes after the end of the pool.
 
 use alloc::vec::Vec;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
 use crate::config::Settings;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering, RELEASE};
 
-/// Slots between two shards, so that they share no cache lines: two lines, since they are fetched in pairs.
-const GAP_SLOTS: usize = if cfg!(loom) { 0 } else { 16 };
+/// The last bits of a rack's word: somebody moves blocks; the pool is gone. Above them is the count.
+const LOCKED: usize = 1;
+const CLOSED: usize = 2;
+const ONE: usize = 4;
+
+/// The order of `Locked::unlock`.
+const UNLOCK: Ordering = if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
+
+/// Slots in a rack's first cache line.
+const FIRST_SLOTS: usize = 6;
+
+/// Racks from one shard to the next beyond its own: their lines are fetched in pairs.
+const GAP_RACKS: usize = if cfg!(loom) { 0 } else { 1 };
 
 /// All shards of a pool.
 pub(crate) struct Stock {
-    /// `shards` times `classes` times `chains`, with gaps.
-    slots: Vec<AtomicPtr<Block>>,
-    /// For each class of each shard, about how many of its slots from the first on are taken: where to look first.
-    heights: Vec<AtomicU32>,
-    /// Slots from one shard to the next.
+    /// Shard after shard, class after class, with gaps between shards.
+    racks: Vec<Rack>,
+    /// The slots of each rack that are not in its first line, `more` for each.
+    more_slots: Vec<AtomicPtr<Block>>,
+    more: usize,
+    /// Racks from one shard to the next.
     stride: usize,
-    /// Heights from one shard to the next.
-    height_stride: usize,
-    /// Slots of a class in a shard.
-    chains: usize,
-    /// Minus one, for a number that is a power of two.
-    shard_mask: usize,
-    /// Chains of each class in all shards, about: a request looks for one only where there seem to be any.
-    counts: [AtomicUsize; MAX_CLASSES],
-    /// The least that each count was since `trim_idle` last looked.
-    least: [AtomicUsize; MAX_CLASSES],
+    shards: usize,
+    hints: [Hints; MAX_CLASSES],
 }
 
-/// What is in a slot of a pool that is gone.
-fn closed() -> *mut Block {
-    ptr::without_provenance_mut(1)
+/// What a search among the racks of a class may leave out: a bit for each shard.
+///
+/// Bits change only when a search has found them wrong, so that in the long run nobody writes here.
+struct Hints {
+    /// There may be blocks.
+    some: AtomicUsize,
+    /// There is no room.
+    full: AtomicUsize,
+}
+
+/// The blocks of a class in a shard.
+#[repr(C, align(64))]
+struct Rack {
+    word: AtomicUsize,
+    /// The least that the count was since `trim_idle` last looked. For who has the rack.
+    least: AtomicUsize,
+    slots: [AtomicPtr<Block>; FIRST_SLOTS],
+}
+
+/// A rack that the holder of this locked: it has `count` blocks. Forgetting it leaves it locked.
+struct Locked<'a> {
+    rack: &'a Rack,
+    more: &'a [AtomicPtr<Block>],
+    /// What its word is until it is closed.
+    word: usize,
+    count: usize,
+}
+
+fn no_block() -> AtomicPtr<Block> {
+    AtomicPtr::new(ptr::null_mut())
 }
 
 impl Stock {
     /// Empty shards; `None` when there is no memory.
     pub(crate) fn new(settings: &Settings) -> Option<Self> {
-        let (shards, chains) = (settings.shards, settings.chains);
-        let used = settings.classes.checked_mul(chains)?;
-        let stride = used.checked_next_multiple_of(GAP_SLOTS.max(1))?.checked_add(GAP_SLOTS)?;
+        let shards = settings.shards;
+        let stride = settings.classes.checked_add(GAP_RACKS)?;
         let total = stride.checked_mul(shards)?;
-        let mut slots = Vec::new();
-        slots.try_reserve_exact(total).ok()?;
-        slots.extend((0..total).map(|_| AtomicPtr::new(ptr::null_mut())));
-        let gap = GAP_SLOTS * (size_of::<AtomicPtr<Block>>() / size_of::<AtomicU32>());
-        let height_stride = settings.classes.checked_next_multiple_of(gap.max(1))?.checked_add(gap)?;
-        let mut heights = Vec::new();
-        heights.try_reserve_exact(height_stride.checked_mul(shards)?).ok()?;
-        heights.extend((0..height_stride * shards).map(|_| AtomicU32::new(0)));
-        Some(Self {
-            slots,
-            heights,
-            height_stride,
-            stride,
-            chains,
-            shard_mask: shards - 1,
-            counts: core::array::from_fn(|_| AtomicUsize::new(0)),
-            least: core::array::from_fn(|_| AtomicUsize::new(0)),
+        let most = (0..settings.classes).map(|class| settings.shard_limit(class)).max().unwrap_or(0);
+        let more = most.saturating_sub(FIRST_SLOTS);
+        let mut racks = Vec::new();
+        racks.try_reserve_exact(total).ok()?;
+        racks.resize_with(total, Rack::new);
+        let mut more_slots = Vec::new();
+        more_slots.try_reserve_exact(total.checked_mul(more)?).ok()?;
+        more_slots.resize_with(total * more, no_block);
+        let hints = || Hints { some: AtomicUsize::new(0), full: AtomicUsize::new(0) };
+        Some(Self { racks, more_slots, more, stride, shards, hints: core::array::from_fn(|_| hints()) })
+    }
+
+    /// The rack of a class in a shard.
+    fn rack(&self, shard: usize, class: usize) -> Option<(&Rack, &[AtomicPtr<Block>])> {
+        let index = shard * self.stride + class;
+        Some((self.racks.get(index)?, self.more_slots.get(index * self.more..)?.get(..self.more)?))
+    }
+
+    /// The shards from `home` on, each with its bit in the hints. (Where there are fewer bits than shards, some share one.)
+    fn from(&self, home: usize) -> impl Iterator<Item = (usize, usize)> {
+        // A power of two, as `Settings` has it.
+        let mask = self.shards - 1;
+        (0..self.shards).map(move |step| {
+            let shard = home.wrapping_add(step) & mask;
+            (shard, 1_usize.rotate_left(shard as u32))
         })
     }
 
-    /// The slots of a class and their height, shard after shard, from `home` on.
-    fn shards(&self, home: usize, class: usize, chains: usize) -> impl Iterator<Item = Slots<'_>> {
-        (0..=self.shard_mask).filter_map(move |shard| {
-            let shard = (home + shard) & self.shard_mask;
-            let start = shard * self.stride + class * self.chains;
-            let slots = self.slots.get(start..start + chains)?;
-            let height = self.heights.get(shard * self.height_stride + class)?;
-            Some(Slots { slots, height })
-        })
-    }
-
-    /// Puts a chain of one block at least into a slot, in the shard `home` or else in the next; gives it back when all are taken.
+    /// Puts the blocks that `next` gives into racks of a class with room for `limit` blocks each, in the shard `home` or else in the
+    /// next, and returns the rest. `next` does nothing but that: it is called while a rack is locked.
     ///
-    /// Cost: a look or two, while few are about it at once; a look at each slot at the most.
-    pub(crate) fn put(&self, home: usize, class: usize, chains: usize, chain: Chain) -> Result<(), Chain> {
-        // ORDER: Relaxed: a hint. Where it is late, a chain is freed that there was room for, or a search is in vain.
-        let count = self.counts[class].load(Ordering::Relaxed);
-        if count >= chains * (self.shard_mask + 1) && count <= isize::MAX as usize {
-            return Err(chain);
-        }
-        let first = chain.into_first();
-        for shard in self.shards(home, class, chains) {
-            for (index, slot) in shard.upwards() {
-                // ORDER: Relaxed: a look that saves the exchange.
-                if !slot.load(Ordering::Relaxed).is_null() {
+    /// Cost: two locked instructions for each rack that takes some; a look at each at the most.
+    pub(crate) fn put(
+        &self,
+        home: usize,
+        class: usize,
+        limit: usize,
+        mut next: impl FnMut() -> Option<NonNull<Block>>,
+    ) -> Chain {
+        let hints = &self.hints[class];
+        // ORDER: Relaxed: a hint. Where it is late, blocks are freed that there was room for, or a search is in vain.
+        let full = hints.full.load(Ordering::Relaxed);
+        let mut rest = Chain::new();
+        let mut over = None;
+        for (shard, bit) in self.from(home).filter(|(_, bit)| full & bit == 0) {
+            let Some((rack, more)) = self.rack(shard, class) else { break };
+            let mut locked = match rack.lock(more) {
+                Ok(locked) => locked,
+                Err(all) => {
+                    rest.append(all);
                     continue;
                 }
-                // ORDER: Release pairs with the Acquire in `take` and `close`: what was done with the blocks happened before they are
-                // used again. A failure publishes nothing.
-                let exchange =
-                    slot.compare_exchange(ptr::null_mut(), first.cast_mut(), RELEASE, Ordering::Relaxed);
-                if exchange.is_ok() {
-                    shard.set_height(index + 1);
-                    // ORDER: Relaxed: a count that may be late.
-                    self.counts[class].fetch_add(1, Ordering::Relaxed);
-                    return Ok(());
-                }
+            };
+            if locked.count >= limit {
+                // ORDER: Relaxed, as above.
+                hints.full.fetch_or(bit, Ordering::Relaxed);
+            }
+            while locked.count < limit
+                && let Some(block) = over.take().or_else(&mut next)
+            {
+                locked.push(block);
+            }
+            if let Err(all) = locked.unlock() {
+                rest.append(all);
+            }
+            hints.note_some(bit);
+            over = over.or_else(&mut next);
+            if over.is_none() {
+                return rest;
             }
         }
-        // SAFETY: taken apart above, and put into no slot.
-        Err(unsafe { Chain::from_first(first) })
+        while let Some(block) = over.take().or_else(&mut next) {
+            // SAFETY: `next` gave it.
+            unsafe { rest.push(block) };
+        }
+        rest
     }
 
-    /// Takes a chain of a class, the newest if nobody is in the way, from the shard `home` or else from the next; an empty one when there is
-    /// none. For holders of a handle.
+    /// Takes up to `wanted` blocks of a class out of one rack, the newest first, and gives them to `give`: in the shard `home` if it has
+    /// any, or else in the next. `give` does nothing but keep them: it is called while the rack is locked. Returns how many they were.
+    /// For holders of a handle.
     ///
     /// Cost: as for `put`.
-    pub(crate) fn take(&self, home: usize, class: usize, chains: usize) -> Chain {
-        // ORDER: Relaxed: a hint. Where it is late, a block is allocated that need not be, or a search is in vain.
-        let count = self.counts[class].load(Ordering::Relaxed);
-        if count == 0 || count > isize::MAX as usize {
-            return Chain::new();
+    pub(crate) fn take(
+        &self,
+        home: usize,
+        class: usize,
+        wanted: usize,
+        mut give: impl FnMut(NonNull<Block>),
+    ) -> usize {
+        let hints = &self.hints[class];
+        // ORDER: SeqCst, as `note_some` says.
+        let some = hints.some.load(Ordering::SeqCst);
+        if some == 0 {
+            return 0;
         }
-        for shard in self.shards(home, class, chains) {
-            for (index, slot) in shard.downwards() {
-                // ORDER: Relaxed: a look that saves the exchange.
-                if slot.load(Ordering::Relaxed).is_null() {
-                    continue;
-                }
-                // ORDER: Acquire pairs with the Release in `put`.
-                let first = slot.swap(ptr::null_mut(), Ordering::Acquire);
-                debug_assert!(first != closed(), "T2: taken after the end of the pool");
-                if !first.is_null() {
-                    shard.set_height(index);
-                    // ORDER: Relaxed, for all: counts that may be late.
-                    let left = self.counts[class].fetch_sub(1, Ordering::Relaxed).wrapping_sub(1);
-                    if left < self.least[class].load(Ordering::Relaxed) {
-                        self.least[class].store(left, Ordering::Relaxed);
-                    }
-                    // SAFETY: `put` left it there, and the exchange made it ours (T1).
-                    return unsafe { Chain::from_first(first) };
-                }
+        for (shard, bit) in self.from(home).filter(|(_, bit)| some & bit != 0) {
+            let Some((rack, more)) = self.rack(shard, class) else { break };
+            let Some(mut locked) = rack.lock_open(more) else { continue };
+            let mut taken = 0;
+            while taken < wanted
+                && let Some(block) = locked.pop()
+            {
+                give(block);
+                taken += 1;
             }
+            locked.note_least();
+            locked.unlock_open();
+            if taken > 0 {
+                hints.note_room(bit);
+                return taken;
+            }
+            hints.note_none(bit, rack);
         }
-        Chain::new()
+        0
     }
 
-    /// Chains of a class that nobody needed since the last call, about.
-    pub(crate) fn unused(&self, class: usize) -> usize {
-        // ORDER: Relaxed, for all: counts that may be late.
-        let count = self.counts[class].load(Ordering::Relaxed);
-        let least = self.least[class].swap(count, Ordering::Relaxed);
-        if count > isize::MAX as usize { 0 } else { least.min(count) }
+    /// Takes up to `wanted` blocks of a class out of all racks, whatever the hints say, and adds them to `chain`. `false` when a rack was
+    /// not to be had. For holders of a handle.
+    pub(crate) fn take_all(&self, class: usize, wanted: usize, chain: &mut Chain) -> bool {
+        let enough = chain.len() + wanted;
+        let mut had_all = true;
+        for (shard, bit) in self.from(0) {
+            let Some((rack, more)) = self.rack(shard, class) else { break };
+            if chain.len() >= enough {
+                break;
+            }
+            if rack.count() == 0 {
+                continue;
+            }
+            let Some(mut locked) = rack.lock_open(more) else {
+                had_all = false;
+                continue;
+            };
+            while chain.len() < enough
+                && let Some(block) = locked.pop()
+            {
+                // SAFETY: just taken.
+                unsafe { chain.push(block) };
+            }
+            locked.note_least();
+            locked.unlock_open();
+            self.hints[class].note_room(bit);
+        }
+        had_all
     }
 
-    /// Takes everything, lets nothing in any more, and calls `f` with each chain.
+    /// Takes the blocks of a class that nobody needed since the last call. For holders of a handle.
+    pub(crate) fn take_unused(&self, class: usize) -> Chain {
+        let mut unused = Chain::new();
+        for (shard, bit) in self.from(0) {
+            let Some((rack, more)) = self.rack(shard, class) else { break };
+            let Some(mut locked) = rack.lock_open(more) else { continue };
+            // ORDER: Relaxed: who has the rack has it.
+            for _ in 0..rack.least.load(Ordering::Relaxed) {
+                let Some(block) = locked.pop() else { break };
+                // SAFETY: just taken.
+                unsafe { unused.push(block) };
+            }
+            // ORDER: Relaxed, likewise.
+            rack.least.store(locked.count, Ordering::Relaxed);
+            locked.unlock_open();
+            self.hints[class].note_room(bit);
+        }
+        unused
+    }
+
+    /// Takes everything, lets nothing in any more, and calls `f` with each rack's.
     pub(crate) fn close(&self, mut f: impl FnMut(Chain)) {
-        for slot in &self.slots {
-            // ORDER: Acquire pairs with the Release in `put`; nothing is published.
-            let first = slot.swap(closed(), Ordering::Acquire);
-            if first != closed() {
-                // SAFETY: `put` left it there, and the exchange made it ours (T1).
-                f(unsafe { Chain::from_first(first) });
+        for shard in 0..self.shards {
+            for class in 0..self.stride {
+                let Some((rack, more)) = self.rack(shard, class) else { break };
+                // ORDER: Acquire pairs with the Release in `unlock`; nothing is published.
+                let before = rack.word.fetch_or(CLOSED, Ordering::Acquire);
+                if before & LOCKED == 0 {
+                    f(Locked { rack, more, word: before, count: before / ONE }.take_closed());
+                }
             }
         }
     }
 }
 
-/// The slots of a class in a shard: a stack as long as one thread at a time is about it, since each looks first where the last one was.
-/// Others may be in between; then all slots are looked at, and the height is only late.
-struct Slots<'a> {
-    slots: &'a [AtomicPtr<Block>],
-    height: &'a AtomicU32,
+impl Hints {
+    /// A rack was given blocks.
+    fn note_some(&self, bit: usize) {
+        // ORDER: SeqCst here, in `note_none` and for the count in `unlock` and `Rack::count`: of who gives blocks and who found none the
+        // one sees the other, and the bit is set in the end. Otherwise a rack might not be looked into until it is given more.
+        if self.some.load(Ordering::SeqCst) & bit == 0 {
+            self.some.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// A rack was found empty.
+    fn note_none(&self, bit: usize, rack: &Rack) {
+        // ORDER: SeqCst, as `note_some` says.
+        self.some.fetch_and(!bit, Ordering::SeqCst);
+        if rack.count() > 0 {
+            // ORDER: SeqCst, likewise.
+            self.some.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Blocks were taken out of a rack.
+    fn note_room(&self, bit: usize) {
+        // ORDER: Relaxed, for both: a hint.
+        if self.full.load(Ordering::Relaxed) & bit != 0 {
+            self.full.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
 }
 
-impl<'a> Slots<'a> {
-    fn height(&self) -> usize {
-        // ORDER: Relaxed: a hint.
-        (self.height.load(Ordering::Relaxed) as usize).min(self.slots.len())
+impl Rack {
+    fn new() -> Self {
+        Self {
+            word: AtomicUsize::new(0),
+            least: AtomicUsize::new(0),
+            slots: core::array::from_fn(|_| no_block()),
+        }
     }
 
-    fn set_height(&self, height: usize) {
-        // ORDER: Relaxed: a hint. It fits: slots are at most as many as a shard may have buffers.
-        self.height.store(height as u32, Ordering::Relaxed);
+    /// Blocks in it, at some moment.
+    fn count(&self) -> usize {
+        // ORDER: SeqCst, as `Hints::note_some` says.
+        self.word.load(Ordering::SeqCst) / ONE
     }
 
-    /// From the height on, and then the others.
-    fn upwards(&self) -> impl Iterator<Item = (usize, &'a AtomicPtr<Block>)> {
-        let (below, above) = self.slots.split_at(self.height());
-        let height = below.len();
-        let above = above.iter().enumerate().map(move |(index, slot)| (height + index, slot));
-        above.chain(below.iter().enumerate().rev())
+    /// The rack, unless it is locked.
+    ///
+    /// Without a look first, which would fetch the line once to read it and once more to write it; and only the bit is asked for, which is
+    /// one instruction where the whole word would be a loop.
+    ///
+    /// # Errors
+    ///
+    /// When the rack is locked: nothing. When it is closed: all that is in it, which is the caller's (T2).
+    fn lock<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Result<Locked<'a>, Chain> {
+        // ORDER: Acquire pairs with the Release in `unlock` and `unlock_open`: what was done with the blocks, and in the slots, happened
+        // before.
+        if self.word.fetch_or(LOCKED, Ordering::Acquire) & LOCKED != 0 {
+            return Err(Chain::new());
+        }
+        // ORDER: Relaxed: the count is what the last one left who had the rack. Whether it was closed before or after this locked it does
+        // not matter (T2).
+        let word = self.word.load(Ordering::Relaxed);
+        let locked = Locked { rack: self, more, word, count: word / ONE };
+        if word & CLOSED == 0 { Ok(locked) } else { Err(locked.take_closed()) }
+    }
+}
+
+impl Rack {
+    /// As `lock`, for holders of a handle, so not of a closed rack.
+    fn lock_open<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Option<Locked<'a>> {
+        let locked = self.lock(more);
+        debug_assert!(locked.as_ref().err().is_none_or(Chain::is_empty), "T2: the pool has a handle");
+        locked.ok()
+    }
+}
+
+impl Locked<'_> {
+    fn slot(&self, index: usize) -> Option<&AtomicPtr<Block>> {
+        self.rack.slots.get(index).or_else(|| self.more.get(index - FIRST_SLOTS))
     }
 
-    /// From below the height down, and then the others.
-    fn downwards(&self) -> impl Iterator<Item = (usize, &'a AtomicPtr<Block>)> {
-        let (below, above) = self.slots.split_at(self.height());
-        let height = below.len();
-        let above = above.iter().enumerate().map(move |(index, slot)| (height + index, slot));
-        below.iter().enumerate().rev().chain(above)
+    /// Adds a block, for which there is room.
+    fn push(&mut self, block: NonNull<Block>) {
+        if let Some(slot) = self.slot(self.count) {
+            // ORDER: Relaxed: the lock orders it (T1).
+            slot.store(block.as_ptr(), Ordering::Relaxed);
+            self.count += 1;
+        }
+    }
+
+    /// Takes the newest block.
+    fn pop(&mut self) -> Option<NonNull<Block>> {
+        let newest = self.count.checked_sub(1)?;
+        // ORDER: Relaxed: the lock orders it (T1).
+        let block = self.slot(newest)?.load(Ordering::Relaxed);
+        self.count = newest;
+        NonNull::new(block)
+    }
+
+    /// Notes the count for `trim_idle`.
+    fn note_least(&self) {
+        // ORDER: Relaxed, for both: the lock orders them (T1).
+        if self.count < self.rack.least.load(Ordering::Relaxed) {
+            self.rack.least.store(self.count, Ordering::Relaxed);
+        }
+    }
+
+    /// All that is in a closed rack (T2).
+    fn take_closed(self) -> Chain {
+        let mut chain = Chain::new();
+        for slot in (0..self.count).filter_map(|index| self.slot(index)) {
+            // ORDER: Acquire, and Release with it, since two may come here: what one finds, the other does not.
+            if let Some(block) = NonNull::new(slot.swap(ptr::null_mut(), Ordering::AcqRel)) {
+                // SAFETY: just taken.
+                unsafe { chain.push(block) };
+            }
+        }
+        chain
+    }
+
+    /// Ends what `lock_open` began.
+    fn unlock_open(self) {
+        // ORDER: Release pairs with the Acquire in `lock`. Nobody else writes the word of an open rack that is locked, but who finds it
+        // so, and leaves it so.
+        self.rack.word.store(self.count * ONE, RELEASE);
+    }
+
+    /// Ends what `lock` began.
+    ///
+    /// # Errors
+    ///
+    /// When the rack was closed meanwhile: all that is in it, which is the caller's (T2).
+    fn unlock(self) -> Result<(), Chain> {
+        // ORDER: Release pairs with the Acquire in `lock` and `close`. SeqCst for `Hints::note_some`. A failure takes nothing that it did
+        // not have.
+        match self.rack.word.compare_exchange(self.word, self.count * ONE, UNLOCK, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(_closed) => Err(self.take_closed()),
+        }
     }
 }

@@ -69,7 +69,11 @@ fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
     over.wait();
     what(&pool);
     let after = resident_bytes();
-    assert!(after * 10 <= before * 11, "{before} bytes before, {during} in the burst, {after} after");
+    let reserved = pool.stats().reserved_bytes;
+    assert!(
+        after * 10 <= before * 11,
+        "{before} bytes before, {during} in the burst, {after} after, {reserved} of them in the pool"
+    );
     barrier.wait();
     threads.into_iter().for_each(|thread| thread.join().expect("threads end well"));
 }
@@ -151,6 +155,27 @@ fn trim_to_keeps_some() {
     drop(held);
     pool.trim();
     assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// More at once than the shards have room for, however much each has.
+#[test]
+fn nothing_is_lost_in_full_shards() {
+    for (thread_cache, shard_buffers) in [(0, 3), (1, 1), (2, 3), (4, 0), (4, 9), (8, 3)] {
+        let builder = ShardPool::builder().thread_cache(thread_cache).shards(4).shard_buffers(shard_buffers);
+        let pool = builder.build().expect("settings are right");
+        let first = pool.acquire(1500).expect("room");
+        let block = pool.stats().reserved_bytes;
+        drop(first);
+        for count in [1, 7, 64, 64, 3] {
+            drop((0..count).map(|_| pool.acquire(1500).expect("room")).collect::<Vec<_>>());
+        }
+        // And the one that a thread keeps apart.
+        let most = 4 * shard_buffers + thread_cache + usize::from(thread_cache > 0);
+        let kept = pool.stats().reserved_bytes / block;
+        assert!(kept <= most, "{kept} of {most} are kept with {thread_cache} and {shard_buffers}");
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0, "with {thread_cache} and {shard_buffers}");
+    }
 }
 
 /// Other pools' caches on the same threads are left alone.

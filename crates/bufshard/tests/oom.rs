@@ -22,13 +22,13 @@ fn pool() -> Result<ShardPool, ConfigError> {
 
 #[test]
 fn construction() {
-    // The shards and the bookkeeping.
-    for allowed in 0..2 {
+    // The shards, what they hold, and the bookkeeping.
+    for allowed in 0..3 {
         let (built, refused) = Failing::after(allowed, || pool().map(drop));
         assert!(matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { .. }))));
         assert_eq!(refused, 1);
     }
-    let (built, refused) = Failing::after(2, || pool().map(drop));
+    let (built, refused) = Failing::after(3, || pool().map(drop));
     assert!(built.is_ok() && refused == 0);
 }
 

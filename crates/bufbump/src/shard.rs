@@ -31,6 +31,7 @@ use core::ptr::{self, NonNull};
 
 use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
+use bufcore::strategy::{Link, Listed};
 use bufcore::{Region, RegionError, size};
 
 use crate::node::Node;
@@ -74,8 +75,8 @@ pub(crate) struct Shard {
     orphan: Orphan,
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     shared: NonNull<Shared>,
-    /// The next of all headers of the pool; written before the header is known to others.
-    pub(crate) all_next: Cell<*const Shard>,
+    /// The next of all headers of the pool.
+    all_next: Link<Shard>,
     /// Token of the owner, or `NOBODY`.
     owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
@@ -125,13 +126,20 @@ fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
     Some((first.checked_add(blocks)?, first))
 }
 
+// SAFETY: one field.
+unsafe impl Listed for Shard {
+    fn link(&self) -> &Link<Self> {
+        &self.all_next
+    }
+}
+
 impl Shard {
     /// A header without memory.
     pub(crate) fn new(shared: NonNull<Shared>) -> Self {
         Self {
             orphan: Orphan::new(try_free),
             shared,
-            all_next: Cell::new(ptr::null()),
+            all_next: Link::default(),
             owner: AtomicUsize::new(NOBODY),
             word: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),

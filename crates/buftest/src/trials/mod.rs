@@ -9,6 +9,7 @@ pub mod memory;
 pub mod parts;
 pub mod secrets;
 pub mod serving;
+pub mod shared_books;
 pub mod traffic;
 
 use std::env;

@@ -91,7 +91,7 @@ pub(crate) struct Shard {
     region: Cell<Option<Region>>,
     /// Stands for the memory, to the model checker.
     #[cfg(all(test, loom))]
-    pub(crate) shadow: crate::tests::loom::Shadow,
+    pub(crate) shadow: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     own: Own,
 }
@@ -147,7 +147,7 @@ impl Shard {
             is_single: Cell::new(false),
             region: Cell::new(None),
             #[cfg(all(test, loom))]
-            shadow: crate::tests::loom::Shadow::new(),
+            shadow: buftest::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),
@@ -189,7 +189,7 @@ impl Shard {
         // ORDER: Relaxed, as in `furnish`.
         self.bytes.store(0, Ordering::Relaxed);
         #[cfg(all(test, loom))]
-        self.shadow.goes();
+        crate::tests::loom::goes(&self.shadow);
         drop(self.region.take());
     }
 

@@ -120,7 +120,7 @@ pub(crate) struct Node {
     /// What the stacks point into.
     _slots: Vec<Cell<*const Block>>,
     #[cfg(all(test, loom))]
-    shadow: crate::tests::loom::Shadow,
+    shadow: buftest::models::Shadow,
 }
 
 /// Stacks that were not used for a time; see `Node::note_use`.
@@ -207,7 +207,7 @@ impl Node {
             stacks,
             _slots: slots,
             #[cfg(all(test, loom))]
-            shadow: crate::tests::loom::Shadow::new(),
+            shadow: buftest::models::Shadow::default(),
         })
     }
 

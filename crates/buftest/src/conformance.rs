@@ -233,19 +233,19 @@ macro_rules! conformance {
     };
 }
 
-/// The part of the suite for a pool that is used through a shared reference: `name` is the module, `pool` its type and how it is made. Not
-/// the whole suite, since such pools are leaked here and some trials measure what stays.
+/// A module with a part of the suite: what each part has, and the tests that are given.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! conformance_by_reference {
-    (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
+macro_rules! conformance_part {
+    ($name:ident, $pool:ty, $make:expr, $is_fallback:expr, $($test:item)*) => {
         mod $name {
             #[allow(unused_imports, reason = "what the pool is made with")]
             use super::*;
 
-            const KIT: $crate::Kit<&'static $pool> = $crate::Kit {
-                make: || Box::leak(Box::new($make())),
+            const KIT: $crate::Kit<$pool> = $crate::Kit {
+                make: $make,
                 frames: |_| None,
-                is_fallback: |_| false,
+                is_fallback: $is_fallback,
                 rejects: false,
                 share: 5,
             };
@@ -259,6 +259,19 @@ macro_rules! conformance_by_reference {
             fn t01_traffic() {
                 $crate::trials::traffic::whole_buffers(&KIT);
             }
+
+            $($test)*
+        }
+    };
+}
+
+/// The part of the suite for a pool that is used through a shared reference: `name` is the module, `pool` its type and how it is made. Not
+/// the whole suite, since such pools are leaked here and some trials measure what stays.
+#[macro_export]
+macro_rules! conformance_by_reference {
+    (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
+        $crate::conformance_part! {
+            $name, &'static $pool, || Box::leak(Box::new($make())), |_| false,
 
             #[test]
             fn t04_handover() {
@@ -283,27 +296,8 @@ macro_rules! conformance_by_reference {
 #[macro_export]
 macro_rules! conformance_wiping {
     (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
-        mod $name {
-            #[allow(unused_imports, reason = "what the pool is made with")]
-            use super::*;
-
-            const KIT: $crate::Kit<$pool> = $crate::Kit {
-                make: $make,
-                frames: |_| None,
-                is_fallback: |buf| buf.lease().is_fallback(),
-                rejects: false,
-                share: 5,
-            };
-
-            #[test]
-            fn model() {
-                $crate::ops::run(&KIT);
-            }
-
-            #[test]
-            fn t01_traffic() {
-                $crate::trials::traffic::whole_buffers(&KIT);
-            }
+        $crate::conformance_part! {
+            $name, $pool, $make, |buf| buf.lease().is_fallback(),
 
             #[test]
             fn t11_secrets() {

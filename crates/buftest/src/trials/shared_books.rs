@@ -182,6 +182,9 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         let before = self.ledger.calls();
         (0..ROUNDS).for_each(&mut round);
         assert_eq!(self.ledger.calls(), before, "calls of the allocator in {ROUNDS} rounds on one thread");
+        // Pieces that the traffic between threads may need, which it would take whenever the other thread is first behind.
+        let bufs: [_; 4] = std::array::from_fn(|n| pool.acquire((self.many)(n)).expect("room"));
+        drop(bufs);
         hand_over(self.ledger, [ROUNDS / 2; 2], self.late_calls, || {
             pool.acquire(100).expect("at most sixteen are on their way")
         });

@@ -165,7 +165,7 @@ pub(crate) fn hand_over<L: Lease>(
     let started = AtomicBool::new(false);
     thread::scope(|scope| {
         let started = &started;
-        scope.spawn(move || {
+        let other = scope.spawn(move || {
             // ORDER: SeqCst, for ease.
             started.store(true, SeqCst);
             let mut got = 0;
@@ -188,6 +188,8 @@ pub(crate) fn hand_over<L: Lease>(
             }
             ledger.calls() - before
         });
+        // Not by the end of the scope, which does not wait until the thread has let go of everything.
+        other.join().expect("dropping does not panic");
         assert!(calls <= most, "{calls} calls of the allocator in {} rounds across threads", rounds[1]);
     });
 }

@@ -25,6 +25,7 @@ use core::ptr::{self, NonNull};
 use bufcore::AcquireError;
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
 use bufcore::strategy::threads::Cache;
+use bufcore::strategy::{Link, Listed};
 
 use crate::local;
 use crate::shard::Shard;
@@ -52,8 +53,8 @@ pub(crate) struct Node {
     shared: NonNull<Shared>,
     /// The thread's token.
     token: AtomicUsize,
-    /// The next of all caches of the pool; written before the cache is known to others.
-    pub(crate) all_next: Cell<*const Node>,
+    /// The next of all caches of the pool.
+    all_next: Link<Node>,
     /// The shard that is being carved, or null.
     current: Cell<*const Shard>,
     /// Where the search goes on in the circular list of the others; null when there are none.
@@ -65,6 +66,13 @@ pub(crate) struct Node {
     trims: Cell<usize>,
 }
 
+// SAFETY: one field.
+unsafe impl Listed for Node {
+    fn link(&self) -> &Link<Self> {
+        &self.all_next
+    }
+}
+
 impl Node {
     /// A cache that the thread with that token has.
     pub(crate) fn new(shared: NonNull<Shared>, id: usize, token: usize) -> Self {
@@ -73,7 +81,7 @@ impl Node {
             state: AtomicU32::new(HELD),
             shared,
             token: AtomicUsize::new(token),
-            all_next: Cell::new(ptr::null()),
+            all_next: Link::default(),
             current: Cell::new(ptr::null()),
             cursor: Cell::new(ptr::null()),
             spares: Cell::new(ptr::null()),

@@ -336,7 +336,7 @@ impl Clone for BumpPool {
     ///
     /// Cost: one locked instruction.
     fn clone(&self) -> Self {
-        self.shared().add_handle();
+        self.shared().keepers.add_handle();
         Self { ..*self }
     }
 }

@@ -31,6 +31,7 @@ use core::ptr::{self, NonNull};
 
 use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
+use bufcore::strategy::{Link, Listed};
 use bufcore::{Region, RegionError, size};
 
 use crate::node::Node;
@@ -74,8 +75,8 @@ pub(crate) struct Shard {
     orphan: Orphan,
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     shared: NonNull<Shared>,
-    /// The next of all headers of the pool; written before the header is known to others.
-    pub(crate) all_next: Cell<*const Shard>,
+    /// The next of all headers of the pool.
+    all_next: Link<Shard>,
     /// Token of the owner, or `NOBODY`.
     owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
@@ -90,7 +91,7 @@ pub(crate) struct Shard {
     region: Cell<Option<Region>>,
     /// Stands for the memory, to the model checker.
     #[cfg(all(test, loom))]
-    pub(crate) shadow: crate::tests::loom::Shadow,
+    pub(crate) shadow: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     own: Own,
 }
@@ -125,13 +126,20 @@ fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
     Some((first.checked_add(blocks)?, first))
 }
 
+// SAFETY: one field.
+unsafe impl Listed for Shard {
+    fn link(&self) -> &Link<Self> {
+        &self.all_next
+    }
+}
+
 impl Shard {
     /// A header without memory.
     pub(crate) fn new(shared: NonNull<Shared>) -> Self {
         Self {
             orphan: Orphan::new(try_free),
             shared,
-            all_next: Cell::new(ptr::null()),
+            all_next: Link::default(),
             owner: AtomicUsize::new(NOBODY),
             word: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
@@ -139,7 +147,7 @@ impl Shard {
             is_single: Cell::new(false),
             region: Cell::new(None),
             #[cfg(all(test, loom))]
-            shadow: crate::tests::loom::Shadow::new(),
+            shadow: buftest::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),
@@ -181,7 +189,7 @@ impl Shard {
         // ORDER: Relaxed, as in `furnish`.
         self.bytes.store(0, Ordering::Relaxed);
         #[cfg(all(test, loom))]
-        self.shadow.goes();
+        crate::tests::loom::goes(&self.shadow);
         drop(self.region.take());
     }
 

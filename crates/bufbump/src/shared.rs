@@ -2,18 +2,17 @@
 //!
 //! # Invariants
 //!
-//! - P1: `refs` counts one for all handles together, one for each cache that a thread has, and one for each shard with memory. When
-//!   it comes to zero, all of this is freed, with all headers of shards and all caches.
+//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, and one for each shard with
+//!   memory. With the last of them all of this is freed, with all headers of shards and all caches.
 //! - P2: headers and caches are added to their lists, and never taken off.
 //! - P3: the shards on `idle` have memory, and those on `vacant` have none; nothing is out of either, and nobody owns them.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::sync::{AtomicPtr, AtomicUsize, Ordering};
-use bufcore::strategy::{SharedCounters, Tracker, boxed, threads};
+use bufcore::strategy::sync::{AtomicUsize, Ordering};
+use bufcore::strategy::{Keepers, Roll, SharedCounters, Tracker, boxed, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::config::Settings;
@@ -24,10 +23,8 @@ use crate::stack::Stack;
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
-    /// Handles.
-    handles: AtomicUsize,
     /// P1.
-    refs: AtomicUsize,
+    pub(crate) keepers: Keepers,
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
@@ -36,9 +33,9 @@ pub(crate) struct Shared {
     idle_shards: AtomicUsize,
     vacant: Stack,
     /// All headers (P2).
-    headers: AtomicPtr<Shard>,
+    headers: Roll<Shard>,
     /// All caches (P2).
-    nodes: AtomicPtr<Node>,
+    nodes: Roll<Node>,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
     pub(crate) trims: AtomicUsize,
     /// How often `clear` was called: memory from before it is freed when it is back.
@@ -52,15 +49,14 @@ impl Shared {
     pub(crate) fn new(settings: Settings) -> Result<NonNull<Self>, ConfigError> {
         let id = threads::new_id()?;
         let shared = Self {
-            handles: AtomicUsize::new(1),
-            refs: AtomicUsize::new(1),
+            keepers: Keepers::one_handle(),
             id,
             settings,
             idle: Stack::new(),
             idle_shards: AtomicUsize::new(0),
             vacant: Stack::new(),
-            headers: AtomicPtr::new(ptr::null_mut()),
-            nodes: AtomicPtr::new(ptr::null_mut()),
+            headers: Roll::default(),
+            nodes: Roll::default(),
             trims: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
             counters: SharedCounters::default(),
@@ -69,13 +65,7 @@ impl Shared {
         boxed(shared).ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
     }
 
-    /// One more handle.
-    pub(crate) fn add_handle(&self) {
-        // ORDER: Relaxed: the caller's handle keeps the pool.
-        self.handles.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// One handle less; the last one ends the pool.
+    /// One handle less; the last one ends the pool. What other handles did, `taken` of their shards among it, happened before the end.
     ///
     /// # Safety
     ///
@@ -83,18 +73,10 @@ impl Shared {
     pub(crate) unsafe fn drop_handle(this: NonNull<Self>) {
         // SAFETY: a handle keeps it valid.
         let shared = unsafe { this.as_ref() };
-        // ORDER: Release pairs with the Acquire of the last: what other handles did, `taken` of their shards among it, happened
-        // before the end.
-        if shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if shared.keepers.drop_handle() {
             // SAFETY: no handle is left.
             unsafe { Self::close(this) };
         }
-    }
-
-    /// One more that keeps the bookkeeping (P1).
-    pub(crate) fn add_ref(&self) {
-        // ORDER: Relaxed: the caller has a reference already, or a handle.
-        self.refs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One less that keeps the bookkeeping; the last one frees it.
@@ -105,25 +87,10 @@ impl Shared {
     pub(crate) unsafe fn drop_ref(this: NonNull<Self>) {
         // SAFETY: the reference keeps it valid.
         let shared = unsafe { this.as_ref() };
-        // ORDER: Release pairs with the Acquire of the last: all uses of headers and caches happened before they are freed.
-        if shared.refs.fetch_sub(1, Ordering::AcqRel) != 1 {
-            return;
+        if shared.keepers.drop_refs(1) {
+            // SAFETY: made by `boxed`, and nobody has a reference; nor are headers and caches used by anybody any more.
+            drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
-        // ORDER: Relaxed, for both: the exchange above has ordered everything.
-        let mut header = shared.headers.load(Ordering::Relaxed);
-        let mut node = shared.nodes.load(Ordering::Relaxed);
-        while !header.is_null() {
-            // SAFETY: made by `boxed`, on one list only, and used by nobody any more (P1).
-            let owned = unsafe { Box::from_raw(header) };
-            header = owned.all_next.get().cast_mut();
-        }
-        while !node.is_null() {
-            // SAFETY: likewise.
-            let owned = unsafe { Box::from_raw(node) };
-            node = owned.all_next.get().cast_mut();
-        }
-        // SAFETY: made by `boxed`, and nobody has a reference.
-        drop(unsafe { Box::from_raw(this.as_ptr()) });
     }
 
     /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last buffer.
@@ -143,13 +110,7 @@ impl Shared {
         // SAFETY: the chain is ours.
         unsafe { Self::free_chain(shared.idle.close()) };
         let own = local::remove(shared.id);
-        // ORDER: Acquire pairs with the Release in `enlist`.
-        let mut at = shared.nodes.load(Ordering::Acquire).cast_const();
-        // SAFETY: caches are valid as long as the pool's bookkeeping (P2).
-        while let Some(node) = unsafe { at.as_ref() } {
-            node.close(ptr::eq(node, own));
-            at = node.all_next.get();
-        }
+        shared.nodes.iter().for_each(|node| node.close(ptr::eq(node, own)));
         if !own.is_null() {
             // SAFETY: the reference of this thread's cache, which is off the thread's list.
             unsafe { Self::drop_ref(this) };
@@ -158,50 +119,19 @@ impl Shared {
         unsafe { Self::drop_ref(this) };
     }
 
-    /// Puts a new header or cache on its list, for good (P2).
-    fn enlist<T>(list: &AtomicPtr<T>, item: NonNull<T>, all_next: &Cell<*const T>) {
-        // ORDER: Relaxed: compared only; the exchange publishes.
-        let mut head = list.load(Ordering::Relaxed);
-        loop {
-            all_next.set(head);
-            // ORDER: Release pairs with the Acquire loads of those who walk the list; a failure publishes nothing.
-            match list.compare_exchange_weak(head, item.as_ptr(), Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => head = now,
-            }
-        }
-    }
-
     /// All headers, with memory or without.
     pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
-        // ORDER: Acquire pairs with the Release in `enlist`.
-        let mut at = self.headers.load(Ordering::Acquire).cast_const();
-        core::iter::from_fn(move || {
-            // SAFETY: headers are valid as long as the pool's bookkeeping (P2), which is borrowed.
-            let shard = unsafe { at.as_ref() }?;
-            at = shard.all_next.get();
-            Some(shard)
-        })
+        self.headers.iter()
     }
 
     /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory for one. For holders of a handle.
     pub(crate) fn node(&self, token: usize) -> Option<&Node> {
-        // ORDER: Acquire pairs with the Release in `enlist`.
-        let mut at = self.nodes.load(Ordering::Acquire).cast_const();
-        // SAFETY: caches are valid as long as the pool's bookkeeping (P2).
-        while let Some(node) = unsafe { at.as_ref() } {
-            if node.take(token) {
-                self.add_ref();
-                return Some(node);
-            }
-            at = node.all_next.get();
-        }
-        let node = boxed(Node::new(NonNull::from(self), self.id, token))?;
-        // SAFETY: valid as long as the pool's bookkeeping (P2).
-        let borrowed = unsafe { node.as_ref() };
-        self.add_ref();
-        Self::enlist(&self.nodes, node, &borrowed.all_next);
-        Some(borrowed)
+        let node = match self.nodes.iter().find(|node| node.take(token)) {
+            Some(node) => node,
+            None => self.nodes.add(Node::new(NonNull::from(self), self.id, token))?,
+        };
+        self.keepers.add_ref();
+        Some(node)
     }
 
     /// A free shard with memory for `bytes` bytes, which is the caller's alone.
@@ -213,14 +143,10 @@ impl Shared {
         // SAFETY: what is on the stack is valid (P2), and the caller's from here on.
         let shard = match unsafe { self.vacant.pop().as_ref() } {
             Some(shard) => shard,
-            None => {
-                let header = boxed(Shard::new(NonNull::from(self)))
-                    .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
-                // SAFETY: valid as long as the pool's bookkeeping (P2).
-                let shard = unsafe { header.as_ref() };
-                Self::enlist(&self.headers, header, &shard.all_next);
-                shard
-            }
+            None => self
+                .headers
+                .add(Shard::new(NonNull::from(self)))
+                .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?,
         };
         // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
         let generation = self.generation.load(Ordering::Relaxed);
@@ -229,7 +155,7 @@ impl Shared {
             unsafe { self.vacant.push(shard, shard) };
             return Err(refused);
         }
-        self.add_ref();
+        self.keepers.add_ref();
         Ok(shard)
     }
 

@@ -9,9 +9,10 @@
 )]
 
 use bufbump::BumpPool;
-use bufbump::bufcore::{AcquireError, ConfigError, RegionError};
+use bufbump::bufcore::{ConfigError, RegionError};
 use buftest::alloc::Failing;
 use buftest::pattern;
+use buftest::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
@@ -40,37 +41,13 @@ fn construction() {
 }
 
 /// A program over everything that may allocate; returns how many of its steps failed.
-fn program(pool: &BumpPool) -> usize {
+fn program(pool: &mut BumpPool) -> usize {
     let mut failures = 0;
     // Two to a shard, and the last on its own.
     let sizes = [1500, 1500, 1500, 1500, 1500, 20_000];
-    let mut held = [const { None }; 6];
-    for ((seed, place), bytes) in (0_u64..).zip(&mut held).zip(sizes) {
-        match pool.acquire(bytes) {
-            Ok(mut buf) => {
-                pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-                buf.advance(bytes);
-                *place = Some(buf);
-            }
-            Err(error) => {
-                assert_eq!(error, AcquireError::OutOfMemory { requested: bytes });
-                failures += 1;
-            }
-        }
-    }
-    for (seed, buf) in (0_u64..).zip(&held) {
-        if let Some(buf) = buf {
-            pattern::check(buf, seed, 0);
-        }
-    }
-    // Splitting, freezing, cloning and slicing need no memory.
-    if let Some(mut buf) = held[0].take() {
-        let front = buf.split_to(700);
-        let view = buf.freeze();
-        let parts = [view.clone(), view.slice(..100)];
-        drop(view);
-        pattern::check(&front, 0, 0);
-        pattern::check(&parts[0], 0, 700);
+    let mut held = refusals::fill_all(pool, sizes, &mut failures);
+    if let Some(buf) = held[0].take() {
+        refusals::take_apart(buf);
     }
     // Moving a survivor may need some; when there is none, it stays.
     let survivor = held[1].take();
@@ -84,20 +61,8 @@ fn program(pool: &BumpPool) -> usize {
 
 #[test]
 fn every_allocation_of_a_program() {
-    // What a thread sets up once.
-    drop(pool().expect("there is room").acquire(1));
-    for allowed in 0.. {
-        let pool = pool().expect("settings are right");
-        let (failures, refused) = Failing::after(allowed, || program(&pool));
-        assert!(failures <= refused, "{failures} failures of {refused} refusals");
-        // A refusal that nobody noticed is that of a move.
-        assert!(failures > 0 || refused <= 1, "{failures} failures of {refused} refusals");
-        // As good as new afterwards.
-        assert_eq!(pool.stats().in_use, 0, "a buffer was lost by failure {allowed}");
-        assert_eq!(program(&pool), 0);
-        if refused == 0 {
-            assert!(allowed >= 8, "the program allocates");
-            return;
-        }
-    }
+    // A refusal that nobody noticed is that of a move.
+    let silent = 1;
+    let make = || pool().expect("settings are right");
+    refusals::every_allocation(make, program, 8, silent, |pool| pool.stats().in_use == 0);
 }

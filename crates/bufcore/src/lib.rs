@@ -67,11 +67,14 @@ mod frozen;
 mod heap;
 mod held;
 mod integrations;
+mod keepers;
 mod lease;
 mod orphans;
 mod pool;
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod region;
+#[cfg(feature = "alloc")]
+mod roll;
 mod split;
 mod stats;
 mod stream;

@@ -1,5 +1,8 @@
 //! What a strategy is built with, beyond the vocabulary: for authors of strategies, not for their users.
 
+pub use crate::keepers::Keepers;
+#[cfg(feature = "alloc")]
+pub use crate::roll::{Link, Listed, Roll};
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
 pub use crate::tagged::Tagged;
 pub use crate::track::Tracker;

@@ -3,10 +3,11 @@
 //! Not with `stats` or `track`, whose own bookkeeping uses collections of the standard library.
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
-use bufcore::{BufferPool, ConfigError, FrameBuffer, RegionError};
+use bufcore::{ConfigError, FrameBuffer, RegionError};
 use bufring::{LocalAcquire, LocalError, LocalRing, RingAllocator};
 use buftest::alloc::Failing;
 use buftest::pattern;
+use buftest::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
@@ -39,13 +40,9 @@ fn thread_local_construction() {
 fn a_program_without_allocations() {
     let mut ring = RingAllocator::new(1 << 16).expect("there is room");
     let ((), refused) = Failing::after(0, || {
-        let mut held = [const { None }; 6];
-        for (seed, place) in (0_u64..).zip(&mut held) {
-            let mut buf = ring.acquire(1500).expect("room");
-            pattern::fill(&mut buf.spare_mut()[..1500], seed, 0);
-            buf.advance(1500);
-            *place = Some(buf);
-        }
+        let mut failures = 0;
+        let mut held = refusals::fill_all(&mut ring, [1500; 6], &mut failures);
+        assert_eq!(failures, 0);
         // A frame that grows past a buffer that is in its way.
         let mut filled = 0;
         for bytes in [100, 2000, 5000, 20_000] {
@@ -68,11 +65,7 @@ fn a_program_without_allocations() {
         let parts = [view.clone(), view.slice(..filled / 2)];
         drop(view);
         pattern::check(&parts[0], 9, 0);
-        for (seed, buf) in (0_u64..).zip(&held) {
-            if let Some(buf) = buf {
-                pattern::check(buf, seed, 0);
-            }
-        }
+        refusals::check_all(&held);
     });
     assert_eq!(refused, 0, "a ring calls the allocator");
     assert!(ring.is_idle());

@@ -33,8 +33,8 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::boxed;
 use bufcore::strategy::threads::{self, Cache, Methods};
+use bufcore::strategy::{Link, Listed};
 
 use crate::block::Block;
 use crate::chain::Chain;
@@ -109,8 +109,8 @@ pub(crate) struct Node {
     drained: AtomicU32,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
-    /// The next of all caches of the pool; written before the cache is known to others.
-    pub(crate) all_next: Cell<*const Node>,
+    /// The next of all caches of the pool.
+    all_next: Link<Node>,
     /// The thread's own.
     pub(crate) counts: Counts,
     /// What `trim_idle` saw; guarded by its lock.
@@ -120,7 +120,7 @@ pub(crate) struct Node {
     /// What the stacks point into.
     _slots: Vec<Cell<*const Block>>,
     #[cfg(all(test, loom))]
-    shadow: crate::tests::loom::Shadow,
+    shadow: buftest::models::Shadow,
 }
 
 /// Stacks that were not used for a time; see `Node::note_use`.
@@ -167,9 +167,16 @@ impl Stack {
     }
 }
 
+// SAFETY: one field.
+unsafe impl Listed for Node {
+    fn link(&self) -> &Link<Self> {
+        &self.all_next
+    }
+}
+
 impl Node {
     /// A cache that no thread has; `None` when there is no memory.
-    pub(crate) fn new(shared: &Shared, home: usize) -> Option<NonNull<Self>> {
+    pub(crate) fn new(shared: &Shared, home: usize) -> Option<Self> {
         let limits: [u32; MAX_CLASSES] =
             core::array::from_fn(|class| shared.settings.thread_limit(class) as u32);
         let total = limits.iter().map(|&limit| limit as usize).sum();
@@ -182,7 +189,7 @@ impl Node {
             rest = rest.wrapping_add(limit as usize);
             Stack { popped: AtomicU32::new(0), pushed: AtomicU32::new(0), limit, slots }
         });
-        boxed(Self {
+        Some(Self {
             cache: Cache::new(shared.id, &METHODS),
             word: AtomicUsize::new(FREE | if shared.is_plain { PLAIN } else { 0 }),
             seen: Cell::new(0),
@@ -193,14 +200,14 @@ impl Node {
             home,
             drained: AtomicU32::new(0),
             shared: NonNull::from(shared),
-            all_next: Cell::new(ptr::null()),
+            all_next: Link::default(),
             counts: Counts::default(),
             idle_marks: core::array::from_fn(|_| Cell::new(0)),
             hot_mark: Cell::new(0),
             stacks,
             _slots: slots,
             #[cfg(all(test, loom))]
-            shadow: crate::tests::loom::Shadow::new(),
+            shadow: buftest::models::Shadow::default(),
         })
     }
 
@@ -710,7 +717,7 @@ impl Node {
 
     /// Puts the cache on the calling thread's list, and gives the thread its reference.
     pub(crate) fn list(&self) {
-        self.shared().add_ref();
+        self.shared().keepers.add_ref();
         // SAFETY: on no list, since it was free; valid by the reference, until `end_of_thread` or `let_go`, or `Shared::close` for its own.
         unsafe { threads::add(NonNull::from(self).cast()) };
     }

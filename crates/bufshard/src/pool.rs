@@ -484,7 +484,7 @@ impl Clone for ShardPool {
     ///
     /// Cost: one locked instruction.
     fn clone(&self) -> Self {
-        self.shared().add_handle();
+        self.shared().keepers.add_handle();
         Self { ..*self }
     }
 }

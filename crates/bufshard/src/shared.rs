@@ -2,19 +2,18 @@
 //!
 //! # Invariants
 //!
-//! - P1: `refs` counts one for all handles together, one for each cache that a thread has, and one for each block. When it comes to zero,
-//!   all of this is freed, with all caches.
+//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, and one for each block. With
+//!   the last of them all of this is freed, with all caches.
 //! - P2: caches are added to their list, and never taken off.
 //! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
 //! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and shards but to be freed.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::{Tracker, boxed, threads};
+use bufcore::strategy::{Keepers, Roll, Tracker, boxed, threads};
 use bufcore::{AcquireError, ConfigError, RegionError};
 
 use crate::block::Block;
@@ -25,15 +24,13 @@ use crate::counts::Counts;
 use crate::node::Node;
 use crate::pool::{Refused, Turn};
 use crate::stock::Stock;
-use crate::sync::{self, AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::{self, AtomicUsize, Ordering};
 use crate::wait::Waiters;
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
-    /// Handles.
-    handles: AtomicUsize,
     /// P1.
-    refs: AtomicUsize,
+    pub(crate) keepers: Keepers,
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
@@ -41,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) is_plain: bool,
     stock: Stock,
     /// All caches (P2).
-    nodes: AtomicPtr<Node>,
+    nodes: Roll<Node>,
     /// How many caches were made: the next one's first shard.
     homes: AtomicUsize,
     /// How many coloured blocks were made.
@@ -62,13 +59,12 @@ impl Shared {
         let id = threads::new_id()?;
         let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
         let shared = Self {
-            handles: AtomicUsize::new(1),
-            refs: AtomicUsize::new(1),
+            keepers: Keepers::one_handle(),
             id,
             settings,
             is_plain: !sync::has_heavy_fence(),
             stock: Stock::new(&settings).ok_or(refused)?,
-            nodes: AtomicPtr::new(ptr::null_mut()),
+            nodes: Roll::default(),
             homes: AtomicUsize::new(0),
             colours: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
@@ -80,12 +76,6 @@ impl Shared {
         boxed(shared).ok_or(refused)
     }
 
-    /// One more handle.
-    pub(crate) fn add_handle(&self) {
-        // ORDER: Relaxed: the caller's handle keeps the pool.
-        self.handles.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// One handle less; the last one ends the pool.
     ///
     /// # Safety
@@ -94,17 +84,10 @@ impl Shared {
     pub(crate) unsafe fn drop_handle(this: NonNull<Self>) {
         // SAFETY: a handle keeps it valid.
         let shared = unsafe { this.as_ref() };
-        // ORDER: Release pairs with the Acquire of the last: what other handles did happened before the end.
-        if shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if shared.keepers.drop_handle() {
             // SAFETY: no handle is left.
             unsafe { Self::close(this) };
         }
-    }
-
-    /// One more that keeps the bookkeeping (P1).
-    pub(crate) fn add_ref(&self) {
-        // ORDER: Relaxed: the caller has a reference already, or a handle.
-        self.refs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One less that keeps the bookkeeping; the last one frees it.
@@ -125,19 +108,10 @@ impl Shared {
     unsafe fn drop_refs(this: NonNull<Self>, count: usize) {
         // SAFETY: the references keep it valid.
         let shared = unsafe { this.as_ref() };
-        // ORDER: Release pairs with the Acquire of the last: all uses of the caches happened before they are freed.
-        if shared.refs.fetch_sub(count, Ordering::AcqRel) != count {
-            return;
+        if shared.keepers.drop_refs(count) {
+            // SAFETY: made by `boxed`, and nobody has a reference; nor are caches used by anybody any more.
+            drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
-        // ORDER: Relaxed: the exchange above has ordered everything.
-        let mut node = shared.nodes.load(Ordering::Relaxed);
-        while !node.is_null() {
-            // SAFETY: made by `boxed`, on one list only, and used by nobody any more (P1).
-            let owned = unsafe { Box::from_raw(node) };
-            node = owned.all_next.get().cast_mut();
-        }
-        // SAFETY: made by `boxed`, and nobody has a reference.
-        drop(unsafe { Box::from_raw(this.as_ptr()) });
     }
 
     /// The end of the pool: frees all idle memory, and leaves the rest to its buffers.
@@ -175,38 +149,16 @@ impl Shared {
 
     /// All caches.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        // ORDER: Acquire pairs with the Release in `enlist`.
-        let mut at = self.nodes.load(Ordering::Acquire).cast_const();
-        core::iter::from_fn(move || {
-            // SAFETY: caches are valid as long as the pool's bookkeeping (P2), which is borrowed.
-            let node = unsafe { at.as_ref() }?;
-            at = node.all_next.get();
-            Some(node)
-        })
+        self.nodes.iter()
     }
 
     /// Makes a cache that no thread has, and puts it on the list for good (P2). For holders of a handle.
     fn enlist(&self) -> Option<()> {
         // ORDER: Relaxed: any order of numbers will do.
         let home = self.homes.fetch_add(1, Ordering::Relaxed);
-        let node = Node::new(self, home)?;
-        // SAFETY: just made, and valid as long as the pool's bookkeeping.
-        let borrowed = unsafe { node.as_ref() };
-        let all_next: &Cell<*const Node> = &borrowed.all_next;
-        // ORDER: Relaxed: compared only; the exchange publishes.
-        let mut head = self.nodes.load(Ordering::Relaxed);
-        loop {
-            all_next.set(head);
-            // ORDER: Release pairs with the Acquire in `nodes`; a failure publishes nothing.
-            let exchange =
-                self.nodes.compare_exchange_weak(head, node.as_ptr(), Ordering::Release, Ordering::Relaxed);
-            match exchange {
-                Ok(_) => break,
-                Err(now) => head = now,
-            }
-        }
+        let node = self.nodes.add(Node::new(self, home)?)?;
         if self.has_budget() {
-            self.flag_new(borrowed);
+            self.flag_new(node);
         }
         Some(())
     }
@@ -341,7 +293,7 @@ impl Shared {
             self.unreserve(total);
             AcquireError::OutOfMemory { requested }
         })?;
-        self.add_ref();
+        self.keepers.add_ref();
         Ok(block)
     }
 

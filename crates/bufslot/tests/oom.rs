@@ -8,10 +8,11 @@
     reason = "tests have an operating system"
 )]
 
-use bufcore::{AcquireError, BufferPool, ConfigError, FrameBuffer, RegionError};
+use bufcore::{AcquireError, ConfigError, FrameBuffer, RegionError};
 use bufslot::SlotPool;
 use buftest::alloc::Failing;
 use buftest::pattern;
+use buftest::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
@@ -31,20 +32,7 @@ fn construction() {
 fn program(pool: &mut SlotPool) -> usize {
     let mut failures = 0;
     // Two from the region, four from the heap.
-    let mut held = [const { None }; 6];
-    for (seed, place) in (0_u64..).zip(&mut held) {
-        match pool.acquire(1500) {
-            Ok(mut buf) => {
-                pattern::fill(&mut buf.spare_mut()[..1500], seed, 0);
-                buf.advance(1500);
-                *place = Some(buf);
-            }
-            Err(error) => {
-                assert_eq!(error, AcquireError::OutOfMemory { requested: 1500 });
-                failures += 1;
-            }
-        }
-    }
+    let held = refusals::fill_all(pool, [1500; 6], &mut failures);
     // A frame that spills, and grows there twice.
     let mut filled = 0;
     for bytes in [100, 2000, 5000, 20_000] {
@@ -64,11 +52,7 @@ fn program(pool: &mut SlotPool) -> usize {
     let frame = pool.detach().expect("never fails");
     assert_eq!(frame.len(), filled);
     pattern::check(&frame, 9, 0);
-    for (seed, buf) in (0_u64..).zip(&held) {
-        if let Some(buf) = buf {
-            pattern::check(buf, seed, 0);
-        }
-    }
+    refusals::check_all(&held);
     // Freezing, cloning and slicing need no memory.
     let view = frame.freeze();
     let parts = [view.clone(), view.slice(..filled / 2)];
@@ -79,17 +63,6 @@ fn program(pool: &mut SlotPool) -> usize {
 
 #[test]
 fn every_allocation_of_a_program() {
-    for allowed in 0.. {
-        let mut pool = SlotPool::new(4000, 8).expect("settings are right");
-        let (failures, refused) = Failing::after(allowed, || program(&mut pool));
-        assert!(failures <= refused, "{failures} failures of {refused} refusals");
-        assert_eq!(failures == 0, refused == 0, "{failures} failures of {refused} refusals");
-        // As good as new afterwards.
-        assert!(pool.is_idle(), "a slot was lost by failure {allowed}");
-        assert_eq!(program(&mut pool), 0);
-        if refused == 0 {
-            assert!(allowed >= 5, "the program allocates");
-            return;
-        }
-    }
+    let make = || SlotPool::new(4000, 8).expect("settings are right");
+    refusals::every_allocation(make, program, 5, 0, SlotPool::is_idle);
 }

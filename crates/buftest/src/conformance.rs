@@ -233,19 +233,19 @@ macro_rules! conformance {
     };
 }
 
-/// The part of the suite for a pool that is used through a shared reference: `name` is the module, `pool` its type and how it is made. Not
-/// the whole suite, since such pools are leaked here and some trials measure what stays.
+/// A module with a part of the suite: what each part has, and the tests that are given.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! conformance_by_reference {
-    (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
+macro_rules! conformance_part {
+    ($name:ident, $pool:ty, $make:expr, $is_fallback:expr, $($test:item)*) => {
         mod $name {
             #[allow(unused_imports, reason = "what the pool is made with")]
             use super::*;
 
-            const KIT: $crate::Kit<&'static $pool> = $crate::Kit {
-                make: || Box::leak(Box::new($make())),
+            const KIT: $crate::Kit<$pool> = $crate::Kit {
+                make: $make,
                 frames: |_| None,
-                is_fallback: |_| false,
+                is_fallback: $is_fallback,
                 rejects: false,
                 share: 5,
             };
@@ -259,6 +259,19 @@ macro_rules! conformance_by_reference {
             fn t01_traffic() {
                 $crate::trials::traffic::whole_buffers(&KIT);
             }
+
+            $($test)*
+        }
+    };
+}
+
+/// The part of the suite for a pool that is used through a shared reference: `name` is the module, `pool` its type and how it is made. Not
+/// the whole suite, since such pools are leaked here and some trials measure what stays.
+#[macro_export]
+macro_rules! conformance_by_reference {
+    (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
+        $crate::conformance_part! {
+            $name, &'static $pool, || Box::leak(Box::new($make())), |_| false,
 
             #[test]
             fn t04_handover() {
@@ -274,6 +287,69 @@ macro_rules! conformance_by_reference {
             fn t17_counters() {
                 $crate::trials::serving::counters(&KIT, cfg!(feature = "stats"));
             }
+        }
+    };
+}
+
+/// The part of the suite for a pool that wipes and refuses nothing: `name` is the module, `pool` its type and how it is made. Not the whole
+/// suite, since it would have to wipe the gigabytes of T5.
+#[macro_export]
+macro_rules! conformance_wiping {
+    (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
+        $crate::conformance_part! {
+            $name, $pool, $make, |buf| buf.lease().is_fallback(),
+
+            #[test]
+            fn t11_secrets() {
+                $crate::trials::secrets::filled_part_only(&KIT);
+            }
+
+            #[test]
+            fn t11_wiped() {
+                $crate::trials::secrets::wiped(KIT.make, KIT.frames);
+            }
+        }
+    };
+}
+
+/// The trials of buffers that are split, for one pool: `pool` is its type and how it is made. For a module with the trials that need
+/// pools of their own.
+#[macro_export]
+macro_rules! conformance_split {
+    (pool: $pool:ty = $make:expr $(,)?) => {
+        #[test]
+        fn at_every_index() {
+            $crate::trials::parts::at_every_index::<$pool>($make);
+        }
+
+        #[test]
+        fn past_the_end() {
+            $crate::trials::parts::past_the_end::<$pool>($make);
+        }
+
+        #[test]
+        fn in_every_order() {
+            $crate::trials::parts::in_every_order::<$pool>($make);
+        }
+
+        #[test]
+        fn views_of_parts() {
+            $crate::trials::parts::views_of_parts::<$pool>($make);
+        }
+
+        /// The list of what is out names a split buffer until its last part goes.
+        #[cfg(feature = "track")]
+        #[test]
+        fn tracked() {
+            let pool: $pool = $make();
+            let mut front = pool.acquire(48).expect("room");
+            let back = front.split_off(10);
+            let view = front.freeze();
+            assert_eq!(pool.outstanding().len(), 1);
+            drop(view);
+            assert_eq!(pool.outstanding().len(), 1);
+            drop(back);
+            assert_eq!(pool.outstanding().len(), 0);
         }
     };
 }

@@ -3,6 +3,7 @@
 //! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
 //! - [`ops`] generates programs of operations and runs them against a pool and the naive [`model`] in lockstep.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
+//! - `models` is for the loom models, and only there with `--cfg loom`.
 //! - [`races`] is what ThreadSanitizer runs.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
 //!
@@ -20,6 +21,8 @@ pub mod alloc;
 pub mod conformance;
 pub mod hostile;
 pub mod model;
+#[cfg(loom)]
+pub mod models;
 pub mod ops;
 pub mod pattern;
 pub mod process;

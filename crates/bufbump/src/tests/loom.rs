@@ -13,47 +13,23 @@ use alloc::vec::Vec;
 use bufcore::strategy::orphans;
 use bufcore::strategy::sync::{AtomicUsize, Ordering};
 use bufcore::{Buf, Frozen};
-use loom::cell::UnsafeCell;
+use buftest::models::{self, Shadow};
 use loom::sync::Arc;
 use loom::thread;
 
 use crate::shard::{Block, HEADER_BYTES};
 use crate::{BumpLease, BumpPool, local};
 
-/// Stands for bytes.
-pub(crate) struct Shadow(UnsafeCell<u32>);
-
-// SAFETY: none needed but loom's own check, which is what the models are for.
-unsafe impl Sync for Shadow {}
-// SAFETY: likewise.
-unsafe impl Send for Shadow {}
-
 loom::lazy_static! {
     /// Shards whose memory was freed.
     static ref FREED: AtomicUsize = AtomicUsize::new(0);
 }
 
-impl Shadow {
-    pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(0))
-    }
-
-    fn write(&self) {
-        // SAFETY: loom reports the race if another access is not ordered with this one.
-        self.0.with_mut(|value| unsafe { *value += 1 });
-    }
-
-    fn read(&self) -> u32 {
-        // SAFETY: as above.
-        self.0.with(|value| unsafe { *value })
-    }
-
-    /// Called where the memory is freed.
-    pub(crate) fn goes(&self) {
-        self.write();
-        // ORDER: Relaxed: a count.
-        FREED.fetch_add(1, Ordering::Relaxed);
-    }
+/// Called where the memory that it stands for is freed.
+pub(crate) fn goes(shadow: &Shadow) {
+    shadow.write();
+    // ORDER: Relaxed: a count.
+    FREED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Shards whose memory was freed.
@@ -90,11 +66,7 @@ fn acquire(pool: &BumpPool) -> Buffer {
 
 /// Acquires, and writes if the memory is the one that was at `address`.
 fn acquire_again(pool: &BumpPool, address: *const u8, shadow: &Shadow) -> Buffer {
-    let again = acquire(pool);
-    if again.as_ptr() == address {
-        shadow.write();
-    }
-    again
+    models::acquire_again(pool, 8, address, shadow)
 }
 
 /// What the releasing thread did with the bytes happens before what their next owner does.
@@ -102,7 +74,7 @@ fn acquire_again(pool: &BumpPool, address: *const u8, shadow: &Shadow) -> Buffer
 fn loom_reuse_after_release_on_another_thread() {
     loom::model(|| {
         let pool = pool(false);
-        let shadow = Arc::new(Shadow::new());
+        let shadow = Shadow::shared();
         let buf = acquire(&pool);
         let address = buf.as_ptr();
         shadow.write();
@@ -124,7 +96,7 @@ fn loom_reuse_after_release_on_another_thread() {
 fn loom_restart_after_releases_here_and_elsewhere() {
     loom::model(|| {
         let pool = pool(true);
-        let shadow = Arc::new(Shadow::new());
+        let shadow = Shadow::shared();
         let (sent, kept) = (acquire(&pool), acquire(&pool));
         let address = sent.as_ptr();
         let consumer = {
@@ -146,7 +118,7 @@ fn loom_restart_after_releases_here_and_elsewhere() {
 fn loom_reuse_after_the_last_part() {
     loom::model(|| {
         let pool = pool(false);
-        let shadow = Arc::new(Shadow::new());
+        let shadow = Shadow::shared();
         let mut buf = acquire(&pool);
         let address = buf.as_ptr();
         shadow.write();
@@ -171,7 +143,7 @@ fn loom_reuse_after_the_last_part() {
 fn loom_thaw_after_the_other_part_is_gone() {
     loom::model(|| {
         let pool = pool(false);
-        let shadow = Arc::new(Shadow::new());
+        let shadow = Shadow::shared();
         let mut buf = acquire(&pool);
         let part = buf.split_off(4);
         let reader = {
@@ -211,7 +183,7 @@ fn loom_one_of_the_parts_is_last() {
 fn loom_end_of_a_thread_against_release() {
     loom::model(|| {
         let pool = pool(false);
-        let shadow = Arc::new(Shadow::new());
+        let shadow = Shadow::shared();
         let slot = Arc::new(loom::sync::Mutex::new(None));
         let ending = {
             let (pool, slot) = (pool.clone(), Arc::clone(&slot));

@@ -31,37 +31,8 @@ buftest::conformance_by_reference! {
     pool: BumpPool = || built(BumpPool::builder().shard_size(16 << 10).idle_bytes(64 << 10)),
 }
 
-/// Not the whole suite: a pool that refuses nothing would have to wipe the gigabytes of T5.
 #[cfg(feature = "wipe")]
-mod wiping {
-    use bufbump::BumpPool;
-    use buftest::{Kit, ops, trials};
-
-    const KIT: Kit<BumpPool> = Kit {
-        make: || BumpPool::builder().shard_size(20_000).wipe(true).build().expect("settings are right"),
-        frames: |_| None,
-        is_fallback: |buf| buf.lease().is_fallback(),
-        rejects: false,
-        share: 5,
-    };
-
-    #[test]
-    fn model() {
-        ops::run(&KIT);
-    }
-
-    #[test]
-    fn t01_traffic() {
-        trials::traffic::whole_buffers(&KIT);
-    }
-
-    #[test]
-    fn t11_secrets() {
-        trials::secrets::filled_part_only(&KIT);
-    }
-
-    #[test]
-    fn t11_wiped() {
-        trials::secrets::wiped(KIT.make, |_| None);
-    }
+buftest::conformance_wiping! {
+    name: wiping,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).wipe(true)),
 }

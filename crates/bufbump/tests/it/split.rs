@@ -7,24 +7,8 @@ fn pool() -> BumpPool {
     BumpPool::new().expect("the allocator has room")
 }
 
-#[test]
-fn at_every_index() {
-    parts::at_every_index(pool);
-}
-
-#[test]
-fn past_the_end() {
-    parts::past_the_end(pool);
-}
-
-#[test]
-fn in_every_order() {
-    parts::in_every_order(pool);
-}
-
-#[test]
-fn views_of_parts() {
-    parts::views_of_parts(pool);
+buftest::conformance_split! {
+    pool: BumpPool = pool,
 }
 
 #[test]
@@ -42,19 +26,4 @@ fn large_and_late() {
 #[test]
 fn wiped() {
     parts::wiped(BumpPool::builder().shard_size(48).wipe(true).build().expect("settings are right"));
-}
-
-/// The list of what is out names a split buffer until its last part goes.
-#[cfg(feature = "track")]
-#[test]
-fn tracked() {
-    let pool = BumpPool::new().expect("the allocator has room");
-    let mut front = pool.acquire(48).expect("room");
-    let back = front.split_off(10);
-    let view = front.freeze();
-    assert_eq!(pool.outstanding().len(), 1);
-    drop(view);
-    assert_eq!(pool.outstanding().len(), 1);
-    drop(back);
-    assert_eq!(pool.outstanding().len(), 0);
 }

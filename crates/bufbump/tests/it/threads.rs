@@ -4,44 +4,15 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use bufbump::BumpPool;
-use buftest::model::Shadow;
-use buftest::pattern;
 use buftest::trials::clones;
 
 fn small() -> BumpPool {
     BumpPool::builder().shard_size(4096).idle_bytes(16 << 10).build().expect("settings are right")
 }
 
-/// Four threads on one pool, whose buffers never overlap and keep their bytes.
 #[test]
 fn one_pool_for_all() {
-    let pool = small();
-    let shadow = Shadow::new();
-    let threads: Vec<_> = (0..4)
-        .map(|index| {
-            let (pool, shadow) = (pool.clone(), Arc::clone(&shadow));
-            thread::spawn(move || {
-                let mut rng = fastrand::Rng::with_seed(index);
-                let mut held = Vec::new();
-                for _ in 0..buftest::trials::scaled(100_000) {
-                    let (bytes, seed) = (rng.usize(1..6000), rng.u64(..));
-                    let mut buf = pool.acquire(bytes).expect("room");
-                    let claim = shadow.claim(buf.as_ptr(), buf.capacity());
-                    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-                    buf.advance(bytes);
-                    held.push((claim, buf, seed));
-                    while held.len() > rng.usize(..12) {
-                        let (claim, buf, seed) = held.swap_remove(rng.usize(..held.len()));
-                        pattern::check(&buf, seed, 0);
-                        drop(claim);
-                        drop(buf);
-                    }
-                }
-            })
-        })
-        .collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("the bytes are right"));
-    assert_eq!(pool.stats().in_use, 0);
+    clones::one_pool_for_all(small);
 }
 
 /// A thousand threads come and go: what they had is used by the next, and nothing grows.

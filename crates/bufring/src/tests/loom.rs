@@ -14,33 +14,11 @@ use alloc::vec::Vec;
 
 use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool};
-use loom::cell::UnsafeCell;
+use buftest::models::{self, Shadow};
 use loom::sync::Arc;
 use loom::thread;
 
 use crate::{RingAllocator, RingLease};
-
-/// Stands for the bytes of one block.
-struct Shadow(UnsafeCell<u32>);
-
-// SAFETY: none needed but loom's own check, which is what the models are for.
-unsafe impl Sync for Shadow {}
-
-impl Shadow {
-    fn new() -> Arc<Self> {
-        Arc::new(Self(UnsafeCell::new(0)))
-    }
-
-    fn write(&self) {
-        // SAFETY: loom reports the race if another access is not ordered with this one.
-        self.0.with_mut(|value| unsafe { *value += 1 });
-    }
-
-    fn read(&self) -> u32 {
-        // SAFETY: as above.
-        self.0.with(|value| unsafe { *value })
-    }
-}
 
 /// A ring with room for so many buffers of eight bytes.
 fn ring(buffers: usize) -> RingAllocator {
@@ -56,7 +34,7 @@ fn acquire(ring: &mut RingAllocator) -> Buf<RingLease> {
 fn loom_reuse_after_release_on_another_thread() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::new();
+        let shadow = Shadow::shared();
         let buf = acquire(&mut ring);
         shadow.write();
         let consumer = {
@@ -81,7 +59,7 @@ fn loom_reuse_after_release_on_another_thread() {
 fn loom_merge_after_two_releases() {
     loom::model(|| {
         let mut ring = ring(2);
-        let shadows = [Shadow::new(), Shadow::new()];
+        let shadows = [Shadow::shared(), Shadow::shared()];
         let consumers: Vec<_> = shadows
             .iter()
             .map(|shadow| {
@@ -110,7 +88,7 @@ fn loom_merge_after_two_releases() {
 fn loom_reuse_after_the_last_of_two_views() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::new();
+        let shadow = Shadow::shared();
         let buf = acquire(&mut ring);
         shadow.write();
         let view = buf.freeze();
@@ -140,22 +118,7 @@ fn loom_reuse_after_the_last_of_two_views() {
 fn loom_thaw_after_the_other_view_is_gone() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::new();
-        let view = acquire(&mut ring).freeze();
-        let other = view.clone();
-        let reader = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(other);
-            })
-        };
-        thread::yield_now();
-        if let Ok(buf) = view.try_thaw() {
-            shadow.write();
-            drop(buf);
-        }
-        reader.join().unwrap();
+        models::thaw_after_the_other_view_is_gone(acquire(&mut ring));
     });
 }
 
@@ -167,7 +130,7 @@ fn loom_thaw_after_the_other_view_is_gone() {
 fn loom_ring_drop_against_release() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::new();
+        let shadow = Shadow::shared();
         let buf = acquire(&mut ring);
         let consumer = {
             let shadow = Arc::clone(&shadow);

@@ -18,30 +18,11 @@ use std::task::Wake;
 
 use bufcore::Buf;
 use bufcore::strategy::threads;
-use loom::cell::UnsafeCell;
+use buftest::models::{self, Shadow};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use crate::{ShardLease, ShardPool};
-
-/// Stands for bytes.
-pub(crate) struct Shadow(UnsafeCell<u32>);
-
-// SAFETY: none needed but loom's own check, which is what the models are for.
-unsafe impl Sync for Shadow {}
-// SAFETY: likewise.
-unsafe impl Send for Shadow {}
-
-impl Shadow {
-    pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(0))
-    }
-
-    pub(crate) fn write(&self) {
-        // SAFETY: loom reports the race if another access is not ordered with this one.
-        self.0.with_mut(|value| unsafe { *value += 1 });
-    }
-}
 
 type Buffer = Buf<ShardLease>;
 
@@ -62,11 +43,7 @@ fn acquire(pool: &ShardPool) -> Buffer {
 
 /// Acquires, and writes if the memory is the one that was at `address`.
 fn acquire_again(pool: &ShardPool, address: *const u8, shadow: &Shadow) -> Buffer {
-    let again = acquire(pool);
-    if again.as_ptr() == address {
-        shadow.write();
-    }
-    again
+    models::acquire_again(pool, BYTES, address, shadow)
 }
 
 /// A block goes through the shard from the thread that releases it to the one that acquires: what the one did with the bytes happens
@@ -75,7 +52,7 @@ fn acquire_again(pool: &ShardPool, address: *const u8, shadow: &Shadow) -> Buffe
 fn loom_chains_carry_what_was_done() {
     loom::model(|| {
         let pool = built(0, usize::MAX);
-        let shadow = Arc::new(Shadow::new());
+        let shadow = Shadow::shared();
         let buf = acquire(&pool);
         let address = buf.as_ptr();
         shadow.write();

@@ -39,37 +39,8 @@ buftest::conformance_by_reference! {
     pool: ShardPool = || built(ShardPool::builder().thread_cache(2).shard_buffers(4)),
 }
 
-/// Not the whole suite: a pool that refuses nothing would have to wipe the gigabytes of T5.
 #[cfg(feature = "wipe")]
-mod wiping {
-    use bufshard::ShardPool;
-    use buftest::{Kit, ops, trials};
-
-    const KIT: Kit<ShardPool> = Kit {
-        make: || ShardPool::builder().largest_pooled(20_000).wipe(true).build().expect("settings are right"),
-        frames: |_| None,
-        is_fallback: |buf| buf.lease().is_fallback(),
-        rejects: false,
-        share: 5,
-    };
-
-    #[test]
-    fn model() {
-        ops::run(&KIT);
-    }
-
-    #[test]
-    fn t01_traffic() {
-        trials::traffic::whole_buffers(&KIT);
-    }
-
-    #[test]
-    fn t11_secrets() {
-        trials::secrets::filled_part_only(&KIT);
-    }
-
-    #[test]
-    fn t11_wiped() {
-        trials::secrets::wiped(KIT.make, |_| None);
-    }
+buftest::conformance_wiping! {
+    name: wiping,
+    pool: ShardPool = || built(ShardPool::builder().largest_pooled(20_000).wipe(true)),
 }

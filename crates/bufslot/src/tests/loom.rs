@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool, NoLease, Reject};
-use loom::cell::UnsafeCell;
+use buftest::models::{self, Shadow};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -22,28 +22,6 @@ use crate::{Builder, SlotLease, SlotPool};
 
 type Pool = SlotPool<Reject>;
 type Buffer = Buf<SlotLease<NoLease>>;
-
-/// Stands for the bytes of one slot.
-struct Shadow(UnsafeCell<u32>);
-
-// SAFETY: none needed but loom's own check, which is what the models are for.
-unsafe impl Sync for Shadow {}
-
-impl Shadow {
-    fn new() -> Arc<Self> {
-        Arc::new(Self(UnsafeCell::new(0)))
-    }
-
-    fn write(&self) {
-        // SAFETY: loom reports the race if another access is not ordered with this one.
-        self.0.with_mut(|value| unsafe { *value += 1 });
-    }
-
-    fn read(&self) -> u32 {
-        // SAFETY: as above.
-        self.0.with(|value| unsafe { *value })
-    }
-}
 
 fn pool(slots: usize) -> Pool {
     Builder::new().slots(slots).capacity(8 * slots).build_with(Reject).expect("a small pool")
@@ -58,7 +36,7 @@ fn acquire(pool: &mut Pool) -> Buffer {
 fn loom_reuse_after_release_on_another_thread() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::new();
+        let shadow = Shadow::shared();
         let buf = acquire(&mut pool);
         shadow.write();
         let consumer = {
@@ -83,7 +61,7 @@ fn loom_reuse_after_release_on_another_thread() {
 fn loom_reuse_after_the_last_of_two_views() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::new();
+        let shadow = Shadow::shared();
         let buf = acquire(&mut pool);
         shadow.write();
         let view = buf.freeze();
@@ -113,22 +91,7 @@ fn loom_reuse_after_the_last_of_two_views() {
 fn loom_thaw_after_the_other_view_is_gone() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::new();
-        let view = acquire(&mut pool).freeze();
-        let other = view.clone();
-        let reader = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(other);
-            })
-        };
-        thread::yield_now();
-        if let Ok(buf) = view.try_thaw() {
-            shadow.write();
-            drop(buf);
-        }
-        reader.join().unwrap();
+        models::thaw_after_the_other_view_is_gone(acquire(&mut pool));
     });
 }
 
@@ -140,7 +103,7 @@ fn loom_thaw_after_the_other_view_is_gone() {
 fn loom_pool_drop_against_release() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::new();
+        let shadow = Shadow::shared();
         let buf = acquire(&mut pool);
         let consumer = {
             let shadow = Arc::clone(&shadow);

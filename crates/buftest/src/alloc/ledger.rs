@@ -60,6 +60,19 @@ impl Ledger {
         self.keep.store(usize::from(keep), Relaxed);
     }
 
+    /// Runs `body` twice, and asserts that the second time leaves nothing out: the first pays for what threads set up once. `settle` makes
+    /// this thread let go of what it may keep for a while.
+    #[track_caller]
+    pub fn balanced(&self, what: &str, settle: impl Fn(), body: impl Fn()) {
+        body();
+        settle();
+        let before = self.outstanding();
+        body();
+        settle();
+        assert_eq!(self.outstanding(), before, "blocks and bytes out after {what}");
+        println!("{what}: ok");
+    }
+
     /// Bytes in front of what is handed out, and the layout with them.
     fn padded(layout: Layout) -> Option<(usize, Layout)> {
         let head = size_of::<Entry>().next_multiple_of(layout.align().max(align_of::<Entry>()));

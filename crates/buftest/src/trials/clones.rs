@@ -7,6 +7,10 @@ use std::thread;
 
 use bufcore::{Buf, BufferPool, Lease, SplitLease};
 
+use crate::model::Shadow;
+use crate::pattern;
+use crate::trials::scaled;
+
 /// A buffer of `len` bytes, all of them `byte`.
 fn filled<P: BufferPool>(pool: &mut P, len: usize, byte: u8) -> Buf<P::Lease> {
     let mut buf = pool.acquire(len).expect("room");
@@ -97,6 +101,87 @@ pub fn the_last_handle_goes_anywhere<P: BufferPool + Clone + Send + 'static>(mak
         for (index, thread) in (0..).zip(threads) {
             let kept = thread.join().expect("the thread ends well");
             assert!(kept.iter().all(|buf| is_all(buf, index)));
+        }
+    }
+}
+
+/// T2, T14: four threads on one pool, whose buffers never overlap and keep their bytes.
+pub fn one_pool_for_all<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
+    let pool = make();
+    let shadow = Shadow::new();
+    let threads: Vec<_> = (0..4)
+        .map(|index| {
+            let (mut pool, shadow) = (pool.clone(), Arc::clone(&shadow));
+            thread::spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(index);
+                let mut held = Vec::new();
+                for _ in 0..scaled(100_000) {
+                    let (bytes, seed) = (rng.usize(1..6000), rng.u64(..));
+                    let mut buf = pool.acquire(bytes).expect("room");
+                    let claim = shadow.claim(buf.as_ptr(), buf.capacity());
+                    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
+                    buf.advance(bytes);
+                    held.push((claim, buf, seed));
+                    while held.len() > rng.usize(..12) {
+                        let (claim, buf, seed) = held.swap_remove(rng.usize(..held.len()));
+                        pattern::check(&buf, seed, 0);
+                        drop(claim);
+                        drop(buf);
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("the bytes are right"));
+    assert_eq!(pool.stats().in_use, 0);
+}
+
+/// T4: parts of one buffer, written and dropped on three threads, and the memory written again.
+pub fn parts_elsewhere<P: BufferPool<Lease: SplitLease + 'static>>(make: fn() -> P) {
+    let mut pool = make();
+    for round in 0..scaled(20_000) as u64 {
+        let mut buf = pool.acquire(300).expect("a small request");
+        pattern::fill(&mut buf.spare_mut()[..300], round, 0);
+        buf.advance(300);
+        let threads = [buf.split_to(100), buf.split_to(100)].map(|mut part| {
+            thread::spawn(move || {
+                let seed = part[0];
+                part.fill(!seed);
+                assert!(is_all(&part, !seed));
+            })
+        });
+        pattern::check(&buf, round, 200);
+        drop(buf);
+        let other = filled(&mut pool, 300, 1);
+        threads.into_iter().for_each(|thread| thread.join().expect("the bytes are its own"));
+        assert!(is_all(&other, 1));
+    }
+}
+
+/// T6: threads that end while their buffers are out, and pools whose last handle goes on any of them.
+pub fn threads_and_pools_end<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
+    for round in 0..scaled(20_000) {
+        let pool = make();
+        let threads = [0, 1].map(|index| {
+            let mut pool = pool.clone();
+            thread::spawn(move || {
+                let mut bufs: Vec<_> = (0..8).map(|_| pool.acquire(500).expect("a small request")).collect();
+                for buf in &mut bufs {
+                    buf.resize(500, index).expect("asked for");
+                }
+                // What is kept is dropped after the pool is gone, perhaps.
+                let kept = bufs.split_off(4);
+                drop(pool);
+                drop(kept);
+                bufs
+            })
+        });
+        if round % 2 == 0 {
+            drop(pool);
+        }
+        for (index, thread) in (0..).zip(threads) {
+            let bufs = thread.join().expect("the thread ends well");
+            assert!(bufs.iter().all(|buf| is_all(buf, index)));
         }
     }
 }

@@ -7,8 +7,10 @@ pub mod failure;
 pub mod lifetime;
 pub mod memory;
 pub mod parts;
+pub mod refusals;
 pub mod secrets;
 pub mod serving;
+pub mod shared_books;
 pub mod traffic;
 
 use std::env;

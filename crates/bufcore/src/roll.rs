@@ -1,0 +1,145 @@
+//! A list that only grows; see [`crate::strategy::Roll`].
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr;
+
+use crate::strategy::boxed;
+use crate::sync::{AtomicPtr, Ordering};
+
+/// What can stand on a [`Roll`].
+///
+/// # Safety
+///
+/// [`link`](Self::link) returns the same link of a value each time.
+pub unsafe trait Listed: Sized {
+    /// Where the roll notes what comes behind this.
+    fn link(&self) -> &Link<Self>;
+}
+
+/// What stands behind an entry of a [`Roll`].
+pub struct Link<T> {
+    /// Written before the entry is known to others, and never again.
+    next: Cell<*const T>,
+}
+
+impl<T> Default for Link<T> {
+    fn default() -> Self {
+        Self { next: Cell::new(ptr::null()) }
+    }
+}
+
+/// All that a pool ever made of one kind: an entry is never taken off, so it is valid as long as the roll, whoever uses it.
+///
+/// # Invariants
+///
+/// - Each entry was made by [`boxed`], stands on one roll, once, and is freed with it.
+pub struct Roll<T: Listed> {
+    /// The newest.
+    first: AtomicPtr<T>,
+    /// Neither `Send` nor `Sync` by itself: that is what its owner has to show.
+    _entries: PhantomData<*const T>,
+}
+
+impl<T: Listed> Default for Roll<T> {
+    fn default() -> Self {
+        Self { first: AtomicPtr::new(ptr::null_mut()), _entries: PhantomData }
+    }
+}
+
+impl<T: Listed> Roll<T> {
+    /// Puts `item` on the roll, for good; `None` when there is no memory.
+    pub fn add(&self, item: T) -> Option<&T> {
+        let item = boxed(item)?;
+        // SAFETY: just made, and valid as long as the roll, which is borrowed.
+        let entry = unsafe { item.as_ref() };
+        // ORDER: Relaxed: compared only; the exchange publishes.
+        let mut first = self.first.load(Ordering::Relaxed);
+        loop {
+            entry.link().next.set(first);
+            // ORDER: Release pairs with the Acquire in `iter`: the entry is complete. A failure publishes nothing.
+            match self.first.compare_exchange_weak(first, item.as_ptr(), Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => return Some(entry),
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// All that is on the roll, the newest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        // ORDER: Acquire pairs with the Release in `add`.
+        let mut at = self.first.load(Ordering::Acquire).cast_const();
+        core::iter::from_fn(move || {
+            // SAFETY: entries are valid as long as the roll, which is borrowed.
+            let entry = unsafe { at.as_ref() }?;
+            at = entry.link().next.get();
+            Some(entry)
+        })
+    }
+}
+
+impl<T: Listed> Drop for Roll<T> {
+    fn drop(&mut self) {
+        // ORDER: Relaxed: whoever has the roll alone has seen all that was done with it.
+        let mut at = self.first.load(Ordering::Relaxed);
+        while !at.is_null() {
+            // SAFETY: made by `boxed`, on this roll only, and nobody borrows the roll any more.
+            let entry = unsafe { Box::from_raw(at) };
+            at = entry.link().next.get().cast_mut();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Link<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").finish_non_exhaustive()
+    }
+}
+
+impl<T: Listed> fmt::Debug for Roll<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Roll").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Entry<'a> {
+        number: usize,
+        dropped: &'a Cell<usize>,
+        link: Link<Self>,
+    }
+
+    // SAFETY: one field.
+    unsafe impl Listed for Entry<'_> {
+        fn link(&self) -> &Link<Self> {
+            &self.link
+        }
+    }
+
+    impl Drop for Entry<'_> {
+        fn drop(&mut self) {
+            self.dropped.set(self.dropped.get() + 1);
+        }
+    }
+
+    #[test]
+    fn entries_stay_until_the_roll_goes() {
+        let dropped = Cell::new(0);
+        let roll = Roll::default();
+        assert!(roll.iter().next().is_none());
+        let entries: [_; 3] = core::array::from_fn(|number| {
+            roll.add(Entry { number, dropped: &dropped, link: Link::default() }).expect("room")
+        });
+        assert!(roll.iter().map(|entry| entry.number).eq([2, 1, 0]));
+        assert!(roll.iter().zip(entries.into_iter().rev()).all(|(one, other)| ptr::eq(one, other)));
+        assert_eq!(dropped.get(), 0);
+        drop(roll);
+        assert_eq!(dropped.get(), 3);
+    }
+}

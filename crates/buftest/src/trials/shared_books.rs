@@ -1,0 +1,201 @@
+//! The books of the global allocator, as in [`books`](super::books), for pools that threads share by their clones: of those threads and of
+//! the pool, any may go first.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bufcore::{BufferPool, SplitLease, strategy::orphans};
+
+use crate::alloc::Ledger;
+use crate::pattern;
+use crate::trials::books::{drop_elsewhere, hand_over, join};
+
+/// What a strategy does in its own way, and how: leaves nothing out.
+pub type Special<P> = (&'static str, fn(&SharedBooks<P>));
+
+/// Pools of one kind, and the ledger that watches them.
+#[allow(missing_debug_implementations, reason = "a ledger's numbers say nothing")]
+pub struct SharedBooks<P> {
+    /// The global allocator.
+    pub ledger: &'static Ledger,
+    /// A pool.
+    pub make: fn() -> P,
+    /// Bytes of the pieces of memory that a pool takes for `usual` requests; much more than all bookkeeping.
+    pub piece: usize,
+    /// A request that is served from a piece.
+    pub usual: usize,
+    /// How many pieces so many `usual` buffers take.
+    pub pieces: fn(usize) -> usize,
+    /// Requests of which forty take more memory than a pool keeps.
+    pub many: fn(usize) -> usize,
+    /// A request that is an allocation of its own.
+    pub single: usize,
+    /// Rounds after which a thread alone has all that it needs, beside the first buffer.
+    pub warm_up: usize,
+    /// Calls of the allocator that a steady traffic between threads may still need.
+    pub late_calls: usize,
+}
+
+impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
+    /// Runs everything, and `special` among it: what this strategy does in its own way. `counts` is whether the steady state is to be
+    /// looked at, which is no use when the leak tracker allocates.
+    pub fn check(&self, special: &[Special<P>], counts: bool) {
+        wait_once();
+        self.balanced("pools that go last", || self.pool_last());
+        self.balanced("pools and buffers that race", || self.races());
+        self.each(special, "");
+        if counts {
+            self.steady_state();
+        }
+        // Once more with freed blocks kept back, so that none is used again by chance.
+        self.ledger.keep(true);
+        self.each(special, ", blocks kept");
+    }
+
+    fn each(&self, special: &[Special<P>], how: &str) {
+        self.balanced(&format!("pools that go first{how}"), || self.pool_first());
+        self.balanced(&format!("parts and views that go last{how}"), || self.parts_and_views_last());
+        for (what, body) in special {
+            self.balanced(&format!("{what}{how}"), || body(self));
+        }
+    }
+
+    /// A pool.
+    #[must_use]
+    pub fn pool(&self) -> P {
+        (self.make)()
+    }
+
+    #[track_caller]
+    fn balanced(&self, what: &str, body: impl Fn()) {
+        // The thread lets go of the bookkeeping of pools that ended elsewhere when it uses others.
+        let settle = || {
+            for _ in 0..64 {
+                drop(self.pool().acquire(1));
+            }
+            orphans::sweep();
+        };
+        self.ledger.balanced(what, settle, body);
+    }
+
+    /// Bytes that are out.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.ledger.outstanding().1
+    }
+
+    /// Asserts that so many pieces of memory are out, beside `base` bytes.
+    #[track_caller]
+    pub fn holds(&self, base: usize, pieces: usize, when: &str) {
+        let bytes = self.bytes();
+        // Bookkeeping comes, and that of earlier pools goes.
+        let held = (bytes + self.piece / 4).saturating_sub(base) / self.piece;
+        assert_eq!(held, pieces, "{bytes} bytes are out, {base} were before: {when}");
+    }
+
+    fn pool_last(&self) {
+        let mut pool = self.pool();
+        let bufs: [_; 4] = std::array::from_fn(|_| pool.acquire(100).expect("room"));
+        bufs.map(drop_elsewhere).into_iter().for_each(join);
+        let bufs: [_; 40] = std::array::from_fn(|n| pool.acquire((self.many)(n)).expect("room"));
+        drop(bufs);
+        drop(pool.acquire(self.single).expect("the heap has room"));
+    }
+
+    fn pool_first(&self) {
+        let base = self.bytes();
+        let mut pool = self.pool();
+        let mut bufs: [_; 4] = std::array::from_fn(|_| pool.acquire(self.usual).expect("room"));
+        for (seed, buf) in (0..).zip(&mut bufs) {
+            pattern::fill(&mut buf.spare_mut()[..self.usual], seed, 0);
+            buf.advance(self.usual);
+        }
+        drop(pool.acquire(self.usual).expect("room"));
+        self.holds(base, (self.pieces)(5), "while the pool is there");
+        let single = pool.acquire(self.single).expect("the heap has room");
+        drop(pool);
+        drop(single);
+        for ((seed, buf), left) in (0..).zip(bufs).zip((1..=4).rev()) {
+            self.holds(base, (self.pieces)(left), "while they are buffers");
+            pattern::check(&buf, seed, 0);
+            join(drop_elsewhere(buf));
+        }
+        self.holds(base, 0, "after the last buffer");
+    }
+
+    fn parts_and_views_last(&self) {
+        let base = self.bytes();
+        let mut pool = self.pool();
+        let mut buf = pool.acquire(self.usual).expect("room");
+        buf.resize(1000, 7).expect("asked for");
+        let front = buf.split_to(300);
+        let mut view = buf.freeze();
+        let parts = [front.freeze(), view.split_to(10), view.clone(), view.slice(5..6), view];
+        drop(pool);
+        for part in parts {
+            self.holds(base, 1, "while a view is");
+            assert!(part.iter().all(|&byte| byte == 7));
+            join(drop_elsewhere(part));
+        }
+        self.holds(base, 0, "after the last view");
+    }
+
+    /// The pool and its buffers go at the same moment, on the thread that acquired and on others.
+    fn races(&self) {
+        for round in 0..300 {
+            let mut pool = self.pool();
+            let mut bufs: Vec<_> = (0..round % 5 + 1).map(|_| pool.acquire(100).expect("room")).collect();
+            let mine = bufs.pop();
+            let (mut theirs, many) = (pool.clone(), self.many);
+            let owner = thread::spawn(move || {
+                let bufs: Vec<_> = (0..round % 7).map(|n| theirs.acquire(many(n)).expect("room")).collect();
+                drop(theirs);
+                drop(bufs);
+            });
+            let ending: Vec<_> = bufs.into_iter().map(drop_elsewhere).collect();
+            drop(pool);
+            drop(mine);
+            ending.into_iter().for_each(join);
+            join(owner);
+        }
+    }
+
+    /// No call of the allocator per operation, on either side of a hand-over.
+    fn steady_state(&self) {
+        const ROUNDS: usize = 10_000;
+        let mut pool = self.pool();
+        drop(pool.acquire(1));
+        let mut round = |round: usize| {
+            let mut buf = pool.acquire(64 + round % 1000).expect("room");
+            buf.extend_from_slice(b"bytes of a chunk").expect("room");
+            let other = pool.acquire(1).expect("room");
+            let front = buf.split_to(5);
+            let view = front.freeze();
+            let part = view.slice(2..5);
+            drop((view, other));
+            drop(part);
+            let thawed = buf.freeze().try_thaw().expect("the only handle");
+            drop(thawed);
+        };
+        (0..self.warm_up).for_each(&mut round);
+        let before = self.ledger.calls();
+        (0..ROUNDS).for_each(&mut round);
+        assert_eq!(self.ledger.calls(), before, "calls of the allocator in {ROUNDS} rounds on one thread");
+        // Pieces that the traffic between threads may need, which it would take whenever the other thread is first behind.
+        let bufs: [_; 4] = std::array::from_fn(|n| pool.acquire((self.many)(n)).expect("room"));
+        drop(bufs);
+        hand_over(self.ledger, [ROUNDS / 2; 2], self.late_calls, || {
+            pool.acquire(100).expect("at most sixteen are on their way")
+        });
+        println!("steady state: ok");
+    }
+}
+
+/// Makes this thread wait in a channel: the standard library keeps a block for that from then on, and would take it at whichever
+/// wait is the first that really has to.
+fn wait_once() {
+    let (sender, receiver) = mpsc::channel::<()>();
+    assert!(receiver.recv_timeout(Duration::from_millis(1)).is_err());
+    drop(sender);
+}

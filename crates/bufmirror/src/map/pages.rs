@@ -75,6 +75,9 @@ impl<C: Calls> Pages<C> {
     fn new(calls: C, shape: Shape, huge: bool, options: Options) -> Result<Self, MapError> {
         let Shape { page, granule, capacity } = shape;
         let file = calls.memory_file(huge)?;
+        if cfg!(bufworks_broken = "leakmap") {
+            mem::forget(file.try_clone());
+        }
         calls.set_len(&file, capacity)?;
         if huge {
             // Huge pages are set aside for a file when it is first mapped, which is what fails when there are none. Done here, so
@@ -96,9 +99,6 @@ impl<C: Calls> Pages<C> {
         }
         if options.populate {
             span.touch(page);
-        }
-        if cfg!(bufworks_broken = "leakmap") {
-            mem::forget(file);
         }
         Ok(Self { span })
     }

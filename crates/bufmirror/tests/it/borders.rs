@@ -33,12 +33,17 @@ fn through(ring: &mut MirrorRing, start: usize, bytes: &[u8], in_place: bool) {
     ring.put(last).unwrap();
     assert_eq!((ring.len(), ring.free()), (bytes.len(), ring.capacity() - bytes.len()));
     assert!(ring.peek() == bytes, "{} bytes from {start} on", bytes.len());
-    if in_place {
-        ring.consume(bytes.len());
-    } else {
-        let mut read = vec![0; bytes.len()];
-        ring.get(&mut read).unwrap();
-        assert!(read == bytes, "{} bytes from {start} on", bytes.len());
+    // In two parts, so that the rest is read from behind the border when the first part lies in front of it.
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    for part in [first, rest] {
+        assert!(ring.peek().starts_with(part), "{} of {} bytes from {start} on", part.len(), bytes.len());
+        if in_place {
+            ring.consume(part.len());
+        } else {
+            let mut read = vec![0; part.len()];
+            ring.get(&mut read).unwrap();
+            assert!(read == part, "{} of {} bytes from {start} on", part.len(), bytes.len());
+        }
     }
     assert_eq!((ring.is_empty(), ring.free()), (true, ring.capacity()));
 }

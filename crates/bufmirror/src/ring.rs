@@ -63,7 +63,8 @@ impl MirrorRing {
     /// # Errors
     ///
     /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the failing call and the system's error
-    /// number; where nothing is mapped [`MapError::OutOfMemory`]. Nothing stays mapped or open then.
+    /// number; where nothing is mapped [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
+    /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
     #[cfg(feature = "alloc")]
     pub fn new(bytes: usize) -> Result<Self, MapError> {
         Self::builder().capacity(bytes).build()

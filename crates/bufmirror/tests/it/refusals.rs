@@ -6,7 +6,7 @@ use bufmirror::bufcore::{Region, ReserveError};
 use bufmirror::{Builder, GetError, MapError, MirrorRing};
 
 #[test]
-fn absurd_sizes() {
+fn t05_absurd_sizes() {
     assert_eq!(MirrorRing::new(0).unwrap_err(), MapError::Empty);
     assert_eq!(Builder::new().build().unwrap_err(), MapError::Empty);
     for huge_pages in [false, true] {
@@ -40,7 +40,7 @@ fn regions_that_do_not_do() {
 
 /// What fails or panics changes nothing.
 #[test]
-fn more_than_there_is() {
+fn t03_more_than_there_is() {
     for mut ring in [crate::mapped(1), crate::copying(4096)] {
         let capacity = ring.capacity();
         ring.put(b"hello").unwrap();

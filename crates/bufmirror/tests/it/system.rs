@@ -15,8 +15,8 @@ fn held() -> [usize; 3] {
 }
 
 #[test]
-fn ten_thousand_rings_in_turn() {
-    alone(module_path!(), "ten_thousand_rings_in_turn", LIMIT, || {
+fn t18_ten_thousand_rings_in_turn() {
+    alone(module_path!(), "t18_ten_thousand_rings_in_turn", LIMIT, || {
         let pages = |n: usize| n % 4 * 4096 + 1;
         drop(MirrorRing::new(pages(0)).unwrap());
         let before = held();
@@ -31,8 +31,8 @@ fn ten_thousand_rings_in_turn() {
 
 /// A ring keeps no descriptor, and has two mappings of one file.
 #[test]
-fn what_a_ring_holds() {
-    alone(module_path!(), "what_a_ring_holds", LIMIT, || {
+fn t18_what_a_ring_holds() {
+    alone(module_path!(), "t18_what_a_ring_holds", LIMIT, || {
         let [files, mappings, space] = held();
         let rings: Vec<_> = (0..100).map(|_| crate::mapped(3 * 4096)).collect();
         let bytes: usize = rings.iter().map(|ring| 2 * ring.capacity()).sum();
@@ -57,8 +57,8 @@ fn failing(bytes: usize, call: &str) {
 }
 
 #[test]
-fn no_address_space() {
-    alone(module_path!(), "no_address_space", LIMIT, || {
+fn t18_no_address_space() {
+    alone(module_path!(), "t18_no_address_space", LIMIT, || {
         process::limit(libc::RLIMIT_AS, (process::address_space_bytes() + 8 * MIB) as u64);
         failing(6 * MIB, "mmap");
         drop(crate::mapped(MIB));
@@ -66,8 +66,8 @@ fn no_address_space() {
 }
 
 #[test]
-fn no_large_files() {
-    alone(module_path!(), "no_large_files", LIMIT, || {
+fn t18_no_large_files() {
+    alone(module_path!(), "t18_no_large_files", LIMIT, || {
         // Over the limit a process gets a signal first, which ends it unless it is ignored.
         // SAFETY: no handler is installed.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -78,8 +78,8 @@ fn no_large_files() {
 }
 
 #[test]
-fn no_descriptors() {
-    alone(module_path!(), "no_descriptors", LIMIT, || {
+fn t18_no_descriptors() {
+    alone(module_path!(), "t18_no_descriptors", LIMIT, || {
         let before = held();
         // Every number that is free, so that none is left below the limit; the kernel takes the lowest.
         let mut taken = vec![fs::File::open("/dev/null").unwrap()];

@@ -149,8 +149,8 @@ fn check<C: Calls>(pages: &Pages<C>) {
 }
 
 #[test]
-fn each_call_fails_once() {
-    alone(module_path!(), "each_call_fails_once", LIMIT, || {
+fn t18_each_call_fails_once() {
+    alone(module_path!(), "t18_each_call_fails_once", LIMIT, || {
         let plain = Options::default();
         let calls = fail_each(1 << 20, plain, Huge::Refused, |_, _| false);
         let set_up = ["sysconf", "memfd_create", "ftruncate", "mmap, reserving", "mmap", "mmap"];
@@ -163,8 +163,8 @@ fn each_call_fails_once() {
 }
 
 #[test]
-fn each_call_fails_once_without_huge_pages() {
-    alone(module_path!(), "each_call_fails_once_without_huge_pages", LIMIT, || {
+fn t18_each_call_fails_once_without_huge_pages() {
+    alone(module_path!(), "t18_each_call_fails_once_without_huge_pages", LIMIT, || {
         let options = Options { huge_pages: true, dont_fork: true, populate: false };
         let calls = fail_each(1, options, Huge::Refused, |_, call| call.ends_with("a hint"));
         assert_eq!(calls[calls.len() - 2..], ["madvise, a hint", "madvise"]);
@@ -174,8 +174,8 @@ fn each_call_fails_once_without_huge_pages() {
 
 /// Whatever fails with huge pages, it is done again with ordinary ones.
 #[test]
-fn each_call_fails_once_with_huge_pages() {
-    alone(module_path!(), "each_call_fails_once_with_huge_pages", LIMIT, || {
+fn t18_each_call_fails_once_with_huge_pages() {
+    alone(module_path!(), "t18_each_call_fails_once_with_huge_pages", LIMIT, || {
         let options = Options { huge_pages: true, dont_fork: true, populate: false };
         let calls = fail_each(1, options, Huge::Given, |at, _| at > 0);
         assert_eq!(calls[..4], ["sysconf", "memfd_create", "ftruncate", "mmap, probing"]);

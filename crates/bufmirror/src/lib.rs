@@ -90,6 +90,7 @@ extern crate alloc;
 extern crate std;
 
 mod config;
+mod copy;
 mod error;
 mod integrations;
 mod map;

@@ -15,6 +15,7 @@ use bufcore::{ByteSink, ByteSource, ReserveError};
 
 #[cfg(feature = "alloc")]
 use crate::MapError;
+use crate::copy::copy;
 use crate::map::Mirror;
 use crate::sync::end_of_addresses;
 use crate::{Builder, GetError};
@@ -217,7 +218,7 @@ impl MirrorRing {
     /// When there is less room; then nothing is written.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
-        self.reserve(bytes.len())?.copy_from_slice(bytes);
+        copy(self.reserve(bytes.len())?, bytes);
         self.tail += bytes.len();
         Ok(())
     }
@@ -235,7 +236,7 @@ impl MirrorRing {
         let Some(bytes) = filled.get(..into.len()) else {
             return Err(GetError { requested: into.len(), available: filled.len() });
         };
-        into.copy_from_slice(bytes);
+        copy(into, bytes);
         self.consume(into.len());
         Ok(())
     }

@@ -178,6 +178,8 @@ impl<C: Calls> Drop for Span<C> {
     fn drop(&mut self) {
         // SAFETY: the span's own; what was lent from it is gone, or was never lent.
         let unmapped = unsafe { self.calls.unmap(self.base, self.bytes) };
-        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+        // Refused only where a reservation had become one mapping with its neighbour, and the process has as many as it may: then the
+        // addresses stay reserved, which nobody can do anything about.
+        let _ = unmapped;
     }
 }

@@ -77,6 +77,46 @@ fn t18_no_large_files() {
     });
 }
 
+/// As many rings as the system lets one process map: the one that fails does so with one half mapped, or none.
+#[test]
+fn t18_no_more_mappings() {
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").expect("procfs is mounted");
+    let limit: usize = limit.trim().parse().expect("a number");
+    if limit > 200_000 {
+        eprintln!("too many mappings to make them all: {limit}");
+        return;
+    }
+    alone(module_path!(), "t18_no_more_mappings", LIMIT, || {
+        let mut rings = Vec::with_capacity(limit);
+        let before = held();
+        let fill = |rings: &mut Vec<MirrorRing>| {
+            while let Ok(ring) = MirrorRing::new(1) {
+                rings.push(ring);
+            }
+            let full = held();
+            for _ in 0..100 {
+                let error = MirrorRing::new(1).expect_err("no mapping is left");
+                assert_eq!(error, MapError::Refused { call: "mmap", errno: libc::ENOMEM });
+            }
+            assert_eq!(held(), full, "descriptors, mappings, address space");
+        };
+        fill(&mut rings);
+        assert!(rings.len() > limit / 4, "{} rings", rings.len());
+        // One mapping more than a ring has, so that next time it is another call that fails.
+        let page = process::page_bytes();
+        rings.pop();
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        // SAFETY: at an address of the system's choice, so that nothing is replaced.
+        let odd = unsafe { libc::mmap(std::ptr::null_mut(), page, libc::PROT_READ, flags, -1, 0) };
+        assert_ne!(odd, libc::MAP_FAILED);
+        fill(&mut rings);
+        // SAFETY: mapped above, and never used.
+        assert_eq!(unsafe { libc::munmap(odd, page) }, 0);
+        rings.clear();
+        assert_eq!(held(), before, "descriptors, mappings, address space");
+    });
+}
+
 #[test]
 fn t18_no_descriptors() {
     alone(module_path!(), "t18_no_descriptors", LIMIT, || {

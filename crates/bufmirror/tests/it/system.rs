@@ -177,8 +177,8 @@ fn options_reach_the_kernel() {
 }
 
 #[test]
-fn pages_come_when_they_should_and_go() {
-    alone(module_path!(), "pages_come_when_they_should_and_go", LIMIT, || {
+fn t12_pages_come_when_they_should_and_go() {
+    alone(module_path!(), "t12_pages_come_when_they_should_and_go", LIMIT, || {
         const BYTES: usize = 32 * MIB;
         let near = |now: usize, expected: usize| now.abs_diff(expected) < 2 * MIB;
         let resident = process::resident_bytes();

@@ -3,10 +3,10 @@
 /// Ends the use of bytes through one of their addresses, before the other one is used.
 ///
 /// Each byte of a mapped ring has two addresses. The language knows no such memory, so a compiler may take the two for different
-/// places: it may let a load through one pass a store through the other, or answer it from what was there before. What it may not do is look into
-/// this block, which reads and writes any memory that it could reach. As far as the compiler can tell, the block copies every byte
-/// from the address that was used up to here to the one that is used from here on; in the copying ring (see `map`) that is what
-/// really happens. The processor needs no such fence: within one thread it compares physical addresses.
+/// places: it may let a load through one pass a store through the other, or answer it from what was there before. What it may not
+/// do is look into this block, which reads and writes any memory that it could reach. As far as the compiler can tell, the block
+/// copies every byte from the address that was used up to here to the one that is used from here on; in the copying ring (see
+/// `map`) that is what really happens. The processor needs no such fence: within one thread it compares physical addresses.
 ///
 /// Cost: no instruction; the compiler keeps nothing that is in memory in registers across it.
 #[inline(always)]

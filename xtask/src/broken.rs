@@ -71,6 +71,7 @@ const BUMP_RACES: (&str, &str) = ("bufbump", "races");
 const SHARD: (&str, &str) = ("bufshard", "it");
 const SHARD_LEDGER: (&str, &str) = ("bufshard", "ledger");
 const SHARD_RACES: (&str, &str) = ("bufshard", "races");
+const MIRROR: (&str, &str) = ("bufmirror", "it");
 const CORE: (&str, &str) = ("bufcore", "it");
 
 const fn case(
@@ -109,6 +110,8 @@ const CASES: &[Case] = &[
         &["growing::what_is_exhausted_leaves_the_bytes"]),
     case("T3", "nobounds", "`advance` goes past the capacity", CORE,
         &["conformance::heap::t03_failed_writes_change_nothing"]),
+    case("T3", "nobounds", "`commit` and `consume` go past what there is", MIRROR,
+        &["refusals::t03_more_than_there_is"]),
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: SLOT_RACES,
         tests: &["handover"], tool: Tool::ThreadSanitizer },
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: RING_RACES,
@@ -227,12 +230,19 @@ const CASES: &[Case] = &[
         &["counted::by_tier_and_class", "threads::the_next_thread_gets_it", "trims::preallocated"]),
     case("T18", "leakmap", "a mapping stays when its lock fails", CORE,
         &["regions::t18_failing_constructions"]),
+    case("T18", "leakmap", "the file behind a mapping stays open", MIRROR,
+        &["system::t18_no_large_files", "system::t18_no_address_space", "system::t18_ten_thousand_rings_in_turn",
+            "system::t18_what_a_ring_holds"]),
     case("T19", "forgetful", "memory that outlives its pool is not kept on the list", SLOT,
         &["conformance::heap::t19_soak"]),
     case("T19", "forgetful", "memory that outlives its ring is not kept on the list", RING,
         &["conformance::heap::t19_soak"]),
     case("budget", "nowake", "no cache is told that somebody waits", SHARD,
         &["budget::a_release_wakes", "budget::many_wait"]),
+    case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,
+        &["borders::every_start_copying", "borders::round_and_round", "model::a_copying_ring_is_a_queue"]),
+    case("border", "noshift", "the end of the bytes stays where it is when their start goes back", MIRROR,
+        &["borders::every_start_mapped", "borders::round_and_round", "model::a_mapped_ring_is_a_queue"]),
     case("ledger", "forgetful", "the caches of other threads are left alone", SHARD_LEDGER, &[]),
     case("ledger", "forgetful", "memory that outlives its pool is not kept on the list", BUMP_LEDGER, &[]),
     case("ledger", "forgetful", "memory that outlives its pool is not kept on the list", SLOT_LEDGER, &[]),

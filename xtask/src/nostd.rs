@@ -23,8 +23,15 @@ const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CORE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
 /// A microcontroller: 32 bits, no operating system, atomics with compare-exchange.
 const MICROCONTROLLER: &str = "thumbv7m-none-eabi";
-/// Features that are type-checked for it.
-const BARE_FEATURES: [&str; 3] = ["", "embedded-io,stats,wipe", "alloc,bytes,embedded-io,stats,wipe"];
+/// Features of pools that are type-checked for it.
+const POOL_FEATURES: [&str; 3] = ["", "embedded-io,stats,wipe", "alloc,bytes,embedded-io,stats,wipe"];
+/// Packages that are, each with its features.
+const BARE: [(&str, [&str; 3]); 4] = [
+    ("bufcore", POOL_FEATURES),
+    ("bufmirror", ["", "embedded-io", "alloc,bytes,embedded-io"]),
+    ("bufring", POOL_FEATURES),
+    ("bufslot", POOL_FEATURES),
+];
 
 /// Options of `nostd`.
 #[derive(Debug, clap::Args)]
@@ -96,8 +103,8 @@ fn microcontroller() -> Result<Outcome> {
     if ![DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_CORE].iter().all(|file| Path::new(file).exists()) {
         return Outcome::skipped("rustc-web, cargo-web and rust-web-src are not installed");
     }
-    for package in ["bufcore", "bufring", "bufslot"] {
-        for features in BARE_FEATURES {
+    for (package, sets) in BARE {
+        for features in sets {
             let mut command = Command::new(DEBIAN_CARGO);
             // The variables that the running cargo sets name its own compiler.
             for stale in ["CARGO", "RUSTDOC", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {

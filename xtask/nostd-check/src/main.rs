@@ -1,5 +1,5 @@
-//! A program without the standard library: a slot pool and a ring over static memory and, with `alloc`, the same on a heap that only
-//! grows.
+//! A program without the standard library: a slot pool, a ring allocator and a ring of bytes over static memory and, with `alloc`, the
+//! same on a heap that only grows.
 //!
 //! That it links says more than what it does: with `std` anywhere below, the panic handler would be there twice, and with
 //! `alloc` and no allocator the linker would miss one. Exit codes: 0 when all is well, the line of the check that failed modulo 200
@@ -45,16 +45,19 @@ unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; 8192]));
 static RING: Memory = Memory(UnsafeCell::new([0; 8192]));
+static STREAM: Memory = Memory(UnsafeCell::new([0; 8192]));
 
 /// Called by the entry point, once.
 #[unsafe(no_mangle)]
 extern "C" fn run() -> ! {
     pool_over_static_memory();
     ring_over_static_memory();
+    stream_over_static_memory();
     #[cfg(feature = "alloc")]
     {
         pool_on_the_heap();
         ring_on_the_heap();
+        stream(ok!(bufmirror::MirrorRing::new(1000)));
     }
     system::print(b"nostd-check: pools without the standard library work\n");
     exit(0)
@@ -109,6 +112,27 @@ fn pool_over_static_memory() {
     check!(pool.is_idle());
     let region = ok!(pool.into_region());
     check!(region.is_static() && region.len() == 8192);
+}
+
+fn stream_over_static_memory() {
+    // SAFETY: the only borrow there ever is: this function runs once.
+    let memory = unsafe { &mut *STREAM.0.get() };
+    stream(ok!(bufmirror::Builder::new().build_static(memory)));
+}
+
+/// Five times around.
+fn stream(mut ring: bufmirror::MirrorRing) {
+    let capacity = ring.capacity();
+    check!(ring.put(&[0; 8193]).is_err() && ring.is_empty() && !ring.is_mapped());
+    let mut moved = 0;
+    while moved < 5 * capacity {
+        ok!(ring.reserve(100)).fill(moved as u8);
+        ring.commit(100);
+        check!(ring.peek().ends_with(&[moved as u8; 100]));
+        // The last byte stays until the next turn.
+        ring.consume(ring.len() - 1);
+        moved += 100;
+    }
 }
 
 fn ring_over_static_memory() {

@@ -1,0 +1,139 @@
+//! The settings of a ring.
+
+use core::fmt;
+
+use bufcore::Region;
+
+use crate::map::{Mirror, Options};
+use crate::{MapError, MirrorRing};
+
+/// The settings of a [`MirrorRing`]. They can be given in any order and are checked when the ring is built.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufmirror::MirrorRing;
+///
+/// let ring = MirrorRing::builder().capacity(64 * 1024).populate(true).build()?;
+/// assert!(ring.capacity() >= 64 * 1024);
+/// # }
+/// # Ok::<(), bufmirror::MapError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Builder {
+    capacity: Option<usize>,
+    options: Options,
+}
+
+impl Builder {
+    /// The defaults: ordinary pages that come when they are touched, and that forked processes share.
+    #[must_use]
+    pub const fn new() -> Self {
+        let options = Options { huge_pages: false, populate: false, dont_fork: false };
+        Self { capacity: None, options }
+    }
+
+    /// Bytes that the ring holds at the least. Over a given region the default is half of it.
+    #[must_use]
+    pub const fn capacity(mut self, bytes: usize) -> Self {
+        self.capacity = Some(bytes);
+        self
+    }
+
+    /// Whether to use huge pages where the system has some to give. The capacity is then a multiple of 2 MiB, with huge pages and
+    /// without.
+    ///
+    /// On Linux: those that the administrator has set aside (`vm.nr_hugepages`); else ordinary pages that the kernel is asked to
+    /// merge, which it does where `shmem_enabled` of transparent huge pages lets it. Elsewhere ordinary pages.
+    #[must_use]
+    pub const fn huge_pages(mut self, huge_pages: bool) -> Self {
+        self.options.huge_pages = huge_pages;
+        self
+    }
+
+    /// Whether to fault all pages in now, so that no later access does. Means something for mapped rings only.
+    #[must_use]
+    pub const fn populate(mut self, populate: bool) -> Self {
+        self.options.populate = populate;
+        self
+    }
+
+    /// Whether to leave the ring's memory out of processes that are forked off (`MADV_DONTFORK`, Linux only). A child would
+    /// otherwise share the pages, not have a copy of them; either way it must not touch the ring. Means something for mapped rings
+    /// only.
+    #[must_use]
+    pub const fn dont_fork(mut self, dont_fork: bool) -> Self {
+        self.options.dont_fork = dont_fork;
+        self
+    }
+
+    /// The ring, mapped twice where the system can, else on the heap.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError::Empty`] without a capacity or with one of 0, and as [`MirrorRing::new`].
+    #[cfg(feature = "alloc")]
+    pub fn build(self) -> Result<MirrorRing, MapError> {
+        Mirror::new(self.capacity.unwrap_or(0), self.options).map(MirrorRing::over)
+    }
+
+    /// The ring over a region of the caller's, which holds its bytes twice: nothing is mapped, see [`MirrorRing::is_mapped`].
+    /// Needs no allocator.
+    ///
+    /// ```
+    /// use bufmirror::{Builder, bufcore::Region};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 2000].into()) }
+    /// let region = Region::from_static(memory()); // a `static_cell`, a linker section, …
+    /// let mut ring = Builder::new().build_in(region).map_err(|refused| refused.error)?;
+    /// assert_eq!(ring.capacity(), 1000);
+    /// ring.put(b"hello").unwrap();
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`MapError::Empty`], [`MapError::TooLarge`], [`MapError::RegionTooSmall`]; the region comes back in the error.
+    pub fn build_in(self, region: Region) -> Result<MirrorRing, Refused> {
+        match Mirror::over(region, self.capacity) {
+            Ok(mirror) => Ok(MirrorRing::over(mirror)),
+            Err((error, region)) => Err(Refused { error, region }),
+        }
+    }
+
+    /// The ring over memory that is the caller's for ever. Needs no allocator.
+    ///
+    /// # Errors
+    ///
+    /// As [`build_in`](Self::build_in).
+    pub fn build_static(self, memory: &'static mut [u8]) -> Result<MirrorRing, MapError> {
+        self.build_in(Region::from_static(memory)).map_err(|refused| refused.error)
+    }
+}
+
+/// A ring that could not be built, with the region that was given for it.
+pub struct Refused {
+    /// Why.
+    pub error: MapError,
+    /// The region, unchanged.
+    pub region: Region,
+}
+
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").field("error", &self.error).field("region", &self.region).finish()
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl core::error::Error for Refused {}
+
+impl From<Refused> for MapError {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
+}

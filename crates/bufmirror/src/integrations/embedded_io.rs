@@ -1,0 +1,81 @@
+//! The `embedded-io` crate.
+
+use bufcore::ReserveError;
+use embedded_io::{BufRead, ErrorType, Read, ReadReady, Write, WriteReady};
+
+use crate::MirrorRing;
+
+/// What a write to a full ring gets. Reading never fails.
+impl ErrorType for MirrorRing {
+    type Error = ReserveError;
+}
+
+/// Appends what there is room for. Unlike with `std::io::Write`, a full ring is an error, as `embedded_io` demands.
+impl Write for MirrorRing {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
+        let n = self.put_some(bytes);
+        if n == 0 && !bytes.is_empty() {
+            return Err(ReserveError { requested: bytes.len(), available: 0 });
+        }
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> Result<(), ReserveError> {
+        Ok(())
+    }
+}
+
+impl WriteReady for MirrorRing {
+    fn write_ready(&mut self) -> Result<bool, ReserveError> {
+        Ok(self.free() != 0)
+    }
+}
+
+/// Reads what there is. An empty ring reads as ended; it goes on once more was written.
+impl Read for MirrorRing {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReserveError> {
+        Ok(self.get_some(into))
+    }
+}
+
+impl ReadReady for MirrorRing {
+    fn read_ready(&mut self) -> Result<bool, ReserveError> {
+        Ok(!self.is_empty())
+    }
+}
+
+/// Lends all that there is at once.
+impl BufRead for MirrorRing {
+    fn fill_buf(&mut self) -> Result<&[u8], ReserveError> {
+        Ok(self.peek())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.consume(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use embedded_io::{BufRead, Read, ReadReady, Write, WriteReady};
+
+    use super::ReserveError;
+    use crate::Builder;
+
+    #[test]
+    fn writes_until_full_and_reads_back() {
+        let memory: &'static mut [u8] = std::vec![0; 6].leak();
+        let mut ring = Builder::new().build_static(memory).unwrap();
+        assert_eq!((ring.read_ready(), ring.write_ready()), (Ok(false), Ok(true)));
+        assert_eq!(ring.write(b"abcd"), Ok(3));
+        assert_eq!(ring.write(b"d"), Err(ReserveError { requested: 1, available: 0 }));
+        assert_eq!((ring.write(b""), ring.flush()), (Ok(0), Ok(())));
+        assert_eq!((ring.read_ready(), ring.write_ready()), (Ok(true), Ok(false)));
+        let mut two = [0; 2];
+        ring.read_exact(&mut two).unwrap();
+        assert_eq!(ring.write(b"ef"), Ok(2));
+        assert_eq!((&two, ring.fill_buf()), (b"ab", Ok(&b"cef"[..])));
+        BufRead::consume(&mut ring, 3);
+        assert_eq!(ring.read(&mut two), Ok(0));
+    }
+}

@@ -1,0 +1,8 @@
+//! Rings in the I/O traits of others.
+
+#[cfg(feature = "bytes")]
+mod bytes;
+#[cfg(feature = "embedded-io")]
+mod embedded_io;
+#[cfg(feature = "std")]
+mod std_io;

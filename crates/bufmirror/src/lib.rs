@@ -1,0 +1,108 @@
+//! A ring of bytes in memory that is mapped twice in a row, so that what is read and what is free are one contiguous slice each,
+//! wherever in the ring they lie.
+//!
+//! # What it gives you
+//!
+//! [`MirrorRing`], for one thread: bytes go in through a slice of just as much room as was asked for, and come out through a slice
+//! of all that is there. So a reader of a socket fills the ring in one call, and a parser sees every record whole, in
+//! place, also where it lies across the end of the ring. No copy is ever in two parts.
+//!
+//! # When not to use it
+//!
+//! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make, and some to drop.
+//! - Buffers that are handed on: windows borrow the ring. The pools of `bufslot` and its siblings give owned buffers.
+//! - Two threads: a ring is one thread's at a time. It may move between threads, or stand in a lock.
+//!
+//! # The memory
+//!
+//! ```text
+//!  physical            | a b c d e f g h |
+//!                        │             └───────────────┐
+//!  addresses    base → | a b c d e f g h | a b c d e f g h |
+//!                                ^ head    ^ tail  ^ head + capacity
+//!  filled                        e f g h   a b                        peek: one slice
+//!  free                                    . . c d                    reserve: one slice
+//! ```
+//!
+//! `head` stays in the first mapping; `tail` runs up to a capacity behind it, into the second. When `head` reaches the second
+//! mapping, both go back by one capacity, and the same bytes are read from the first. An empty ring starts over at the front.
+//!
+//! # Where memory cannot be mapped twice
+//!
+//! Linux and Android map a `memfd_create` file; macOS, the BSDs, illumos and Solaris POSIX shared memory (`shm_open`), whose name is
+//! removed at once (that part is type-checked only: our tests run on Linux). Everywhere else, without the feature `std`, and over a given
+//! region, the ring has the same interface over ordinary memory of *twice* its capacity: when `head` reaches the second half,
+//! what the ring holds is copied to the first. Windows are contiguous all the same, and the whole capacity is there, which a
+//! bip buffer would not give. What is lost: the memory is twice the capacity, and each byte may be copied once more on its way; one
+//! `consume` in every capacity's worth of bytes takes as long as that copy. A ring that becomes empty now and then hardly pays.
+//!
+//! # Invariants
+//!
+//! - I1: the filled and the free window together have each byte of the ring once.
+//! - I2: a byte is used through one of its addresses at a time; in between stands a fence for the compiler, which may take
+//!   different addresses for different bytes.
+//! - I3: all bytes are initialised, from the ring's creation on.
+//! - I4: what the ring took from the system goes back when it drops, and at once when its creation fails.
+//!
+//! # Forks
+//!
+//! A mapped ring's pages are shared with processes that are forked off. A child must not touch its parent's rings;
+//! [`Builder::dont_fork`] leaves them out of it.
+//!
+//! # Features
+//!
+//! `std` (default): mapped rings, `std::io`. `alloc`: rings on the heap. `bytes`: `Buf` and `BufMut` for rings. `embedded-io`:
+//! `Read`, `BufRead`, `Write`. Without any, rings over a caller's memory need neither an operating system nor an allocator.
+//!
+//! # Example
+//!
+//! ```
+//! # #[cfg(feature = "std")] {
+//! use bufmirror::MirrorRing;
+//!
+//! let mut ring = MirrorRing::new(64 * 1024)?; // bytes
+//! let mut socket = &b"\x05hello\x05world"[..];
+//! ring.read_from(&mut socket)?;
+//!
+//! // Records with their length in front, each looked at where it is.
+//! let mut words = Vec::new();
+//! while let [length, rest @ ..] = ring.peek() {
+//!     let length = usize::from(*length);
+//!     let Some(word) = rest.get(..length) else { break }; // the rest has yet to come
+//!     words.push(String::from_utf8_lossy(word).into_owned());
+//!     ring.consume(1 + length);
+//! }
+//! assert_eq!(words, ["hello", "world"]);
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Source
+//!
+//! Memory mapped twice in a row is old: Philip Howard's `libvrb`, the virtual ring buffer, has it. Fabian Giesen described it as
+//! *The magic ring buffer* (2012).
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod config;
+mod copy;
+mod error;
+mod integrations;
+mod map;
+mod ring;
+mod sync;
+
+pub use bufcore;
+pub use config::{Builder, Refused};
+pub use error::{GetError, MapError};
+pub use ring::MirrorRing;
+
+/// The examples of the README, compiled and run.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,179 @@
+//! Memory in which a byte has two addresses, `capacity` apart: mapped twice, or kept so by copying.
+//!
+//! ```text
+//!              base                    base + capacity          base + 2 * capacity
+//!  addresses   |  first mapping         |  second mapping        |
+//!              |  a b c d e f g h       |  a b c d e f g h       |
+//!  window                    ^─────────────────^  contiguous, and no byte twice
+//! ```
+//!
+//! # Invariants
+//!
+//! - M1: `2 * capacity` bytes from `base` are valid, initialised, and this mirror's alone, until it is dropped.
+//! - M2: mapped, the bytes at `i` and `capacity + i` are one byte. Copying, they are two, and [`Mirror::rebase`] makes the first
+//!   what the second is.
+//! - M3: `1 <= capacity`, and `2 * capacity <= isize::MAX`.
+
+#[cfg(all(
+    feature = "std",
+    not(miri),
+    any(
+        target_os = "android",
+        target_os = "dragonfly",
+        target_os = "freebsd",
+        target_os = "illumos",
+        target_os = "linux",
+        target_os = "macos",
+        target_os = "netbsd",
+        target_os = "openbsd",
+        target_os = "solaris",
+    )
+))]
+mod pages;
+#[cfg(not(all(
+    feature = "std",
+    not(miri),
+    any(
+        target_os = "android",
+        target_os = "dragonfly",
+        target_os = "freebsd",
+        target_os = "illumos",
+        target_os = "linux",
+        target_os = "macos",
+        target_os = "netbsd",
+        target_os = "openbsd",
+        target_os = "solaris",
+    )
+)))]
+#[path = "no_pages.rs"]
+mod pages;
+
+use core::ptr::NonNull;
+
+use bufcore::{Region, size};
+
+use crate::MapError;
+use pages::Pages;
+
+/// How to map. Nothing of it applies where nothing is mapped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Huge pages where the system has some to give.
+    pub(crate) huge_pages: bool,
+    /// All pages faulted in at once, at both addresses.
+    pub(crate) populate: bool,
+    /// Children of this process do not get the mapping.
+    pub(crate) dont_fork: bool,
+}
+
+/// The memory of one ring.
+pub(crate) struct Mirror {
+    base: NonNull<u8>,
+    capacity: usize,
+    backing: Backing,
+}
+
+/// Keeps the memory; gives it back when it drops.
+enum Backing {
+    // Never made where nothing can be mapped.
+    #[allow(dead_code, reason = "kept for its Drop")]
+    Pages(Pages),
+    #[allow(dead_code, reason = "kept for its Drop")]
+    Region(Region),
+}
+
+// SAFETY: a mirror owns its bytes exclusively (M1), as a `Box<[u8]>` does; nothing in it belongs to a thread.
+unsafe impl Send for Mirror {}
+// SAFETY: a shared mirror gives out its address, its length and its kind only.
+unsafe impl Sync for Mirror {}
+
+impl Mirror {
+    /// A mirror of at least `bytes`, mapped where the system can, else on the heap.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn new(bytes: usize, options: Options) -> Result<Self, MapError> {
+        if bytes == 0 {
+            return Err(MapError::Empty);
+        }
+        match pages::map(bytes, options)? {
+            Some(pages) => {
+                Ok(Self { base: pages.base(), capacity: pages.capacity(), backing: Backing::Pages(pages) })
+            }
+            None => Self::on_heap(bytes),
+        }
+    }
+
+    /// A copying mirror of `bytes`, on the heap.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn on_heap(bytes: usize) -> Result<Self, MapError> {
+        let span = span_bytes(bytes)?;
+        let region = Region::heap(span, size::CACHE_LINE_BYTES)
+            .map_err(|_| MapError::OutOfMemory { requested: span })?;
+        Self::over(region, Some(bytes)).map_err(|(error, _)| error)
+    }
+
+    /// A copying mirror in `region`, of `bytes`, or else of as many as fit. The region comes back with an error.
+    pub(crate) fn over(region: Region, bytes: Option<usize>) -> Result<Self, (MapError, Region)> {
+        let capacity = bytes.unwrap_or(region.len() / 2);
+        let span = match span_bytes(capacity) {
+            Ok(span) => span,
+            Err(error) => return Err((error, region)),
+        };
+        if span > region.len() {
+            return Err((MapError::RegionTooSmall { required: span, available: region.len() }, region));
+        }
+        Ok(Self { base: region.as_ptr(), capacity, backing: Backing::Region(region) })
+    }
+
+    /// The first byte; `2 * capacity` are valid from here (M1).
+    #[inline(always)]
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes, each with two addresses.
+    #[inline(always)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Whether one byte has two addresses, rather than two bytes one value.
+    #[inline]
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.backing, Backing::Pages(_))
+    }
+
+    /// Makes the `len` bytes at `from` in the second half what they are `capacity` further down.
+    ///
+    /// Cost: nothing when mapped; else a copy.
+    ///
+    /// # Safety
+    ///
+    /// `capacity <= from`, `len <= capacity`, `from + len <= 2 * capacity`, and none of these bytes, at either address, is lent.
+    #[inline]
+    pub(crate) unsafe fn rebase(&mut self, from: usize, len: usize) {
+        if self.is_mapped() || cfg!(bufworks_broken = "nocopy") {
+            return;
+        }
+        debug_assert!(self.capacity <= from && len <= self.capacity && from + len <= 2 * self.capacity);
+        // SAFETY: `from` is within the memory, as the caller promises.
+        let source = unsafe { self.base.add(from) };
+        // SAFETY: `capacity <= from`, as the caller promises.
+        let target = unsafe { self.base.add(from - self.capacity) };
+        // SAFETY:
+        // - valid: both ends are within the memory (M1), as the caller promises.
+        // - apart: the two are `capacity` apart and `len` is not more.
+        // - exclusive: none of it is lent, as the caller promises.
+        unsafe { source.copy_to_nonoverlapping(target, len) };
+    }
+}
+
+/// Twice `bytes`, which have to be some.
+fn span_bytes(bytes: usize) -> Result<usize, MapError> {
+    if bytes == 0 {
+        return Err(MapError::Empty);
+    }
+    bytes
+        .checked_mul(2)
+        .filter(|&span| span <= size::MAX_BYTES)
+        .ok_or(MapError::TooLarge { requested: bytes })
+}

@@ -1,0 +1,30 @@
+//! Where no memory can be mapped twice: without an operating system, on one that is not Unix, and under Miri.
+
+use core::convert::Infallible;
+#[cfg(feature = "alloc")]
+use core::ptr::NonNull;
+
+#[cfg(feature = "alloc")]
+use super::Options;
+#[cfg(feature = "alloc")]
+use crate::MapError;
+
+/// Pages that are mapped twice: there are none.
+pub(super) struct Pages(#[allow(dead_code, reason = "no value exists")] Infallible);
+
+#[cfg(feature = "alloc")]
+impl Pages {
+    pub(super) fn base(&self) -> NonNull<u8> {
+        match self.0 {}
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        match self.0 {}
+    }
+}
+
+/// Maps nothing, which is no error: the caller copies then.
+#[cfg(feature = "alloc")]
+pub(super) fn map(_: usize, _: Options) -> Result<Option<Pages>, MapError> {
+    Ok(None)
+}

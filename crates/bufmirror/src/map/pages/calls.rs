@@ -1,0 +1,121 @@
+//! The system calls behind a mapping, one function each, so that tests can have each one fail.
+
+use core::ptr::{self, NonNull};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::system;
+use crate::MapError;
+
+/// What [`map_by`](super::map_by) asks of the system.
+pub(in crate::map) trait Calls: Copy {
+    /// Bytes of an ordinary page: a power of two.
+    fn page_bytes(&self) -> Result<usize, MapError>;
+
+    /// A new file of no bytes, without a name, in memory; not inherited by programs that this one starts.
+    fn memory_file(&self, huge: bool) -> Result<OwnedFd, MapError>;
+
+    /// Gives a new file its size; its bytes are zero.
+    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError>;
+
+    /// New addresses, through which nothing can be read or written, for the caller alone.
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError>;
+
+    /// Maps the file at new addresses, for the caller alone.
+    fn map_anywhere(&self, file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, MapError>;
+
+    /// Maps the file at `at`, for reading and writing, instead of what is there.
+    ///
+    /// # Safety
+    ///
+    /// `bytes` from `at` on are whole pages of the caller's, of which nothing is lent.
+    unsafe fn map_shared(&self, at: NonNull<u8>, bytes: usize, file: &OwnedFd) -> Result<(), MapError>;
+
+    /// Gives addresses back, with what is mapped there.
+    ///
+    /// # Safety
+    ///
+    /// As for [`map_shared`](Self::map_shared); none of them is used again.
+    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
+
+    /// Says that huge pages would be welcome.
+    fn advise_huge(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
+
+    /// Leaves the pages out of processes that are forked off.
+    fn dont_fork(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
+}
+
+/// The real ones.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::map) struct Kernel;
+
+impl Calls for Kernel {
+    fn page_bytes(&self) -> Result<usize, MapError> {
+        // SAFETY: no preconditions.
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        usize::try_from(bytes)
+            .ok()
+            .filter(|bytes| bytes.is_power_of_two())
+            .ok_or_else(|| last_error("sysconf"))
+    }
+
+    fn memory_file(&self, huge: bool) -> Result<OwnedFd, MapError> {
+        system::memory_file(huge)
+    }
+
+    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError> {
+        let length = libc::off_t::try_from(bytes).map_err(|_| MapError::TooLarge { requested: bytes })?;
+        // SAFETY: no memory is passed.
+        done("ftruncate", unsafe { libc::ftruncate(file.as_raw_fd(), length) })
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | system::MAP_NORESERVE;
+        // SAFETY: at an address of the system's choice, so that nothing is replaced.
+        let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        mapped(at)
+    }
+
+    fn map_anywhere(&self, file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, MapError> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: at an address of the system's choice, so that nothing is replaced.
+        let at = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        mapped(at)
+    }
+
+    unsafe fn map_shared(&self, at: NonNull<u8>, bytes: usize, file: &OwnedFd) -> Result<(), MapError> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        // SAFETY: what is replaced is the caller's, and not lent, as promised.
+        let found = unsafe { libc::mmap(at.as_ptr().cast(), bytes, access, flags, file.as_raw_fd(), 0) };
+        mapped(found).map(|found| debug_assert_eq!(found, at))
+    }
+
+    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
+        // SAFETY: the caller's, and not used again, as promised.
+        done("munmap", unsafe { libc::munmap(at.as_ptr().cast(), bytes) })
+    }
+
+    fn advise_huge(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
+        system::advise_huge(at, bytes)
+    }
+
+    fn dont_fork(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
+        system::dont_fork(at, bytes)
+    }
+}
+
+/// What `mmap` returned.
+fn mapped(at: *mut libc::c_void) -> Result<NonNull<u8>, MapError> {
+    NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED).ok_or_else(|| last_error("mmap"))
+}
+
+/// What a call returned that returns 0 or fails.
+pub(super) fn done(call: &'static str, returned: libc::c_int) -> Result<(), MapError> {
+    if returned == 0 { Ok(()) } else { Err(last_error(call)) }
+}
+
+/// Why `call` has just failed.
+pub(super) fn last_error(call: &'static str) -> MapError {
+    MapError::Refused { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
+}

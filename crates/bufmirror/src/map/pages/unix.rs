@@ -1,0 +1,57 @@
+//! Unix systems without anonymous files: POSIX shared memory whose name goes at once.
+//!
+//! Type-checked, but not run by our tests.
+
+use alloc::ffi::CString;
+use alloc::format;
+use core::ptr::NonNull;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::process;
+
+use super::calls::{done, last_error};
+use crate::MapError;
+
+/// Not needed: what cannot be written is not counted.
+pub(super) const MAP_NORESERVE: libc::c_int = 0;
+
+/// Names that are tried. One is taken only while another thread is between the two calls below, or where a process of the same
+/// number died there.
+const NAMES: u32 = 1000;
+
+/// A shared memory object, without its name from the start. The system closes it when another program is started.
+pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
+    if huge {
+        return Err(MapError::Refused { call: "shm_open", errno: 0 });
+    }
+    let mut failed = MapError::Refused { call: "shm_open", errno: libc::EEXIST };
+    for attempt in 0..NAMES {
+        // At most 27 characters: macOS has room for 31.
+        let Ok(name) = CString::new(format!("/bufmirror-{}-{attempt}", process::id())) else { continue };
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        // SAFETY: the name ends with a zero byte and lives until after the call.
+        let file = unsafe { libc::shm_open(name.as_ptr(), flags, 0o600) };
+        if file < 0 {
+            failed = last_error("shm_open");
+            if matches!(failed, MapError::Refused { errno: libc::EEXIST, .. }) {
+                continue;
+            }
+            break;
+        }
+        // SAFETY: just opened, and known to nobody else.
+        let file = unsafe { OwnedFd::from_raw_fd(file) };
+        // SAFETY: as above.
+        done("shm_unlink", unsafe { libc::shm_unlink(name.as_ptr()) })?;
+        return Ok(file);
+    }
+    Err(failed)
+}
+
+/// There is no such hint.
+pub(super) fn advise_huge(_: NonNull<u8>, _: usize) -> Result<(), MapError> {
+    Ok(())
+}
+
+/// Asked for by `madvise` on Linux only.
+pub(super) fn dont_fork(_: NonNull<u8>, _: usize) -> Result<(), MapError> {
+    Err(MapError::Refused { call: "madvise", errno: 0 })
+}

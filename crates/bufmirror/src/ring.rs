@@ -1,0 +1,313 @@
+//! The ring of one thread: where to write and where to read, over a [`Mirror`].
+//!
+//! # Invariants
+//!
+//! - R1: `head < capacity`, and `head <= tail <= head + capacity`.
+//! - R2: the filled bytes are those from `head` to `tail`, the free ones those from `tail` to `head + capacity`. So each byte of
+//!   the ring is at one address in one of the two windows, and neither reaches past the second mapping.
+//! - R3: a byte comes to be used through its other address only where `head` changes, which is in `consume`, and there
+//!   [`end_of_addresses`] stands in between.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use bufcore::{ByteSink, ByteSource, ReserveError};
+
+#[cfg(feature = "alloc")]
+use crate::MapError;
+use crate::copy::copy;
+use crate::map::Mirror;
+use crate::sync::end_of_addresses;
+use crate::{Builder, GetError};
+
+/// A ring of bytes for one thread: what was written is read in order, and both sides are one contiguous slice each.
+///
+/// [`reserve`](Self::reserve) lends room and [`commit`](Self::commit) counts what was written into it; [`peek`](Self::peek) lends
+/// what can be read and [`consume`](Self::consume) drops what was used. [`put`](Self::put) and [`get`](Self::get) copy. A window
+/// borrows the ring, so there is never more than one for each side, and none while the other side moves on. One that is
+/// forgotten has changed nothing.
+///
+/// Contents: zero at first; what a reservation lends is recycled bytes after that. [`peek`](Self::peek) and
+/// [`get`](Self::get) show committed bytes only.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufmirror::MirrorRing;
+///
+/// let mut ring = MirrorRing::new(4096)?; // bytes, rounded up to whole pages
+///
+/// ring.put(b"hello ")?;
+/// ring.reserve(5)?.copy_from_slice(b"world"); // in place
+/// ring.commit(5);
+/// assert_eq!(ring.peek(), b"hello world");
+///
+/// ring.consume(6);
+/// let mut word = [0; 5];
+/// ring.get(&mut word)?;
+/// assert_eq!(&word, b"world");
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct MirrorRing {
+    mirror: Mirror,
+    /// Where the filled bytes start (R1).
+    head: usize,
+    /// Where they end, and the free ones start (R1).
+    tail: usize,
+}
+
+impl MirrorRing {
+    /// A ring of at least `bytes`: mapped twice where the system can, else on the heap, in twice the bytes.
+    ///
+    /// Cost: some ten system calls; pages come when they are first touched.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the failing call and the system's error
+    /// number; where nothing is mapped [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
+    /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
+    #[cfg(feature = "alloc")]
+    pub fn new(bytes: usize) -> Result<Self, MapError> {
+        Self::builder().capacity(bytes).build()
+    }
+
+    /// The settings of a ring.
+    #[must_use]
+    pub const fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) const fn over(mirror: Mirror) -> Self {
+        Self { mirror, head: 0, tail: 0 }
+    }
+
+    /// Bytes that the ring holds when it is full: at least what was asked for. Mapped rings have whole pages.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.mirror.capacity()
+    }
+
+    /// Whether the memory is mapped twice. Else the ring works over twice its capacity and copies what it holds once in a round.
+    #[inline]
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.mirror.is_mapped()
+    }
+
+    /// Bytes that can be read.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tail - self.head
+    }
+
+    /// Whether there is nothing to read.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tail == self.head
+    }
+
+    /// Bytes that can be written, in one piece.
+    #[inline]
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.capacity() - self.len()
+    }
+
+    /// The `len` bytes at `at`, as one slice's pointer.
+    #[inline(always)]
+    fn window(&self, at: usize, len: usize) -> NonNull<[u8]> {
+        debug_assert!(at + len <= 2 * self.capacity());
+        // SAFETY: `at` is in the mirror's memory, as all offsets from `head` to `head + capacity` are (R1, M1).
+        let start = unsafe { self.mirror.base().add(at) };
+        NonNull::slice_from_raw_parts(start, len)
+    }
+
+    /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).
+    ///
+    /// Contents: recycled bytes.
+    /// Cost: two comparisons; nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// When `n` is over [`free`](Self::free).
+    #[inline]
+    pub fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        let available = self.free();
+        if n > available {
+            return Err(ReserveError { requested: n, available });
+        }
+        let mut room = self.window(self.tail, n);
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1), since `tail + n <= head + capacity` (R1).
+        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was done through
+        //   these bytes' other addresses ended before the last change of `head` (R3).
+        Ok(unsafe { room.as_mut() })
+    }
+
+    /// Counts the next `n` bytes of room as written. They are what was written into the last reservation, or recycled bytes.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is over [`free`](Self::free).
+    #[inline]
+    #[track_caller]
+    pub fn commit(&mut self, n: usize) {
+        let room = self.free();
+        if n > room && !cfg!(bufworks_broken = "nobounds") {
+            over("commit", n, room, "of room");
+        }
+        self.tail += n;
+    }
+
+    /// All bytes that can be read, oldest first, in one piece.
+    #[inline]
+    #[must_use]
+    pub fn peek(&self) -> &[u8] {
+        let filled = self.window(self.head, self.len());
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1, R1).
+        // - not written meanwhile: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was
+        //   done through these bytes' other addresses ended before the last change of `head` (R3).
+        unsafe { filled.as_ref() }
+    }
+
+    /// Drops the `n` oldest bytes.
+    ///
+    /// An empty ring starts over at the front, where the memory is hot.
+    ///
+    /// Cost: some plain instructions; where nothing is mapped ([`is_mapped`](Self::is_mapped)), once for every
+    /// [`capacity`](Self::capacity) bytes a copy of what the ring then holds.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is over [`len`](Self::len).
+    #[inline]
+    #[track_caller]
+    pub fn consume(&mut self, n: usize) {
+        let len = self.len();
+        if n > len && !cfg!(bufworks_broken = "nobounds") {
+            over("consume", n, len, "to read");
+        }
+        end_of_addresses();
+        if n == len {
+            (self.head, self.tail) = (0, 0);
+            return;
+        }
+        self.head += n;
+        let capacity = self.capacity();
+        if self.head >= capacity {
+            // SAFETY: `capacity <= head`, and `tail` is at most a capacity behind it and at most twice the capacity, because `head`
+            // was less than that before, by R1, and `tail` has not changed. `&mut self`: nothing is lent.
+            unsafe { self.mirror.rebase(self.head, self.tail - self.head) };
+            self.head -= capacity;
+            if !cfg!(bufworks_broken = "noshift") {
+                self.tail -= capacity;
+            }
+        }
+    }
+
+    /// Appends all of `bytes`.
+    ///
+    /// Cost: one copy, wherever in the ring.
+    ///
+    /// # Errors
+    ///
+    /// When there is less room; then nothing is written.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        copy(self.reserve(bytes.len())?, bytes);
+        self.tail += bytes.len();
+        Ok(())
+    }
+
+    /// Moves the oldest bytes into `into`, all of it.
+    ///
+    /// Cost: one copy, wherever in the ring.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer; then nothing is read.
+    #[inline]
+    pub fn get(&mut self, into: &mut [u8]) -> Result<(), GetError> {
+        let filled = self.peek();
+        let Some(bytes) = filled.get(..into.len()) else {
+            return Err(GetError { requested: into.len(), available: filled.len() });
+        };
+        copy(into, bytes);
+        self.consume(into.len());
+        Ok(())
+    }
+
+    /// Drops all bytes.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.consume(self.len());
+    }
+
+    /// Appends as many of `bytes` as there is room for; returns how many.
+    #[inline]
+    #[cfg(any(feature = "std", feature = "embedded-io"))]
+    pub(crate) fn put_some(&mut self, bytes: &[u8]) -> usize {
+        let n = bytes.len().min(self.free());
+        // There is room.
+        let _ = self.put(&bytes[..n]);
+        n
+    }
+
+    /// Moves as many bytes into `into` as there are; returns how many.
+    #[inline]
+    #[cfg(any(feature = "std", feature = "embedded-io"))]
+    pub(crate) fn get_some(&mut self, into: &mut [u8]) -> usize {
+        let n = into.len().min(self.len());
+        // There are so many.
+        let _ = self.get(&mut into[..n]);
+        n
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn over(call: &str, n: usize, available: usize, what: &str) -> ! {
+    panic!("{call}({n}) of {available} bytes {what}");
+}
+
+impl ByteSink for MirrorRing {
+    #[inline]
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        self.reserve(n)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn commit(&mut self, n: usize) {
+        self.commit(n);
+    }
+}
+
+/// Lends all that there is at once.
+impl ByteSource for MirrorRing {
+    #[inline]
+    fn peek(&mut self) -> &[u8] {
+        (*self).peek()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn consume(&mut self, n: usize) {
+        self.consume(n);
+    }
+}
+
+impl fmt::Debug for MirrorRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MirrorRing")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("is_mapped", &self.is_mapped())
+            .finish_non_exhaustive()
+    }
+}

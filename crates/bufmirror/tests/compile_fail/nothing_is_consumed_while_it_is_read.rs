@@ -1,0 +1,8 @@
+use bufmirror::MirrorRing;
+
+fn main() {
+    let mut ring = MirrorRing::new(1).unwrap();
+    let filled = ring.peek();
+    ring.consume(1);
+    println!("{filled:?}");
+}

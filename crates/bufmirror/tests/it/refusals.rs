@@ -1,0 +1,106 @@
+//! What cannot be had: absurd sizes, more than there is.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bufmirror::bufcore::{Region, ReserveError};
+use bufmirror::{Builder, GetError, MapError, MirrorRing};
+
+#[test]
+fn t05_absurd_sizes() {
+    assert_eq!(MirrorRing::new(0).unwrap_err(), MapError::Empty);
+    assert_eq!(Builder::new().build().unwrap_err(), MapError::Empty);
+    for huge_pages in [false, true] {
+        for bytes in
+            [1 << 47, 1 << 61, usize::MAX / 4, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX - 1, usize::MAX]
+        {
+            let refused = Builder::new().capacity(bytes).huge_pages(huge_pages).build().expect_err("no room");
+            match refused {
+                MapError::TooLarge { requested } => assert_eq!(requested, bytes),
+                MapError::Refused { errno, .. } => assert!(errno != 0 && bytes < usize::MAX / 4, "{refused}"),
+                MapError::OutOfMemory { requested } => assert_eq!(requested, 2 * bytes),
+                _ => panic!("{refused}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn regions_that_do_not_do() {
+    let region = || Region::heap(100, 1).unwrap();
+    let refused = Builder::new().capacity(51).build_in(region()).unwrap_err();
+    assert_eq!(refused.error, MapError::RegionTooSmall { required: 102, available: 100 });
+    assert_eq!(refused.region.len(), 100, "it comes back");
+    let refused = Builder::new().capacity(usize::MAX).build_in(refused.region).unwrap_err();
+    assert_eq!(refused.error, MapError::TooLarge { requested: usize::MAX });
+    assert_eq!(Builder::new().capacity(0).build_in(region()).unwrap_err().error, MapError::Empty);
+    assert_eq!(Builder::new().build_static(&mut []).unwrap_err(), MapError::Empty);
+    assert_eq!(Builder::new().capacity(50).build_in(region()).unwrap().capacity(), 50);
+    assert_eq!(Builder::new().capacity(7).build_in(region()).unwrap().capacity(), 7);
+}
+
+/// What fails or panics changes nothing.
+#[test]
+fn t03_more_than_there_is() {
+    for mut ring in [crate::mapped(1), crate::copying(4096)] {
+        let capacity = ring.capacity();
+        ring.put(b"hello").unwrap();
+        for n in [capacity - 4, capacity, usize::MAX] {
+            let error = ring.reserve(n).unwrap_err();
+            assert_eq!(error, ReserveError { requested: n, available: capacity - 5 });
+            let panic = catch_unwind(AssertUnwindSafe(|| ring.commit(n))).unwrap_err();
+            let message = panic.downcast_ref::<String>().unwrap();
+            assert_eq!(*message, format!("commit({n}) of {} bytes of room", capacity - 5));
+        }
+        assert_eq!(ring.put(&vec![1; capacity]).unwrap_err().available, capacity - 5);
+        for n in [6, capacity, usize::MAX] {
+            let panic = catch_unwind(AssertUnwindSafe(|| ring.consume(n))).unwrap_err();
+            let message = panic.downcast_ref::<String>().unwrap();
+            assert_eq!(*message, format!("consume({n}) of 5 bytes to read"));
+        }
+        let error = ring.get(&mut [0; 6]).unwrap_err();
+        assert_eq!(error, GetError { requested: 6, available: 5 });
+        assert_eq!(error.to_string(), "cannot get 6 bytes: 5 bytes available");
+        assert_eq!(ring.peek(), b"hello");
+    }
+}
+
+#[test]
+fn errors_say_what_they_know() {
+    let refused = MapError::Refused { call: "mmap", errno: 12 };
+    assert_eq!(refused.to_string(), "mmap failed with os error 12");
+    assert_eq!(std::io::Error::from(refused).raw_os_error(), Some(12));
+    let error = std::io::Error::from(MapError::Empty);
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (std::io::ErrorKind::InvalidInput, MapError::Empty.to_string())
+    );
+}
+
+/// Room that was never written shows zeros, or what was written by somebody earlier: initialised either way.
+#[test]
+fn fresh_room_is_zero() {
+    for mut ring in [crate::mapped(3 << 12), crate::copying(5000)] {
+        let capacity = ring.capacity();
+        assert!(ring.reserve(capacity).unwrap().iter().all(|&byte| byte == 0));
+        ring.commit(capacity);
+        assert!(ring.peek().iter().all(|&byte| byte == 0));
+    }
+}
+
+/// A ring moves to another thread, and is looked at by several.
+#[test]
+fn rings_move() {
+    let mut ring = crate::mapped(1);
+    ring.put(b"from here").unwrap();
+    let ring = std::thread::spawn(move || {
+        assert_eq!(ring.peek(), b"from here");
+        ring.consume(5);
+        ring
+    });
+    let ring = ring.join().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| assert_eq!(ring.peek(), b"here"));
+        }
+    });
+}

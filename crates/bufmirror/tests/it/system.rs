@@ -1,0 +1,201 @@
+//! What the kernel says about rings: descriptors, mappings, limits, advice.
+
+use std::fs;
+use std::time::Duration;
+
+use bufmirror::{Builder, MapError, MirrorRing};
+use buftest::process::{self, alone};
+
+const MIB: usize = 1 << 20;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What of this process a leak would add to.
+fn held() -> [usize; 3] {
+    [process::open_files(), process::mappings(), process::address_space_bytes()]
+}
+
+#[test]
+fn t18_ten_thousand_rings_in_turn() {
+    alone(module_path!(), "t18_ten_thousand_rings_in_turn", LIMIT, || {
+        let pages = |n: usize| n % 4 * 4096 + 1;
+        drop(MirrorRing::new(pages(0)).unwrap());
+        let before = held();
+        for n in 0..10_000 {
+            let mut ring = MirrorRing::new(pages(n)).unwrap();
+            ring.put(b"touched").unwrap();
+            assert_eq!(ring.peek(), b"touched");
+        }
+        assert_eq!(held(), before, "descriptors, mappings, address space");
+    });
+}
+
+/// A ring keeps no descriptor, and has two mappings of one file.
+#[test]
+fn t18_what_a_ring_holds() {
+    alone(module_path!(), "t18_what_a_ring_holds", LIMIT, || {
+        let [files, mappings, space] = held();
+        let rings: Vec<_> = (0..100).map(|_| crate::mapped(3 * 4096)).collect();
+        let bytes: usize = rings.iter().map(|ring| 2 * ring.capacity()).sum();
+        assert_eq!(held(), [files, mappings + 200, space + bytes]);
+        drop(rings);
+        assert_eq!(held(), [files, mappings, space]);
+    });
+}
+
+/// Has the set-up fail in `call` a thousand times; nothing is left behind.
+fn failing(bytes: usize, call: &str) {
+    let fail = || match MirrorRing::new(bytes).expect_err("over the limit") {
+        MapError::Refused { call: failed, errno } => {
+            assert!(failed == call && errno != 0, "{failed} {errno}")
+        }
+        error => panic!("{error}"),
+    };
+    fail();
+    let before = held();
+    (0..1000).for_each(|_| fail());
+    assert_eq!(held(), before, "descriptors, mappings, address space after failures of {call}");
+}
+
+#[test]
+fn t18_no_address_space() {
+    alone(module_path!(), "t18_no_address_space", LIMIT, || {
+        process::limit(libc::RLIMIT_AS, (process::address_space_bytes() + 8 * MIB) as u64);
+        failing(6 * MIB, "mmap");
+        drop(crate::mapped(MIB));
+    });
+}
+
+#[test]
+fn t18_no_large_files() {
+    alone(module_path!(), "t18_no_large_files", LIMIT, || {
+        // Over the limit a process gets a signal first, which ends it unless it is ignored.
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        process::limit(libc::RLIMIT_FSIZE, MIB as u64);
+        failing(2 * MIB, "ftruncate");
+        drop(crate::mapped(MIB));
+    });
+}
+
+/// As many rings as the system lets one process map: the one that fails does so with one half mapped, or none.
+#[test]
+fn t18_no_more_mappings() {
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").expect("procfs is mounted");
+    let limit: usize = limit.trim().parse().expect("a number");
+    if limit > 200_000 {
+        eprintln!("too many mappings to make them all: {limit}");
+        return;
+    }
+    alone(module_path!(), "t18_no_more_mappings", LIMIT, || {
+        let mut rings = Vec::with_capacity(limit);
+        let before = held();
+        let fill = |rings: &mut Vec<MirrorRing>| {
+            while let Ok(ring) = MirrorRing::new(1) {
+                rings.push(ring);
+            }
+            let full = held();
+            for _ in 0..100 {
+                let error = MirrorRing::new(1).expect_err("no mapping is left");
+                assert_eq!(error, MapError::Refused { call: "mmap", errno: libc::ENOMEM });
+            }
+            assert_eq!(held(), full, "descriptors, mappings, address space");
+        };
+        fill(&mut rings);
+        assert!(rings.len() > limit / 4, "{} rings", rings.len());
+        // One mapping more than a ring has, so that next time it is another call that fails.
+        let page = process::page_bytes();
+        rings.pop();
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        // SAFETY: at an address of the system's choice, so that nothing is replaced.
+        let odd = unsafe { libc::mmap(std::ptr::null_mut(), page, libc::PROT_READ, flags, -1, 0) };
+        assert_ne!(odd, libc::MAP_FAILED);
+        fill(&mut rings);
+        // SAFETY: mapped above, and never used.
+        assert_eq!(unsafe { libc::munmap(odd, page) }, 0);
+        rings.clear();
+        assert_eq!(held(), before, "descriptors, mappings, address space");
+    });
+}
+
+#[test]
+fn t18_no_descriptors() {
+    alone(module_path!(), "t18_no_descriptors", LIMIT, || {
+        let before = held();
+        // Every number that is free, so that none is left below the limit; the kernel takes the lowest.
+        let mut taken = vec![fs::File::open("/dev/null").unwrap()];
+        process::limit(libc::RLIMIT_NOFILE, 64);
+        while let Ok(file) = fs::File::open("/dev/null") {
+            taken.push(file);
+        }
+        for _ in 0..1000 {
+            let error = MirrorRing::new(1).expect_err("no descriptor is left");
+            assert_eq!(error, MapError::Refused { call: "memfd_create", errno: libc::EMFILE });
+        }
+        drop(taken);
+        assert_eq!(held(), before, "descriptors, mappings, address space");
+        drop(crate::mapped(1));
+    });
+}
+
+/// The lines about the mapping that holds the ring's first byte.
+fn smaps(ring: &mut MirrorRing) -> String {
+    ring.put(b"x").unwrap();
+    let address = ring.peek().as_ptr().addr();
+    let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
+    let mut lines = smaps.lines().skip_while(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let bounds = range.and_then(|(from, to)| {
+            Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
+        });
+        !bounds.is_some_and(|(from, to)| (from..to).contains(&address))
+    });
+    let head = lines.next().expect("the address is mapped");
+    let rest = lines.take_while(|line| line.split(' ').next().is_some_and(|word| word.ends_with(':')));
+    std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
+}
+
+fn has_flag(smaps: &str, flag: &str) -> bool {
+    let flags = smaps.lines().find(|line| line.starts_with("VmFlags")).expect("flags");
+    flags.split(' ').any(|found| found == flag)
+}
+
+#[test]
+fn options_reach_the_kernel() {
+    let plain = smaps(&mut crate::mapped(1));
+    assert!(plain.contains("/memfd:bufmirror") && plain.contains("rw-s"), "{plain}");
+    assert!(!has_flag(&plain, "dc") && !has_flag(&plain, "hg"), "{plain}");
+    let private = smaps(&mut Builder::new().capacity(1).dont_fork(true).build().unwrap());
+    assert!(has_flag(&private, "dc"), "{private}");
+
+    let mut huge = Builder::new().capacity(1).huge_pages(true).build().unwrap();
+    assert_eq!(huge.capacity() % (2 * MIB), 0);
+    let huge = smaps(&mut huge);
+    // A kernel without them refuses the advice, which is a hint.
+    if fs::exists("/sys/kernel/mm/transparent_hugepage").expect("sysfs is mounted") {
+        assert!(has_flag(&huge, "hg") || has_flag(&huge, "ht"), "{huge}");
+    }
+}
+
+#[test]
+fn t12_pages_come_when_they_should_and_go() {
+    alone(module_path!(), "t12_pages_come_when_they_should_and_go", LIMIT, || {
+        const BYTES: usize = 32 * MIB;
+        let near = |now: usize, expected: usize| now.abs_diff(expected) < 2 * MIB;
+        let resident = process::resident_bytes();
+        let ring = crate::mapped(BYTES);
+        assert!(near(process::resident_bytes(), resident), "untouched pages are resident");
+        drop(ring);
+        for huge_pages in [false, true] {
+            let builder = Builder::new().capacity(BYTES).huge_pages(huge_pages).populate(true);
+            let mut ring = builder.build().unwrap();
+            // Huge pages that were set aside are counted apart.
+            if !has_flag(&smaps(&mut ring), "ht") {
+                // The kernel counts a page at each of its addresses.
+                let expected = resident + 2 * BYTES;
+                assert!(near(process::resident_bytes(), expected), "populated pages are not resident");
+            }
+            drop(ring);
+            assert!(near(process::resident_bytes(), resident), "pages stay");
+        }
+    });
+}

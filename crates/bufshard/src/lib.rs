@@ -4,7 +4,7 @@
 //!
 //! Buffers of any size, on any thread, owned and sendable, at the cost of a look into a thread-local and a pop: acquiring and releasing takes
 //! no locked instruction while the thread's cache serves, whatever the size. Buffers that are released on other threads than they were
-//! acquired on go round through the shards, in chains. Memory is given back on request, from the caches of idle threads too, without
+//! acquired on go round through the shards, some at a time. Memory is given back on request, from the caches of idle threads too, without
 //! stopping them.
 //!
 //! # When not to use it
@@ -18,20 +18,20 @@
 //! ```text
 //!  block     | alignment, colour | header, 48 bytes | bytes of the size class |       one allocation
 //!  thread    for each class a stack of up to 4 blocks
-//!  shard     for each class some chains of up to 4 blocks
+//!  shard     for each class a rack of up to 16 blocks
 //! ```
 //!
-//! A request is served from the thread's stack; if that is empty, a whole chain comes from a shard, and if there is none, a block is
-//! allocated. A block that is released goes on the stack of the thread that releases it; if that is full, it goes to a shard as a chain, and
-//! if the shards are full, the chain is freed.
+//! A request is served from the thread's stack; if that is empty, a stack's worth comes from a rack, and if all are empty, a block is
+//! allocated. A block that is released goes on the stack of the thread that releases it; if that is full, its blocks go to a rack, and what
+//! the racks have no room for is freed.
 //!
 //! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than a quarter larger than its request.
 //!
 //! # Invariants
 //!
-//! - I1: a block belongs to one buffer, one thread's cache, one chain, or one thread that moves it.
+//! - I1: a block belongs to one buffer, one thread's cache, one rack, or one thread that moves it.
 //! - I2: its memory is freed once; a buffer may outlive its pool and its thread.
-//! - I3: no release and no end of a pool waits, locks, or allocates.
+//! - I3: no release and no end of a pool waits or allocates.
 //! - I4: all bytes that a buffer can show are initialised, from the allocation on.
 //!
 //! # Threads
@@ -56,7 +56,7 @@
 //!
 //! # Source
 //!
-//! Thread caches over shards after ZeroPool; chains as magazines over a depot (Bonwick and Adams 2001); size classes and releases on other
+//! Thread caches over shards after ZeroPool, which exchange as magazines and their depot do (Bonwick and Adams 2001); size classes and releases on other
 //! threads after mimalloc (Leijen, Zorn, de Moura 2019); the asymmetric fence as in folly and in P1202 for C++, over `membarrier(2)`.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

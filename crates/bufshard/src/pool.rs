@@ -103,8 +103,8 @@ impl ShardPool {
     /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
-    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer of the size class; otherwise an
-    /// exchange or two for a chain of buffers from a shard, and at last an allocation. A request that is not pooled is an allocation of its
+    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer of the size class; otherwise two
+    /// locked instructions for some buffers from a shard, and at last an allocation. A request that is not pooled is an allocation of its
     /// own, zeroed by the allocator.
     ///
     /// # Errors
@@ -370,7 +370,7 @@ impl ShardPool {
     }
 
     /// Frees memory that was not used for `age`: of each cache the size classes of which the thread neither took nor gave any, and of the
-    /// shards as many chains as were too many all the time.
+    /// shards as many blocks as were too many all the time.
     ///
     /// To be called from time to time. Nothing is stamped when buffers come and go; the pool is looked at by the calls themselves: one that
     /// comes `age` or more after the last that looked compares, frees, and notes what it sees; one that comes earlier does nothing, and the

@@ -21,15 +21,16 @@ use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
 use crate::config::Settings;
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering, RELEASE};
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The last bits of a rack's word: somebody moves blocks; the pool is gone. Above them is the count.
 const LOCKED: usize = 1;
 const CLOSED: usize = 2;
 const ONE: usize = 4;
 
-/// The order of `Locked::unlock`.
-const UNLOCK: Ordering = if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
+/// The order of what gives a rack blocks, and of the hints about that.
+const SEQ_CST: Ordering =
+    if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
 
 /// Slots in a rack's first cache line.
 const FIRST_SLOTS: usize = 6;
@@ -180,7 +181,7 @@ impl Stock {
     ) -> usize {
         let hints = &self.hints[class];
         // ORDER: SeqCst, as `note_some` says.
-        let some = hints.some.load(Ordering::SeqCst);
+        let some = hints.some.load(SEQ_CST);
         if some == 0 {
             return 0;
         }
@@ -275,18 +276,18 @@ impl Hints {
     fn note_some(&self, bit: usize) {
         // ORDER: SeqCst here, in `note_none` and for the count in `unlock` and `Rack::count`: of who gives blocks and who found none the
         // one sees the other, and the bit is set in the end. Otherwise a rack might not be looked into until it is given more.
-        if self.some.load(Ordering::SeqCst) & bit == 0 {
-            self.some.fetch_or(bit, Ordering::SeqCst);
+        if self.some.load(SEQ_CST) & bit == 0 {
+            self.some.fetch_or(bit, SEQ_CST);
         }
     }
 
     /// A rack was found empty.
     fn note_none(&self, bit: usize, rack: &Rack) {
         // ORDER: SeqCst, as `note_some` says.
-        self.some.fetch_and(!bit, Ordering::SeqCst);
+        self.some.fetch_and(!bit, SEQ_CST);
         if rack.count() > 0 {
             // ORDER: SeqCst, likewise.
-            self.some.fetch_or(bit, Ordering::SeqCst);
+            self.some.fetch_or(bit, SEQ_CST);
         }
     }
 
@@ -311,7 +312,7 @@ impl Rack {
     /// Blocks in it, at some moment.
     fn count(&self) -> usize {
         // ORDER: SeqCst, as `Hints::note_some` says.
-        self.word.load(Ordering::SeqCst) / ONE
+        self.word.load(SEQ_CST) / ONE
     }
 
     /// The rack, unless it is locked.
@@ -323,8 +324,7 @@ impl Rack {
     ///
     /// When the rack is locked: nothing. When it is closed: all that is in it, which is the caller's (T2).
     fn lock<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Result<Locked<'a>, Chain> {
-        // ORDER: Acquire pairs with the Release in `unlock` and `unlock_open`: what was done with the blocks, and in the slots, happened
-        // before.
+        // ORDER: Acquire pairs with the Release in `unlock`: what was done with the blocks, and in the slots, happened before.
         if self.word.fetch_or(LOCKED, Ordering::Acquire) & LOCKED != 0 {
             return Err(Chain::new());
         }
@@ -390,10 +390,12 @@ impl Locked<'_> {
     }
 
     /// Ends what `lock_open` began.
+    ///
+    /// By an exchange too, though nobody but the holder writes the word of an open rack that is locked, other than to set the bit that is
+    /// set: a plain store would be enough, but loom does not see that it comes after those.
     fn unlock_open(self) {
-        // ORDER: Release pairs with the Acquire in `lock`. Nobody else writes the word of an open rack that is locked, but who finds it
-        // so, and leaves it so.
-        self.rack.word.store(self.count * ONE, RELEASE);
+        let unlocked = self.unlock();
+        debug_assert!(unlocked.is_ok(), "T2: the pool has a handle");
     }
 
     /// Ends what `lock` began.
@@ -404,7 +406,7 @@ impl Locked<'_> {
     fn unlock(self) -> Result<(), Chain> {
         // ORDER: Release pairs with the Acquire in `lock` and `close`. SeqCst for `Hints::note_some`. A failure takes nothing that it did
         // not have.
-        match self.rack.word.compare_exchange(self.word, self.count * ONE, UNLOCK, Ordering::Relaxed) {
+        match self.rack.word.compare_exchange(self.word, self.count * ONE, SEQ_CST, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(_closed) => Err(self.take_closed()),
         }

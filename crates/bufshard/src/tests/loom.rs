@@ -1,10 +1,10 @@
-//! Models of claims, of chains on their way, of the end of a pool, and of who waits, for every interleaving that loom finds.
+//! Models of claims, of blocks on their way, of the end of a pool, and of who waits, for every interleaving that loom finds.
 //!
 //! loom sees its own atomics and cells only, not the raw bytes of a block or the slots of a cache. So a `Shadow` cell stands for them: the
 //! one in each cache is written by whoever uses its stacks, and one of the test's own where a user of the buffer would write. A missing
 //! order shows as a race on it.
 //!
-//! The pools have one class, a thread keeps one block of it, and there is one shard with one place.
+//! The pools have one class, a thread keeps one block of it, and there is one shard with room for one.
 //!
 //! With `--cfg bufworks_broken="relaxed"`, `"nofence"`, `"nowake"` and `"overwrites"` some of these models fail, which is noted at each.
 //! The light fence is a full one here, and orders more than it does elsewhere: that the orders without it are enough is for
@@ -49,7 +49,7 @@ fn acquire_again(pool: &ShardPool, address: *const u8, shadow: &Shadow) -> Buffe
 /// A block goes through the shard from the thread that releases it to the one that acquires: what the one did with the bytes happens
 /// before what the other does. Fails with `relaxed`.
 #[test]
-fn loom_chains_carry_what_was_done() {
+fn loom_racks_carry_what_was_done() {
     loom::model(|| {
         let pool = built(0, usize::MAX);
         let shadow = Shadow::shared();
@@ -69,22 +69,21 @@ fn loom_chains_carry_what_was_done() {
     });
 }
 
-/// Two threads put and take at the same place of the shard: none gets what the other has.
+/// Two threads take and put at the same rack: none gets what the other has, and what is in the rack is found in the end.
 #[test]
-fn loom_chains_go_round() {
+fn loom_racks_go_round() {
     loom::model(|| {
         let pool = built(0, usize::MAX);
-        let threads = [(); 2].map(|()| {
+        drop(acquire(&pool));
+        let other = {
             let pool = pool.clone();
             thread::spawn(move || {
                 drop(acquire(&pool));
-                drop(acquire(&pool));
                 threads::end_of_thread();
             })
-        });
-        for thread in threads {
-            thread.join().unwrap();
-        }
+        };
+        drop(acquire(&pool));
+        other.join().unwrap();
         pool.trim();
         assert_eq!(pool.stats().reserved_bytes, 0);
     });

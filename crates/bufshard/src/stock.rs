@@ -29,6 +29,7 @@ const CLOSED: usize = 2;
 const ONE: usize = 4;
 
 /// The order of what gives a rack blocks, and of the hints about that.
+// ORDER: what each pairs with is said where it is used.
 const SEQ_CST: Ordering =
     if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
 

@@ -12,13 +12,21 @@ use crate::sync::{AtomicUsize, Ordering};
 pub struct Keepers {
     handles: AtomicUsize,
     refs: AtomicUsize,
+    /// In models: a pool that is not freed, for want of one of its references, is reported.
+    #[cfg(loom)]
+    _freed: loom::sync::Arc<()>,
 }
 
 impl Keepers {
     /// One handle, and the reference of all handles.
     #[must_use]
     pub fn one_handle() -> Self {
-        Self { handles: AtomicUsize::new(1), refs: AtomicUsize::new(1) }
+        Self {
+            handles: AtomicUsize::new(1),
+            refs: AtomicUsize::new(1),
+            #[cfg(loom)]
+            _freed: loom::sync::Arc::new(()),
+        }
     }
 
     /// One more handle. For holders of one.

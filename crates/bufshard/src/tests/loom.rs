@@ -196,12 +196,14 @@ fn loom_end_of_a_pool_against_a_late_release() {
     });
 }
 
-/// The same, with the release on a thread that has no cache, into a shard that is being closed.
+/// The same, with the release on a thread that has no cache, into a rack that is being closed and has something in it.
 #[test]
 fn loom_end_of_a_pool_against_a_release_elsewhere() {
     loom::model(|| {
         let pool = built(0, usize::MAX);
-        let buf = acquire(&pool);
+        let (first, buf) = (acquire(&pool), acquire(&pool));
+        // In the rack, which whoever closes it or has it locked at that moment has to empty.
+        drop(first);
         let other = thread::spawn(move || {
             drop(buf);
             threads::end_of_thread();

@@ -108,6 +108,13 @@ pub enum Case {
         /// Bytes of each buffer.
         bytes: usize,
     },
+    /// Write a message into a ring of bytes and read it.
+    Stream {
+        /// Bytes of each message; random up to 4 KiB if none.
+        bytes: Option<usize>,
+        /// Bytes that stay in the ring.
+        left: usize,
+    },
     /// Read a large file.
     File {
         /// Bytes of each buffer.
@@ -138,6 +145,7 @@ impl Case {
             Self::Frame { .. } => "frame",
             Self::Handoff { .. } => "handoff",
             Self::Threads { .. } => "threads",
+            Self::Stream { .. } => "stream",
             Self::File { .. } => "file",
             Self::Replay { .. } => "replay",
         }
@@ -174,6 +182,10 @@ impl Case {
                 Fate::Wait => "wait".into(),
             },
             Self::Threads { threads, bytes } => format!("{threads} × {}", size(*bytes)),
+            Self::Stream { bytes, left } => {
+                let bytes = bytes.map_or_else(|| "random".into(), size);
+                if *left == 0 { bytes } else { format!("{bytes} {} left", size(*left)) }
+            }
             Self::Replay { trace } => trace.clone(),
         }
     }
@@ -305,6 +317,7 @@ mod tests {
         assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
         assert_eq!(Case::RingExtend { bytes: 1024, held: 64 }.id(), "ring-extend/64x1K");
         assert_eq!(Case::TwoPools { bytes: 64, pools: 2 }.id(), "two-pools/64B-2-in-turn");
+        assert_eq!(Case::Stream { bytes: None, left: 501 }.id(), "stream/random-501B-left");
         assert_eq!(Case::Chaos { bytes: 2048, threads: 2 }.id(), "chaos/2K-2-threads");
     }
 

@@ -98,6 +98,28 @@ pub trait OpenFrame {
     fn detach(self) -> Self::Frame;
 }
 
+/// The workloads with streams.
+pub const STREAMS: &[&str] = &["stream"];
+
+/// Takes bytes in and gives them out in order. Owned by one thread.
+pub trait Stream: Sized + 'static {
+    /// Builds one that holds `bytes` bytes. Not timed.
+    ///
+    /// # Errors
+    ///
+    /// When this contestant cannot hold so many.
+    fn build(bytes: usize) -> Result<Self, Unsupported>;
+
+    /// Takes all of `bytes`, for which there is room.
+    fn write(&mut self, bytes: &[u8]);
+
+    /// Gives the oldest bytes, of which there are as many as `into` has.
+    fn read(&mut self, into: &mut [u8]);
+
+    /// Whether it knows what is in it. The floor gives what was written last, and is checked for no more.
+    const KEEPS_BOOKS: bool = true;
+}
+
 /// Builds the typed cell of a case.
 type Maker = fn(&Case) -> Result<Box<dyn Cell>, Unsupported>;
 
@@ -127,6 +149,8 @@ pub struct Contestant {
     sends: Offer,
     threads: Offer,
     frames: Offer,
+    /// Rows with streams are those of who offers some; the others are not asked.
+    streams: Option<Maker>,
 }
 
 impl Contestant {
@@ -145,7 +169,21 @@ impl Contestant {
             sends: nothing,
             threads: nothing,
             frames: nothing,
+            streams: None,
         }
+    }
+
+    /// A contestant that is in these workloads and no others.
+    #[must_use]
+    pub const fn only(
+        name: &'static str,
+        kind: Kind,
+        only: &'static [&'static str],
+        idiom: &'static str,
+    ) -> Self {
+        let mut contestant = Self::new(name, kind, idiom);
+        contestant.only = only;
+        contestant
     }
 
     /// The strategy `of` with other settings, for the workloads that are about them. It is a column of its own there, after the
@@ -157,15 +195,18 @@ impl Contestant {
         only: &'static [&'static str],
         idiom: &'static str,
     ) -> Self {
-        let mut setting = Self::new(name, Kind::Setting, idiom);
-        (setting.setting_of, setting.only) = (Some(of), only);
+        let mut setting = Self::only(name, Kind::Setting, only, idiom);
+        setting.setting_of = Some(of);
         setting
     }
 
     /// Whether it takes part in a row at all, be it with a reason why it does not serve it.
     #[must_use]
     pub fn takes_part(&self, case: &Case) -> bool {
-        self.only.is_empty() || self.only.contains(&case.workload())
+        match case {
+            Case::Stream { .. } => self.streams.is_some(),
+            _ => self.only.is_empty() || self.only.contains(&case.workload()),
+        }
     }
 
     /// Serves the workloads in which one thread acquires and releases.
@@ -200,6 +241,13 @@ impl Contestant {
     #[must_use]
     pub fn frames<F: Frames>(mut self) -> Self {
         self.frames = Offer::Cell(workloads::frames::<F>);
+        self
+    }
+
+    /// Serves the workloads with streams of bytes.
+    #[must_use]
+    pub fn streams<S: Stream>(mut self) -> Self {
+        self.streams = Some(workloads::stream::cell::<S>);
         self
     }
 
@@ -265,6 +313,9 @@ impl Contestant {
             Case::Handoff { .. } => self.sends,
             Case::Threads { .. } | Case::Chaos { .. } => self.threads,
             Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
+            Case::Stream { .. } => {
+                self.streams.map_or(Offer::None("buffers, and no ring of bytes"), Offer::Cell)
+            }
         }
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! It is right only as long as no more than the planned number is out, which the workloads keep to and nobody checks.
 
+use core::hint::black_box;
+
 use crate::block::Block;
 use crate::case::Plan;
-use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
+use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Stream, Unsupported};
 use bufcore::size::staggered;
 
 pub(super) fn contestant() -> Contestant {
@@ -12,12 +14,13 @@ pub(super) fn contestant() -> Contestant {
         "floor",
         Kind::Control,
         "no bookkeeping: the same memory each time; for N buffers at once, N parts of one block in turn; for frames, a cursor \
-         in one block",
+         in one block; for streams, a copy into the same memory and one out",
     )
     .whole::<Parts>()
     .sends::<Parts>()
     .threads_each::<Parts>()
     .frames::<Cursor>()
+    .streams::<Copies>()
 }
 
 /// Memory that is never freed, so that nothing has to say when.
@@ -71,6 +74,27 @@ impl Pool for Parts {
         self.next = if offset == self.last { 0 } else { offset + self.step };
         // SAFETY: `next` is at most `last`, a part's length before the block's end.
         Part(unsafe { self.start.add(offset) })
+    }
+
+    const KEEPS_BOOKS: bool = false;
+}
+
+/// Copies to one place and from there.
+pub(crate) struct Copies(Vec<u8>);
+
+impl Stream for Copies {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        Ok(Self(vec![0; bytes]))
+    }
+
+    #[inline(always)]
+    fn write(&mut self, bytes: &[u8]) {
+        black_box(&mut self.0[..bytes.len()]).copy_from_slice(bytes);
+    }
+
+    #[inline(always)]
+    fn read(&mut self, into: &mut [u8]) {
+        into.copy_from_slice(black_box(&self.0[..into.len()]));
     }
 
     const KEEPS_BOOKS: bool = false;

@@ -3,21 +3,29 @@
 pub(crate) mod bump;
 pub(crate) mod floor;
 pub(crate) mod heap;
+pub(crate) mod mirror;
 #[cfg(feature = "pools")]
 mod peers;
 pub(crate) mod ring;
 pub(crate) mod shard;
 pub(crate) mod slot;
 pub(crate) mod vec;
+pub(crate) mod wrapping;
 
 use crate::contestant::Contestant;
 
 /// All contestants that this build has, in the order of the report.
 #[must_use]
 pub fn all() -> Vec<Contestant> {
-    let mut all = vec![slot::contestant(), ring::contestant(), bump::contestant(), shard::contestant()];
+    let mut all = vec![
+        slot::contestant(),
+        ring::contestant(),
+        bump::contestant(),
+        shard::contestant(),
+        mirror::contestant(),
+    ];
     all.extend(bump::probes());
-    all.extend([heap::contestant(), vec::contestant(), floor::contestant()]);
+    all.extend([heap::contestant(), vec::contestant(), wrapping::contestant(), floor::contestant()]);
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

@@ -1,19 +1,23 @@
 //! What one writes without a pool.
 
+use std::collections::VecDeque;
+use std::io::Read;
+
 use crate::case::Plan;
-use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
+use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Stream, Unsupported};
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "vec",
         Kind::Control,
         "`Vec::with_capacity` on the system's allocator, not zeroed; a frame has the capacity of the largest from the start, or, \
-         in `ring-extend`, that of one step, and grows",
+         in `ring-extend`, that of one step, and grows; a stream is a `VecDeque`: `extend` and `read_exact`",
     )
     .whole::<VecPool>()
     .sends::<VecPool>()
     .threads_each::<VecPool>()
     .frames::<VecFrames>()
+    .streams::<VecDeque<u8>>()
 }
 
 /// A vector each time.
@@ -30,6 +34,22 @@ impl Pool for VecPool {
     #[inline(always)]
     fn acquire(&mut self, bytes: usize) -> Vec<u8> {
         Vec::with_capacity(bytes)
+    }
+}
+
+impl Stream for VecDeque<u8> {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        Ok(Self::with_capacity(bytes))
+    }
+
+    #[inline(always)]
+    fn write(&mut self, bytes: &[u8]) {
+        self.extend(bytes);
+    }
+
+    #[inline(always)]
+    fn read(&mut self, into: &mut [u8]) {
+        self.read_exact(into).expect("the workload reads what it wrote");
     }
 }
 

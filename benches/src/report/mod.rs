@@ -116,6 +116,11 @@ fn about(workload: &str) -> &'static str {
             "Several threads acquire, write a byte in each page, drop. One operation is what one thread does, so a level line \
              is perfect scaling, up to the number of cores."
         }
+        "stream" => {
+            "Write a message into a ring of 64 KiB and read it, by one thread; lengths fixed or random up to 4 KiB, and with bytes \
+             left in the ring all the time. `vec` is a `VecDeque`, `floor` two plain copies through the same memory. One operation \
+             is a write and its read."
+        }
         "file" => "Read a large file in chunks and sum the bytes. One operation is one chunk.",
         "replay" => {
             "The requests of a recorded program, in their order, by one thread. One operation is one buffer."

@@ -9,6 +9,7 @@ pub mod mixed;
 pub mod replay;
 pub mod reuse;
 pub mod ring;
+pub mod stream;
 pub mod threads;
 pub mod two_pools;
 
@@ -17,7 +18,7 @@ use crate::cell::Cell;
 use crate::contestant::{Frames, Pool, Unsupported};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 13] = [
+pub const WORKLOADS: [&str; 14] = [
     "reuse",
     "live",
     "two-pools",
@@ -29,6 +30,7 @@ pub const WORKLOADS: [&str; 13] = [
     "handoff",
     "threads",
     "chaos",
+    "stream",
     "file",
     "replay",
 ];
@@ -56,6 +58,7 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(handoff::cases());
     cases.extend(threads::cases());
     cases.extend(chaos::cases());
+    cases.extend(stream::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
     cases
@@ -72,9 +75,11 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
         Case::Chaos { .. } => chaos::alone::<P>(case),
         Case::File { .. } => file::cell::<P>(case),
         Case::Replay { .. } => replay::cell::<P>(case),
-        Case::Frame { .. } | Case::RingExtend { .. } | Case::Handoff { .. } | Case::Threads { .. } => {
-            Err(not_mine(case))
-        }
+        Case::Frame { .. }
+        | Case::RingExtend { .. }
+        | Case::Handoff { .. }
+        | Case::Threads { .. }
+        | Case::Stream { .. } => Err(not_mine(case)),
     }
 }
 

@@ -9,6 +9,7 @@ mod bytes;
 #[cfg(feature = "peers")]
 mod global;
 mod lockfree;
+mod mirrors;
 mod object_pool;
 mod opool;
 mod ringal;
@@ -30,6 +31,8 @@ pub(super) fn all() -> Vec<Contestant> {
         sharded_slab::contestant(),
         byte_pool::contestant(),
         vec_queue::contestant(),
+        mirrors::slice_ring_buffer(),
+        mirrors::vmcircbuffer(),
         bytes::contestant(),
         #[cfg(feature = "peers")]
         global::jemalloc(),

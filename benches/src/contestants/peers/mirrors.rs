@@ -1,0 +1,76 @@
+//! The published rings over memory that is mapped twice.
+
+use slice_ring_buffer::SliceRingBuffer;
+use vmcircbuffer::sync::{Circular, Reader, Writer};
+
+use crate::contestant::{Contestant, Kind, STREAMS, Stream, Unsupported};
+
+pub(super) fn slice_ring_buffer() -> Contestant {
+    Contestant::only(
+        "slice-ring-buffer",
+        Kind::Peer,
+        STREAMS,
+        "`SliceRingBuffer<u8>`: `extend_from_slice`, a copy out, `move_head`",
+    )
+    .streams::<Slices>()
+    .uncounted()
+}
+
+pub(super) fn vmcircbuffer() -> Contestant {
+    Contestant::only(
+        "vmcircbuffer",
+        Kind::Peer,
+        STREAMS,
+        "`sync::Circular<u8>` with one reader: copies into and out of `try_slice`",
+    )
+    .streams::<Halves>()
+    .uncounted()
+}
+
+/// A double-ended queue whose elements are one slice.
+pub(crate) struct Slices(SliceRingBuffer<u8>);
+
+impl Stream for Slices {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        Ok(Self(SliceRingBuffer::with_capacity(bytes)))
+    }
+
+    #[inline(always)]
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    #[inline(always)]
+    fn read(&mut self, into: &mut [u8]) {
+        into.copy_from_slice(&self.0[..into.len()]);
+        // SAFETY: so many elements are there (just indexed), and bytes need no drop.
+        unsafe { self.0.move_head(into.len() as isize) };
+    }
+}
+
+/// Both ends of a buffer that is made for two threads.
+pub(crate) struct Halves {
+    writer: Writer<u8>,
+    reader: Reader<u8>,
+}
+
+impl Stream for Halves {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        let writer = Circular::with_capacity::<u8>(bytes).map_err(|error| Unsupported(error.to_string()))?;
+        let reader = writer.add_reader();
+        Ok(Self { writer, reader })
+    }
+
+    #[inline(always)]
+    fn write(&mut self, bytes: &[u8]) {
+        self.writer.try_slice()[..bytes.len()].copy_from_slice(bytes);
+        self.writer.produce(bytes.len());
+    }
+
+    #[inline(always)]
+    fn read(&mut self, into: &mut [u8]) {
+        let filled = self.reader.try_slice().expect("the writer lives");
+        into.copy_from_slice(&filled[..into.len()]);
+        self.reader.consume(into.len());
+    }
+}

@@ -14,38 +14,24 @@
 //!   what the second is.
 //! - M3: `1 <= capacity`, and `2 * capacity <= isize::MAX`.
 
-#[cfg(all(
-    feature = "std",
-    not(miri),
-    any(
-        target_os = "android",
-        target_os = "dragonfly",
-        target_os = "freebsd",
-        target_os = "illumos",
-        target_os = "linux",
-        target_os = "macos",
-        target_os = "netbsd",
-        target_os = "openbsd",
-        target_os = "solaris",
-    )
-))]
-mod pages;
-#[cfg(not(all(
-    feature = "std",
-    not(miri),
-    any(
-        target_os = "android",
-        target_os = "dragonfly",
-        target_os = "freebsd",
-        target_os = "illumos",
-        target_os = "linux",
-        target_os = "macos",
-        target_os = "netbsd",
-        target_os = "openbsd",
-        target_os = "solaris",
-    )
-)))]
-#[path = "no_pages.rs"]
+#[cfg_attr(
+    not(all(
+        feature = "std",
+        not(miri),
+        any(
+            target_os = "android",
+            target_os = "dragonfly",
+            target_os = "freebsd",
+            target_os = "illumos",
+            target_os = "linux",
+            target_os = "macos",
+            target_os = "netbsd",
+            target_os = "openbsd",
+            target_os = "solaris",
+        )
+    )),
+    path = "no_pages.rs"
+)]
 mod pages;
 
 use core::ptr::NonNull;

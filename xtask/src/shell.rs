@@ -74,13 +74,14 @@ fn pass_on(from: Option<impl Read>, text: &Mutex<String>, to: impl Fn(&str)) -> 
 
 /// What the output of `cargo test` says of tests that failed and programs that ended badly; its last lines if that is nothing.
 fn failures(text: &str) -> String {
-    const MOST_LINES: usize = 120;
+    const MOST_LINES: usize = 200;
     let mut inside = false;
     let told = |line: &&str| {
         inside |= *line == "failures:";
         let keep =
             inside || ["error", "Caused by", "  process didn't"].iter().any(|start| line.starts_with(start));
-        inside &= !line.starts_with("test result:");
+        // Not at the result: a test that runs in a process of its own prints that one's first.
+        inside &= !["Running ", "Doc-tests "].iter().any(|start| line.trim_start().starts_with(start));
         keep
     };
     let mut lines: Vec<&str> = text.lines().filter(told).collect();
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn the_failures_are_found_in_a_long_output() {
         let text = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\nleft: 1\n\n\
-                    test result: FAILED. 1 passed\ntest c ... ok\nerror: 1 target failed:\n    `-p x`\n";
+                    test result: FAILED. 1 passed\n     Running c\ntest c ... ok\nerror: 1 target failed:\n    `-p x`\n";
         let told = failures(text);
         assert!(told.contains("left: 1") && told.contains("error: 1 target"), "{told}");
         assert!(!told.contains("test a") && !told.contains("test c"), "{told}");

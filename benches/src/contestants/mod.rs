@@ -25,7 +25,7 @@ pub fn all() -> Vec<Contestant> {
         mirror::contestant(),
     ];
     all.extend(bump::probes());
-    all.extend([heap::contestant(), vec::contestant(), wrapping::contestant(), floor::contestant()]);
+    all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

@@ -90,6 +90,11 @@ fn class(results: &Results, name: &str) -> String {
         .filter(|column| column.kind == kind)
         .position(|column| column.name == name)
         .unwrap_or(0);
+    class_of(kind, place)
+}
+
+/// The class of the contestant at `place` among those of its kind.
+fn class_of(kind: Kind, place: usize) -> String {
     let letter = match kind {
         Kind::Strategy => 's',
         Kind::Setting => 'v',
@@ -317,4 +322,21 @@ fn lines(
     }
     let svg = drawing.finish(bottom + 48.0);
     Some(Chart { name: name.into(), workload: workload.into(), title: title.into(), svg })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One without a colour would be drawn in black, or where it is a hollow dot not at all.
+    #[test]
+    fn every_contestant_has_a_colour() {
+        let all = crate::contestants::all();
+        for (index, one) in all.iter().enumerate() {
+            let place = all[..index].iter().filter(|other| other.kind == one.kind).count();
+            let class = class_of(one.kind, place);
+            assert!(svg::has_colour(&class), "{} has no colour {class}", one.name);
+            assert_eq!(class == "c2", one.name == FLOOR, "the legend draws {class} hollow");
+        }
+    }
 }

@@ -14,7 +14,7 @@ svg .dot { stroke-width: 0.75; } svg .hollow { stroke-width: 1.5; } svg .name.st
 
 /// Colours of a role or a contestant, on a light and on a dark page. Strategies (`s`) are strong, controls (`c`) grey, peers
 /// (`p`) in between, other settings of a strategy (`v`) from light to dark.
-const COLOURS: [(&str, &str, &str); 29] = [
+const COLOURS: [(&str, &str, &str); 33] = [
     ("ink", "#1f2328", "#e6edf3"),
     ("soft", "#656d76", "#9198a1"),
     ("faint", "#d8dee4", "#3d444d"),
@@ -33,6 +33,7 @@ const COLOURS: [(&str, &str, &str); 29] = [
     ("c0", "#868e96", "#868e96"),
     ("c1", "#1f2328", "#e6edf3"),
     ("c2", "#adb5bd", "#5c636a"),
+    ("c3", "#b08d57", "#cfb284"),
     ("p0", "#4263eb", "#748ffc"),
     ("p1", "#0c8599", "#3bc9db"),
     ("p2", "#5c940d", "#a9e34b"),
@@ -44,7 +45,16 @@ const COLOURS: [(&str, &str, &str); 29] = [
     ("p8", "#a0522d", "#d9a066"),
     ("p9", "#5f3dc4", "#9775fa"),
     ("p10", "#3b7080", "#7fb3c4"),
+    ("p11", "#e64980", "#faa2c1"),
+    ("p12", "#f08c00", "#ffd43b"),
+    ("p13", "#1098ad", "#66d9e8"),
 ];
+
+/// Whether the style sheet has a colour of that name.
+#[cfg(test)]
+pub(crate) fn has_colour(class: &str) -> bool {
+    COLOURS.iter().any(|colour| colour.0 == class)
+}
 
 /// The charts' style sheet: light, and dark where the reader prefers it. Colours are written out, because not every program
 /// that shows SVG knows variables.

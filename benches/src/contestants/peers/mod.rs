@@ -31,13 +31,13 @@ pub(super) fn all() -> Vec<Contestant> {
         sharded_slab::contestant(),
         byte_pool::contestant(),
         vec_queue::contestant(),
-        mirrors::slice_ring_buffer(),
-        mirrors::vmcircbuffer(),
         bytes::contestant(),
         #[cfg(feature = "peers")]
         global::jemalloc(),
         #[cfg(feature = "peers")]
         global::mimalloc(),
+        mirrors::slice_ring_buffer(),
+        mirrors::vmcircbuffer(),
     ]
 }
 

@@ -139,6 +139,22 @@ fn field_bytes(text: &str, field: &str) -> usize {
     kib * 1024
 }
 
+/// The lines of `/proc/self/smaps` about the mapping that holds `address`.
+#[must_use]
+pub fn smaps(address: usize) -> String {
+    let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
+    let mut lines = smaps.lines().skip_while(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let bounds = range.and_then(|(from, to)| {
+            Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
+        });
+        !bounds.is_some_and(|(from, to)| (from..to).contains(&address))
+    });
+    let head = lines.next().expect("the address is mapped");
+    let rest = lines.take_while(|line| line.split(' ').next().is_some_and(|word| word.ends_with(':')));
+    std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
+}
+
 /// Lowers a resource limit of this process for good. Only for tests that run [`alone`].
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     assert!(is_alone(), "a limit would hit the other tests of this process");

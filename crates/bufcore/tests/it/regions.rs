@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use bufcore::{HugePages, MapOptions, Region, RegionError};
-use buftest::process::{self, alone};
+use buftest::process::{self, alone, smaps};
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -23,21 +23,6 @@ fn touch(region: &Region) {
         // SAFETY: likewise.
         unsafe { byte.write_volatile(1) }
     }
-}
-
-/// The lines about the mapping that holds `address`.
-fn smaps(address: usize) -> String {
-    let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
-    let mut lines = smaps.lines().skip_while(|line| {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        let bounds = range.and_then(|(from, to)| {
-            Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
-        });
-        !bounds.is_some_and(|(from, to)| (from..to).contains(&address))
-    });
-    let head = lines.next().expect("the address is mapped");
-    let rest = lines.take_while(|line| line.split(' ').next().is_some_and(|word| word.ends_with(':')));
-    std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -141,17 +141,7 @@ fn t18_no_descriptors() {
 fn smaps(ring: &mut MirrorRing) -> String {
     ring.put(b"x").unwrap();
     let address = ring.peek().as_ptr().addr();
-    let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
-    let mut lines = smaps.lines().skip_while(|line| {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        let bounds = range.and_then(|(from, to)| {
-            Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
-        });
-        !bounds.is_some_and(|(from, to)| (from..to).contains(&address))
-    });
-    let head = lines.next().expect("the address is mapped");
-    let rest = lines.take_while(|line| line.split(' ').next().is_some_and(|word| word.ends_with(':')));
-    std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
+    process::smaps(address)
 }
 
 fn has_flag(smaps: &str, flag: &str) -> bool {

@@ -26,7 +26,7 @@
 //!
 //! # Features
 //!
-//! `std` (default), `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe`. Features only add items. Without
+//! `std` (default), `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe`; `fences` is for strategies. Features only add items. Without
 //! any of them the crate needs neither an operating system nor an allocator.
 //!
 //! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own: with `stats` a [`HeapPool`]
@@ -61,6 +61,8 @@ extern crate std;
 
 mod buf;
 mod error;
+#[cfg(feature = "fences")]
+mod fences;
 mod frozen;
 #[cfg(feature = "alloc")]
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
@@ -75,6 +77,8 @@ mod pool;
 mod region;
 #[cfg(feature = "alloc")]
 mod roll;
+#[cfg(feature = "std")]
+mod sleeper;
 mod split;
 mod stats;
 mod stream;

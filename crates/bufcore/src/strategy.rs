@@ -3,6 +3,8 @@
 pub use crate::keepers::Keepers;
 #[cfg(feature = "alloc")]
 pub use crate::roll::{Link, Listed, Roll};
+#[cfg(feature = "std")]
+pub use crate::sleeper::Sleeper;
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
 pub use crate::tagged::Tagged;
 pub use crate::track::Tracker;
@@ -20,9 +22,23 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
     zeroize::Zeroize::zeroize(bytes);
 }
 
-/// The atomics that strategies use: `core`'s, or the model checker's under `--cfg loom`.
+/// The atomics and locks that strategies use: `core`'s and `std`'s, or the model checker's under `--cfg loom`.
 pub mod sync {
-    pub use crate::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
+    pub use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
+    #[cfg(any(feature = "std", loom))]
+    pub use crate::sync::{Mutex, MutexGuard, lock, try_lock};
+}
+
+/// Two fences that belong together, of which one costs nothing, and the other a system call.
+///
+/// Two threads that each announce something and then look for the other's announcement need a fence between the two steps, so that not
+/// both can miss the other (Dekker 1965). Where one side does so all the time, its fence should cost nothing: on Linux
+/// [`light`](fences::light) only keeps the compiler from moving the two, and the other side's [`heavy`](fences::heavy) makes every running
+/// thread of the process execute a full one in between, wherever it is, by `membarrier(2)`. So do the hazard pointers of folly and the
+/// proposal P1202 for C++. Elsewhere, under Miri and in models both sides execute a full fence.
+#[cfg(feature = "fences")]
+pub mod fences {
+    pub use crate::fences::{full, has_heavy, heavy, light};
 }
 
 /// Memory that outlived its pool.

@@ -1,12 +1,32 @@
-//! The atomics of this crate: `core`'s, or the model checker's under `--cfg loom`.
+//! The atomics and locks of this crate: `core`'s and `std`'s, or the model checker's under `--cfg loom`.
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+
+#[cfg(loom)]
+pub use loom::sync::{Mutex, MutexGuard};
+#[cfg(all(feature = "std", not(loom)))]
+pub use std::sync::{Mutex, MutexGuard};
 
 /// The ordering of every store that gives memory back.
 ///
 /// `Release`, but in the build that exists to show that the models and sanitizers notice (docs/testing.md).
 pub const RELEASE: Ordering =
     if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::Release };
+
+/// The lock, whatever became of those who had it before.
+#[cfg(any(feature = "std", loom))]
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    }
+}
+
+/// The lock, if nobody has it.
+#[cfg(any(feature = "std", loom))]
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    mutex.try_lock().ok()
+}

@@ -8,10 +8,11 @@ use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
+use bufcore::strategy::Sleeper;
 use bufcore::{AcquireError, Buf};
 
 use crate::pool::{Refused, ShardPool, Turn};
-use crate::wait::{PATIENCE, Sleeper};
+use crate::wait::PATIENCE;
 use crate::{ShardLease, pool::Found};
 
 /// How long a thread sleeps that was not able to look into every cache.
@@ -70,13 +71,12 @@ impl ShardPool {
             Err(AcquireError::Exhausted { .. }) => {}
             other => return other,
         }
-        let sleeper = || Sleeper::Thread(thread::current());
         let out_of_memory = AcquireError::OutOfMemory { requested: bytes };
-        let ticket = self.shared().join_queue(sleeper()).ok_or(out_of_memory)?;
+        let ticket = self.shared().join_queue(Sleeper::this_thread()).ok_or(out_of_memory)?;
         // In the queue until the end of this function, whatever it is.
         let waiting = Acquire { pool: self, bytes, ticket: Some(ticket) };
         loop {
-            match waiting.attempt(ticket, sleeper()) {
+            match waiting.attempt(ticket, Sleeper::this_thread()) {
                 Attempt::Done(result) => return result,
                 Attempt::Waits(error, longest) => {
                     let Some(left) = timeout.checked_sub(started.elapsed()) else { return Err(error) };

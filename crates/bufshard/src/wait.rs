@@ -12,29 +12,14 @@
 //!   while it is held.
 
 use alloc::collections::VecDeque;
-use core::task::Waker;
 use core::time::Duration;
-use std::thread::Thread;
 use std::time::Instant;
+
+use bufcore::strategy::Sleeper;
 
 use crate::node::Node;
 use crate::shared::Shared;
 use crate::sync::{self, AtomicUsize, MutexGuard, Ordering};
-
-/// Whom to wake.
-pub(crate) enum Sleeper {
-    Task(Waker),
-    Thread(Thread),
-}
-
-impl Sleeper {
-    fn wake(self) {
-        match self {
-            Self::Task(waker) => waker.wake(),
-            Self::Thread(thread) => thread.unpark(),
-        }
-    }
-}
 
 /// How long the first may take to look, once it was woken, before it lets others pass.
 pub(crate) const PATIENCE: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_secs(1) };

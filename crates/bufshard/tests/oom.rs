@@ -17,12 +17,12 @@ use buftest::trials::refusals;
 static ALLOCATOR: Failing = Failing;
 
 fn pool() -> Result<ShardPool, ConfigError> {
-    ShardPool::builder().thread_cache(2).shards(1).shard_buffers(2).largest_pooled(4096).build()
+    ShardPool::builder().thread_cache(2).shards(1).shard_buffers(8).largest_pooled(4096).build()
 }
 
 #[test]
 fn construction() {
-    // The shards, what they hold, and the bookkeeping.
+    // The shards' racks, the slots that a rack has no room for, and the bookkeeping.
     for allowed in 0..3 {
         let (built, refused) = Failing::after(allowed, || pool().map(drop));
         assert!(matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { .. }))));

@@ -1,0 +1,82 @@
+//! The fence that costs one side nothing and the other a system call; see [`crate::strategy::fences`].
+
+use crate::sync::{Ordering, fence};
+
+/// Whether the fence of the fast paths is nothing but the compiler's.
+const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(loom)));
+
+/// The fence between the two steps of a fast path.
+#[inline(always)]
+pub fn light() {
+    if cfg!(bufworks_broken = "nofence") {
+        return;
+    }
+    // ORDER: SeqCst pairs with `heavy`: either that side sees what this one announced, or this one sees the claim.
+    if IS_LIGHT {
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The fence between the two steps of a claim; `both_full` says that the other side executes a `full`. `false` when the system
+/// gives none, and then nothing may be concluded.
+pub fn heavy(both_full: bool) -> bool {
+    // ORDER: SeqCst pairs with `light`.
+    fence(Ordering::SeqCst);
+    !IS_LIGHT || both_full || membarrier::execute()
+}
+
+/// Makes `heavy` possible, once in a process. `false` where the system has none to give: threads then have to execute
+/// `full` on their side.
+pub fn has_heavy() -> bool {
+    !IS_LIGHT || membarrier::register()
+}
+
+/// The fence for both sides where the system gives no other.
+pub fn full() {
+    // ORDER: SeqCst pairs with itself, as `light` does with `heavy`.
+    fence(Ordering::SeqCst);
+}
+
+#[cfg(all(target_os = "linux", not(miri), not(loom)))]
+mod membarrier {
+    use crate::sync::{AtomicU32, Ordering};
+
+    const UNKNOWN: u32 = 0;
+    const REGISTERED: u32 = 1;
+    const REFUSED: u32 = 2;
+
+    static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
+
+    fn call(command: libc::c_int) -> bool {
+        // SAFETY: the call takes three plain numbers and touches no memory of ours.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    }
+
+    pub(super) fn register() -> bool {
+        // ORDER: Relaxed: the answer is the kernel's, for the whole process, and stays as it is.
+        let mut state = STATE.load(Ordering::Relaxed);
+        if state == UNKNOWN {
+            let answer = call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+            state = if answer { REGISTERED } else { REFUSED };
+            STATE.store(state, Ordering::Relaxed);
+        }
+        state == REGISTERED
+    }
+
+    pub(super) fn execute() -> bool {
+        call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri), not(loom))))]
+mod membarrier {
+    pub(super) fn register() -> bool {
+        true
+    }
+
+    pub(super) fn execute() -> bool {
+        true
+    }
+}

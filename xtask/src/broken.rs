@@ -72,6 +72,7 @@ const SHARD: (&str, &str) = ("bufshard", "it");
 const SHARD_LEDGER: (&str, &str) = ("bufshard", "ledger");
 const SHARD_RACES: (&str, &str) = ("bufshard", "races");
 const MIRROR: (&str, &str) = ("bufmirror", "it");
+const MIRROR_RACES: (&str, &str) = ("bufmirror", "races");
 const CORE: (&str, &str) = ("bufcore", "it");
 
 const fn case(
@@ -111,7 +112,7 @@ const CASES: &[Case] = &[
     case("T3", "nobounds", "`advance` goes past the capacity", CORE,
         &["conformance::heap::t03_failed_writes_change_nothing"]),
     case("T3", "nobounds", "`commit` and `consume` go past what there is", MIRROR,
-        &["refusals::t03_more_than_there_is"]),
+        &["refusals::t03_more_than_there_is", "channel::what_does_not_fit_changes_nothing"]),
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: SLOT_RACES,
         tests: &["handover"], tool: Tool::ThreadSanitizer },
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores", target: RING_RACES,
@@ -120,6 +121,8 @@ const CASES: &[Case] = &[
         tests: &["handover", "parts"], tool: Tool::ThreadSanitizer },
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores and exchanges", target: SHARD_RACES,
         tests: &["handover", "parts", "trims"], tool: Tool::ThreadSanitizer },
+    Case { trial: "T4", defect: "relaxed", what: "positions are relaxed stores", target: MIRROR_RACES,
+        tests: &["channel", "channel_sleeping"], tool: Tool::ThreadSanitizer },
     case("T5", "nolimit", "the heap pool adds its header to any size", CORE,
         &["conformance::heap::t05_absurd_requests"]),
     case("T5", "nolimit", "a header is added to any size", SHARD,
@@ -145,6 +148,8 @@ const CASES: &[Case] = &[
         &["conformance::default::t06_buffer_outlives_pool"]),
     case("T6", "waits", "dropping a pool waits for its buffers", SHARD,
         &["conformance::default::t06_buffer_outlives_pool"]),
+    case("T6", "nowake", "nobody is woken", MIRROR,
+        &["channel::t06_an_end_that_goes_wakes_the_other", "channel::sleepers_are_woken"]),
     case("T7", "waits", "dropping a pool waits for its buffers", SLOT,
         &["conformance::heap::t07_forgotten_handles"]),
     case("T7", "waits", "dropping a ring waits for its buffers", RING,

@@ -1,6 +1,6 @@
 //! The fence that costs one side nothing and the other a system call; see [`crate::strategy::fences`].
 
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, compiler_fence, fence};
 
 /// Whether the fence of the fast paths is nothing but the compiler's.
 const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(loom)));
@@ -13,7 +13,7 @@ pub fn light() {
     }
     // ORDER: SeqCst pairs with `heavy`: either that side sees what this one announced, or this one sees the claim.
     if IS_LIGHT {
-        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        compiler_fence(Ordering::SeqCst);
     } else {
         fence(Ordering::SeqCst);
     }

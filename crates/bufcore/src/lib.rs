@@ -60,6 +60,7 @@ extern crate alloc;
 extern crate std;
 
 mod buf;
+mod copying;
 mod error;
 #[cfg(feature = "fences")]
 mod fences;

@@ -1,5 +1,6 @@
 //! What a strategy is built with, beyond the vocabulary: for authors of strategies, not for their users.
 
+pub use crate::copying::copy_bytes;
 pub use crate::keepers::Keepers;
 #[cfg(feature = "alloc")]
 pub use crate::roll::{Link, Listed, Roll};

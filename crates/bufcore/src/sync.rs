@@ -1,5 +1,8 @@
 //! The atomics and locks of this crate: `core`'s and `std`'s, or the model checker's under `--cfg loom`.
 
+// Loom has none; what it models are processors, and its compiler moves nothing.
+#[cfg(feature = "fences")]
+pub(crate) use core::sync::atomic::compiler_fence;
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 #[cfg(loom)]

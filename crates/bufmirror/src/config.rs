@@ -76,6 +76,16 @@ impl Builder {
         Mirror::new(self.capacity.unwrap_or(0), self.options).map(MirrorRing::over)
     }
 
+    /// The ends of a channel over such a ring; see [`channel`](crate::channel).
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    #[cfg(feature = "std")]
+    pub fn channel(self) -> Result<(crate::Producer, crate::Consumer), MapError> {
+        Mirror::new(self.capacity.unwrap_or(0), self.options).map(crate::channel::over)
+    }
+
     /// The ring over a region of the caller's, which holds its bytes twice: nothing is mapped, see [`MirrorRing::is_mapped`].
     /// Needs no allocator.
     ///

@@ -2,6 +2,8 @@
 
 use core::ops::RangeInclusive;
 
+use bufcore::strategy::copy_bytes;
+
 /// The bytes of one load, as wide as all processors have.
 const WORD_BYTES: usize = 16;
 /// Copies of so many bytes are two loads and two stores, where a call of `memcpy` costs more than its copy. No more lengths than
@@ -13,7 +15,7 @@ const SHORT_BYTES: RangeInclusive<usize> = WORD_BYTES..=2 * WORD_BYTES;
 pub(crate) fn copy(into: &mut [u8], from: &[u8]) {
     debug_assert_eq!(into.len(), from.len());
     if !SHORT_BYTES.contains(&from.len()) || !copy_ends(into, from) {
-        into.copy_from_slice(from);
+        copy_bytes(into, from);
     }
 }
 

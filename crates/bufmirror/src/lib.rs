@@ -89,6 +89,8 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+#[cfg(feature = "std")]
+mod channel;
 mod config;
 mod copy;
 mod error;
@@ -96,8 +98,12 @@ mod integrations;
 mod map;
 mod ring;
 mod sync;
+#[cfg(all(test, loom))]
+mod tests;
 
 pub use bufcore;
+#[cfg(feature = "std")]
+pub use channel::{Consumer, Producer, WaitError, channel};
 pub use config::{Builder, Refused};
 pub use error::{GetError, MapError};
 pub use ring::MirrorRing;

@@ -271,7 +271,7 @@ impl MirrorRing {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn over(call: &str, n: usize, available: usize, what: &str) -> ! {
+pub(crate) fn over(call: &str, n: usize, available: usize, what: &str) -> ! {
     panic!("{call}({n}) of {available} bytes {what}");
 }
 

@@ -1,8 +1,14 @@
 //! What the loom models of the strategies share; only with `--cfg loom`.
 
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::sync::Arc as StdArc;
+use std::task::Wake;
+
 use bufcore::{Buf, BufferPool, Lease};
 use loom::cell::UnsafeCell;
-use loom::sync::Arc;
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 /// Stands for bytes, which loom does not see: written and read exactly where a user of the bytes would. A missing order between two users
@@ -73,4 +79,61 @@ pub fn thaw_after_the_other_view_is_gone<L: Lease + 'static>(buf: Buf<L>) {
         drop(buf);
     }
     reader.join().expect("the order is right");
+}
+
+/// A signal that somebody waits for: loom reports a deadlock when it never comes.
+#[derive(Debug)]
+pub struct Signal {
+    is_given: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Signal {
+    /// One that was not given.
+    #[must_use]
+    pub fn new() -> StdArc<Self> {
+        StdArc::new(Self { is_given: Mutex::new(false), changed: Condvar::new() })
+    }
+
+    /// Gives it.
+    ///
+    /// # Panics
+    ///
+    /// When a thread of the model has panicked.
+    pub fn give(&self) {
+        *self.is_given.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits for it, and takes it.
+    ///
+    /// # Panics
+    ///
+    /// As [`give`](Self::give).
+    pub fn take(&self) {
+        let mut is_given = self.is_given.lock().unwrap();
+        while !*is_given {
+            is_given = self.changed.wait(is_given).unwrap();
+        }
+        *is_given = false;
+    }
+}
+
+/// For futures.
+impl Wake for Signal {
+    fn wake(self: StdArc<Self>) {
+        self.give();
+    }
+}
+
+/// Runs a future to its end; when a wake-up is lost, there is none.
+pub fn finish<F: Future>(mut future: Pin<&mut F>, signal: &StdArc<Signal>) -> F::Output {
+    let waker = Waker::from(StdArc::clone(signal));
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        signal.take();
+        thread::yield_now();
+    }
 }

@@ -153,6 +153,37 @@ impl Mirror {
     }
 }
 
+#[cfg(feature = "std")]
+impl Mirror {
+    /// Makes the `len` bytes from `at` on, wherever they are used next, what they are here: those in the first half in the second, and the
+    /// other way round.
+    ///
+    /// Cost: nothing when mapped; else a copy.
+    ///
+    /// # Safety
+    ///
+    /// `at < capacity`, `len <= capacity`, and these bytes, at both addresses, are the caller's alone.
+    #[inline]
+    pub(crate) unsafe fn reflect(&self, at: usize, len: usize) {
+        if self.is_mapped() || cfg!(bufworks_broken = "nocopy") {
+            return;
+        }
+        debug_assert!(at < self.capacity && len <= self.capacity);
+        let front = len.min(self.capacity - at);
+        // SAFETY: `at` is within the first half.
+        let here = unsafe { self.base.add(at) };
+        // SAFETY: and so far into the second one.
+        let there = unsafe { here.add(self.capacity) };
+        // SAFETY: `front` bytes from `at` on are in the first half, so both are within the memory (M1) and apart, and the caller has them.
+        unsafe { here.copy_to_nonoverlapping(there, front) };
+        // SAFETY: the second half starts here.
+        let border = unsafe { self.base.add(self.capacity) };
+        // SAFETY: what is left of `len` starts at the border, and is less than `at`: both are within the memory and apart, and the
+        // caller has them.
+        unsafe { border.copy_to_nonoverlapping(self.base, len - front) };
+    }
+}
+
 /// Twice `bytes`, which have to be some.
 fn span_bytes(bytes: usize) -> Result<usize, MapError> {
     if bytes == 0 {

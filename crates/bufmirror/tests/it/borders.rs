@@ -1,6 +1,6 @@
 //! Every start in the ring, with the lengths at which something could be off by one.
 
-use bufmirror::MirrorRing;
+use crate::ring::{Ring, ends};
 
 /// Bytes in which no part looks like another one nearby.
 fn pattern(bytes: usize) -> Vec<u8> {
@@ -8,7 +8,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 }
 
 /// Empties the ring and has it go on at `start`, with one byte in it, in front of that; none when `start` is the front.
-fn go_to(ring: &mut MirrorRing, start: usize) -> usize {
+fn go_to(ring: &mut impl Ring, start: usize) -> usize {
     ring.clear();
     ring.commit(start);
     let kept = start.min(1);
@@ -17,7 +17,7 @@ fn go_to(ring: &mut MirrorRing, start: usize) -> usize {
 }
 
 /// Writes `bytes` from `start` on, in one piece or but for the last byte, and reads them back.
-fn through(ring: &mut MirrorRing, start: usize, bytes: &[u8], in_place: bool) {
+fn through(ring: &mut impl Ring, start: usize, bytes: &[u8], in_place: bool) {
     let kept = go_to(ring, start);
     // A full ring has no room for the byte that was kept.
     let late = (kept + bytes.len()).saturating_sub(ring.capacity());
@@ -48,7 +48,7 @@ fn through(ring: &mut MirrorRing, start: usize, bytes: &[u8], in_place: bool) {
     assert_eq!((ring.is_empty(), ring.free()), (true, ring.capacity()));
 }
 
-fn every_start(mut ring: MirrorRing) {
+fn every_start(mut ring: impl Ring) {
     let capacity = ring.capacity();
     let source = pattern(capacity + 64);
     for start in 0..capacity {
@@ -70,6 +70,16 @@ fn every_start_mapped() {
 }
 
 #[test]
+fn every_start_of_a_channel() {
+    let page = crate::mapped(1).capacity();
+    for pages in 1..=4 {
+        let ends = ends(pages * page);
+        assert_eq!(ends.capacity(), pages * page);
+        every_start(ends);
+    }
+}
+
+#[test]
 fn every_start_copying() {
     for bytes in [1, 2, 3, 64, 1000, 4096] {
         every_start(crate::copying(bytes));
@@ -79,23 +89,28 @@ fn every_start_copying() {
 /// A stream that never lets the ring become empty, so that it goes round many times.
 #[test]
 fn round_and_round() {
+    goes_round(crate::mapped(1));
+    goes_round(crate::copying(4096));
+    goes_round(crate::copying(7));
+    goes_round(ends(1));
+}
+
+fn goes_round(mut ring: impl Ring) {
     let source = pattern(256);
-    for mut ring in [crate::mapped(1), crate::copying(4096), crate::copying(7)] {
-        let capacity = ring.capacity();
-        let (mut written, mut read) = (0, 0);
-        while read < 50 * capacity {
-            let n = (written % 97 + 1).min(ring.free());
-            for (at, byte) in ring.reserve(n).unwrap().iter_mut().enumerate() {
-                *byte = source[(written + at) % 256];
-            }
-            ring.commit(n);
-            written += n;
-            let n = (read % 89 + 1).min(ring.len() - 1);
-            for (at, &byte) in ring.peek()[..n].iter().enumerate() {
-                assert_eq!(byte, source[(read + at) % 256], "byte {}", read + at);
-            }
-            ring.consume(n);
-            read += n;
+    let capacity = ring.capacity();
+    let (mut written, mut read) = (0, 0);
+    while read < 50 * capacity {
+        let n = (written % 97 + 1).min(ring.free());
+        for (at, byte) in ring.reserve(n).unwrap().iter_mut().enumerate() {
+            *byte = source[(written + at) % 256];
         }
+        ring.commit(n);
+        written += n;
+        let n = (read % 89 + 1).min(ring.len() - 1);
+        for (at, &byte) in ring.peek()[..n].iter().enumerate() {
+            assert_eq!(byte, source[(read + at) % 256], "byte {}", read + at);
+        }
+        ring.consume(n);
+        read += n;
     }
 }

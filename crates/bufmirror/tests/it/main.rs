@@ -7,9 +7,11 @@
 )]
 
 mod borders;
+mod channel;
 mod io;
 mod model;
 mod refusals;
+mod ring;
 #[cfg(target_os = "linux")]
 mod system;
 

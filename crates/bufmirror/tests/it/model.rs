@@ -1,13 +1,14 @@
 //! Generated operations on a ring and on a `VecDeque`, compared after each step.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, Read, Write};
 use std::mem;
 
-use bufmirror::bufcore::{ByteSink, ByteSource, ReserveError};
-use bufmirror::{GetError, MirrorRing};
+use bufmirror::GetError;
+use bufmirror::bufcore::ReserveError;
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::ring::{Ring, ends};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -15,14 +16,10 @@ enum Op {
     Get(usize),
     /// Reserve so much, commit a part of it.
     Reserve(usize, usize),
-    /// The same through the trait.
-    Sink(usize),
-    Source(usize),
     ForgetRoom(usize),
     Consume(usize),
     Write(usize),
     Read(usize),
-    BufRead(usize),
     Clear,
 }
 
@@ -36,26 +33,23 @@ fn op() -> impl Strategy<Value = Op> {
         6 => length().prop_map(Op::Put),
         4 => length().prop_map(Op::Get),
         4 => (length(), length()).prop_map(|(n, m)| Op::Reserve(n, m)),
-        2 => length().prop_map(Op::Sink),
-        2 => length().prop_map(Op::Source),
         1 => length().prop_map(Op::ForgetRoom),
         4 => length().prop_map(Op::Consume),
         2 => length().prop_map(Op::Write),
         2 => length().prop_map(Op::Read),
-        2 => length().prop_map(Op::BufRead),
         1 => Just(Op::Clear),
     ]
 }
 
-struct Pair {
-    ring: MirrorRing,
+struct Pair<R> {
+    ring: R,
     oracle: VecDeque<u8>,
     /// What is written next.
     next: u8,
 }
 
-impl Pair {
-    fn new(ring: MirrorRing) -> Self {
+impl<R: Ring> Pair<R> {
+    fn new(ring: R) -> Self {
         Self { ring, oracle: VecDeque::new(), next: 0 }
     }
 
@@ -105,22 +99,6 @@ impl Pair {
                 self.ring.commit(m);
                 self.oracle.extend(&bytes[..m]);
             }
-            Op::Sink(n) => {
-                let bytes = self.fresh(n);
-                match ByteSink::reserve(&mut self.ring, n) {
-                    Ok(lent) => {
-                        lent.copy_from_slice(&bytes);
-                        ByteSink::commit(&mut self.ring, n);
-                        self.oracle.extend(bytes);
-                    }
-                    Err(error) => assert_eq!(error, ReserveError { requested: n, available: room }),
-                }
-            }
-            Op::Source(n) => {
-                let n = n.min(held);
-                assert!(self.oracle.drain(..n).eq(ByteSource::peek(&mut self.ring)[..n].iter().copied()));
-                ByteSource::consume(&mut self.ring, n);
-            }
             Op::ForgetRoom(n) => {
                 let lent = self.ring.reserve(n.min(room)).unwrap();
                 lent.fill(0xFF);
@@ -134,29 +112,23 @@ impl Pair {
             }
             Op::Write(n) => {
                 let bytes = self.fresh(n);
-                let written = self.ring.write(&bytes).unwrap();
+                let written = self.ring.put_some(&bytes);
                 assert_eq!(written, n.min(room));
                 self.oracle.extend(&bytes[..written]);
             }
             Op::Read(n) => {
                 let mut into = vec![0; n];
-                let read = self.ring.read(&mut into).unwrap();
+                let read = self.ring.get_some(&mut into);
                 assert_eq!(read, n.min(held));
                 assert!(self.oracle.drain(..read).eq(into[..read].iter().copied()));
-            }
-            Op::BufRead(n) => {
-                let lent = self.ring.fill_buf().unwrap();
-                assert_eq!(lent.len(), held);
-                let n = n.min(held);
-                assert!(self.oracle.drain(..n).eq(lent[..n].iter().copied()));
-                BufRead::consume(&mut self.ring, n);
             }
             Op::Clear => {
                 self.ring.clear();
                 self.oracle.clear();
             }
         }
-        assert_eq!((self.ring.len(), self.ring.free()), (self.oracle.len(), self.room()));
+        let now = (self.ring.len(), self.ring.free());
+        assert_eq!(now, (self.oracle.len(), self.room()));
         assert_eq!(self.ring.is_empty(), self.oracle.is_empty());
         let (first, second) = self.oracle.as_slices();
         let (front, back) = self.ring.peek().split_at(first.len());
@@ -171,6 +143,12 @@ proptest! {
     #[test]
     fn a_mapped_ring_is_a_queue(ops in vec(op(), 1..200)) {
         let mut pair = Pair::new(crate::mapped(1));
+        ops.iter().for_each(|op| pair.step(op));
+    }
+
+    #[test]
+    fn a_channel_is_a_queue(ops in vec(op(), 1..200)) {
+        let mut pair = Pair::new(ends(1));
         ops.iter().for_each(|op| pair.step(op));
     }
 

@@ -11,15 +11,13 @@
 //! ThreadSanitizer to see (`tests/races.rs`), to which it is nothing. A thread that has no cache executes none.
 
 use alloc::sync::Arc as StdArc;
-use core::future::Future;
-use core::pin::{Pin, pin};
-use core::task::{Context, Poll, Waker};
-use std::task::Wake;
+use core::pin::pin;
+use core::task::{Context, Waker};
 
 use bufcore::Buf;
 use bufcore::strategy::threads;
-use buftest::models::{self, Shadow};
-use loom::sync::{Arc, Condvar, Mutex};
+use buftest::models::{self, Shadow, Signal, finish};
+use loom::sync::Arc;
 use loom::thread;
 
 use crate::{ShardLease, ShardPool};
@@ -212,49 +210,6 @@ fn loom_end_of_a_pool_against_a_release_elsewhere() {
         drop(pool);
         other.join().unwrap();
     });
-}
-
-/// A signal that somebody waits for: loom reports a deadlock when it never comes.
-struct Signal {
-    is_given: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Signal {
-    fn new() -> StdArc<Self> {
-        StdArc::new(Self { is_given: Mutex::new(false), changed: Condvar::new() })
-    }
-
-    fn give(&self) {
-        *self.is_given.lock().unwrap() = true;
-        self.changed.notify_one();
-    }
-
-    fn take(&self) {
-        let mut is_given = self.is_given.lock().unwrap();
-        while !*is_given {
-            is_given = self.changed.wait(is_given).unwrap();
-        }
-        *is_given = false;
-    }
-}
-
-impl Wake for Signal {
-    fn wake(self: StdArc<Self>) {
-        self.give();
-    }
-}
-
-/// Runs a future to its end; when a wake-up is lost, there is none.
-fn finish<F: Future>(mut future: Pin<&mut F>, signal: &StdArc<Signal>) -> F::Output {
-    let waker = Waker::from(StdArc::clone(signal));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        signal.take();
-        thread::yield_now();
-    }
 }
 
 /// A future waits for the budget that two buffers take, which are released on another thread: it is served, or it was woken and is then.

@@ -1,0 +1,81 @@
+//! Copies that keep out of a trap.
+
+/// Copies of so many bytes and more are made by `rep movsb` in common C libraries (glibc from 2112 bytes on, on processors that have
+/// it fast). Below, by ordinary loads and stores, at any placement.
+const STRINGS_FROM_BYTES: usize = 2 << 10;
+/// Pieces of so many bytes are copied without it.
+const PIECE_BYTES: usize = STRINGS_FROM_BYTES;
+/// What of two addresses is compared by processors that guess whether a store and a load touch the same memory.
+const PAGE_BYTES: usize = 4 << 10;
+/// A copy to so many bytes behind where it comes from, or fewer, modulo `PAGE_BYTES`, is the trap.
+const TRAP_BYTES: usize = 32;
+
+/// Copies `from` to `into`, which is as long.
+///
+/// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32 bytes behind the source, modulo 4 KiB: each
+/// store seems to hit a load that is still to come. The C library does not care, so a `memcpy` of 4 KiB takes 60 or 1400 ns there,
+/// depending on nothing but placement (docs/decisions.md has the figures). This function copies in pieces then, which the library does with
+/// ordinary loads and stores. So do all copies of ours.
+///
+/// Cost: that of `copy_from_slice`, and a comparison; of long ones two more instructions.
+///
+/// # Panics
+///
+/// When the lengths differ.
+#[inline(always)]
+pub fn copy_bytes(into: &mut [u8], from: &[u8]) {
+    if cfg!(target_arch = "x86_64") && from.len() >= STRINGS_FROM_BYTES && is_trap(into, from) {
+        copy_pieces(into, from);
+    } else {
+        into.copy_from_slice(from);
+    }
+}
+
+#[inline(always)]
+fn is_trap(into: &[u8], from: &[u8]) -> bool {
+    let distance = into.as_ptr().addr().wrapping_sub(from.as_ptr().addr()) % PAGE_BYTES;
+    // Not 0, for which it is as fast as anywhere.
+    distance.wrapping_sub(1) < TRAP_BYTES
+}
+
+#[cold]
+#[inline(never)]
+fn copy_pieces(into: &mut [u8], from: &[u8]) {
+    assert_eq!(into.len(), from.len(), "copies have one length");
+    for (into, from) in into.chunks_mut(PIECE_BYTES).zip(from.chunks(PIECE_BYTES)) {
+        into.copy_from_slice(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAGE_BYTES, PIECE_BYTES, TRAP_BYTES, copy_bytes, is_trap};
+
+    #[test]
+    fn every_placement_copies_all() {
+        let lengths = [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES, 9000];
+        let from: [u8; 9000] = core::array::from_fn(|at| (at % 251) as u8);
+        let mut place = [0_u8; 9000 + 2 * PAGE_BYTES];
+        for distance in (0..=TRAP_BYTES + 2).chain([PAGE_BYTES - 1]) {
+            let start = from.as_ptr().addr().wrapping_sub(place.as_ptr().addr()) % PAGE_BYTES + distance;
+            for len in lengths {
+                place.fill(0);
+                let (into, from) = (&mut place[start..start + len], &from[..len]);
+                assert_eq!(is_trap(into, from), (1..=TRAP_BYTES).contains(&distance));
+                copy_bytes(into, from);
+                assert_eq!(into, from);
+                assert!(place[..start].iter().chain(&place[start + len..]).all(|&byte| byte == 0));
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "length")]
+    fn lengths_that_differ_panic_at_every_placement() {
+        let place = [0_u8; 3 * PAGE_BYTES];
+        let (from, rest) = place.split_at(PAGE_BYTES);
+        let mut into = [0_u8; 3 * PAGE_BYTES];
+        let start = from.as_ptr().addr().wrapping_sub(into.as_ptr().addr()) % PAGE_BYTES + 1;
+        copy_bytes(&mut into[start..=start + PAGE_BYTES], &rest[..PAGE_BYTES]);
+    }
+}

@@ -1,0 +1,209 @@
+//! The end that reads.
+
+use core::fmt;
+use core::future::poll_fn;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::time::Instant;
+
+use bufcore::ByteSource;
+use bufcore::strategy::Sleeper;
+
+use super::WaitError;
+use super::end::{End, Reads};
+use crate::GetError;
+use crate::copy::copy;
+use crate::ring::over;
+
+/// The end of a [`channel`](super::channel) that reads. Dropping it closes the channel: the producer's waits and writes fail.
+///
+/// [`peek`](Self::peek), [`consume`](Self::consume) and [`get`](Self::get) never wait. [`wait`](Self::wait) and its siblings wait for
+/// bytes, by blocking the thread or as a future. `std::io::Read` and `BufRead` block, as a pipe does, and read an end when the producer is
+/// gone and all was read.
+///
+/// ```
+/// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+/// producer.put(b"\x05hello\x05wor")?;
+/// // Records with their length in front, each looked at where it is.
+/// while let [length, rest @ ..] = consumer.peek() {
+///     let length = usize::from(*length);
+///     let Some(word) = rest.get(..length) else { break }; // the rest has yet to come
+///     assert_eq!(word, b"hello");
+///     consumer.consume(1 + length);
+/// }
+/// assert_eq!(consumer.peek(), b"\x05wor");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Consumer {
+    end: End<Reads>,
+}
+
+impl Consumer {
+    pub(super) fn new(end: End<Reads>) -> Self {
+        Self { end }
+    }
+
+    /// Bytes that the ring holds when it is full.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
+    }
+
+    /// Whether the memory is mapped twice; see [`Producer::is_mapped`](super::Producer::is_mapped).
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.end.is_mapped()
+    }
+
+    /// Whether the producer is gone. What it wrote may still be there to read.
+    #[inline]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+
+    /// Bytes that can be read now, in one piece. There may be more a moment later, never less.
+    ///
+    /// Cost: a look at the producer's position, which may be in another processor's cache.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "it looks, and may find more the next time")]
+    pub fn len(&mut self) -> usize {
+        self.end.look()
+    }
+
+    /// All bytes that can be read now, oldest first, in one piece.
+    ///
+    /// Cost: as [`len`](Self::len).
+    #[inline]
+    #[must_use]
+    pub fn peek(&mut self) -> &[u8] {
+        self.end.look();
+        self.lend(self.end.known())
+    }
+
+    /// The oldest `n` bytes, if there are so many.
+    ///
+    /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So this is what reads many short things
+    /// fast.
+    #[inline]
+    #[must_use]
+    pub fn peek_exact(&mut self, n: usize) -> Option<&[u8]> {
+        if self.end.has(n) { Some(self.lend(n)) } else { None }
+    }
+
+    /// The oldest `n` bytes, which are known to be there.
+    #[inline(always)]
+    fn lend(&self, n: usize) -> &[u8] {
+        let filled = self.end.window(n);
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the capacity, and `n` at most that.
+        // - not written meanwhile: it borrows this end, which has the bytes alone (C2), and has no byte twice, being no longer than the
+        //   capacity (M2). What was done through their other addresses was ended (C4).
+        unsafe { filled.as_ref() }
+    }
+
+    /// Drops the `n` oldest bytes: the producer can write there, and is woken if it waits.
+    ///
+    /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking it costs.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is over [`len`](Self::len).
+    #[inline]
+    #[track_caller]
+    pub fn consume(&mut self, n: usize) {
+        if !self.end.has(n) && !cfg!(bufworks_broken = "nobounds") {
+            over("consume", n, self.end.known(), "to read");
+        }
+        self.end.advance(n);
+    }
+
+    /// Moves the oldest bytes into `into`, all of it.
+    ///
+    /// Cost: one copy, wherever in the ring, and as [`consume`](Self::consume).
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer now; then nothing is read.
+    #[inline]
+    pub fn get(&mut self, into: &mut [u8]) -> Result<(), GetError> {
+        let n = into.len();
+        let Some(bytes) = self.peek_exact(n) else {
+            return Err(GetError { requested: n, available: self.end.known() });
+        };
+        copy(into, bytes);
+        self.end.advance(n);
+        Ok(())
+    }
+
+    /// Moves as many bytes into `into` as there are now; returns how many.
+    #[inline]
+    pub fn get_some(&mut self, into: &mut [u8]) -> usize {
+        let n = if self.end.has(into.len()) { into.len() } else { self.end.known() };
+        // There are so many.
+        let _ = self.get(&mut into[..n]);
+        n
+    }
+
+    /// Blocks until `n` bytes can be read.
+    ///
+    /// It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::Closed`] when the producer is gone and fewer are left, [`WaitError::TooLong`] for more than the capacity.
+    pub fn wait(&mut self, n: usize) -> Result<(), WaitError> {
+        self.end.wait(n, None)
+    }
+
+    /// As [`wait`](Self::wait), for as long as `timeout` at the most.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait), and [`WaitError::TimedOut`].
+    pub fn wait_timeout(&mut self, n: usize, timeout: Duration) -> Result<(), WaitError> {
+        self.end.wait(n, Instant::now().checked_add(timeout))
+    }
+
+    /// As [`wait`](Self::wait), as a future for any executor. Dropping it loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub async fn wait_async(&mut self, n: usize) -> Result<(), WaitError> {
+        poll_fn(|cx| self.poll_wait(cx, n)).await
+    }
+
+    /// As [`wait`](Self::wait), for tasks: the waker of the last call is woken when there is reason to look again.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub fn poll_wait(&mut self, cx: &Context<'_>, n: usize) -> Poll<Result<(), WaitError>> {
+        self.end.poll(n, || Sleeper::Task(cx.waker().clone()))
+    }
+}
+
+/// Lends all that there is at once.
+impl ByteSource for Consumer {
+    #[inline]
+    fn peek(&mut self) -> &[u8] {
+        self.peek()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn consume(&mut self, n: usize) {
+        self.consume(n);
+    }
+}
+
+impl fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("capacity", &self.capacity())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

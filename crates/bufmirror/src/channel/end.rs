@@ -1,0 +1,346 @@
+//! What both ends are: a position of its own, and a look at the other's.
+//!
+//! ```text
+//!  positions      read (consumer's)            written (producer's)          read + capacity
+//!                   |  filled: the consumer's     |  free: the producer's      |
+//!                   |                             |                            |
+//!  each end knows   how far the other was when it last looked, so that most calls read and write nothing that is shared but the own
+//!                   position, and that is one plain store
+//! ```
+//!
+//! # Invariants
+//!
+//! - C1: a position counts the bytes that its end has moved past, modulo 2^64 or 2^32; it is stored by its end alone.
+//!   `written - read` is at most the capacity.
+//! - C2: an end touches the bytes from its position on, as many as it knows to be its own: the consumer those that are written and not
+//!   yet read, the producer all others. The other end touches none of these before this one's position has gone past them.
+//! - C3: what was done with bytes is ordered before the store of the position (Release), and what is done by the other end after its
+//!   load (Acquire).
+//! - C4: bytes come to be used through their other address only where `at` is taken back, and there
+//!   [`end_of_addresses`] stands in between. Between threads, C3 orders them, whichever address they use.
+//! - C5: who goes to sleep says so in its state, then looks at the other's position and state; who moves its position or closes looks at
+//!   the other's state afterwards. Between the two steps of each stands a fence, so not both miss the other.
+
+use alloc::sync::Arc;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use core::task::Poll;
+use std::time::Instant;
+
+use bufcore::strategy::Sleeper;
+use bufcore::strategy::fences;
+use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Mutex, Ordering, RELEASE, lock};
+
+use super::WaitError;
+use crate::map::Mirror;
+use crate::sync::end_of_addresses;
+
+/// How often an end that waits looks before it sleeps: less than a sleep and its end take.
+const LOOKS: u32 = 64;
+/// As the part of the capacity for which an end that had to wait goes on waiting while it comes.
+const ENOUGH: usize = 4;
+/// How long it lets the other one work in between: a look takes the position from the other processor's cache, and slows it down.
+const PAUSES: u32 = 4;
+
+/// On cache lines of its own: pairs of lines come together on many processors.
+#[repr(align(128))]
+#[derive(Default)]
+struct Padded<T>(T);
+
+/// The end sleeps, or is about to: its sleeper is to be woken.
+const SLEEPS: u32 = 1;
+/// The end is gone.
+const CLOSED: u32 = 2;
+
+/// What is seen of one end by the other.
+#[derive(Default)]
+struct Half {
+    /// C1.
+    position: Padded<AtomicUsize>,
+    /// `SLEEPS` and `CLOSED`. Apart from the position, because it changes rarely and is read by the other end all the time.
+    state: Padded<AtomicU32>,
+    /// Whom to wake. Set before `SLEEPS` is.
+    sleeper: Mutex<Option<Sleeper>>,
+}
+
+/// What the ends share.
+pub(super) struct Core {
+    mirror: Mirror,
+    producer: Half,
+    consumer: Half,
+    /// Whether the system gives no fence to those who sleep, so that the others need one each time.
+    is_plain: bool,
+}
+
+impl Core {
+    pub(super) fn new(mirror: Mirror) -> Self {
+        Self { mirror, producer: Half::default(), consumer: Half::default(), is_plain: !fences::has_heavy() }
+    }
+}
+
+/// Which of the two ends.
+pub(super) trait Side {
+    const IS_PRODUCER: bool;
+}
+
+/// The end that writes.
+pub(super) struct Writes;
+/// The end that reads.
+pub(super) struct Reads;
+
+impl Side for Writes {
+    const IS_PRODUCER: bool = true;
+}
+
+impl Side for Reads {
+    const IS_PRODUCER: bool = false;
+}
+
+/// One end.
+pub(super) struct End<S: Side> {
+    core: Arc<Core>,
+    /// Of the memory; as in `core`.
+    base: NonNull<u8>,
+    /// As in `core`.
+    capacity: usize,
+    /// The position, as an offset: less than the capacity.
+    at: usize,
+    /// C1.
+    position: usize,
+    /// How many bytes from here on are known to be this end's (C2).
+    known: usize,
+    side: PhantomData<S>,
+}
+
+// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what it shares is atomic or locked.
+unsafe impl<S: Side> Send for End<S> {}
+// SAFETY: a shared end gives out nothing but numbers.
+unsafe impl<S: Side> Sync for End<S> {}
+
+/// The two ends of a new channel.
+pub(super) fn ends(mirror: Mirror) -> (End<Writes>, End<Reads>) {
+    let capacity = mirror.capacity();
+    let core = Arc::new(Core::new(mirror));
+    (End::new(&core, capacity), End::new(&core, 0))
+}
+
+impl<S: Side> End<S> {
+    fn new(core: &Arc<Core>, known: usize) -> Self {
+        let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
+        Self { core: Arc::clone(core), base, capacity, at: 0, position: 0, known, side: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn is_mapped(&self) -> bool {
+        self.core.mirror.is_mapped()
+    }
+
+    #[inline(always)]
+    fn mine(&self) -> &Half {
+        if S::IS_PRODUCER { &self.core.producer } else { &self.core.consumer }
+    }
+
+    #[inline(always)]
+    fn other(&self) -> &Half {
+        if S::IS_PRODUCER { &self.core.consumer } else { &self.core.producer }
+    }
+
+    /// The `len` bytes from the position on, which are known to be this end's.
+    #[inline(always)]
+    pub(super) fn window(&self, len: usize) -> NonNull<[u8]> {
+        debug_assert!(len <= self.known && self.at < self.capacity);
+        // SAFETY: `at` is less than the capacity, of which the memory has twice as much (M1).
+        let start = unsafe { self.base.add(self.at) };
+        NonNull::slice_from_raw_parts(start, len)
+    }
+
+    /// How many bytes are known to be this end's, without a look at the other.
+    #[inline(always)]
+    pub(super) fn known(&self) -> usize {
+        self.known
+    }
+
+    /// Whether `n` bytes are this end's; looks at the other only if they are not known to be.
+    #[inline(always)]
+    pub(super) fn has(&mut self, n: usize) -> bool {
+        n <= self.known || n <= self.look()
+    }
+
+    /// How many bytes are this end's.
+    #[inline]
+    pub(super) fn look(&mut self) -> usize {
+        // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes happened before (C3).
+        let other = self.other().position.0.load(Ordering::Acquire);
+        self.known = if S::IS_PRODUCER {
+            self.capacity - self.position.wrapping_sub(other)
+        } else {
+            other.wrapping_sub(self.position)
+        };
+        self.known
+    }
+
+    /// Gives the next `n` bytes, which are known to be this end's, to the other end, and wakes it if it sleeps.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, n: usize) {
+        debug_assert!(n <= self.known);
+        if S::IS_PRODUCER && !self.is_mapped() {
+            // SAFETY: these bytes are this end's, and nothing of them is lent: `&mut self`.
+            unsafe { self.core.mirror.reflect(self.at, n) };
+        }
+        end_of_addresses();
+        self.at += n;
+        if self.at >= self.capacity {
+            self.at -= self.capacity;
+        }
+        self.known -= n;
+        self.position = self.position.wrapping_add(n);
+        // ORDER: `RELEASE` pairs with the Acquire in `look`: C3.
+        self.mine().position.0.store(self.position, RELEASE);
+        self.ring();
+    }
+
+    /// Wakes the other end if it sleeps. After what it waits for (C5).
+    #[inline(always)]
+    fn ring(&self) {
+        if self.core.is_plain {
+            fences::full();
+        } else {
+            fences::light();
+        }
+        // ORDER: Relaxed: the fences order it (C5).
+        if self.other().state.0.load(Ordering::Relaxed) & SLEEPS != 0 && !cfg!(bufworks_broken = "nowake") {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake(&self) {
+        let half = self.other();
+        // ORDER: Acquire pairs with the Release in `arm`; the lock would do, too.
+        if half.state.0.fetch_and(!SLEEPS, Ordering::Acquire) & SLEEPS == 0 {
+            return;
+        }
+        let sleeper = lock(&half.sleeper).take();
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+    }
+
+    /// Says whom to wake when the other end moves or closes. Who calls this looks once more afterwards.
+    fn arm(&self, sleeper: Sleeper) {
+        let half = self.mine();
+        let old = lock(&half.sleeper).replace(sleeper);
+        drop(old);
+        // ORDER: Release pairs with the Acquire in `wake`.
+        half.state.0.fetch_or(SLEEPS, Ordering::Release);
+        // The system refuses only while it is out of memory itself.
+        while !fences::heavy(self.core.is_plain) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes that back.
+    fn disarm(&self) {
+        let half = self.mine();
+        // ORDER: Relaxed: a late wake finds the slot empty, or wakes for nothing.
+        half.state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
+        let old = lock(&half.sleeper).take();
+        drop(old);
+    }
+
+    /// Whether the other end is gone. Bytes that it wrote before may be there still.
+    #[inline]
+    pub(super) fn is_closed(&self) -> bool {
+        // ORDER: Acquire pairs with the Release in `drop`: who sees that the end is gone sees its last position.
+        self.other().state.0.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// Whether `n` bytes are this end's, or never will be.
+    fn check(&mut self, n: usize) -> Option<Result<(), WaitError>> {
+        // Before the look at the position, which is then the last one.
+        let is_closed = self.is_closed();
+        if self.has(n) && !(S::IS_PRODUCER && is_closed) {
+            return Some(Ok(()));
+        }
+        if n > self.capacity {
+            return Some(Err(WaitError::TooLong { requested: n, capacity: self.capacity }));
+        }
+        is_closed.then_some(Err(WaitError::Closed { requested: n, available: self.known }))
+    }
+
+    /// Waits for `n` bytes, as a task or as a thread that parks when this is pending.
+    pub(super) fn poll(
+        &mut self,
+        n: usize,
+        sleeper: impl FnOnce() -> Sleeper,
+    ) -> Poll<Result<(), WaitError>> {
+        if let Some(result) = self.check(n) {
+            return Poll::Ready(result);
+        }
+        self.arm(sleeper());
+        match self.check(n) {
+            Some(result) => {
+                self.disarm();
+                Poll::Ready(result)
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    /// Looks for `n` bytes for a while. Once they are there, it goes on while each look finds more, up to a part of the ring: two ends that
+    /// work at the same speed would otherwise meet at each message, and pass the cache lines that they share to and fro.
+    fn look_for(&mut self, n: usize) -> Option<Result<(), WaitError>> {
+        if self.has(n) {
+            return self.check(n);
+        }
+        let enough = n.max(self.capacity / ENOUGH);
+        let mut before = 0;
+        for _ in 0..LOOKS {
+            let known = self.look();
+            if known >= n && (known >= enough || known == before) {
+                return self.check(n);
+            }
+            before = known;
+            for _ in 0..PAUSES {
+                core::hint::spin_loop();
+            }
+        }
+        self.check(n)
+    }
+
+    /// Blocks until `n` bytes are this end's; `until` a moment, if there is one.
+    pub(super) fn wait(&mut self, n: usize, until: Option<Instant>) -> Result<(), WaitError> {
+        if let Some(result) = self.look_for(n) {
+            return result;
+        }
+        loop {
+            if let Poll::Ready(result) = self.poll(n, Sleeper::this_thread) {
+                return result;
+            }
+            match until {
+                None => std::thread::park(),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        self.disarm();
+                        return Err(WaitError::TimedOut { requested: n, available: self.known });
+                    }
+                    std::thread::park_timeout(left);
+                }
+            }
+        }
+    }
+}
+
+impl<S: Side> Drop for End<S> {
+    fn drop(&mut self) {
+        // ORDER: Release pairs with the Acquire in `is_closed`.
+        self.mine().state.0.fetch_or(CLOSED, Ordering::Release);
+        self.ring();
+    }
+}

@@ -1,0 +1,83 @@
+//! `std::io` for the ends of a channel: they block, as the ends of a pipe do.
+
+use std::io::{self, BufRead, IoSlice, IoSliceMut, Read, Write};
+
+use super::{Consumer, Producer, WaitError};
+
+/// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
+impl Write for Producer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait(usize::from(!bytes.is_empty()))?;
+        Ok(self.put_some(bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.wait(usize::from(slices.iter().any(|slice| !slice.is_empty())))?;
+        let mut written = 0;
+        for slice in slices {
+            let n = self.put_some(slice);
+            written += n;
+            if n < slice.len() {
+                break;
+            }
+        }
+        Ok(written)
+    }
+
+    /// What was written is on its way already.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Consumer {
+    /// Blocks until there is a byte or the end.
+    fn wait_or_end(&mut self) -> io::Result<()> {
+        match self.wait(1) {
+            Ok(()) | Err(WaitError::Closed { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Blocks until there is a byte at least, or the producer is gone and all was read.
+impl Read for Consumer {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        self.wait_or_end()?;
+        Ok(self.get_some(into))
+    }
+
+    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if slices.iter().all(|slice| slice.is_empty()) {
+            return Ok(0);
+        }
+        self.wait_or_end()?;
+        let mut read = 0;
+        for slice in slices {
+            let n = self.get_some(slice);
+            read += n;
+            if n < slice.len() {
+                break;
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// Blocks as `read` does; lends all that there is at once.
+impl BufRead for Consumer {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.wait_or_end()?;
+        Ok(self.peek())
+    }
+
+    /// # Panics
+    ///
+    /// When `bytes` is over the length of what there is.
+    fn consume(&mut self, bytes: usize) {
+        self.consume(bytes);
+    }
+}

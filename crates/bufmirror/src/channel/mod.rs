@@ -1,0 +1,140 @@
+//! Bytes from one thread to another, through memory that is mapped twice.
+
+mod consumer;
+mod end;
+mod io;
+mod producer;
+
+use core::fmt;
+
+pub use consumer::Consumer;
+pub use producer::Producer;
+
+use crate::map::Mirror;
+use crate::{MapError, MirrorRing};
+
+/// A channel of bytes for two threads: at least `capacity` bytes are under way at the most. One end writes, the other reads.
+///
+/// Both ends borrow slices of the one ring, so nothing is copied but what the user copies; no lock and no locked instruction is taken
+/// unless an end has to sleep. Capacity is rounded up to whole pages. For other settings see [`Builder::channel`](crate::Builder::channel).
+///
+/// Cost: as [`MirrorRing::new`], and an allocation.
+///
+/// # Errors
+///
+/// As [`MirrorRing::new`].
+///
+/// ```
+/// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+/// let reader = std::thread::spawn(move || {
+///     let mut text = String::new();
+///     std::io::Read::read_to_string(&mut consumer, &mut text).map(|_| text)
+/// });
+/// std::io::Write::write_all(&mut producer, b"hello")?;
+/// drop(producer); // the other end reads what is left, and then its end
+/// assert_eq!(reader.join().unwrap()?, "hello");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Source
+///
+/// A queue without locks for one producer and one consumer is Lamport's (1983); that each end remembers how far the other was is from
+/// FastForward and MCRingBuffer (Lee, Bu and Chandranmenon 2010).
+pub fn channel(capacity: usize) -> Result<(Producer, Consumer), MapError> {
+    MirrorRing::builder().capacity(capacity).channel()
+}
+
+/// The ends of a channel over `mirror`.
+pub(crate) fn over(mirror: Mirror) -> (Producer, Consumer) {
+    let (writes, reads) = end::ends(mirror);
+    (Producer::new(writes), Consumer::new(reads))
+}
+
+/// Why a wait ended without the bytes that were waited for. Nothing was read, written or lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The other end is gone. A consumer can still read what is there.
+    Closed {
+        /// Bytes waited for.
+        requested: usize,
+        /// Bytes there are.
+        available: usize,
+    },
+    /// Time was up.
+    TimedOut {
+        /// Bytes waited for.
+        requested: usize,
+        /// Bytes there are.
+        available: usize,
+    },
+    /// There will never be so many at once.
+    TooLong {
+        /// Bytes asked for.
+        requested: usize,
+        /// Bytes the ring holds.
+        capacity: usize,
+    },
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Closed { requested, available } => {
+                write!(f, "other end closed: {requested} bytes waited for, {available} bytes available")
+            }
+            Self::TimedOut { requested, available } => {
+                write!(f, "time is up: {requested} bytes waited for, {available} bytes available")
+            }
+            Self::TooLong { requested, capacity } => {
+                write!(f, "cannot wait for {requested} bytes in a ring of {capacity} bytes")
+            }
+        }
+    }
+}
+
+impl core::error::Error for WaitError {}
+
+/// `BrokenPipe`, `TimedOut` or `InvalidInput`.
+impl From<WaitError> for std::io::Error {
+    fn from(error: WaitError) -> Self {
+        let kind = match error {
+            WaitError::Closed { .. } => std::io::ErrorKind::BrokenPipe,
+            WaitError::TimedOut { .. } => std::io::ErrorKind::TimedOut,
+            WaitError::TooLong { .. } => std::io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, error)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::over;
+    use crate::map::Mirror;
+
+    /// Where memory is not mapped twice: windows are contiguous all the same.
+    #[test]
+    fn a_channel_over_ordinary_memory() {
+        for capacity in [1, 2, 7, 64] {
+            let (mut producer, mut consumer) = over(Mirror::on_heap(capacity).unwrap());
+            assert!(!producer.is_mapped() && !consumer.is_mapped());
+            let (mut written, mut read) = (0_u8, 0_u8);
+            for round in 0..2000 {
+                let n = (round * 7 % capacity + 1).min(producer.free());
+                let bytes: Vec<u8> = (0..n).map(|at| written.wrapping_add(at as u8)).collect();
+                producer.put(&bytes).unwrap();
+                written = written.wrapping_add(n as u8);
+                let n = (round * 5 % capacity + 1).min(consumer.len());
+                let expected: Vec<u8> = (0..n).map(|at| read.wrapping_add(at as u8)).collect();
+                assert_eq!(consumer.peek_exact(n), Some(&expected[..]));
+                let mut found = vec![0; n];
+                consumer.get(&mut found).unwrap();
+                assert_eq!(found, expected);
+                read = read.wrapping_add(n as u8);
+            }
+        }
+    }
+}

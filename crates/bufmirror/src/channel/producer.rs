@@ -1,0 +1,189 @@
+//! The end that writes.
+
+use core::fmt;
+use core::future::poll_fn;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::time::Instant;
+
+use bufcore::strategy::Sleeper;
+use bufcore::{ByteSink, ReserveError};
+
+use super::WaitError;
+use super::end::{End, Writes};
+use crate::copy::copy;
+use crate::ring::over;
+
+/// The end of a [`channel`](super::channel) that writes. Dropping it closes the channel: the consumer reads what is left.
+///
+/// [`reserve`](Self::reserve), [`commit`](Self::commit) and [`put`](Self::put) never wait. [`wait`](Self::wait) and its siblings wait for
+/// room, by blocking the thread or as a future. `std::io::Write` blocks, as a pipe does.
+///
+/// Contents: what a reservation lends is zeros or recycled bytes.
+///
+/// ```
+/// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+/// producer.reserve(5)?.copy_from_slice(b"hello"); // in place
+/// producer.commit(5);
+/// producer.put(b" world")?; // by copying
+/// assert_eq!(consumer.peek(), b"hello world");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Producer {
+    end: End<Writes>,
+}
+
+impl Producer {
+    pub(super) fn new(end: End<Writes>) -> Self {
+        Self { end }
+    }
+
+    /// Bytes that the ring holds when it is full.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
+    }
+
+    /// Whether the memory is mapped twice. Else each byte is copied once more, by [`commit`](Self::commit).
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.end.is_mapped()
+    }
+
+    /// Whether the consumer is gone, so that nobody will read what is written.
+    #[inline]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+
+    /// Bytes that can be written now, in one piece. There may be more a moment later, never less.
+    ///
+    /// Cost: a look at the consumer's position, which may be in another processor's cache.
+    #[inline]
+    pub fn free(&mut self) -> usize {
+        self.end.look()
+    }
+
+    /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).
+    ///
+    /// Cost: a comparison; when there seems to be too little room, a look at the consumer's position.
+    ///
+    /// # Errors
+    ///
+    /// When there is less room now.
+    #[inline]
+    pub fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        if !self.end.has(n) {
+            return Err(ReserveError { requested: n, available: self.end.known() });
+        }
+        let mut room = self.end.window(n);
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the capacity, and `n` at most that.
+        // - exclusive: it borrows this end, which has the bytes alone (C2), and has no byte twice, being no longer than the capacity
+        //   (M2). What was done through their other addresses was ended (C4).
+        Ok(unsafe { room.as_mut() })
+    }
+
+    /// Counts the next `n` bytes of room as written: the consumer can read them, and is woken if it waits.
+    ///
+    /// They are what was written into the last reservation, or recycled bytes.
+    ///
+    /// Cost: a plain store that the consumer sees, and a load. If the consumer sleeps, what waking it costs.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is over [`free`](Self::free).
+    #[inline]
+    #[track_caller]
+    pub fn commit(&mut self, n: usize) {
+        if !self.end.has(n) && !cfg!(bufworks_broken = "nobounds") {
+            over("commit", n, self.end.known(), "of room");
+        }
+        self.end.advance(n);
+    }
+
+    /// Appends all of `bytes`.
+    ///
+    /// Cost: one copy, wherever in the ring, and as [`commit`](Self::commit).
+    ///
+    /// # Errors
+    ///
+    /// When there is less room now; then nothing is written.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        copy(self.reserve(bytes.len())?, bytes);
+        self.end.advance(bytes.len());
+        Ok(())
+    }
+
+    /// Appends as many of `bytes` as there is room for now; returns how many.
+    #[inline]
+    pub fn put_some(&mut self, bytes: &[u8]) -> usize {
+        let n = if self.end.has(bytes.len()) { bytes.len() } else { self.end.known() };
+        // There is room.
+        let _ = self.put(&bytes[..n]);
+        n
+    }
+
+    /// Blocks until there is room for `n` bytes.
+    ///
+    /// It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::Closed`] when the consumer is gone, [`WaitError::TooLong`] for more than the capacity.
+    pub fn wait(&mut self, n: usize) -> Result<(), WaitError> {
+        self.end.wait(n, None)
+    }
+
+    /// As [`wait`](Self::wait), for as long as `timeout` at the most.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait), and [`WaitError::TimedOut`].
+    pub fn wait_timeout(&mut self, n: usize, timeout: Duration) -> Result<(), WaitError> {
+        self.end.wait(n, Instant::now().checked_add(timeout))
+    }
+
+    /// As [`wait`](Self::wait), as a future for any executor. Dropping it loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub async fn wait_async(&mut self, n: usize) -> Result<(), WaitError> {
+        poll_fn(|cx| self.poll_wait(cx, n)).await
+    }
+
+    /// As [`wait`](Self::wait), for tasks: the waker of the last call is woken when there is reason to look again.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub fn poll_wait(&mut self, cx: &Context<'_>, n: usize) -> Poll<Result<(), WaitError>> {
+        self.end.poll(n, || Sleeper::Task(cx.waker().clone()))
+    }
+}
+
+impl ByteSink for Producer {
+    #[inline]
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        self.reserve(n)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn commit(&mut self, n: usize) {
+        self.commit(n);
+    }
+}
+
+impl fmt::Debug for Producer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Producer")
+            .field("capacity", &self.capacity())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

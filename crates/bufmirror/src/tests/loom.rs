@@ -1,0 +1,3 @@
+//! Models, for every interleaving that loom finds. Over memory that is mapped once: loom does not see mappings, nor bytes.
+
+mod channel;

@@ -1,0 +1,353 @@
+//! Channels: two threads, waits, ends that go.
+
+use std::future::Future;
+use std::io::{BufRead, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use bufmirror::bufcore::ReserveError;
+use bufmirror::{Builder, GetError, MapError, WaitError, channel};
+use buftest::process::{self, alone};
+use buftest::trials::scaled;
+
+use crate::ring::{Ends, Ring, ends};
+
+/// Long enough for the other thread to fall asleep.
+const A_WHILE: Duration = Duration::from_millis(30);
+/// Long enough for anything.
+const LONG: Duration = Duration::from_secs(60);
+
+/// The byte at a place of the stream.
+fn word(at: u64) -> u64 {
+    at.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
+}
+
+/// Streams `words` words of 8 bytes between two threads, in pieces of random lengths; every byte is compared.
+fn stream(capacity: usize, words: u64, largest: usize) {
+    let (mut producer, mut consumer) = channel(capacity).expect("the system maps");
+    let writer = thread::spawn(move || {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut at = 0;
+        while at < words {
+            let count = random.u64(1..=(largest / 8) as u64).min(words - at) as usize;
+            producer.wait(8 * count).expect("the consumer lives");
+            let room = producer.reserve(8 * count).expect("waited for");
+            for (at, place) in (at..).zip(room.chunks_exact_mut(8)) {
+                place.copy_from_slice(&word(at).to_ne_bytes());
+            }
+            producer.commit(8 * count);
+            at += count as u64;
+        }
+    });
+    let mut at = 0;
+    while at < words {
+        consumer.wait(8).expect("more is to come");
+        let filled = consumer.peek();
+        let count = filled.len() / 8;
+        for (at, found) in (at..).zip(filled.chunks_exact(8)) {
+            assert_eq!(found, word(at).to_ne_bytes(), "word {at}");
+        }
+        consumer.consume(8 * count);
+        at += count as u64;
+    }
+    assert_eq!(consumer.wait(1), Err(WaitError::Closed { requested: 1, available: 0 }));
+    writer.join().unwrap();
+}
+
+/// 5 GB in a release build; `BUFTEST_COUNT=20000000` makes it 100 GB.
+#[test]
+fn t01_a_long_stream() {
+    let bytes = scaled(5_000_000) as u64 * 1000;
+    stream(64 << 10, bytes / 8, 20_000);
+}
+
+#[test]
+fn t01_a_stream_through_one_page() {
+    stream(1, scaled(10_000_000) as u64, 4096);
+}
+
+/// By `std::io`, in pieces longer than the ring.
+#[test]
+fn t01_blocking_io() {
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    let bytes: Arc<[u8]> = (0..scaled(20_000_000) as u64 / 8).flat_map(|at| word(at).to_ne_bytes()).collect();
+    let sent = Arc::clone(&bytes);
+    let writer = thread::spawn(move || {
+        for piece in sent.chunks(50_001) {
+            producer.write_all(piece).unwrap();
+            producer.flush().unwrap();
+        }
+    });
+    let mut read = Vec::new();
+    consumer.read_to_end(&mut read).unwrap();
+    assert!(read == bytes[..]);
+    assert_eq!(consumer.read(&mut [0; 4]).unwrap(), 0, "the end stays");
+    writer.join().unwrap();
+}
+
+#[test]
+fn io_in_pieces() {
+    let Ends(mut producer, mut consumer) = ends(4096);
+    assert_eq!(producer.write_vectored(&[]).unwrap(), 0);
+    let slices = [IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"cde"), IoSlice::new(&[7; 4096])];
+    assert_eq!(producer.write_vectored(&slices).unwrap(), 4096);
+    let (mut one, mut two) = ([0; 1], [0; 3]);
+    let into = &mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut []), IoSliceMut::new(&mut two)];
+    assert_eq!(consumer.read_vectored(into).unwrap(), 4);
+    assert_eq!((&one, &two), (b"a", b"bcd"));
+    assert_eq!(consumer.read_vectored(&mut []).unwrap(), 0);
+    assert_eq!(consumer.read(&mut []).unwrap(), 0);
+    let mut long = [0; 5000];
+    assert_eq!(consumer.read(&mut long).unwrap(), 4092);
+    assert!(long[0] == b'e' && long[1..4092].iter().all(|&byte| byte == 7));
+    producer.write_all(b"line\nli").unwrap();
+    let mut line = String::new();
+    assert_eq!(consumer.read_line(&mut line).unwrap(), 5);
+    assert_eq!(consumer.fill_buf().unwrap(), b"li");
+    drop(producer);
+    assert_eq!(consumer.read_exact(&mut [0; 3]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(consumer.fill_buf().unwrap(), b"");
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    let Ends(mut producer, mut consumer) = ends(1);
+    let capacity = producer.capacity();
+    producer.put(b"hello").unwrap();
+    for n in [capacity - 4, capacity, usize::MAX] {
+        let refused = ReserveError { requested: n, available: capacity - 5 };
+        assert_eq!(producer.reserve(n).unwrap_err(), refused);
+        let panic = catch_unwind(AssertUnwindSafe(|| producer.commit(n))).unwrap_err();
+        let said = format!("commit({n}) of {} bytes of room", capacity - 5);
+        assert_eq!(*panic.downcast_ref::<String>().unwrap(), said);
+    }
+    assert_eq!(producer.put(&vec![1; capacity]).unwrap_err().available, capacity - 5);
+    for n in [6, capacity, usize::MAX] {
+        let panic = catch_unwind(AssertUnwindSafe(|| consumer.consume(n))).unwrap_err();
+        assert_eq!(*panic.downcast_ref::<String>().unwrap(), format!("consume({n}) of 5 bytes to read"));
+    }
+    assert_eq!(consumer.get(&mut [0; 6]), Err(GetError { requested: 6, available: 5 }));
+    assert!(consumer.peek_exact(6).is_none());
+    assert_eq!(consumer.peek_exact(5), Some(&b"hello"[..]));
+    assert_eq!(consumer.len(), 5);
+    let too_long = WaitError::TooLong { requested: capacity + 1, capacity };
+    assert_eq!(producer.wait(capacity + 1), Err(too_long));
+    assert_eq!(consumer.wait(capacity + 1), Err(too_long));
+}
+
+#[test]
+fn t05_absurd_sizes() {
+    assert_eq!(channel(0).unwrap_err(), MapError::Empty);
+    for bytes in [usize::MAX / 2 + 1, usize::MAX] {
+        assert_eq!(channel(bytes).unwrap_err(), MapError::TooLarge { requested: bytes });
+    }
+    let (mut producer, _consumer) = Builder::new().capacity(1).populate(true).channel().unwrap();
+    assert!(matches!(producer.wait(usize::MAX), Err(WaitError::TooLong { requested: usize::MAX, .. })));
+}
+
+/// Sleeping ends are woken by what they wait for, and not before.
+#[test]
+fn sleepers_are_woken() {
+    let Ends(mut producer, mut consumer) = ends(4096);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            consumer.wait(4096).unwrap();
+            let len = consumer.len();
+            thread::sleep(A_WHILE);
+            consumer.consume(1000);
+            len
+        });
+        thread::sleep(A_WHILE);
+        producer.commit(4095);
+        thread::sleep(A_WHILE);
+        assert!(!reader.is_finished());
+        producer.commit(1);
+        producer.wait(1000).unwrap();
+        assert_eq!(producer.free(), 1000);
+        assert_eq!(reader.join().unwrap(), 4096);
+    });
+}
+
+#[test]
+fn time_runs_out() {
+    let Ends(mut producer, mut consumer) = ends(4096);
+    let started = Instant::now();
+    let timed_out = Err(WaitError::TimedOut { requested: 1, available: 0 });
+    assert_eq!(consumer.wait_timeout(1, A_WHILE), timed_out);
+    assert_eq!(consumer.wait_timeout(1, Duration::ZERO), timed_out);
+    producer.commit(4096);
+    assert_eq!(producer.wait_timeout(1, A_WHILE), timed_out);
+    assert!(started.elapsed() >= 2 * A_WHILE);
+    consumer.consume(10);
+    assert_eq!(producer.wait_timeout(10, Duration::ZERO), Ok(()));
+    assert_eq!(consumer.wait_timeout(4086, Duration::MAX), Ok(()));
+}
+
+/// Who sleeps is told when the other end goes, whichever way it does.
+#[test]
+fn t06_an_end_that_goes_wakes_the_other() {
+    for unwinds in [false, true] {
+        let Ends(mut producer, mut consumer) = ends(4096);
+        producer.put(b"left").unwrap();
+        let reader = thread::spawn(move || {
+            let ended = consumer.wait_timeout(5, LONG);
+            assert_eq!(ended, Err(WaitError::Closed { requested: 5, available: 4 }));
+            assert!(consumer.is_closed());
+            assert_eq!(consumer.peek(), b"left");
+            let mut rest = Vec::new();
+            consumer.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, b"left");
+        });
+        thread::sleep(A_WHILE);
+        let writer = thread::spawn(move || {
+            let _held = producer;
+            assert!(!unwinds, "on purpose");
+        });
+        assert_eq!(writer.join().is_err(), unwinds);
+        reader.join().unwrap();
+    }
+    for unwinds in [false, true] {
+        let Ends(mut producer, consumer) = ends(4096);
+        producer.commit(4096);
+        let writer = thread::spawn(move || {
+            let ended = producer.wait_timeout(1, LONG);
+            assert_eq!(ended, Err(WaitError::Closed { requested: 1, available: 0 }));
+            assert!(producer.is_closed());
+            assert_eq!(producer.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+        });
+        thread::sleep(A_WHILE);
+        let reader = thread::spawn(move || {
+            let _held = consumer;
+            assert!(!unwinds, "on purpose");
+        });
+        assert_eq!(reader.join().is_err(), unwinds);
+        writer.join().unwrap();
+    }
+    // Room is of no use when nobody reads.
+    let Ends(mut producer, consumer) = ends(4096);
+    drop(consumer);
+    assert_eq!(producer.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert!(matches!(producer.wait(1), Err(WaitError::Closed { available: 4096, .. })));
+}
+
+/// A forgotten end never closes; the other one is not harmed, and its waits with a time-out end.
+#[test]
+fn t07_a_forgotten_end() {
+    alone(module_path!(), "t07_a_forgotten_end", LONG, || {
+        for _ in 0..1000 {
+            let Ends(mut producer, mut consumer) = ends(1);
+            producer.put(b"x").unwrap();
+            #[allow(clippy::mem_forget, reason = "it is what this is about")]
+            std::mem::forget(producer);
+            assert_eq!(consumer.get_some(&mut [0; 2]), 1);
+            assert!(matches!(consumer.wait_timeout(1, Duration::ZERO), Err(WaitError::TimedOut { .. })));
+        }
+    });
+}
+
+#[test]
+fn t12_channels_give_all_back() {
+    alone(module_path!(), "t12_channels_give_all_back", LONG, || {
+        let held = || [process::open_files(), process::mappings(), process::address_space_bytes()];
+        drop(ends(1));
+        let before = held();
+        for n in 0..10_000 {
+            let Ends(mut producer, mut consumer) = ends(n % 4 * 4096 + 1);
+            producer.put(b"touched").unwrap();
+            // Either may be the last.
+            if n % 2 == 0 {
+                drop(producer);
+                assert_eq!(consumer.peek(), b"touched");
+            } else {
+                drop(consumer);
+                assert!(producer.is_closed());
+            }
+        }
+        assert_eq!(held(), before, "descriptors, mappings, address space");
+    });
+}
+
+/// Wakes a thread, and counts how often.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park_timeout(LONG);
+    }
+}
+
+#[test]
+fn futures() {
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    let count = scaled(1_000_000) as u64;
+    let writer = thread::spawn(move || {
+        for at in 0..count {
+            block_on(producer.wait_async(8)).unwrap();
+            producer.put(&word(at).to_ne_bytes()).unwrap();
+        }
+    });
+    for at in 0..count {
+        block_on(consumer.wait_async(8)).unwrap();
+        let mut found = [0; 8];
+        consumer.get(&mut found).unwrap();
+        assert_eq!(found, word(at).to_ne_bytes());
+    }
+    let closed = WaitError::Closed { requested: 8, available: 0 };
+    assert_eq!(block_on(consumer.wait_async(8)), Err(closed));
+    writer.join().unwrap();
+}
+
+/// The waker of the last poll counts; a future that was dropped has no part in it.
+#[test]
+fn a_dropped_future_loses_nothing() {
+    struct Count(std::sync::atomic::AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            // ORDER: Relaxed: one thread.
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+    let count = || Arc::new(Count(std::sync::atomic::AtomicUsize::new(0)));
+    // ORDER: Relaxed: one thread.
+    let woken = |count: &Arc<Count>| count.0.load(std::sync::atomic::Ordering::Relaxed);
+    let (first, second) = (count(), count());
+    let Ends(mut producer, mut consumer) = ends(4096);
+    for waker in [&first, &second] {
+        let waker = Arc::clone(waker).into();
+        let mut cx = Context::from_waker(&waker);
+        assert!(pin!(consumer.wait_async(2)).poll(&mut cx).is_pending());
+    }
+    producer.put(b"a").unwrap();
+    assert_eq!((woken(&first), woken(&second)), (0, 1));
+    producer.put(b"b").unwrap();
+    assert_eq!(woken(&second), 1, "it has not looked since");
+    assert_eq!(consumer.poll_wait(&Context::from_waker(&Arc::clone(&first).into()), 2), Poll::Ready(Ok(())));
+    assert_eq!((woken(&first), Arc::strong_count(&first)), (0, 1), "nothing is kept of who was served");
+}
+
+/// The ends may be used by one thread, in turn with the other's.
+#[test]
+fn t11_recycled_bytes_are_not_read() {
+    let mut both = ends(1);
+    let capacity = both.capacity();
+    both.put(&vec![0x5E; capacity]).unwrap();
+    both.consume(capacity);
+    assert_eq!((both.len(), both.peek().len(), both.get_some(&mut [0; 8])), (0, 0, 0));
+    both.put(b"new").unwrap();
+    assert_eq!(both.peek(), b"new");
+}

@@ -115,6 +115,11 @@ pub enum Case {
         /// Bytes that stay in the ring.
         left: usize,
     },
+    /// Bytes from one thread to another, in chunks.
+    Spsc {
+        /// Bytes of each chunk.
+        bytes: usize,
+    },
     /// Read a large file.
     File {
         /// Bytes of each buffer.
@@ -146,6 +151,7 @@ impl Case {
             Self::Handoff { .. } => "handoff",
             Self::Threads { .. } => "threads",
             Self::Stream { .. } => "stream",
+            Self::Spsc { .. } => "spsc",
             Self::File { .. } => "file",
             Self::Replay { .. } => "replay",
         }
@@ -155,9 +161,10 @@ impl Case {
     #[must_use]
     pub fn parameters(&self) -> String {
         match self {
-            Self::Reuse { bytes, held: 0 } | Self::Handoff { bytes } | Self::File { bytes, .. } => {
-                size(*bytes)
-            }
+            Self::Reuse { bytes, held: 0 }
+            | Self::Handoff { bytes }
+            | Self::Spsc { bytes }
+            | Self::File { bytes, .. } => size(*bytes),
             Self::Reuse { bytes, held } => format!("{} {} live", size(*bytes), held + 1),
             Self::Burst { count, bytes, order } => {
                 let order = match order {

@@ -120,6 +120,30 @@ pub trait Stream: Sized + 'static {
     const KEEPS_BOOKS: bool = true;
 }
 
+/// The workloads with bytes between two threads.
+pub const PIPES: &[&str] = &["spsc"];
+
+/// Takes bytes from one thread to another.
+pub trait Pipe: 'static {
+    /// The end that writes.
+    type Writer: Send;
+    /// The end that reads.
+    type Reader: Send;
+
+    /// Builds one that holds `bytes` bytes, about. Not timed.
+    ///
+    /// # Errors
+    ///
+    /// When this contestant cannot hold so many.
+    fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported>;
+
+    /// Writes all of `bytes`, and waits for the reader if it has to.
+    fn write(writer: &mut Self::Writer, bytes: &[u8]);
+
+    /// Fills all of `into`, and waits for the writer if it has to.
+    fn read(reader: &mut Self::Reader, into: &mut [u8]);
+}
+
 /// Builds the typed cell of a case.
 type Maker = fn(&Case) -> Result<Box<dyn Cell>, Unsupported>;
 
@@ -151,6 +175,8 @@ pub struct Contestant {
     frames: Offer,
     /// Rows with streams are those of who offers some; the others are not asked.
     streams: Option<Maker>,
+    /// And so are rows with pipes.
+    pipes: Option<Maker>,
 }
 
 impl Contestant {
@@ -170,6 +196,7 @@ impl Contestant {
             threads: nothing,
             frames: nothing,
             streams: None,
+            pipes: None,
         }
     }
 
@@ -205,6 +232,7 @@ impl Contestant {
     pub fn takes_part(&self, case: &Case) -> bool {
         match case {
             Case::Stream { .. } => self.streams.is_some(),
+            Case::Spsc { .. } => self.pipes.is_some(),
             _ => self.only.is_empty() || self.only.contains(&case.workload()),
         }
     }
@@ -248,6 +276,13 @@ impl Contestant {
     #[must_use]
     pub fn streams<S: Stream>(mut self) -> Self {
         self.streams = Some(workloads::stream::cell::<S>);
+        self
+    }
+
+    /// Serves the workloads with bytes between two threads.
+    #[must_use]
+    pub fn pipes<P: Pipe>(mut self) -> Self {
+        self.pipes = Some(workloads::spsc::cell::<P>);
         self
     }
 
@@ -315,6 +350,9 @@ impl Contestant {
             Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
             Case::Stream { .. } => {
                 self.streams.map_or(Offer::None("buffers, and no ring of bytes"), Offer::Cell)
+            }
+            Case::Spsc { .. } => {
+                self.pipes.map_or(Offer::None("buffers, and no bytes between threads"), Offer::Cell)
             }
         }
     }

@@ -1,12 +1,14 @@
 //! The mirrored-mmap ring.
 
-use bufmirror::MirrorRing;
+use bufmirror::{Consumer, MirrorRing, Producer, channel};
 
-use crate::contestant::{Contestant, Kind, STREAMS, Stream, Unsupported};
+use crate::contestant::{Contestant, Kind, Pipe, Stream, Unsupported};
 
 pub(super) fn contestant() -> Contestant {
-    Contestant::only("mirror", Kind::Strategy, STREAMS, "`MirrorRing`: `put` and `get`")
+    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`";
+    Contestant::only("mirror", Kind::Strategy, &["stream", "spsc"], idiom)
         .streams::<MirrorRing>()
+        .pipes::<Channel>()
 }
 
 impl Stream for MirrorRing {
@@ -22,5 +24,29 @@ impl Stream for MirrorRing {
     #[inline(always)]
     fn read(&mut self, into: &mut [u8]) {
         self.get(into).expect("the workload reads what it wrote");
+    }
+}
+
+/// Both ends of a channel.
+pub(crate) struct Channel;
+
+impl Pipe for Channel {
+    type Writer = Producer;
+    type Reader = Consumer;
+
+    fn build(bytes: usize) -> Result<(Producer, Consumer), Unsupported> {
+        channel(bytes).map_err(|error| error.to_string().into())
+    }
+
+    #[inline(always)]
+    fn write(writer: &mut Producer, bytes: &[u8]) {
+        writer.wait(bytes.len()).expect("the reader lives");
+        writer.put(bytes).expect("waited for");
+    }
+
+    #[inline(always)]
+    fn read(reader: &mut Consumer, into: &mut [u8]) {
+        reader.wait(into.len()).expect("the writer lives");
+        reader.get(into).expect("waited for");
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod heap;
 pub(crate) mod mirror;
 #[cfg(feature = "pools")]
 mod peers;
+pub(crate) mod pipe;
 pub(crate) mod ring;
 pub(crate) mod shard;
 pub(crate) mod slot;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Contestant> {
     ];
     all.extend(bump::probes());
     all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);
+    all.push(pipe::contestant());
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

@@ -121,6 +121,10 @@ fn about(workload: &str) -> &'static str {
              left in the ring all the time. `vec` is a `VecDeque`, `floor` two plain copies through the same memory. One operation \
              is a write and its read."
         }
+        "spsc" => {
+            "Bytes from one thread to another through a ring of 256 KiB, in chunks that are copied in and out. `pipe` is the operating \
+             system's. Who cannot wait is asked again until there is something to do. One operation is a chunk."
+        }
         "file" => "Read a large file in chunks and sum the bytes. One operation is one chunk.",
         "replay" => {
             "The requests of a recorded program, in their order, by one thread. One operation is one buffer."

@@ -9,6 +9,7 @@ pub mod mixed;
 pub mod replay;
 pub mod reuse;
 pub mod ring;
+pub mod spsc;
 pub mod stream;
 pub mod threads;
 pub mod two_pools;
@@ -18,7 +19,7 @@ use crate::cell::Cell;
 use crate::contestant::{Frames, Pool, Unsupported};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 14] = [
+pub const WORKLOADS: [&str; 15] = [
     "reuse",
     "live",
     "two-pools",
@@ -31,6 +32,7 @@ pub const WORKLOADS: [&str; 14] = [
     "threads",
     "chaos",
     "stream",
+    "spsc",
     "file",
     "replay",
 ];
@@ -59,6 +61,7 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(threads::cases());
     cases.extend(chaos::cases());
     cases.extend(stream::cases());
+    cases.extend(spsc::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
     cases
@@ -79,7 +82,8 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
         | Case::RingExtend { .. }
         | Case::Handoff { .. }
         | Case::Threads { .. }
-        | Case::Stream { .. } => Err(not_mine(case)),
+        | Case::Stream { .. }
+        | Case::Spsc { .. } => Err(not_mine(case)),
     }
 }
 

@@ -7,6 +7,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
 
+use crate::copying::copy_bytes;
 use crate::held::Held;
 use crate::track::Ticket;
 use crate::{Frozen, Lease, ReserveError};
@@ -187,7 +188,7 @@ impl<L: Lease> Buf<L> {
         let Some(target) = room.get_mut(..bytes.len()) else {
             return Err(ReserveError { requested: bytes.len(), available: room.len() });
         };
-        target.copy_from_slice(bytes);
+        copy_bytes(target, bytes);
         self.len += bytes.len();
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The two ways to ask a strategy for memory.
 
+use crate::copying::copy_bytes;
 use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
 
 /// A strategy that hands out whole buffers.
@@ -106,7 +107,7 @@ pub trait FrameBuffer {
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
-        self.writable(bytes.len())?.copy_from_slice(bytes);
+        copy_bytes(self.writable(bytes.len())?, bytes);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Bytes that stream through a ring or a buffer, lent in place on both sides.
 
+use crate::copying::copy_bytes;
 use crate::{Buf, Lease, ReserveError};
 
 /// Takes bytes: lends room, then counts what was written into it.
@@ -119,7 +120,7 @@ pub fn copy(source: &mut impl ByteSource, sink: &mut impl ByteSink) -> usize {
         if n == 0 {
             return moved;
         }
-        room.copy_from_slice(&bytes[..n]);
+        copy_bytes(room, &bytes[..n]);
         sink.commit(n);
         source.consume(n);
         moved += n;

@@ -5,6 +5,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
+use bufcore::strategy::copy_bytes;
 use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, size};
 
 use crate::lease::SlotLease;
@@ -243,7 +244,7 @@ impl<F: BufferPool> SlotPool<F> {
         let roomy = if len == 0 { wanted } else { wanted.max(len.saturating_mul(2)).min(size::MAX_BYTES) };
         let mut spill = self.fall_back_with_room(roomy, wanted, len)?;
         let room = spill.spare_mut();
-        room[..len].copy_from_slice(self.filled());
+        copy_bytes(&mut room[..len], self.filled());
         let (first, bytes) = (NonNull::from(&mut *room).cast::<u8>(), room.len());
         self.close_frame();
         self.frame_first = first;

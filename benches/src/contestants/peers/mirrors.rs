@@ -20,10 +20,11 @@ pub(super) fn vmcircbuffer() -> Contestant {
     Contestant::only(
         "vmcircbuffer",
         Kind::Peer,
-        STREAMS,
+        &["stream", "spsc"],
         "`sync::Circular<u8>` with one reader: copies into and out of `try_slice`",
     )
     .streams::<Halves>()
+    .pipes::<Halves>()
     .uncounted()
 }
 
@@ -54,10 +55,17 @@ pub(crate) struct Halves {
     reader: Reader<u8>,
 }
 
-impl Stream for Halves {
-    fn build(bytes: usize) -> Result<Self, Unsupported> {
+impl Halves {
+    pub(super) fn ends(bytes: usize) -> Result<(Writer<u8>, Reader<u8>), Unsupported> {
         let writer = Circular::with_capacity::<u8>(bytes).map_err(|error| Unsupported(error.to_string()))?;
         let reader = writer.add_reader();
+        Ok((writer, reader))
+    }
+}
+
+impl Stream for Halves {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        let (writer, reader) = Self::ends(bytes)?;
         Ok(Self { writer, reader })
     }
 

@@ -12,6 +12,7 @@ mod lockfree;
 mod mirrors;
 mod object_pool;
 mod opool;
+mod pipes;
 mod ringal;
 mod sharded_slab;
 mod vec_queue;
@@ -38,6 +39,9 @@ pub(super) fn all() -> Vec<Contestant> {
         global::mimalloc(),
         mirrors::slice_ring_buffer(),
         mirrors::vmcircbuffer(),
+        pipes::rtrb(),
+        pipes::ringbuf(),
+        pipes::bbqueue(),
     ]
 }
 

@@ -4,6 +4,7 @@ use core::convert::Infallible;
 
 use embedded_io::{BufRead, Error, ErrorKind, ErrorType, Read, Write};
 
+use crate::copying::copy_bytes;
 use crate::{AcquireError, Buf, Frozen, Lease, ReserveError};
 
 impl Error for ReserveError {
@@ -50,7 +51,7 @@ impl<L: Lease> ErrorType for Frozen<L> {
 impl<L: Lease> Read for Frozen<L> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
         let n = into.len().min(self.len());
-        into[..n].copy_from_slice(&self[..n]);
+        copy_bytes(&mut into[..n], &self[..n]);
         self.discard_front(n);
         Ok(n)
     }

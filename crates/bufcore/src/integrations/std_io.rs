@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 
+use crate::copying::copy_bytes;
 use crate::{Buf, Frozen, Lease};
 
 /// Appends. A full buffer takes 0 bytes, which `write_all` reports as `WriteZero`.
@@ -9,7 +10,7 @@ impl<L: Lease> Write for Buf<L> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = bytes.len().min(self.remaining());
-        self.spare_mut()[..n].copy_from_slice(&bytes[..n]);
+        copy_bytes(&mut self.spare_mut()[..n], &bytes[..n]);
         self.advance(n);
         Ok(n)
     }
@@ -59,7 +60,7 @@ impl<L: Lease> Read for Frozen<L> {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let n = into.len().min(self.len());
-        into[..n].copy_from_slice(&self[..n]);
+        copy_bytes(&mut into[..n], &self[..n]);
         self.discard_front(n);
         Ok(n)
     }

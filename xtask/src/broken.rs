@@ -206,7 +206,7 @@ const CASES: &[Case] = &[
     case("T14", "noalign", "starts are not aligned", BUMP,
         &["conformance::default::t14_alignment"]),
     case("T14", "noalign", "starts are not aligned", SHARD,
-        &["conformance::default::t14_alignment"]),
+        &["conformance::default::t14_alignment", "starts::lines_by_default"]),
     case("T14", "nolock", "every shard counts as back", BUMP,
         &["conformance::tight::t14_disjoint"]),
     case("T14", "nolock", "a block that is taken from a cache stays in it", SHARD,

@@ -28,6 +28,9 @@ use crate::sync::AtomicU32;
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
 /// Of every block.
 pub(crate) const LEAST_ALIGNMENT: usize = 16;
+/// From this size on, buffers start at a cache line. At a multiple of 16, one of 256 bytes mostly takes five lines instead of four, and
+/// each is fetched by a thread that gets it from another. For smaller ones the bytes in front would be too many.
+pub(crate) const LINES_FROM_BYTES: usize = 256;
 /// The largest alignment of buffers.
 pub(crate) const MOST_ALIGNMENT: usize = 1 << 30;
 
@@ -56,7 +59,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block of its own for `bytes` bytes, which start at a multiple of `alignment` and, if they are many, `colour` lines further.
+    /// A block of its own for `bytes` bytes, which start at a multiple of their alignment and, if they are many, `colour` lines further.
     ///
     /// # Errors
     ///
@@ -67,12 +70,12 @@ impl Block {
         bytes: usize,
         colour: usize,
     ) -> Result<NonNull<Self>, RegionError> {
-        let total = Self::total(bytes, shared.settings.alignment, colour);
+        let alignment = shared.settings.alignment_of(bytes);
+        let total = Self::total(bytes, alignment, colour);
         let region = Region::heap(total, 1)?;
         let start = region.as_ptr();
         // Put together again in `free`, from what the header says.
         mem::forget(region);
-        let alignment = shared.settings.alignment;
         let header_end = start.addr().get() + HEADER_BYTES;
         let lead = header_end.wrapping_neg() & (alignment - 1);
         let lead = lead + colour_bytes(bytes, alignment, colour);
@@ -95,7 +98,7 @@ impl Block {
         Ok(block)
     }
 
-    /// Bytes of the allocation for a buffer of `bytes` bytes.
+    /// Bytes of the allocation for a buffer of `bytes` bytes, whose alignment that is.
     pub(crate) fn total(bytes: usize, alignment: usize, colour: usize) -> usize {
         HEADER_BYTES + bytes + (alignment - 1) + colour_bytes(bytes, alignment, colour)
     }

@@ -3,7 +3,7 @@
 use bufcore::{ConfigError, size};
 
 use crate::ShardPool;
-use crate::block::{Block, HEADER_BYTES, LEAST_ALIGNMENT, MOST_ALIGNMENT};
+use crate::block::{Block, LEAST_ALIGNMENT, LINES_FROM_BYTES, MOST_ALIGNMENT};
 use crate::class::{self, MAX_CLASSES};
 
 const DEFAULT_THREAD_CACHE: usize = 4;
@@ -54,8 +54,8 @@ pub(crate) struct Settings {
     pub(crate) shard_buffers: usize,
     /// Bytes of memory at the most.
     pub(crate) budget: usize,
-    /// A power of two, at least `LEAST_ALIGNMENT`.
-    pub(crate) alignment: usize,
+    /// What was asked for, a power of two; what holds is `alignment_of`.
+    alignment: usize,
     #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
     pub(crate) wipe: bool,
 }
@@ -77,7 +77,7 @@ impl Default for Builder {
 
 impl Builder {
     /// The defaults: 4 buffers of a size class for each thread, 16 for each shard, as many shards as processors (4 to 64), sizes up to
-    /// 64 MiB pooled, no budget, starts at multiples of 16.
+    /// 64 MiB pooled, no budget, starts at multiples of 16, and of 64 from 256 bytes on.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -131,7 +131,10 @@ impl Builder {
         self
     }
 
-    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 16 unless set, and never less.
+    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 16 unless set, and never less. Those of size classes
+    /// from 256 bytes on start at multiples of a cache line, 64, at the least.
+    ///
+    /// Cost: up to `bytes - 1` bytes for each buffer.
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
@@ -185,24 +188,18 @@ impl Builder {
         if !self.alignment.is_power_of_two() || self.alignment > MOST_ALIGNMENT {
             return Err(ConfigError::BadAlignment { alignment: self.alignment });
         }
-        let alignment = if cfg!(bufworks_broken = "noalign") {
-            LEAST_ALIGNMENT
-        } else {
-            self.alignment.max(LEAST_ALIGNMENT)
-        };
-        // A class whose blocks the budget has no room for is not pooled: its requests are served to the byte.
-        let has_room = |class: usize| Block::most_total(class::bytes_of(class), alignment) <= self.budget;
-        let classes = (0..=class::class_of(largest)).take_while(|&class| has_room(class)).count();
-        Ok(Settings {
+        let settings = Settings {
             thread_cache: self.thread_cache,
             smallest_class: class::class_of(self.smallest_pooled.max(1)),
-            classes,
+            classes: class::class_of(largest) + 1,
             shards: shards.next_power_of_two(),
             shard_buffers: self.shard_buffers,
             budget: self.budget,
-            alignment,
+            alignment: self.alignment,
             wipe: self.wipe,
-        })
+        };
+        let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
+        Ok(Settings { classes, ..settings })
     }
 }
 
@@ -212,10 +209,32 @@ fn default_shards() -> usize {
 }
 
 impl Settings {
+    /// What the start of a buffer is a multiple of, by the bytes of its class, or of its request if it has none.
+    pub(crate) fn alignment_of(&self, bytes: usize) -> usize {
+        if cfg!(bufworks_broken = "noalign") {
+            return LEAST_ALIGNMENT;
+        }
+        let least = if bytes < LINES_FROM_BYTES { LEAST_ALIGNMENT } else { size::CACHE_LINE_BYTES };
+        self.alignment.max(least)
+    }
+
+    /// Whether the budget has room for a block of this class. One that it has none for is not pooled: its requests are served to the byte.
+    fn has_room(&self, class: usize) -> bool {
+        let bytes = class::bytes_of(class);
+        Block::most_total(bytes, self.alignment_of(bytes)) <= self.budget
+    }
+
     /// The largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
-        let room = HEADER_BYTES + self.alignment - 1;
-        size::MAX_BYTES.min(self.budget).saturating_sub(room)
+        let limit = size::MAX_BYTES.min(self.budget);
+        // What is around the bytes of such a request, which no class rounds up.
+        let rest = |bytes: usize| limit.saturating_sub(Block::total(0, self.alignment_of(bytes), 0));
+        let most = rest(LINES_FROM_BYTES);
+        if most >= LINES_FROM_BYTES {
+            return most;
+        }
+        // Just below, less goes into aligning.
+        rest(LINES_FROM_BYTES - 1).min(LINES_FROM_BYTES - 1)
     }
 
     /// Whether requests of this class are pooled.
@@ -240,5 +259,53 @@ impl Settings {
     /// Blocks of a class that a shard keeps.
     pub(crate) fn shard_limit(&self, class: usize) -> usize {
         self.shard_buffers.min((SHARD_CLASS_BYTES / class::bytes_of(class)).max(1))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn settings(builder: Builder) -> Settings {
+        builder.check().expect("settings are right")
+    }
+
+    /// What a request takes of the budget at the most.
+    fn total(settings: &Settings, bytes: usize) -> usize {
+        let class = class::class_of(bytes);
+        if settings.is_pooled(class) {
+            let bytes = class::bytes_of(class);
+            Block::most_total(bytes, settings.alignment_of(bytes))
+        } else {
+            Block::total(bytes, settings.alignment_of(bytes), 0)
+        }
+    }
+
+    #[test]
+    fn the_largest_request_is_exact() {
+        for alignment in [1, 16, 32, 64, 256] {
+            for budget in 1..800 {
+                let settings = settings(Builder::new().alignment(alignment).budget(budget));
+                let limit = settings.max_capacity();
+                for bytes in 1..=budget {
+                    let fits = total(&settings, bytes) <= budget;
+                    assert_eq!(fits, bytes <= limit, "{bytes} of {budget} bytes, aligned to {alignment}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn classes_from_a_quarter_of_a_kibibyte_on_start_at_lines() {
+        for (alignment, small, large) in
+            [(1, 16, 64), (16, 16, 64), (32, 32, 64), (64, 64, 64), (256, 256, 256)]
+        {
+            let settings = settings(Builder::new().alignment(alignment));
+            for class in 0..MAX_CLASSES {
+                let bytes = class::bytes_of(class);
+                let expected = if bytes < 256 { small } else { large };
+                assert_eq!(settings.alignment_of(bytes), expected, "{bytes} bytes, aligned to {alignment}");
+            }
+        }
     }
 }

@@ -26,6 +26,7 @@
 //! the racks have no room for is freed.
 //!
 //! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than a quarter larger than its request.
+//! From the class of 256 bytes on, the bytes start at a multiple of a cache line, 64, and below at one of 16; the header lies right in front.
 //!
 //! # Invariants
 //!

@@ -175,7 +175,7 @@ impl ShardPool {
     fn acquire_elsewhere(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
         if bytes == 0 {
             // Aligned as all others are.
-            let nowhere = core::ptr::without_provenance_mut(self.shared().settings.alignment);
+            let nowhere = core::ptr::without_provenance_mut(self.shared().settings.alignment_of(bytes));
             let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
             // SAFETY: no bytes are claimed.
             let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::nothing()) };

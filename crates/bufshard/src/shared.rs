@@ -276,7 +276,7 @@ impl Shared {
         requested: usize,
         turn: Turn,
     ) -> Result<NonNull<Block>, Refused> {
-        let total = Block::total(bytes, self.settings.alignment, colour);
+        let total = Block::total(bytes, self.settings.alignment_of(bytes), colour);
         if turn == Turn::Any && self.has_budget() && self.waiters.have_claims() {
             // What there is, is for those who wait.
             let error = AcquireError::Exhausted { requested, available: 0 };

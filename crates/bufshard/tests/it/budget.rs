@@ -96,6 +96,20 @@ fn a_hard_bound() {
     assert_eq!(error, AcquireError::TooLarge { requested: limit + 1, limit });
 }
 
+/// So it is where a request more would start at a cache line, for which there is no room.
+#[test]
+fn a_hard_bound_of_any_size() {
+    for budget in (1..1000).chain([4096, 5000]) {
+        let pool = ShardPool::builder().shards(1).budget(budget).build().expect("settings are right");
+        let limit = pool.max_capacity();
+        let buf = pool.acquire(limit).expect("the largest request");
+        assert!(buf.capacity() >= limit && pool.stats().reserved_bytes <= budget);
+        drop(buf);
+        let error = pool.acquire(limit + 1).expect_err("over the budget");
+        assert_eq!(error, AcquireError::TooLarge { requested: limit + 1, limit });
+    }
+}
+
 /// What is idle in the cache of a thread that does nothing makes room.
 #[test]
 fn idle_caches_make_room() {

@@ -13,5 +13,6 @@ mod counted;
 mod handoff;
 mod soak;
 mod split;
+mod starts;
 mod threads;
 mod trims;

@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //!
-//! - C1: a position counts the bytes that its end has moved past, modulo 2^64 or 2^32; it is stored by its end alone.
+//! - C1: a position counts the bytes that its end has moved past, modulo 2^64 or 2^32, from 0; it is stored by its end alone.
 //!   `written - read` is at most the capacity.
 //! - C2: an end touches the bytes from its position on, as many as it knows to be its own: the consumer those that are written and not
 //!   yet read, the producer all others. The other end touches none of these before this one's position has gone past them.
@@ -21,72 +21,107 @@
 //! - C5: who goes to sleep says so in its state, then looks at the other's position and state; who moves its position or closes looks at
 //!   the other's state afterwards. Between the two steps of each stands a fence, so not both miss the other.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::task::Poll;
+use core::time::Duration;
 use std::time::Instant;
 
 use bufcore::strategy::Sleeper;
 use bufcore::strategy::fences;
-use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Mutex, Ordering, RELEASE, lock};
+use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering, RELEASE};
 
 use super::WaitError;
 use crate::map::Mirror;
 use crate::sync::end_of_addresses;
 
 /// How often an end that waits looks before it sleeps: less than a sleep and its end take.
-const LOOKS: u32 = 64;
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
 /// As the part of the capacity for which an end that had to wait goes on waiting while it comes.
 const ENOUGH: usize = 4;
 /// How long it lets the other one work in between: a look takes the position from the other processor's cache, and slows it down.
 const PAUSES: u32 = 4;
 
 /// On cache lines of its own: pairs of lines come together on many processors.
-#[repr(align(128))]
+#[repr(C, align(128))]
 #[derive(Default)]
-struct Padded<T>(T);
+pub(crate) struct Padded<T>(pub(crate) T);
 
-/// The end sleeps, or is about to: its sleeper is to be woken.
-const SLEEPS: u32 = 1;
+/// The end sleeps, or is about to: it is to be woken.
+pub(crate) const SLEEPS: u32 = 1;
 /// The end is gone.
-const CLOSED: u32 = 2;
+pub(crate) const CLOSED: u32 = 2;
+/// The end was there, between processes.
+pub(crate) const OPENED: u32 = 4;
 
 /// What is seen of one end by the other.
+#[repr(C)]
 #[derive(Default)]
-struct Half {
+pub(crate) struct Half {
     /// C1.
-    position: Padded<AtomicUsize>,
-    /// `SLEEPS` and `CLOSED`. Apart from the position, because it changes rarely and is read by the other end all the time.
-    state: Padded<AtomicU32>,
-    /// Whom to wake. Set before `SLEEPS` is.
-    sleeper: Mutex<Option<Sleeper>>,
+    pub(crate) position: Padded<AtomicUsize>,
+    /// `SLEEPS`, `CLOSED` and `OPENED`. Apart from the position, because it changes rarely and is read by the other end all the time.
+    pub(crate) state: Padded<AtomicU32>,
 }
 
-/// What the ends share.
-pub(super) struct Core {
+/// What is seen of both.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Header {
+    pub(crate) producer: Half,
+    pub(crate) consumer: Half,
+}
+
+/// What lies between the ends, beside the ring: threads of one process, or two processes. Asked when an end has to sleep or be woken.
+pub(crate) trait Link: Send + Sync {
+    /// Where the header is, as long as the link lives. Other processes may write there, whatever they like.
+    fn header(&self) -> NonNull<Header>;
+
+    /// Whether fences that concern only this process do not do.
+    fn is_plain(&self) -> bool;
+
+    /// Remembers whom to wake; `producer` says for which end.
+    fn arm(&self, producer: bool, sleeper: Sleeper);
+
+    /// Forgets it.
+    fn disarm(&self, producer: bool);
+
+    /// Sleeps until this end is woken, for as long as `limit` at the most, or for no reason. `state` is the end's own.
+    fn sleep(&self, state: &AtomicU32, limit: Option<Duration>);
+
+    /// Wakes the end, of which `state` is.
+    fn wake(&self, producer: bool, state: &AtomicU32);
+
+    /// Whether the other end is gone without a word.
+    fn is_dead(&self, state: &AtomicU32) -> bool;
+}
+
+/// What the ends share, in one process.
+pub(crate) struct Core {
     mirror: Mirror,
-    producer: Half,
-    consumer: Half,
-    /// Whether the system gives no fence to those who sleep, so that the others need one each time.
+    link: Box<dyn Link>,
+    /// Whether those who do not sleep need a fence of their own each time.
     is_plain: bool,
 }
 
 impl Core {
-    pub(super) fn new(mirror: Mirror) -> Self {
-        Self { mirror, producer: Half::default(), consumer: Half::default(), is_plain: !fences::has_heavy() }
+    pub(crate) fn new(mirror: Mirror, link: impl Link + 'static) -> Arc<Self> {
+        let is_plain = link.is_plain() || !fences::has_heavy();
+        Arc::new(Self { mirror, link: Box::new(link), is_plain })
     }
 }
 
 /// Which of the two ends.
-pub(super) trait Side {
+pub(crate) trait Side {
     const IS_PRODUCER: bool;
 }
 
 /// The end that writes.
-pub(super) struct Writes;
+pub(crate) struct Writes;
 /// The end that reads.
-pub(super) struct Reads;
+pub(crate) struct Reads;
 
 impl Side for Writes {
     const IS_PRODUCER: bool = true;
@@ -97,8 +132,10 @@ impl Side for Reads {
 }
 
 /// One end.
-pub(super) struct End<S: Side> {
+pub(crate) struct End<S: Side> {
     core: Arc<Core>,
+    /// As in `core`.
+    header: NonNull<Header>,
     /// Of the memory; as in `core`.
     base: NonNull<u8>,
     /// As in `core`.
@@ -109,6 +146,10 @@ pub(super) struct End<S: Side> {
     position: usize,
     /// How many bytes from here on are known to be this end's (C2).
     known: usize,
+    /// Whether the other end's position made no sense, which happens between processes only.
+    is_corrupt: bool,
+    /// Whether the other end was found to be gone without a word.
+    is_dead: bool,
     side: PhantomData<S>,
 }
 
@@ -117,41 +158,51 @@ unsafe impl<S: Side> Send for End<S> {}
 // SAFETY: a shared end gives out nothing but numbers.
 unsafe impl<S: Side> Sync for End<S> {}
 
-/// The two ends of a new channel.
-pub(super) fn ends(mirror: Mirror) -> (End<Writes>, End<Reads>) {
-    let capacity = mirror.capacity();
-    let core = Arc::new(Core::new(mirror));
-    (End::new(&core, capacity), End::new(&core, 0))
-}
-
 impl<S: Side> End<S> {
-    fn new(core: &Arc<Core>, known: usize) -> Self {
+    /// An end that goes on where the header says that it was.
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
         let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
-        Self { core: Arc::clone(core), base, capacity, at: 0, position: 0, known, side: PhantomData }
+        let header = core.link.header();
+        let core = Arc::clone(core);
+        let (at, position, known) = (0, 0, 0);
+        let side = PhantomData;
+        let mut end =
+            Self { core, header, base, capacity, at, position, known, is_corrupt: false, is_dead: false, side };
+        // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose process has ended.
+        end.position = end.mine().position.0.load(Ordering::Relaxed);
+        end.at = end.position % capacity;
+        end.look();
+        end
     }
 
     #[inline(always)]
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    pub(super) fn is_mapped(&self) -> bool {
+    pub(crate) fn is_mapped(&self) -> bool {
         self.core.mirror.is_mapped()
     }
 
     #[inline(always)]
+    fn header(&self) -> &Header {
+        // SAFETY: the link, which `core` keeps, has it there. It is atomics only, so whoever writes to it, it is valid.
+        unsafe { self.header.as_ref() }
+    }
+
+    #[inline(always)]
     fn mine(&self) -> &Half {
-        if S::IS_PRODUCER { &self.core.producer } else { &self.core.consumer }
+        if S::IS_PRODUCER { &self.header().producer } else { &self.header().consumer }
     }
 
     #[inline(always)]
     fn other(&self) -> &Half {
-        if S::IS_PRODUCER { &self.core.consumer } else { &self.core.producer }
+        if S::IS_PRODUCER { &self.header().consumer } else { &self.header().producer }
     }
 
     /// The `len` bytes from the position on, which are known to be this end's.
     #[inline(always)]
-    pub(super) fn window(&self, len: usize) -> NonNull<[u8]> {
+    pub(crate) fn window(&self, len: usize) -> NonNull<[u8]> {
         debug_assert!(len <= self.known && self.at < self.capacity);
         // SAFETY: `at` is less than the capacity, of which the memory has twice as much (M1).
         let start = unsafe { self.base.add(self.at) };
@@ -160,32 +211,37 @@ impl<S: Side> End<S> {
 
     /// How many bytes are known to be this end's, without a look at the other.
     #[inline(always)]
-    pub(super) fn known(&self) -> usize {
+    pub(crate) fn known(&self) -> usize {
         self.known
     }
 
     /// Whether `n` bytes are this end's; looks at the other only if they are not known to be.
     #[inline(always)]
-    pub(super) fn has(&mut self, n: usize) -> bool {
+    pub(crate) fn has(&mut self, n: usize) -> bool {
         n <= self.known || n <= self.look()
     }
 
     /// How many bytes are this end's.
     #[inline]
-    pub(super) fn look(&mut self) -> usize {
+    pub(crate) fn look(&mut self) -> usize {
         // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes happened before (C3).
         let other = self.other().position.0.load(Ordering::Acquire);
-        self.known = if S::IS_PRODUCER {
-            self.capacity - self.position.wrapping_sub(other)
+        let filled =
+            if S::IS_PRODUCER { self.position.wrapping_sub(other) } else { other.wrapping_sub(self.position) };
+        self.known = if filled > self.capacity {
+            self.is_corrupt = true;
+            0
+        } else if S::IS_PRODUCER {
+            self.capacity - filled
         } else {
-            other.wrapping_sub(self.position)
+            filled
         };
         self.known
     }
 
     /// Gives the next `n` bytes, which are known to be this end's, to the other end, and wakes it if it sleeps.
     #[inline(always)]
-    pub(super) fn advance(&mut self, n: usize) {
+    pub(crate) fn advance(&mut self, n: usize) {
         debug_assert!(n <= self.known);
         if S::IS_PRODUCER && !self.is_mapped() {
             // SAFETY: these bytes are this end's, and nothing of them is lent: `&mut self`.
@@ -225,19 +281,14 @@ impl<S: Side> End<S> {
         if half.state.0.fetch_and(!SLEEPS, Ordering::Acquire) & SLEEPS == 0 {
             return;
         }
-        let sleeper = lock(&half.sleeper).take();
-        if let Some(sleeper) = sleeper {
-            sleeper.wake();
-        }
+        self.core.link.wake(!S::IS_PRODUCER, &half.state.0);
     }
 
     /// Says whom to wake when the other end moves or closes. Who calls this looks once more afterwards.
     fn arm(&self, sleeper: Sleeper) {
-        let half = self.mine();
-        let old = lock(&half.sleeper).replace(sleeper);
-        drop(old);
+        self.core.link.arm(S::IS_PRODUCER, sleeper);
         // ORDER: Release pairs with the Acquire in `wake`.
-        half.state.0.fetch_or(SLEEPS, Ordering::Release);
+        self.mine().state.0.fetch_or(SLEEPS, Ordering::Release);
         // The system refuses only while it is out of memory itself.
         while !fences::heavy(self.core.is_plain) {
             std::thread::yield_now();
@@ -246,16 +297,20 @@ impl<S: Side> End<S> {
 
     /// Takes that back.
     fn disarm(&self) {
-        let half = self.mine();
-        // ORDER: Relaxed: a late wake finds the slot empty, or wakes for nothing.
-        half.state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
-        let old = lock(&half.sleeper).take();
-        drop(old);
+        // ORDER: Relaxed: a late wake finds nobody, or wakes for nothing.
+        self.mine().state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
+        self.core.link.disarm(S::IS_PRODUCER);
     }
 
     /// Whether the other end is gone. Bytes that it wrote before may be there still.
     #[inline]
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_dead || self.has_closed()
+    }
+
+    /// Whether the other end went in good order.
+    #[inline]
+    fn has_closed(&self) -> bool {
         // ORDER: Acquire pairs with the Release in `drop`: who sees that the end is gone sees its last position.
         self.other().state.0.load(Ordering::Acquire) & CLOSED != 0
     }
@@ -267,6 +322,9 @@ impl<S: Side> End<S> {
         if self.has(n) && !(S::IS_PRODUCER && is_closed) {
             return Some(Ok(()));
         }
+        if self.is_corrupt {
+            return Some(Err(WaitError::Corrupt));
+        }
         if n > self.capacity {
             return Some(Err(WaitError::TooLong { requested: n, capacity: self.capacity }));
         }
@@ -274,7 +332,7 @@ impl<S: Side> End<S> {
     }
 
     /// Waits for `n` bytes, as a task or as a thread that parks when this is pending.
-    pub(super) fn poll(
+    pub(crate) fn poll(
         &mut self,
         n: usize,
         sleeper: impl FnOnce() -> Sleeper,
@@ -313,26 +371,31 @@ impl<S: Side> End<S> {
         self.check(n)
     }
 
+    /// Asks the system whether the other end is still there.
+    pub(crate) fn look_for_death(&mut self) {
+        self.is_dead = self.core.link.is_dead(&self.other().state.0);
+    }
+
     /// Blocks until `n` bytes are this end's; `until` a moment, if there is one.
-    pub(super) fn wait(&mut self, n: usize, until: Option<Instant>) -> Result<(), WaitError> {
+    pub(crate) fn wait(&mut self, n: usize, until: Option<Instant>) -> Result<(), WaitError> {
         if let Some(result) = self.look_for(n) {
             return result;
+        }
+        if self.is_dead {
+            // It may have come back.
+            self.look_for_death();
         }
         loop {
             if let Poll::Ready(result) = self.poll(n, Sleeper::this_thread) {
                 return result;
             }
-            match until {
-                None => std::thread::park(),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        self.disarm();
-                        return Err(WaitError::TimedOut { requested: n, available: self.known });
-                    }
-                    std::thread::park_timeout(left);
-                }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                self.disarm();
+                return Err(WaitError::TimedOut { requested: n, available: self.known });
             }
+            self.core.link.sleep(&self.mine().state.0, left);
+            self.look_for_death();
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Bytes from one thread to another, through memory that is mapped twice.
 
 mod consumer;
-mod end;
+pub(crate) mod end;
 mod io;
 mod producer;
+mod threads;
 
 use core::fmt;
 
 pub use consumer::Consumer;
 pub use producer::Producer;
 
+use self::end::{Core, End};
+use self::threads::Threads;
 use crate::map::Mirror;
 use crate::{MapError, MirrorRing};
 
@@ -46,8 +49,8 @@ pub fn channel(capacity: usize) -> Result<(Producer, Consumer), MapError> {
 
 /// The ends of a channel over `mirror`.
 pub(crate) fn over(mirror: Mirror) -> (Producer, Consumer) {
-    let (writes, reads) = end::ends(mirror);
-    (Producer::new(writes), Consumer::new(reads))
+    let core = Core::new(mirror, Threads::new());
+    (Producer::new(End::new(&core)), Consumer::new(End::new(&core)))
 }
 
 /// Why a wait ended without the bytes that were waited for. Nothing was read, written or lost.
@@ -68,6 +71,8 @@ pub enum WaitError {
         /// Bytes there are.
         available: usize,
     },
+    /// The other end is another process, which wrote nonsense into what both share. Nothing more can be read or written.
+    Corrupt,
     /// There will never be so many at once.
     TooLong {
         /// Bytes asked for.
@@ -86,6 +91,7 @@ impl fmt::Display for WaitError {
             Self::TimedOut { requested, available } => {
                 write!(f, "time is up: {requested} bytes waited for, {available} bytes available")
             }
+            Self::Corrupt => write!(f, "the other process wrote nonsense into the ring's header"),
             Self::TooLong { requested, capacity } => {
                 write!(f, "cannot wait for {requested} bytes in a ring of {capacity} bytes")
             }
@@ -101,6 +107,7 @@ impl From<WaitError> for std::io::Error {
         let kind = match error {
             WaitError::Closed { .. } => std::io::ErrorKind::BrokenPipe,
             WaitError::TimedOut { .. } => std::io::ErrorKind::TimedOut,
+            WaitError::Corrupt => std::io::ErrorKind::InvalidData,
             WaitError::TooLong { .. } => std::io::ErrorKind::InvalidInput,
         };
         Self::new(kind, error)

@@ -88,6 +88,17 @@ impl Mirror {
         }
     }
 
+    /// `capacity` bytes of `file`, from `offset` on, mapped twice: whole pages both, and the file has them.
+    #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
+    pub(crate) fn of_file(
+        file: &std::os::fd::OwnedFd,
+        offset: usize,
+        capacity: usize,
+    ) -> Result<Self, MapError> {
+        let pages = pages::map_file(file, offset, capacity)?;
+        Ok(Self { base: pages.base(), capacity: pages.capacity(), backing: Backing::Pages(pages) })
+    }
+
     /// A copying mirror of `bytes`, on the heap.
     #[cfg(feature = "alloc")]
     pub(crate) fn on_heap(bytes: usize) -> Result<Self, MapError> {

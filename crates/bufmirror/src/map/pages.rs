@@ -20,6 +20,7 @@ mod tests;
 
 use core::mem;
 use core::ptr::NonNull;
+use std::os::fd::OwnedFd;
 
 use bufcore::size;
 
@@ -63,6 +64,14 @@ fn map_by<C: Calls>(calls: C, bytes: usize, options: Options) -> Result<Pages<C>
     Pages::new(calls, shape, false, options)
 }
 
+/// Maps `capacity` bytes of `file`, from `offset` on: whole pages both, and the file has them.
+#[cfg(all(target_os = "linux", target_pointer_width = "64", not(loom)))]
+pub(super) fn map_file(file: &OwnedFd, offset: usize, capacity: usize) -> Result<Pages, MapError> {
+    let page = Kernel.page_bytes()?;
+    let shape = Shape { page, granule: page, capacity };
+    Pages::of_file(Kernel, shape, false, Options::default(), file, offset)
+}
+
 /// Sizes in bytes: of a page, of what the halves are aligned to and are a multiple of, and of one half.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
@@ -73,7 +82,7 @@ struct Shape {
 
 impl<C: Calls> Pages<C> {
     fn new(calls: C, shape: Shape, huge: bool, options: Options) -> Result<Self, MapError> {
-        let Shape { page, granule, capacity } = shape;
+        let Shape { capacity, .. } = shape;
         let file = calls.memory_file(huge)?;
         if cfg!(bufworks_broken = "leakmap") {
             mem::forget(file.try_clone());
@@ -85,10 +94,23 @@ impl<C: Calls> Pages<C> {
             let probe = Span { calls, base: calls.map_anywhere(&file, capacity)?, bytes: capacity };
             drop(probe);
         }
+        Self::of_file(calls, shape, huge, options, &file, 0)
+    }
+
+    /// The part of `file` from `offset` on.
+    fn of_file(
+        calls: C,
+        shape: Shape,
+        huge: bool,
+        options: Options,
+        file: &OwnedFd,
+        offset: usize,
+    ) -> Result<Self, MapError> {
+        let Shape { page, granule, capacity } = shape;
         let span = Span::reserve(calls, 2 * capacity, page, granule)?;
         for base in [span.base, span.second_half()] {
             // SAFETY: a half of the reservation, which is this function's alone and through which nothing was ever lent.
-            unsafe { calls.map_shared(base, capacity, &file) }?;
+            unsafe { calls.map_shared(base, capacity, file, offset) }?;
         }
         if options.huge_pages && !huge {
             // A hint: most kernels have huge pages for files in memory turned off.

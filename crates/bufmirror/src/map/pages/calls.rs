@@ -24,12 +24,18 @@ pub(in crate::map) trait Calls: Copy {
     /// Maps the file at new addresses, for the caller alone.
     fn map_anywhere(&self, file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, MapError>;
 
-    /// Maps the file at `at`, for reading and writing, instead of what is there.
+    /// Maps the file, from `offset` on, at `at`, for reading and writing, instead of what is there.
     ///
     /// # Safety
     ///
     /// `bytes` from `at` on are whole pages of the caller's, of which nothing is lent.
-    unsafe fn map_shared(&self, at: NonNull<u8>, bytes: usize, file: &OwnedFd) -> Result<(), MapError>;
+    unsafe fn map_shared(
+        &self,
+        at: NonNull<u8>,
+        bytes: usize,
+        file: &OwnedFd,
+        offset: usize,
+    ) -> Result<(), MapError>;
 
     /// Gives addresses back, with what is mapped there.
     ///
@@ -83,11 +89,19 @@ impl Calls for Kernel {
         mapped(at)
     }
 
-    unsafe fn map_shared(&self, at: NonNull<u8>, bytes: usize, file: &OwnedFd) -> Result<(), MapError> {
+    unsafe fn map_shared(
+        &self,
+        at: NonNull<u8>,
+        bytes: usize,
+        file: &OwnedFd,
+        offset: usize,
+    ) -> Result<(), MapError> {
+        let offset =
+            libc::off_t::try_from(offset).map_err(|_| MapError::TooLarge { requested: offset })?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         // SAFETY: what is replaced is the caller's, and not lent, as promised.
-        let found = unsafe { libc::mmap(at.as_ptr().cast(), bytes, access, flags, file.as_raw_fd(), 0) };
+        let found = unsafe { libc::mmap(at.as_ptr().cast(), bytes, access, flags, file.as_raw_fd(), offset) };
         mapped(found).map(|found| debug_assert_eq!(found, at))
     }
 

@@ -65,9 +65,15 @@ impl Calls for Failing<'_> {
         self.make("mmap, probing", || Kernel.map_anywhere(file, bytes))
     }
 
-    unsafe fn map_shared(&self, at: NonNull<u8>, bytes: usize, file: &OwnedFd) -> Result<(), MapError> {
+    unsafe fn map_shared(
+        &self,
+        at: NonNull<u8>,
+        bytes: usize,
+        file: &OwnedFd,
+        offset: usize,
+    ) -> Result<(), MapError> {
         // SAFETY: as the caller promises.
-        self.make("mmap", || unsafe { Kernel.map_shared(at, bytes, file) })
+        self.make("mmap", || unsafe { Kernel.map_shared(at, bytes, file, offset) })
     }
 
     unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {

@@ -1,0 +1,63 @@
+//! Ends in one process: what they see of each other is in ordinary memory, and they wake tasks and threads.
+
+use alloc::boxed::Box;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use bufcore::strategy::Sleeper;
+use bufcore::strategy::sync::{AtomicU32, Mutex, lock};
+
+use super::end::{Header, Link};
+
+/// The link of a channel.
+pub(super) struct Threads {
+    header: Box<Header>,
+    /// Of the consumer and of the producer. Set before `SLEEPS` is.
+    sleepers: [Mutex<Option<Sleeper>>; 2],
+}
+
+impl Threads {
+    pub(super) fn new() -> Self {
+        Self { header: Box::default(), sleepers: Default::default() }
+    }
+}
+
+impl Link for Threads {
+    fn header(&self) -> NonNull<Header> {
+        NonNull::from(&*self.header)
+    }
+
+    fn is_plain(&self) -> bool {
+        false
+    }
+
+    fn arm(&self, producer: bool, sleeper: Sleeper) {
+        let old = lock(&self.sleepers[usize::from(producer)]).replace(sleeper);
+        // A waker's drop is the user's code: not under the lock.
+        drop(old);
+    }
+
+    fn disarm(&self, producer: bool) {
+        let old = lock(&self.sleepers[usize::from(producer)]).take();
+        drop(old);
+    }
+
+    fn sleep(&self, _state: &AtomicU32, limit: Option<Duration>) {
+        match limit {
+            None => std::thread::park(),
+            Some(limit) => std::thread::park_timeout(limit),
+        }
+    }
+
+    fn wake(&self, producer: bool, _state: &AtomicU32) {
+        let sleeper = lock(&self.sleepers[usize::from(producer)]).take();
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+    }
+
+    /// An end that goes says so.
+    fn is_dead(&self, _state: &AtomicU32) -> bool {
+        false
+    }
+}

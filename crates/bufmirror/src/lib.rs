@@ -97,6 +97,8 @@ mod error;
 mod integrations;
 mod map;
 mod ring;
+#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
+mod shared;
 mod sync;
 #[cfg(all(test, loom))]
 mod tests;
@@ -107,6 +109,8 @@ pub use channel::{Consumer, Producer, WaitError, channel};
 pub use config::{Builder, Refused};
 pub use error::{GetError, MapError};
 pub use ring::MirrorRing;
+#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
+pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};
 
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "std"))]

@@ -7,7 +7,6 @@ use core::time::Duration;
 use std::time::Instant;
 
 use bufcore::ByteSource;
-use bufcore::strategy::Sleeper;
 
 use super::WaitError;
 use super::end::{End, Reads};
@@ -39,7 +38,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    pub(super) fn new(end: End<Reads>) -> Self {
+    pub(crate) fn new(end: End<Reads>) -> Self {
         Self { end }
     }
 
@@ -181,7 +180,7 @@ impl Consumer {
     ///
     /// As [`wait`](Self::wait).
     pub fn poll_wait(&mut self, cx: &Context<'_>, n: usize) -> Poll<Result<(), WaitError>> {
-        self.end.poll(n, || Sleeper::Task(cx.waker().clone()))
+        self.end.poll_task(n, cx)
     }
 }
 

@@ -25,7 +25,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::task::Poll;
+use core::task::{Context, Poll};
 use core::time::Duration;
 use std::time::Instant;
 
@@ -81,6 +81,9 @@ pub(crate) trait Link: Send + Sync {
 
     /// Whether fences that concern only this process do not do.
     fn is_plain(&self) -> bool;
+
+    /// Whether tasks can be woken, or threads only.
+    fn has_tasks(&self) -> bool;
 
     /// Remembers whom to wake; `producer` says for which end.
     fn arm(&self, producer: bool, sleeper: Sleeper);
@@ -166,8 +169,18 @@ impl<S: Side> End<S> {
         let core = Arc::clone(core);
         let (at, position, known) = (0, 0, 0);
         let side = PhantomData;
-        let mut end =
-            Self { core, header, base, capacity, at, position, known, is_corrupt: false, is_dead: false, side };
+        let mut end = Self {
+            core,
+            header,
+            base,
+            capacity,
+            at,
+            position,
+            known,
+            is_corrupt: false,
+            is_dead: false,
+            side,
+        };
         // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose process has ended.
         end.position = end.mine().position.0.load(Ordering::Relaxed);
         end.at = end.position % capacity;
@@ -226,8 +239,11 @@ impl<S: Side> End<S> {
     pub(crate) fn look(&mut self) -> usize {
         // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes happened before (C3).
         let other = self.other().position.0.load(Ordering::Acquire);
-        let filled =
-            if S::IS_PRODUCER { self.position.wrapping_sub(other) } else { other.wrapping_sub(self.position) };
+        let filled = if S::IS_PRODUCER {
+            self.position.wrapping_sub(other)
+        } else {
+            other.wrapping_sub(self.position)
+        };
         self.known = if filled > self.capacity {
             self.is_corrupt = true;
             0
@@ -332,11 +348,7 @@ impl<S: Side> End<S> {
     }
 
     /// Waits for `n` bytes, as a task or as a thread that parks when this is pending.
-    pub(crate) fn poll(
-        &mut self,
-        n: usize,
-        sleeper: impl FnOnce() -> Sleeper,
-    ) -> Poll<Result<(), WaitError>> {
+    fn poll(&mut self, n: usize, sleeper: impl FnOnce() -> Sleeper) -> Poll<Result<(), WaitError>> {
         if let Some(result) = self.check(n) {
             return Poll::Ready(result);
         }
@@ -369,6 +381,14 @@ impl<S: Side> End<S> {
             }
         }
         self.check(n)
+    }
+
+    /// As `poll`, for tasks.
+    pub(crate) fn poll_task(&mut self, n: usize, cx: &Context<'_>) -> Poll<Result<(), WaitError>> {
+        if !self.core.link.has_tasks() {
+            return Poll::Ready(self.check(n).unwrap_or(Err(WaitError::NoTasks)));
+        }
+        self.poll(n, || Sleeper::Task(cx.waker().clone()))
     }
 
     /// Asks the system whether the other end is still there.

@@ -73,6 +73,8 @@ pub enum WaitError {
     },
     /// The other end is another process, which wrote nonsense into what both share. Nothing more can be read or written.
     Corrupt,
+    /// Tasks cannot be woken by another process; only ends that threads wait with can be shared between processes.
+    NoTasks,
     /// There will never be so many at once.
     TooLong {
         /// Bytes asked for.
@@ -92,6 +94,7 @@ impl fmt::Display for WaitError {
                 write!(f, "time is up: {requested} bytes waited for, {available} bytes available")
             }
             Self::Corrupt => write!(f, "the other process wrote nonsense into the ring's header"),
+            Self::NoTasks => write!(f, "tasks cannot wait for another process"),
             Self::TooLong { requested, capacity } => {
                 write!(f, "cannot wait for {requested} bytes in a ring of {capacity} bytes")
             }
@@ -107,6 +110,7 @@ impl From<WaitError> for std::io::Error {
         let kind = match error {
             WaitError::Closed { .. } => std::io::ErrorKind::BrokenPipe,
             WaitError::TimedOut { .. } => std::io::ErrorKind::TimedOut,
+            WaitError::NoTasks => std::io::ErrorKind::Unsupported,
             WaitError::Corrupt => std::io::ErrorKind::InvalidData,
             WaitError::TooLong { .. } => std::io::ErrorKind::InvalidInput,
         };

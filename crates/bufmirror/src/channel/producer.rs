@@ -6,7 +6,6 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
 use bufcore::{ByteSink, ReserveError};
 
 use super::WaitError;
@@ -34,7 +33,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    pub(super) fn new(end: End<Writes>) -> Self {
+    pub(crate) fn new(end: End<Writes>) -> Self {
         Self { end }
     }
 
@@ -162,7 +161,7 @@ impl Producer {
     ///
     /// As [`wait`](Self::wait).
     pub fn poll_wait(&mut self, cx: &Context<'_>, n: usize) -> Poll<Result<(), WaitError>> {
-        self.end.poll(n, || Sleeper::Task(cx.waker().clone()))
+        self.end.poll_task(n, cx)
     }
 }
 

@@ -31,6 +31,10 @@ impl Link for Threads {
         false
     }
 
+    fn has_tasks(&self) -> bool {
+        true
+    }
+
     fn arm(&self, producer: bool, sleeper: Sleeper) {
         let old = lock(&self.sleepers[usize::from(producer)]).replace(sleeper);
         // A waker's drop is the user's code: not under the lock.

@@ -12,6 +12,8 @@ mod io;
 mod model;
 mod refusals;
 mod ring;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod shared;
 #[cfg(target_os = "linux")]
 mod system;
 

@@ -96,8 +96,7 @@ impl Calls for Kernel {
         file: &OwnedFd,
         offset: usize,
     ) -> Result<(), MapError> {
-        let offset =
-            libc::off_t::try_from(offset).map_err(|_| MapError::TooLarge { requested: offset })?;
+        let offset = libc::off_t::try_from(offset).map_err(|_| MapError::TooLarge { requested: offset })?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         // SAFETY: what is replaced is the caller's, and not lent, as promised.

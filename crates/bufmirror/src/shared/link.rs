@@ -1,0 +1,93 @@
+//! Ends in two processes: what they see of each other is in the file, they sleep on a word of it, and a lock says who is there.
+
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+
+use bufcore::strategy::Sleeper;
+use bufcore::strategy::sync::{AtomicU32, Ordering};
+
+use super::ShareError;
+use super::file::{HeaderPage, PREAMBLE_BYTES, Seat, SharedFile};
+use crate::channel::end::{CLOSED, Half, Header, Link, OPENED, SLEEPS};
+
+/// How long an end sleeps at a time: a process that is killed wakes nobody, so who sleeps looks after it from time to time.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// The link of an end.
+pub(super) struct Processes {
+    page: HeaderPage,
+    /// Open as long as the end lives, since closing it gives the lock back. After the page: the other end then finds `CLOSED` first.
+    file: SharedFile,
+    seat: Seat,
+}
+
+impl Processes {
+    /// For who has just locked the end.
+    pub(super) fn new(file: SharedFile, seat: Seat) -> Result<Self, ShareError> {
+        let page = HeaderPage::map(file.as_owned())?;
+        let link = Self { page, file, seat };
+        // ORDER: Relaxed: the flags are hints; the lock says who is there.
+        link.mine().state.0.store(OPENED, Ordering::Relaxed);
+        Ok(link)
+    }
+
+    fn mine(&self) -> &Half {
+        // SAFETY: the page is mapped as long as `self` lives, and holds a header (`header`).
+        let header = unsafe { self.header().as_ref() };
+        match self.seat {
+            Seat::Producer => &header.producer,
+            Seat::Consumer => &header.consumer,
+        }
+    }
+}
+
+impl Link for Processes {
+    fn header(&self) -> NonNull<Header> {
+        // SAFETY: within the page. What is there is a header: it has room for one behind the preamble, is aligned as it, being at a page's
+        // start and the preamble a multiple of that, and is atomic integers only, for which any bytes are values.
+        unsafe { self.page.base().add(PREAMBLE_BYTES) }.cast()
+    }
+
+    /// The system's asymmetric fence is for the threads of one process.
+    fn is_plain(&self) -> bool {
+        true
+    }
+
+    fn has_tasks(&self) -> bool {
+        false
+    }
+
+    fn arm(&self, _producer: bool, _sleeper: Sleeper) {}
+
+    fn disarm(&self, _producer: bool) {}
+
+    fn sleep(&self, state: &AtomicU32, limit: Option<Duration>) {
+        // ORDER: Relaxed: who wakes this end takes `SLEEPS` away, and the system compares.
+        let seen = state.load(Ordering::Relaxed);
+        if seen & SLEEPS == 0 {
+            return;
+        }
+        let limit = limit.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
+        let limit = libc::timespec {
+            // Not a second.
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: limit.subsec_nanos() as libc::c_long,
+        };
+        // SAFETY: the word is in memory that stays mapped, and the kernel reads it and the time during the call. It returns early when the
+        // word is another one, when it is woken, when a signal comes, or when the time is up; all are reasons to look again.
+        unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit) };
+    }
+
+    fn wake(&self, _producer: bool, state: &AtomicU32) {
+        let nothing = ptr::null::<libc::timespec>();
+        // SAFETY: the kernel uses the word's address only. One sleeps there at the most, and a stranger that does as well wakes, too.
+        unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, i32::MAX, nothing) };
+    }
+
+    /// It was there, did not close, and nobody has its lock any more.
+    fn is_dead(&self, state: &AtomicU32) -> bool {
+        // ORDER: Relaxed: a hint; what the other end wrote is read by its position, and looked for after this.
+        let flags = state.load(Ordering::Relaxed);
+        flags & OPENED != 0 && flags & CLOSED == 0 && !self.file.is_locked(self.seat.other())
+    }
+}

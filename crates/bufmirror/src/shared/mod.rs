@@ -1,0 +1,213 @@
+//! A channel between two processes: the ring and its header in one file in memory, which both map.
+//!
+//! ```text
+//!  file      | header: a page | the ring: whole pages |
+//!  process A   positions,       mapped twice            end A
+//!  process B   states           mapped twice            end B
+//! ```
+//!
+//! # Trust
+//!
+//! Whoever has the file can write anywhere in it, at any time. So the safe ends, [`SharedProducer`] and [`SharedConsumer`], never lend its
+//! memory: they copy, by loads and stores that may race, and they check what the header says before they use it. The worst that
+//! another process can do to them is to send bytes that make no sense, to stop, or to get them a [`WaitError::Corrupt`](crate::WaitError).
+//! Ends that lend slices need a peer that keeps to the protocol; opening them is `unsafe`.
+//!
+//! # Invariants
+//!
+//! - S1: the file's size cannot change: it is sealed, and that is checked before it is mapped. So no access faults.
+//! - S2: an end holds a lock of its own on a byte of the file, by an open file of its own. The system takes it back when the process ends,
+//!   however it does; that is how the other end knows.
+//! - S3: the header is only accessed by atomics, and the ring, by safe ends, by `copy`'s.
+
+mod copy;
+mod ends;
+mod file;
+mod link;
+
+use core::fmt;
+use core::mem::size_of;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub use ends::{SharedConsumer, SharedProducer};
+
+use self::file::{Seat, SharedFile};
+use self::link::Processes;
+use crate::channel::end::{Core, End, Header, Side};
+use crate::map::Mirror;
+use crate::{Consumer, MapError, Producer};
+
+/// A ring that two processes can open: one writes, the other reads.
+///
+/// One process creates it and hands its file descriptor to the other, which opens it: over a Unix socket, by inheritance, or as the standard
+/// input of a child. Each then takes one end. The ring lives as long as somebody has the descriptor or an end.
+///
+/// Linux on 64-bit processors only. Both processes must be of the same word size.
+///
+/// ```
+/// use std::io::{Read, Write};
+///
+/// use bufmirror::SharedRing;
+///
+/// let ring = SharedRing::create(64 * 1024)?; // bytes, rounded up to whole pages
+/// let mut producer = ring.producer()?;
+///
+/// // In the other process:
+/// let ring = SharedRing::open(ring.as_fd().try_clone_to_owned()?)?;
+/// let mut consumer = ring.consumer()?;
+///
+/// producer.write_all(b"hello")?;
+/// drop(producer);
+/// let mut text = String::new();
+/// consumer.read_to_string(&mut text)?;
+/// assert_eq!(text, "hello");
+/// # use std::os::fd::AsFd;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SharedRing {
+    file: SharedFile,
+}
+
+impl SharedRing {
+    /// A new ring of at least `capacity` bytes, in memory that no name leads to.
+    ///
+    /// The descriptor is closed in programs that this process starts, unless it is handed to them.
+    ///
+    /// # Errors
+    ///
+    /// [`ShareError::Map`] with the call that the system refused.
+    pub fn create(capacity: usize) -> Result<Self, ShareError> {
+        SharedFile::create(capacity).map(|file| Self { file })
+    }
+
+    /// The ring that another process created.
+    ///
+    /// # Errors
+    ///
+    /// [`ShareError::NotARing`] when the file is something else, or could still change its size.
+    pub fn open(file: OwnedFd) -> Result<Self, ShareError> {
+        SharedFile::open(file).map(|file| Self { file })
+    }
+
+    /// Bytes that the ring holds when it is full.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.file.capacity()
+    }
+
+    /// Takes the end that writes. It copies what it is given.
+    ///
+    /// It goes on where the last producer was, if there was one. It stays with this process and those that are forked off: if one of these
+    /// lives on, the end counts as there.
+    ///
+    /// # Errors
+    ///
+    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Map`] with the call that the system refused.
+    pub fn producer(&self) -> Result<SharedProducer, ShareError> {
+        self.take(Seat::Producer).map(SharedProducer::new)
+    }
+
+    /// Takes the end that reads. It copies out what it reads.
+    ///
+    /// # Errors
+    ///
+    /// As [`producer`](Self::producer).
+    pub fn consumer(&self) -> Result<SharedConsumer, ShareError> {
+        self.take(Seat::Consumer).map(SharedConsumer::new)
+    }
+
+    /// Takes the end that writes, as one that lends its memory.
+    ///
+    /// Futures and tasks cannot wait with it: who waits must be a thread ([`WaitError::NoTasks`](crate::WaitError::NoTasks)).
+    ///
+    /// # Errors
+    ///
+    /// As [`producer`](Self::producer).
+    ///
+    /// # Safety
+    ///
+    /// As long as the end lives, all who have the file keep to the protocol: one consumer, opened by this crate, and nobody else touches the
+    /// file's bytes.
+    pub unsafe fn trusted_producer(&self) -> Result<Producer, ShareError> {
+        self.take(Seat::Producer).map(Producer::new)
+    }
+
+    /// Takes the end that reads, as one that lends its memory; see [`trusted_producer`](Self::trusted_producer).
+    ///
+    /// # Errors
+    ///
+    /// As [`producer`](Self::producer).
+    ///
+    /// # Safety
+    ///
+    /// As for [`trusted_producer`](Self::trusted_producer), with one producer.
+    pub unsafe fn trusted_consumer(&self) -> Result<Consumer, ShareError> {
+        self.take(Seat::Consumer).map(Consumer::new)
+    }
+
+    fn take<S: Side>(&self, seat: Seat) -> Result<End<S>, ShareError> {
+        let file = self.file.reopen()?;
+        file.lock(seat)?;
+        let ring = Mirror::of_file(file.as_owned(), file::HEADER_BYTES, file.capacity())?;
+        let link = Processes::new(file, seat)?;
+        Ok(End::new(&Core::new(ring, link)))
+    }
+}
+
+/// To hand it to another process.
+impl AsFd for SharedRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_owned().as_fd()
+    }
+}
+
+impl From<SharedRing> for OwnedFd {
+    fn from(ring: SharedRing) -> Self {
+        ring.file.into_owned()
+    }
+}
+
+/// Why a ring could not be shared. Whatever was open, locked or mapped by then is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShareError {
+    /// The ring could not be mapped, or a system call failed.
+    Map(MapError),
+    /// The file is no ring of this crate's, of this version and this word size, or its size is not sealed.
+    NotARing,
+    /// Somebody has this end already.
+    Taken,
+}
+
+impl From<MapError> for ShareError {
+    fn from(error: MapError) -> Self {
+        Self::Map(error)
+    }
+}
+
+impl fmt::Display for ShareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Map(error) => error.fmt(f),
+            Self::NotARing => write!(f, "the file is not a shared ring"),
+            Self::Taken => write!(f, "this end of the ring is taken"),
+        }
+    }
+}
+
+impl core::error::Error for ShareError {}
+
+/// The system's own error where it was the system that refused; else `InvalidData` or `AddrInUse`.
+impl From<ShareError> for io::Error {
+    fn from(error: ShareError) -> Self {
+        match error {
+            ShareError::Map(error) => error.into(),
+            ShareError::NotARing => Self::new(io::ErrorKind::InvalidData, error),
+            ShareError::Taken => Self::new(io::ErrorKind::ResourceBusy, error),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Header>() + file::PREAMBLE_BYTES <= file::HEADER_BYTES);

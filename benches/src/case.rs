@@ -114,6 +114,13 @@ pub enum Case {
         bytes: Option<usize>,
         /// Bytes that stay in the ring.
         left: usize,
+        /// Whether the compiler knows the length.
+        constant: bool,
+    },
+    /// Records that come in chunks, each looked at as a whole.
+    Parse {
+        /// Bytes of the longest record.
+        bytes: usize,
     },
     /// Bytes from one thread to another, in chunks.
     Spsc {
@@ -151,6 +158,7 @@ impl Case {
             Self::Handoff { .. } => "handoff",
             Self::Threads { .. } => "threads",
             Self::Stream { .. } => "stream",
+            Self::Parse { .. } => "parse",
             Self::Spsc { .. } => "spsc",
             Self::File { .. } => "file",
             Self::Replay { .. } => "replay",
@@ -189,10 +197,17 @@ impl Case {
                 Fate::Wait => "wait".into(),
             },
             Self::Threads { threads, bytes } => format!("{threads} × {}", size(*bytes)),
-            Self::Stream { bytes, left } => {
-                let bytes = bytes.map_or_else(|| "random".into(), size);
-                if *left == 0 { bytes } else { format!("{bytes} {} left", size(*left)) }
+            Self::Stream { bytes, left, constant } => {
+                let mut text = bytes.map_or_else(|| "random".into(), size);
+                if *constant {
+                    text += " constant";
+                }
+                if *left != 0 {
+                    text += &format!(" {} left", size(*left));
+                }
+                text
             }
+            Self::Parse { bytes } => format!("up to {}", size(*bytes)),
             Self::Replay { trace } => trace.clone(),
         }
     }
@@ -324,7 +339,7 @@ mod tests {
         assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
         assert_eq!(Case::RingExtend { bytes: 1024, held: 64 }.id(), "ring-extend/64x1K");
         assert_eq!(Case::TwoPools { bytes: 64, pools: 2 }.id(), "two-pools/64B-2-in-turn");
-        assert_eq!(Case::Stream { bytes: None, left: 501 }.id(), "stream/random-501B-left");
+        assert_eq!(Case::Stream { bytes: None, left: 501, constant: false }.id(), "stream/random-501B-left");
         assert_eq!(Case::Chaos { bytes: 2048, threads: 2 }.id(), "chaos/2K-2-threads");
     }
 

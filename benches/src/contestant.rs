@@ -99,7 +99,7 @@ pub trait OpenFrame {
 }
 
 /// The workloads with streams.
-pub const STREAMS: &[&str] = &["stream"];
+pub const STREAMS: &[&str] = &["stream", "parse"];
 
 /// Takes bytes in and gives them out in order. Owned by one thread.
 pub trait Stream: Sized + 'static {
@@ -115,6 +115,15 @@ pub trait Stream: Sized + 'static {
 
     /// Gives the oldest bytes, of which there are as many as `into` has.
     fn read(&mut self, into: &mut [u8]);
+
+    /// Shows the oldest `len` bytes in one piece, and drops them. Who cannot lend them so copies them into `scratch` first, which is as
+    /// long.
+    #[inline(always)]
+    fn look<T>(&mut self, len: usize, scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
+        let scratch = &mut scratch[..len];
+        self.read(scratch);
+        look(scratch)
+    }
 
     /// Whether it knows what is in it. The floor gives what was written last, and is checked for no more.
     const KEEPS_BOOKS: bool = true;
@@ -175,6 +184,7 @@ pub struct Contestant {
     frames: Offer,
     /// Rows with streams are those of who offers some; the others are not asked.
     streams: Option<Maker>,
+    parses: Option<Maker>,
     /// And so are rows with pipes.
     pipes: Option<Maker>,
 }
@@ -196,6 +206,7 @@ impl Contestant {
             threads: nothing,
             frames: nothing,
             streams: None,
+            parses: None,
             pipes: None,
         }
     }
@@ -232,6 +243,7 @@ impl Contestant {
     pub fn takes_part(&self, case: &Case) -> bool {
         match case {
             Case::Stream { .. } => self.streams.is_some(),
+            Case::Parse { .. } => self.parses.is_some(),
             Case::Spsc { .. } => self.pipes.is_some(),
             _ => self.only.is_empty() || self.only.contains(&case.workload()),
         }
@@ -276,6 +288,10 @@ impl Contestant {
     #[must_use]
     pub fn streams<S: Stream>(mut self) -> Self {
         self.streams = Some(workloads::stream::cell::<S>);
+        // The floor keeps nothing that could be parsed.
+        if S::KEEPS_BOOKS {
+            self.parses = Some(workloads::parse::cell::<S>);
+        }
         self
     }
 
@@ -350,6 +366,9 @@ impl Contestant {
             Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
             Case::Stream { .. } => {
                 self.streams.map_or(Offer::None("buffers, and no ring of bytes"), Offer::Cell)
+            }
+            Case::Parse { .. } => {
+                self.parses.map_or(Offer::None("no ring of bytes that keeps them"), Offer::Cell)
             }
             Case::Spsc { .. } => {
                 self.pipes.map_or(Offer::None("buffers, and no bytes between threads"), Offer::Cell)

@@ -6,7 +6,7 @@ use crate::contestant::{Contestant, Kind, Pipe, Stream, Unsupported};
 
 pub(super) fn contestant() -> Contestant {
     let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`";
-    Contestant::only("mirror", Kind::Strategy, &["stream", "spsc"], idiom)
+    Contestant::only("mirror", Kind::Strategy, &["stream", "parse", "spsc"], idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
 }
@@ -24,6 +24,14 @@ impl Stream for MirrorRing {
     #[inline(always)]
     fn read(&mut self, into: &mut [u8]) {
         self.get(into).expect("the workload reads what it wrote");
+    }
+
+    /// In place.
+    #[inline(always)]
+    fn look<T>(&mut self, len: usize, _scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
+        let seen = look(&self.peek()[..len]);
+        self.consume(len);
+        seen
     }
 }
 

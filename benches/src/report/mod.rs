@@ -118,8 +118,12 @@ fn about(workload: &str) -> &'static str {
         }
         "stream" => {
             "Write a message into a ring of 64 KiB and read it, by one thread; lengths fixed or random up to 4 KiB, and with bytes \
-             left in the ring all the time. `vec` is a `VecDeque`, `floor` two plain copies through the same memory. One operation \
+             left in the ring all the time; `constant` is a length that the compiler knows. `vec` is a `VecDeque`, `floor` two plain copies through the same memory. One operation \
              is a write and its read."
+        }
+        "parse" => {
+            "Records with their length in front come in chunks of 4 KiB, and are summed each as a whole: in place where the ring lends it in \
+             one piece (`mirror`, and the two peers that map twice), else copied out first. One operation is a record."
         }
         "spsc" => {
             "Bytes from one thread to another through a ring of 256 KiB, in chunks that are copied in and out. `pipe` is the operating \

@@ -34,6 +34,8 @@ const COLOURS: [(&str, &str, &str); 33] = [
     ("c1", "#1f2328", "#e6edf3"),
     ("c2", "#adb5bd", "#5c636a"),
     ("c3", "#b08d57", "#cfb284"),
+    ("c4", "#8d6e63", "#bcaaa4"),
+    ("c5", "#546e7a", "#90a4ae"),
     ("p0", "#4263eb", "#748ffc"),
     ("p1", "#0c8599", "#3bc9db"),
     ("p2", "#5c940d", "#a9e34b"),
@@ -48,6 +50,9 @@ const COLOURS: [(&str, &str, &str); 33] = [
     ("p11", "#e64980", "#faa2c1"),
     ("p12", "#f08c00", "#ffd43b"),
     ("p13", "#1098ad", "#66d9e8"),
+    ("p14", "#2b8a3e", "#69db7c"),
+    ("p15", "#c92a2a", "#ff8787"),
+    ("p16", "#364fc7", "#91a7ff"),
 ];
 
 /// Whether the style sheet has a colour of that name.

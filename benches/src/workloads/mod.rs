@@ -6,6 +6,7 @@ pub mod file;
 pub mod frame;
 pub mod handoff;
 pub mod mixed;
+pub mod parse;
 pub mod replay;
 pub mod reuse;
 pub mod ring;
@@ -19,7 +20,7 @@ use crate::cell::Cell;
 use crate::contestant::{Frames, Pool, Unsupported};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 15] = [
+pub const WORKLOADS: [&str; 16] = [
     "reuse",
     "live",
     "two-pools",
@@ -32,6 +33,7 @@ pub const WORKLOADS: [&str; 15] = [
     "threads",
     "chaos",
     "stream",
+    "parse",
     "spsc",
     "file",
     "replay",
@@ -61,6 +63,7 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(threads::cases());
     cases.extend(chaos::cases());
     cases.extend(stream::cases());
+    cases.extend(parse::cases());
     cases.extend(spsc::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
@@ -83,6 +86,7 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
         | Case::Handoff { .. }
         | Case::Threads { .. }
         | Case::Stream { .. }
+        | Case::Parse { .. }
         | Case::Spsc { .. } => Err(not_mine(case)),
     }
 }

@@ -1,6 +1,7 @@
 //! `stream`: bytes through a ring, by one thread: write a message, read it, as the benchmark of the "black magic" circular buffer does.
 //!
-//! That benchmark has a constant length, so that its copies are a few instructions; here nobody knows lengths when compiling. Where the
+//! That benchmark has a constant length, so that its copies are a few instructions, and so has the row that says so; in the others nobody
+//! knows lengths when compiling. Where the
 //! message comes from and goes to moves through memory, because at 4 KiB the placement of two buffers against each other alone is
 //! worth a third of a copy. In the rows with bytes left the ring is never empty, so that what is written goes all the way round it; in the
 //! others one that starts over when it is empty stays where its memory is hot, as it does in a program that reads all there is.
@@ -17,6 +18,8 @@ use crate::contestant::{Stream, Unsupported};
 const CAPACITY: usize = 64 << 10;
 /// The longest message.
 const LARGEST: usize = 4 << 10;
+/// The length that the compiler knows.
+const CONSTANT: usize = 32;
 /// Lengths in one iteration where they are random.
 const LENGTHS: usize = 256;
 /// Bytes that stay in the ring, where some do. No multiple of anything.
@@ -26,8 +29,9 @@ const PLACES: usize = 64;
 const STEP: usize = 80;
 
 pub(super) fn cases() -> Vec<Case> {
-    let row = |bytes, left| Case::Stream { bytes, left };
+    let row = |bytes, left| Case::Stream { bytes, left, constant: false };
     vec![
+        Case::Stream { bytes: Some(CONSTANT), left: 0, constant: true },
         row(Some(32), 0),
         row(Some(256), 0),
         row(Some(LARGEST), 0),
@@ -41,12 +45,13 @@ struct Through<S> {
     ring: S,
     lengths: Vec<usize>,
     left: usize,
+    constant: bool,
     from: Vec<u8>,
     to: Vec<u8>,
 }
 
 pub(crate) fn cell<S: Stream>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::Stream { bytes, left } = case else { return Err(not_mine(case)) };
+    let &Case::Stream { bytes, left, constant } = case else { return Err(not_mine(case)) };
     let mut random = fastrand::Rng::with_seed(7);
     let lengths = match bytes {
         Some(bytes) => vec![bytes; LENGTHS],
@@ -55,7 +60,7 @@ pub(crate) fn cell<S: Stream>(case: &Case) -> Result<Box<dyn Cell>, Unsupported>
     let mut from = vec![0; PLACES * STEP + LARGEST];
     random.fill(&mut from);
     let to = vec![0; from.len()];
-    Ok(Box::new(Through { ring: S::build(CAPACITY)?, lengths, left, from, to }))
+    Ok(Box::new(Through { ring: S::build(CAPACITY)?, lengths, left, constant, from, to }))
 }
 
 impl<S: Stream> Cell for Through<S> {
@@ -106,10 +111,25 @@ impl<S: Stream> Cell for Through<S> {
     }
 
     fn run(&mut self, iterations: u64) -> Duration {
+        if self.constant { self.pass::<CONSTANT>(iterations) } else { self.pass::<0>(iterations) }
+    }
+
+    fn operations(&self) -> u64 {
+        LENGTHS as u64
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.lengths.iter().sum::<usize>() as u64)
+    }
+}
+
+impl<S: Stream> Through<S> {
+    /// Messages of `LENGTH` bytes; of the lengths that are there if that is 0.
+    fn pass<const LENGTH: usize>(&mut self, iterations: u64) -> Duration {
         let start = Instant::now();
         for iteration in 0..iterations {
             for (index, &length) in self.lengths.iter().enumerate() {
-                let length = black_box(length);
+                let length = if LENGTH == 0 { black_box(length) } else { LENGTH };
                 let place = index % PLACES * STEP;
                 // The two drift against each other.
                 let other = (index + iteration as usize) % PLACES * STEP;
@@ -119,13 +139,5 @@ impl<S: Stream> Cell for Through<S> {
             black_box(&mut self.to);
         }
         start.elapsed()
-    }
-
-    fn operations(&self) -> u64 {
-        LENGTHS as u64
-    }
-
-    fn bytes(&self) -> Option<u64> {
-        Some(self.lengths.iter().sum::<usize>() as u64)
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn vmcircbuffer() -> Contestant {
     Contestant::only(
         "vmcircbuffer",
         Kind::Peer,
-        &["stream", "spsc"],
+        &["stream", "parse", "spsc"],
         "`sync::Circular<u8>` with one reader: copies into and out of `try_slice`",
     )
     .streams::<Halves>()
@@ -46,6 +46,15 @@ impl Stream for Slices {
         into.copy_from_slice(&self.0[..into.len()]);
         // SAFETY: so many elements are there (just indexed), and bytes need no drop.
         unsafe { self.0.move_head(into.len() as isize) };
+    }
+
+    /// In place.
+    #[inline(always)]
+    fn look<T>(&mut self, len: usize, _scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
+        let seen = look(&self.0[..len]);
+        // SAFETY: so many elements are there (just indexed), and bytes need no drop.
+        unsafe { self.0.move_head(len as isize) };
+        seen
     }
 }
 
@@ -80,5 +89,14 @@ impl Stream for Halves {
         let filled = self.reader.try_slice().expect("the writer lives");
         into.copy_from_slice(&filled[..into.len()]);
         self.reader.consume(into.len());
+    }
+
+    /// In place.
+    #[inline(always)]
+    fn look<T>(&mut self, len: usize, _scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
+        let filled = self.reader.try_slice().expect("the writer lives");
+        let seen = look(&filled[..len]);
+        self.reader.consume(len);
+        seen
     }
 }

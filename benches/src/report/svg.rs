@@ -14,7 +14,7 @@ svg .dot { stroke-width: 0.75; } svg .hollow { stroke-width: 1.5; } svg .name.st
 
 /// Colours of a role or a contestant, on a light and on a dark page. Strategies (`s`) are strong, controls (`c`) grey, peers
 /// (`p`) in between, other settings of a strategy (`v`) from light to dark.
-const COLOURS: [(&str, &str, &str); 33] = [
+const COLOURS: [(&str, &str, &str); 38] = [
     ("ink", "#1f2328", "#e6edf3"),
     ("soft", "#656d76", "#9198a1"),
     ("faint", "#d8dee4", "#3d444d"),

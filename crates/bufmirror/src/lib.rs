@@ -3,7 +3,7 @@
 //!
 //! # What it gives you
 //!
-//! [`MirrorRing`], for one thread: bytes go in through a slice of just as much room as was asked for, and come out through a slice
+//! In a [`MirrorRing`] bytes go in through a slice of just as much room as was asked for, and come out through a slice
 //! of all that is there. So a reader of a socket fills the ring in one call, and a parser sees every record whole, in
 //! place, also where it lies across the end of the ring. No copy is ever in two parts.
 //!
@@ -11,7 +11,11 @@
 //!
 //! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make, and some to drop.
 //! - Buffers that are handed on: windows borrow the ring. The pools of `bufslot` and its siblings give owned buffers.
-//! - Two threads: a ring is one thread's at a time. It may move between threads, or stand in a lock.
+//!
+//! # Threads and processes
+//!
+//! A [`MirrorRing`] is one thread's at a time. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes (with
+//! `std`; processes on Linux only).
 //!
 //! # The memory
 //!

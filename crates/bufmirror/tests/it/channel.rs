@@ -20,6 +20,8 @@ use crate::ring::{Ends, Ring, ends};
 const A_WHILE: Duration = Duration::from_millis(30);
 /// Long enough for anything.
 const LONG: Duration = Duration::from_secs(60);
+/// Who was not woken by then never will be.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The byte at a place of the stream.
 fn word(at: u64) -> u64 {
@@ -153,9 +155,10 @@ fn t05_absurd_sizes() {
 #[test]
 fn sleepers_are_woken() {
     let Ends(mut producer, mut consumer) = ends(4096);
+    let started = Instant::now();
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            consumer.wait(4096).unwrap();
+            consumer.wait_timeout(4096, PATIENCE).unwrap();
             let len = consumer.len();
             thread::sleep(A_WHILE);
             consumer.consume(1000);
@@ -166,9 +169,10 @@ fn sleepers_are_woken() {
         thread::sleep(A_WHILE);
         assert!(!reader.is_finished());
         producer.commit(1);
-        producer.wait(1000).unwrap();
+        producer.wait_timeout(1000, PATIENCE).unwrap();
         assert_eq!(producer.free(), 1000);
         assert_eq!(reader.join().unwrap(), 4096);
+        assert!(started.elapsed() < PATIENCE, "nobody was woken");
     });
 }
 
@@ -190,11 +194,12 @@ fn time_runs_out() {
 /// Who sleeps is told when the other end goes, whichever way it does.
 #[test]
 fn t06_an_end_that_goes_wakes_the_other() {
+    let started = Instant::now();
     for unwinds in [false, true] {
         let Ends(mut producer, mut consumer) = ends(4096);
         producer.put(b"left").unwrap();
         let reader = thread::spawn(move || {
-            let ended = consumer.wait_timeout(5, LONG);
+            let ended = consumer.wait_timeout(5, PATIENCE);
             assert_eq!(ended, Err(WaitError::Closed { requested: 5, available: 4 }));
             assert!(consumer.is_closed());
             assert_eq!(consumer.peek(), b"left");
@@ -214,7 +219,7 @@ fn t06_an_end_that_goes_wakes_the_other() {
         let Ends(mut producer, consumer) = ends(4096);
         producer.commit(4096);
         let writer = thread::spawn(move || {
-            let ended = producer.wait_timeout(1, LONG);
+            let ended = producer.wait_timeout(1, PATIENCE);
             assert_eq!(ended, Err(WaitError::Closed { requested: 1, available: 0 }));
             assert!(producer.is_closed());
             assert_eq!(producer.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -227,6 +232,7 @@ fn t06_an_end_that_goes_wakes_the_other() {
         assert_eq!(reader.join().is_err(), unwinds);
         writer.join().unwrap();
     }
+    assert!(started.elapsed() < PATIENCE, "nobody was woken");
     // Room is of no use when nobody reads.
     let Ends(mut producer, consumer) = ends(4096);
     drop(consumer);

@@ -309,3 +309,45 @@ fn t12_shared_rings_give_all_back() {
         assert_eq!(held(), before, "descriptors, mappings, address space");
     });
 }
+
+/// Each step that the system may refuse: the error names the call, nothing stays open, mapped or locked.
+#[test]
+fn t18_what_the_system_refuses() {
+    alone(module_path!(), "t18_what_the_system_refuses", LONG, || {
+        const MIB: usize = 1 << 20;
+        let held = || [system::open_files(), system::mappings(), system::address_space_bytes()];
+        let refused = |error: ShareError, call: &str| match error {
+            ShareError::Map(MapError::Refused { call: failed, errno }) => {
+                assert!(failed == call && errno != 0, "{error}")
+            }
+            _ => panic!("{error}"),
+        };
+        let ring = SharedRing::create(8 * MIB).unwrap();
+        let before = held();
+        // No addresses for the ring; for the header there are. A lock that stayed would have the next one find the end taken.
+        system::limit(libc::RLIMIT_AS, (system::address_space_bytes() + 4 * MIB) as u64);
+        for _ in 0..100 {
+            refused(ring.producer().unwrap_err(), "mmap");
+        }
+        assert_eq!(held(), before, "descriptors, mappings, address space");
+        // No descriptors.
+        let mut taken = vec![File::open("/dev/null").unwrap()];
+        system::limit(libc::RLIMIT_NOFILE, 64);
+        while let Ok(file) = File::open("/dev/null") {
+            taken.push(file);
+        }
+        refused(SharedRing::create(1).unwrap_err(), "memfd_create");
+        refused(ring.consumer().unwrap_err(), "open");
+        // One, for the file: it has no second opening then.
+        taken.pop();
+        let other = SharedRing::create(1).unwrap();
+        refused(other.consumer().unwrap_err(), "open");
+        drop((other, taken));
+        // No large files.
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        system::limit(libc::RLIMIT_FSIZE, MIB as u64);
+        refused(SharedRing::create(2 * MIB).unwrap_err(), "ftruncate");
+        assert_eq!(held(), before, "descriptors, mappings, address space");
+    });
+}

@@ -398,12 +398,12 @@ impl<S: Side> End<S> {
 
     /// Blocks until `n` bytes are this end's; `until` a moment, if there is one.
     pub(crate) fn wait(&mut self, n: usize, until: Option<Instant>) -> Result<(), WaitError> {
-        if let Some(result) = self.look_for(n) {
-            return result;
-        }
         if self.is_dead {
             // It may have come back.
             self.look_for_death();
+        }
+        if let Some(result) = self.look_for(n) {
+            return result;
         }
         loop {
             if let Poll::Ready(result) = self.poll(n, Sleeper::this_thread) {

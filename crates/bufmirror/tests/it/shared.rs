@@ -127,7 +127,9 @@ fn t06_a_producer_that_dies() {
     next.put(b"more").unwrap();
     let mut four = [0; 4];
     consumer.get(&mut four).unwrap();
-    assert!(&four == b"more" && !consumer.is_closed());
+    assert_eq!(&four, b"more");
+    let timed_out = WaitError::TimedOut { requested: 1, available: 0 };
+    assert_eq!(consumer.wait_timeout(1, Duration::ZERO), Err(timed_out), "there is a producer again");
 }
 
 #[test]

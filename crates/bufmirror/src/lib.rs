@@ -7,6 +7,8 @@
 //! of all that is there. So a reader of a socket fills the ring in one call, and a parser sees every record whole, in
 //! place, also where it lies across the end of the ring. No copy is ever in two parts.
 //!
+//! [`MessageQueue`], for any number of threads: framed messages of any size up to the capacity, each in one piece. See [`messages`].
+//!
 //! # When not to use it
 //!
 //! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make, and some to drop.

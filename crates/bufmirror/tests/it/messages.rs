@@ -18,6 +18,8 @@ use buftest::trials::scaled;
 
 /// Long enough that what has to go to sleep does.
 const NAP: Duration = Duration::from_millis(20);
+/// Longer than anything takes that is woken.
+const LONG: Duration = Duration::from_secs(20);
 
 fn queue(bytes: usize) -> (Sender, Receiver) {
     MessageQueue::new(bytes).expect("the system maps").split()
@@ -215,8 +217,11 @@ fn closing_wakes_receivers() {
                 let receiver = receiver.clone();
                 scope.spawn(move || {
                     let mut count = 0;
-                    while receiver.recv().is_ok() {
-                        count += 1;
+                    loop {
+                        match receiver.recv_timeout(LONG) {
+                            Ok(_) => count += 1,
+                            Err(error) => break assert_eq!(error, RecvError::Closed),
+                        }
                     }
                     count
                 })
@@ -239,7 +244,7 @@ fn closing_wakes_senders() {
         let sleepers: Vec<_> = (0..4)
             .map(|index| {
                 let sender = sender.clone();
-                scope.spawn(move || sender.send(&vec![0; 1000 * (index + 1)]))
+                scope.spawn(move || sender.send_timeout(&vec![0; 1000 * (index + 1)], LONG))
             })
             .collect();
         thread::sleep(NAP);

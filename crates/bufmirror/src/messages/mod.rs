@@ -8,16 +8,15 @@
 //! - Order: messages are received in the order in which their places were claimed, so each producer's in the order in which it sent
 //!   them. Each has a sequence number.
 //! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the next.
-//! - Nobody waits for somebody who was only stopped by the scheduler at an unlucky place, but for the holder of a lock, which is held for
-//!   some dozen instructions and a copy of 256 bytes at most; never while a caller's code runs.
+//! - A lock is held for some dozen instructions and a copy of 256 bytes at most, never while a caller's code runs. Each side has its own.
 //! - Who waits for a message or for room is woken when there is one, and no more of them than there is something for. Who waits for much
 //!   room is not overtaken for long by those who need less.
 //! - Closing wakes all who wait; what was sent before is received.
 //!
 //! # What is not
 //!
-//! - A message that is kept by a receiver, or a [`Sender::send_with`] that does not return, holds up what is behind it in the ring: the
-//!   one keeps senders from coming round to it, the other receivers from what was sent after it.
+//! - Independence of what others are doing: a message that is still being written, by a long copy or a [`Sender::send_with`], holds up
+//!   receivers of what was sent after it; one that is kept by a receiver holds up senders when they have come round to it.
 //! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more for it, unlike in a
 //!   [`MirrorRing`](crate::MirrorRing).
 //!

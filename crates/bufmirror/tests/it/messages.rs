@@ -279,10 +279,10 @@ fn closed_while_it_is_written() {
         });
         until(&begun);
         receiver.close();
-        assert_eq!(receiver.try_recv().err(), Some(RecvError::Empty), "one is to come");
-        assert_eq!(sender.send(b"too late"), Err(SendError::Closed));
+        let meanwhile = (receiver.try_recv().err(), sender.send(b"too late"));
         // ORDER: Relaxed, as above.
         closed.store(true, Relaxed);
+        assert_eq!(meanwhile, (Some(RecvError::Empty), Err(SendError::Closed)), "one is to come");
         assert_eq!(&*receiver.recv().expect("it was begun before"), b"late");
         assert_eq!(receiver.recv().err(), Some(RecvError::Closed));
     });
@@ -426,6 +426,22 @@ fn nobody_starves() {
         large.join().expect("served");
         assert_eq!(large_ones, 20);
     });
+}
+
+/// Ends go to other threads, and are used by several; so are messages, and the futures.
+#[test]
+fn everything_may_move() {
+    fn moves<T: Send>(_: &T) {}
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    let built = MessageQueue::new(4096).expect("the system maps");
+    is_shared(&built);
+    let (sender, receiver) = built.split();
+    is_shared(&sender);
+    is_shared(&receiver);
+    moves(&sender.send_async(b""));
+    moves(&receiver.recv_async());
+    assert!(sender.send(b"").is_ok());
+    is_shared(&receiver.recv().expect("sent"));
 }
 
 struct Flag(AtomicUsize);

@@ -17,7 +17,7 @@ use crate::contestant::{Messages, Unsupported};
 const CAPACITY: usize = 64 << 10;
 /// The longest message.
 const LARGEST: usize = 4 << 10;
-/// Lengths that are gone through where they are random.
+/// Messages of one iteration, and lengths that are gone through where they are random.
 const LENGTHS: usize = 1024;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -124,16 +124,17 @@ impl<M: Messages> Cell for Through<M> {
     }
 
     fn run(&mut self, iterations: u64) -> Duration {
-        self.through(iterations, |message| {
+        self.through(iterations * LENGTHS as u64, |message| {
             black_box(message);
         })
     }
 
+    /// Many, so that in the shortest run too the threads do more than wake up.
     fn operations(&self) -> u64 {
-        1
+        LENGTHS as u64
     }
 
     fn bytes(&self) -> Option<u64> {
-        Some(self.lengths.iter().sum::<usize>() as u64 / LENGTHS as u64)
+        Some(self.lengths.iter().sum::<usize>() as u64)
     }
 }

@@ -20,8 +20,8 @@ const LARGEST: usize = 64 << 10;
 const PLACES: usize = 64;
 const STEP: usize = 80;
 /// Bytes that one iteration moves, about: so much that starting the other thread is a small part of it.
-const BYTES: usize = 4 << 20;
-const MOST_CHUNKS: usize = 20_000;
+const BYTES: usize = 32 << 20;
+const MOST_CHUNKS: usize = 200_000;
 
 pub(super) fn cases() -> Vec<Case> {
     [32, 256, 4 << 10, LARGEST].into_iter().map(|bytes| Case::Spsc { bytes }).collect()

@@ -7,8 +7,6 @@
 //! of all that is there. So a reader of a socket fills the ring in one call, and a parser sees every record whole, in
 //! place, also where it lies across the end of the ring. No copy is ever in two parts.
 //!
-//! [`MessageQueue`], for any number of threads: framed messages of any size up to the capacity, each in one piece. See [`messages`].
-//!
 //! # When not to use it
 //!
 //! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make, and some to drop.
@@ -17,7 +15,7 @@
 //! # Threads and processes
 //!
 //! A [`MirrorRing`] is one thread's at a time. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes (with
-//! `std`; processes on Linux only).
+//! `std`; processes on Linux only). `MessageQueue` carries framed messages between any number of threads, each in one piece (with `std`).
 //!
 //! # The memory
 //!

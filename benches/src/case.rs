@@ -127,6 +127,15 @@ pub enum Case {
         /// Bytes of each chunk.
         bytes: usize,
     },
+    /// Messages from some threads to others, through one queue.
+    Messages {
+        /// Threads that send.
+        producers: usize,
+        /// Threads that receive.
+        consumers: usize,
+        /// Bytes of each message; random up to 4 KiB if none.
+        bytes: Option<usize>,
+    },
     /// Read a large file.
     File {
         /// Bytes of each buffer.
@@ -160,6 +169,7 @@ impl Case {
             Self::Stream { .. } => "stream",
             Self::Parse { .. } => "parse",
             Self::Spsc { .. } => "spsc",
+            Self::Messages { .. } => "messages",
             Self::File { .. } => "file",
             Self::Replay { .. } => "replay",
         }
@@ -208,6 +218,10 @@ impl Case {
                 text
             }
             Self::Parse { bytes } => format!("up to {}", size(*bytes)),
+            Self::Messages { producers, consumers, bytes } => {
+                let bytes = bytes.map_or_else(|| "random".into(), size);
+                format!("{bytes} {producers} to {consumers}")
+            }
             Self::Replay { trace } => trace.clone(),
         }
     }

@@ -153,6 +153,22 @@ pub trait Pipe: 'static {
     fn read(reader: &mut Self::Reader, into: &mut [u8]);
 }
 
+/// Carries messages from any thread to any other.
+pub trait Messages: Sized + Sync + 'static {
+    /// Builds one for about `bytes` bytes of messages at once. Not timed.
+    ///
+    /// # Errors
+    ///
+    /// When this contestant cannot hold so many.
+    fn build(bytes: usize) -> Result<Self, Unsupported>;
+
+    /// Sends a message, when there is room.
+    fn send(&self, message: &[u8]);
+
+    /// Copies the next message into `into`, when there is one; its length.
+    fn receive(&self, into: &mut [u8]) -> usize;
+}
+
 /// Builds the typed cell of a case.
 type Maker = fn(&Case) -> Result<Box<dyn Cell>, Unsupported>;
 
@@ -187,6 +203,8 @@ pub struct Contestant {
     parses: Option<Maker>,
     /// And so are rows with pipes.
     pipes: Option<Maker>,
+    /// And rows with messages.
+    messages: Option<Maker>,
 }
 
 impl Contestant {
@@ -208,6 +226,7 @@ impl Contestant {
             streams: None,
             parses: None,
             pipes: None,
+            messages: None,
         }
     }
 
@@ -245,6 +264,7 @@ impl Contestant {
             Case::Stream { .. } => self.streams.is_some(),
             Case::Parse { .. } => self.parses.is_some(),
             Case::Spsc { .. } => self.pipes.is_some(),
+            Case::Messages { .. } => self.messages.is_some(),
             _ => self.only.is_empty() || self.only.contains(&case.workload()),
         }
     }
@@ -299,6 +319,13 @@ impl Contestant {
     #[must_use]
     pub fn pipes<P: Pipe>(mut self) -> Self {
         self.pipes = Some(workloads::spsc::cell::<P>);
+        self
+    }
+
+    /// Serves the workloads with messages between threads.
+    #[must_use]
+    pub fn messages<M: Messages>(mut self) -> Self {
+        self.messages = Some(workloads::messages::cell::<M>);
         self
     }
 
@@ -372,6 +399,9 @@ impl Contestant {
             }
             Case::Spsc { .. } => {
                 self.pipes.map_or(Offer::None("buffers, and no bytes between threads"), Offer::Cell)
+            }
+            Case::Messages { .. } => {
+                self.messages.map_or(Offer::None("buffers, and no queue of messages"), Offer::Cell)
             }
         }
     }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::sanitize::TSAN_SUPPRESSIONS;
 use crate::shell;
 use crate::test::default_env;
 
@@ -122,7 +123,8 @@ const CASES: &[Case] = &[
     Case { trial: "T4", defect: "relaxed", what: "releases are relaxed stores and exchanges", target: SHARD_RACES,
         tests: &["handover", "parts", "trims"], tool: Tool::ThreadSanitizer },
     Case { trial: "T4", defect: "relaxed", what: "positions are relaxed stores", target: MIRROR_RACES,
-        tests: &["channel", "channel_sleeping"], tool: Tool::ThreadSanitizer },
+        tests: &["channel", "channel_sleeping", "messages_one_to_one", "messages_one_to_eight", "messages_four_to_four"],
+        tool: Tool::ThreadSanitizer },
     case("T5", "nolimit", "the heap pool adds its header to any size", CORE,
         &["conformance::heap::t05_absurd_requests"]),
     case("T5", "nolimit", "a header is added to any size", SHARD,
@@ -149,7 +151,10 @@ const CASES: &[Case] = &[
     case("T6", "waits", "dropping a pool waits for its buffers", SHARD,
         &["conformance::default::t06_buffer_outlives_pool"]),
     case("T6", "nowake", "nobody is woken", MIRROR,
-        &["channel::t06_an_end_that_goes_wakes_the_other", "channel::sleepers_are_woken"]),
+        &["channel::t06_an_end_that_goes_wakes_the_other", "channel::sleepers_are_woken",
+            "messages::closing_wakes_receivers", "messages::closing_wakes_senders", "messages::tasks"]),
+    case("T6", "earlyclose", "the end is said while a message is being written", MIRROR,
+        &["messages::closed_while_it_is_written"]),
     case("T7", "waits", "dropping a pool waits for its buffers", SLOT,
         &["conformance::heap::t07_forgotten_handles"]),
     case("T7", "waits", "dropping a ring waits for its buffers", RING,
@@ -360,7 +365,9 @@ impl Run {
         command.current_dir(Path::new("crates").join(package));
         default_env(&mut command, "BUFTEST_COUNT", "20000");
         // The first report is enough.
-        command.env("TSAN_OPTIONS", "halt_on_error=1:allocator_may_return_null=1");
+        let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
+        let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());
+        command.env("TSAN_OPTIONS", options);
         command.env("RUST_BACKTRACE", "0");
         eprintln!("$ {}", shell::show(&command));
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);

@@ -12,7 +12,7 @@ use crate::steps::{Outcome, Steps};
 use crate::test::{default_env, some_ran};
 
 /// Reports that are the tool's mistake, each with its reason.
-const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
+pub(crate) const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
 
 /// Trials about resident and locked memory and limits of the address space: AddressSanitizer's shadow memory distorts the ones,
 /// and it makes `mlock` and `mallopt` do nothing.

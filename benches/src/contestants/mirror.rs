@@ -1,14 +1,15 @@
-//! The mirrored-mmap ring.
+//! The mirrored-mmap ring, and what goes between threads over such memory.
 
-use bufmirror::{Consumer, MirrorRing, Producer, channel};
+use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, channel};
 
-use crate::contestant::{Contestant, Kind, Pipe, Stream, Unsupported};
+use crate::contestant::{Contestant, Kind, Messages, Pipe, Stream, Unsupported};
 
 pub(super) fn contestant() -> Contestant {
-    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`";
-    Contestant::only("mirror", Kind::Strategy, &["stream", "parse", "spsc"], idiom)
+    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `MessageQueue`: `send` and `recv_into`";
+    Contestant::only("mirror", Kind::Strategy, &["stream", "parse", "spsc", "messages"], idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
+        .messages::<MessageQueue>()
 }
 
 impl Stream for MirrorRing {
@@ -56,5 +57,21 @@ impl Pipe for Channel {
     fn read(reader: &mut Consumer, into: &mut [u8]) {
         reader.wait(into.len()).expect("the writer lives");
         reader.get(into).expect("waited for");
+    }
+}
+
+impl Messages for MessageQueue {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        Self::new(bytes).map_err(|error| error.to_string().into())
+    }
+
+    #[inline(always)]
+    fn send(&self, message: &[u8]) {
+        self.sender().send(message).expect("open, and long enough");
+    }
+
+    #[inline(always)]
+    fn receive(&self, into: &mut [u8]) -> usize {
+        self.receiver().recv_into(into).expect("open, and no longer than the buffer").len
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod pipe;
 pub(crate) mod ring;
 pub(crate) mod shard;
 pub(crate) mod slot;
+pub(crate) mod toy_queue;
 pub(crate) mod vec;
 pub(crate) mod wrapping;
 
@@ -27,7 +28,7 @@ pub fn all() -> Vec<Contestant> {
     ];
     all.extend(bump::probes());
     all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);
-    all.push(pipe::contestant());
+    all.extend([pipe::contestant(), toy_queue::contestant()]);
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

@@ -2,22 +2,24 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::case::Plan;
-use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Stream, Unsupported};
+use crate::contestant::{Contestant, Frames, Kind, Messages, OpenFrame, Pool, Stream, Unsupported};
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "vec",
         Kind::Control,
         "`Vec::with_capacity` on the system's allocator, not zeroed; a frame has the capacity of the largest from the start, or, \
-         in `ring-extend`, that of one step, and grows; a stream is a `VecDeque`: `extend` and `read_exact`",
+         in `ring-extend`, that of one step, and grows; a stream is a `VecDeque`: `extend` and `read_exact`; messages are vectors in a `VecDeque` behind a lock",
     )
     .whole::<VecPool>()
     .sends::<VecPool>()
     .threads_each::<VecPool>()
     .frames::<VecFrames>()
     .streams::<VecDeque<u8>>()
+    .messages::<Vectors>()
 }
 
 /// A vector each time.
@@ -86,5 +88,62 @@ impl OpenFrame for Open {
     #[inline(always)]
     fn detach(self) -> Vec<u8> {
         self.0
+    }
+}
+
+/// Messages, each a vector of its own, of so many bytes together at the most.
+#[derive(Debug)]
+pub(crate) struct Vectors {
+    queue: Mutex<Waiting>,
+    capacity: usize,
+    not_empty: Condvar,
+    not_full: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    messages: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+/// What a message counts beyond its bytes.
+const EXTRA_BYTES: usize = size_of::<Vec<u8>>();
+
+impl Messages for Vectors {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        Ok(Self {
+            queue: Mutex::default(),
+            capacity: bytes,
+            not_empty: Condvar::new(),
+            not_full: Condvar::new(),
+        })
+    }
+
+    fn send(&self, message: &[u8]) {
+        let bytes = message.len() + EXTRA_BYTES;
+        let message = message.to_vec();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        while queue.bytes + bytes > self.capacity {
+            queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        queue.bytes += bytes;
+        queue.messages.push_back(message);
+        drop(queue);
+        self.not_empty.notify_one();
+    }
+
+    fn receive(&self, into: &mut [u8]) -> usize {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = loop {
+            if let Some(message) = queue.messages.pop_front() {
+                break message;
+            }
+            queue = self.not_empty.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        };
+        queue.bytes -= message.len() + EXTRA_BYTES;
+        drop(queue);
+        self.not_full.notify_one();
+        into[..message.len()].copy_from_slice(&message);
+        message.len()
     }
 }

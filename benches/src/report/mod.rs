@@ -129,6 +129,11 @@ fn about(workload: &str) -> &'static str {
             "Bytes from one thread to another through a ring of 256 KiB, in chunks that are copied in and out. `pipe` is the operating \
              system's. Who cannot wait is asked again until there is something to do. One operation is a chunk."
         }
+        "messages" => {
+            "Messages through one queue of 64 KiB, from some threads to others, each copied in and copied out; lengths fixed or random \
+             up to 4 KiB. `toy-queue` is the queue of the \"black magic\" article's kind, a ring behind one lock; `vec` a `VecDeque` of \
+             vectors behind one lock. One operation is one message."
+        }
         "file" => "Read a large file in chunks and sum the bytes. One operation is one chunk.",
         "replay" => {
             "The requests of a recorded program, in their order, by one thread. One operation is one buffer."

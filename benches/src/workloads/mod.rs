@@ -5,6 +5,7 @@ pub mod chaos;
 pub mod file;
 pub mod frame;
 pub mod handoff;
+pub mod messages;
 pub mod mixed;
 pub mod parse;
 pub mod replay;
@@ -20,7 +21,7 @@ use crate::cell::Cell;
 use crate::contestant::{Frames, Pool, Unsupported};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 16] = [
+pub const WORKLOADS: [&str; 17] = [
     "reuse",
     "live",
     "two-pools",
@@ -35,6 +36,7 @@ pub const WORKLOADS: [&str; 16] = [
     "stream",
     "parse",
     "spsc",
+    "messages",
     "file",
     "replay",
 ];
@@ -65,6 +67,7 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(stream::cases());
     cases.extend(parse::cases());
     cases.extend(spsc::cases());
+    cases.extend(messages::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
     cases
@@ -87,7 +90,8 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
         | Case::Threads { .. }
         | Case::Stream { .. }
         | Case::Parse { .. }
-        | Case::Spsc { .. } => Err(not_mine(case)),
+        | Case::Spsc { .. }
+        | Case::Messages { .. } => Err(not_mine(case)),
     }
 }
 

@@ -86,6 +86,14 @@ impl Builder {
         Mirror::new(self.capacity.unwrap_or(0), self.options).map(crate::channel::over)
     }
 
+    /// The memory alone, of a multiple of `granule` bytes where nothing is mapped; pages are a multiple of all that is asked for.
+    #[cfg(feature = "std")]
+    pub(crate) fn mirror(self, granule: usize) -> Result<Mirror, MapError> {
+        let requested = self.capacity.unwrap_or(0);
+        let bytes = bufcore::size::align_up(requested, granule).ok_or(MapError::TooLarge { requested })?;
+        Mirror::new(bytes, self.options)
+    }
+
     /// The ring over a region of the caller's, which holds its bytes twice: nothing is mapped, see [`MirrorRing::is_mapped`].
     /// Needs no allocator.
     ///

@@ -15,7 +15,7 @@
 //! # Threads and processes
 //!
 //! A [`MirrorRing`] is one thread's at a time. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes (with
-//! `std`; processes on Linux only).
+//! `std`; processes on Linux only). `MessageQueue` carries framed messages between any number of threads, each in one piece (with `std`).
 //!
 //! # The memory
 //!
@@ -100,6 +100,8 @@ mod copy;
 mod error;
 mod integrations;
 mod map;
+#[cfg(feature = "std")]
+pub mod messages;
 mod ring;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
 mod shared;
@@ -112,6 +114,8 @@ pub use bufcore;
 pub use channel::{Consumer, Producer, WaitError, channel};
 pub use config::{Builder, Refused};
 pub use error::{GetError, MapError};
+#[cfg(feature = "std")]
+pub use messages::MessageQueue;
 pub use ring::MirrorRing;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
 pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};

@@ -7,8 +7,9 @@
 
 use std::thread;
 
-use buftest::races;
+use bufmirror::MessageQueue;
 use buftest::trials::scaled;
+use buftest::{pattern, races};
 
 /// Words from one thread to the other; `looks` how an end waits.
 fn channel(sleeps: bool) {
@@ -40,8 +41,60 @@ fn channel(sleeps: bool) {
     writer.join().expect("all was taken");
 }
 
+/// So many producers and consumers; each message's bytes are those of its length.
+fn messages(bytes: usize, producers: usize, consumers: usize, longest: usize) {
+    let (sender, receiver) = MessageQueue::new(bytes).expect("the system maps").split();
+    let count = scaled(200_000) / producers;
+    let senders: Vec<_> = (0..producers)
+        .map(|producer| {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                let mut bytes = vec![0; longest];
+                for index in 0..count {
+                    let len = (index * 7919 + producer * 31) % (longest + 1);
+                    let sent = if index % 2 == 0 {
+                        pattern::fill(&mut bytes[..len], len as u64, 0);
+                        sender.send(&bytes[..len])
+                    } else {
+                        sender.send_with(len, |slot| pattern::fill(slot, len as u64, 0))
+                    };
+                    sent.map(drop).expect("open");
+                }
+            })
+        })
+        .collect();
+    drop(sender);
+    let receivers: Vec<_> = (0..consumers)
+        .map(|consumer| {
+            let receiver = receiver.clone();
+            thread::spawn(move || {
+                let mut into = vec![0; longest];
+                let mut received = 0;
+                loop {
+                    if (received + consumer) % 2 == 0 {
+                        let Ok(message) = receiver.recv() else { break };
+                        pattern::check(&message, message.len() as u64, 0);
+                    } else {
+                        let Ok(copied) = receiver.recv_into(&mut into) else { break };
+                        pattern::check(&into[..copied.len], copied.len as u64, 0);
+                    }
+                    received += 1;
+                }
+                received
+            })
+        })
+        .collect();
+    senders.into_iter().for_each(|sender| sender.join().expect("sending does not panic"));
+    let received: usize =
+        receivers.into_iter().map(|receiver| receiver.join().expect("the bytes are right")).sum();
+    assert_eq!(received, count * producers);
+}
+
 fn main() {
-    let ran =
-        races::run_own("channel", || channel(false)) + races::run_own("channel_sleeping", || channel(true));
+    let ran = races::run_own("channel", || channel(false))
+        + races::run_own("channel_sleeping", || channel(true))
+        + races::run_own("messages_one_to_one", || messages(4096, 1, 1, 64))
+        + races::run_own("messages_one_to_eight", || messages(4096, 1, 8, 8))
+        + races::run_own("messages_four_to_four", || messages(8192, 4, 4, 2000));
     assert!(ran > 0, "no program of this name");
 }

@@ -9,6 +9,7 @@
 mod borders;
 mod channel;
 mod io;
+mod messages;
 mod model;
 mod refusals;
 mod ring;

@@ -1,0 +1,78 @@
+//! Why a message was not sent, or not received.
+
+use core::fmt;
+
+/// Why a message was not sent. Nothing of it is in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SendError {
+    /// There is no room now. Only the `try_` forms say so.
+    Full {
+        /// Bytes that the message takes, with what is in front of it and behind it.
+        requested: usize,
+        /// Bytes that are free. They may be enough, and kept for one that has waited for long.
+        available: usize,
+    },
+    /// There was no room in all that time.
+    TimedOut,
+    /// The queue was closed, or has no receiver left.
+    Closed,
+    /// No queue of this capacity can hold such a message.
+    TooLong {
+        /// Bytes of the message.
+        requested: usize,
+        /// Bytes of the longest message.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Full { requested, available } => {
+                write!(f, "queue full: {requested} bytes requested, {available} bytes available")
+            }
+            Self::TimedOut => write!(f, "queue full until the time was over"),
+            Self::Closed => write!(f, "queue closed"),
+            Self::TooLong { requested, limit } => {
+                write!(f, "message of {requested} bytes in a queue for up to {limit} bytes")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SendError {}
+
+/// Why no message was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RecvError {
+    /// There is no message now. Only the `try_` forms say so.
+    Empty,
+    /// There was no message in all that time.
+    TimedOut,
+    /// The queue was closed, or has no sender left, and all that was sent has been received.
+    Closed,
+    /// The next message is longer than the buffer for it. It stays the next.
+    TooSmall {
+        /// Bytes of the message.
+        needed: usize,
+        /// Bytes of the buffer.
+        available: usize,
+    },
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Empty => write!(f, "queue empty"),
+            Self::TimedOut => write!(f, "queue empty until the time was over"),
+            Self::Closed => write!(f, "queue closed"),
+            Self::TooSmall { needed, available } => {
+                write!(f, "message of {needed} bytes for a buffer of {available} bytes")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RecvError {}

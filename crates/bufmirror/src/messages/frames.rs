@@ -1,0 +1,158 @@
+//! The bytes: where a frame is, and what stands in front of it.
+//!
+//! # Invariants
+//!
+//! - F1: positions are counted in bytes modulo twice the capacity, so that a full queue is not an empty one, whatever the capacity. They
+//!   are multiples of [`WORD_BYTES`], and so is the capacity, so that no header lies across the border.
+//! - F2: a frame at a position is always accessed through the addresses from `base + position % capacity` on, in one piece, by who writes
+//!   it and by who reads it. So where memory is not mapped twice nothing has to be copied: the frames of one moment have no byte in
+//!   common at either address.
+
+use core::ptr::NonNull;
+
+use crate::map::Mirror;
+
+/// The size of a header, and what frames are a multiple of.
+pub(crate) const WORD_BYTES: usize = size_of::<u64>();
+
+/// What stands in front of a message: its length and what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header(u64);
+
+impl Header {
+    const DONE: u64 = 1;
+    const ABANDONED: u64 = 2;
+    const LENGTH_SHIFT: u32 = 2;
+
+    /// Claimed: it is being written, or being read.
+    pub(crate) fn open(len: usize) -> Self {
+        Self((len as u64) << Self::LENGTH_SHIFT)
+    }
+
+    /// Written, or read.
+    pub(crate) fn done(len: usize) -> Self {
+        Self(Self::open(len).0 | Self::DONE)
+    }
+
+    /// Was never written, and never will be.
+    pub(crate) fn abandoned(len: usize) -> Self {
+        Self(Self::done(len).0 | Self::ABANDONED)
+    }
+
+    /// Bytes of the message.
+    pub(crate) fn len(self) -> usize {
+        (self.0 >> Self::LENGTH_SHIFT) as usize
+    }
+
+    pub(crate) fn is_done(self) -> bool {
+        self.0 & Self::DONE != 0
+    }
+
+    pub(crate) fn is_abandoned(self) -> bool {
+        self.0 & Self::ABANDONED != 0
+    }
+}
+
+/// Bytes of the frame of a message of `len` bytes, which is at most a capacity less a header.
+#[inline]
+pub(crate) fn frame_bytes(len: usize) -> usize {
+    (WORD_BYTES + len).next_multiple_of(WORD_BYTES)
+}
+
+/// The memory of a queue.
+pub(crate) struct Frames {
+    mirror: Mirror,
+    /// One for each word, for loom, which does not see the bytes.
+    #[cfg(loom)]
+    shadows: alloc::vec::Vec<loom::cell::UnsafeCell<()>>,
+}
+
+impl Frames {
+    /// Over `mirror`, whose capacity is a multiple of [`WORD_BYTES`], and which starts at one.
+    pub(crate) fn new(mirror: Mirror) -> Self {
+        debug_assert!(mirror.capacity().is_multiple_of(WORD_BYTES));
+        debug_assert!(mirror.base().addr().get().is_multiple_of(WORD_BYTES));
+        Self {
+            #[cfg(loom)]
+            shadows: (0..mirror.capacity() / WORD_BYTES).map(|_| loom::cell::UnsafeCell::new(())).collect(),
+            mirror,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.mirror.capacity()
+    }
+
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.mirror.is_mapped()
+    }
+
+    /// How far `to` is behind `from`.
+    #[inline]
+    pub(crate) fn distance(&self, from: usize, to: usize) -> usize {
+        if to >= from { to - from } else { to + 2 * self.capacity() - from }
+    }
+
+    /// The position `bytes` behind `position`; no more than a capacity.
+    #[inline]
+    pub(crate) fn behind(&self, position: usize, bytes: usize) -> usize {
+        let sum = position + bytes;
+        if sum >= 2 * self.capacity() { sum - 2 * self.capacity() } else { sum }
+    }
+
+    /// The bytes from `position` on.
+    #[inline]
+    fn at(&self, position: usize) -> NonNull<u8> {
+        debug_assert!(position < 2 * self.capacity() && position.is_multiple_of(WORD_BYTES));
+        let offset = if position >= self.capacity() { position - self.capacity() } else { position };
+        // SAFETY: less than the capacity, so within the memory (M1).
+        unsafe { self.mirror.base().add(offset) }
+    }
+
+    /// Shows loom an access to so many words.
+    #[inline(always)]
+    fn touch(&self, position: usize, bytes: usize, writes: bool) {
+        #[cfg(loom)]
+        for word in 0..bytes.div_ceil(WORD_BYTES) {
+            let shadow = &self.shadows[(position / WORD_BYTES + word) % self.shadows.len()];
+            if writes {
+                shadow.with_mut(|_| ());
+            } else {
+                shadow.with(|_| ());
+            }
+        }
+        let _ = (position, bytes, writes);
+    }
+
+    /// # Safety
+    ///
+    /// The frame at `position` has a header, which nobody writes meanwhile.
+    #[inline]
+    pub(crate) unsafe fn header(&self, position: usize) -> Header {
+        self.touch(position, WORD_BYTES, false);
+        // SAFETY: within the memory and aligned, since a header does not lie across the border (F1); the rest is the caller's promise.
+        Header(unsafe { self.at(position).cast::<u64>().read() })
+    }
+
+    /// # Safety
+    ///
+    /// Nobody else accesses the word at `position` meanwhile.
+    #[inline]
+    pub(crate) unsafe fn set_header(&self, position: usize, header: Header) {
+        self.touch(position, WORD_BYTES, true);
+        // SAFETY: within the memory and aligned, since a header does not lie across the border (F1); the rest is the caller's promise.
+        unsafe { self.at(position).cast::<u64>().write(header.0) }
+    }
+
+    /// Where the message of the frame at `position` is: valid and initialised for as many bytes as the frame has behind its header. To
+    /// write to them, or to read them, is for who has claimed the frame.
+    #[inline]
+    pub(crate) fn message(&self, position: usize, len: usize, writes: bool) -> NonNull<[u8]> {
+        debug_assert!(frame_bytes(len) <= self.capacity());
+        self.touch(position + WORD_BYTES, len, writes);
+        // SAFETY: the header, and so its end, is within the first half of the memory (F1, M1).
+        let first = unsafe { self.at(position).add(WORD_BYTES) };
+        NonNull::slice_from_raw_parts(first, len)
+    }
+}

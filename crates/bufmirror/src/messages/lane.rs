@@ -1,0 +1,166 @@
+//! One direction: those who write frames, or those who read them.
+//!
+//! Both are the same. Frames are claimed in order and completed in any; as far as all are complete, they are given to the other side, by
+//! one store.
+//!
+//! ```text
+//!            completed          claimed
+//!                ▼                 ▼
+//!  ─────────────┬────┬──────┬─────┬──────────────
+//!   the other's │    │ done │     │ may be claimed   → up to `limit`, what the other side gave last
+//!  ─────────────┴────┴──────┴─────┴──────────────
+//! ```
+//!
+//! # Invariants
+//!
+//! - N1: from one side's `completed` to its `claimed` lie whole frames, each with a header. These headers are accessed with the side's
+//!   lock held only. Such a frame is done, or somebody of this side has claimed it and nobody else accesses its message.
+//! - N2: `claimed` never passes what the other side has published. What a side has published it does not access again.
+//! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a frame the same number.
+
+use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
+
+use super::frames::{Frames, Header, frame_bytes};
+use super::lobby::Lobby;
+use super::lock::{Lock, Locked};
+use crate::sync::end_of_addresses;
+
+/// On lines of its own, and not beside one that the processor fetches along with its neighbour.
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
+
+/// Where a side is. Positions as in [`Frames`].
+pub(crate) struct Places {
+    /// As `claimed` of the lane.
+    pub(crate) claimed: usize,
+    /// Up to here all is done, and published.
+    completed: usize,
+    /// What the other side was seen to have published.
+    pub(crate) limit: usize,
+    /// Frames up to `claimed`, since the beginning.
+    pub(crate) number: u64,
+}
+
+/// A frame that was claimed, and is neither done nor abandoned. Who has it completes it, once.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) position: usize,
+    pub(crate) len: usize,
+    pub(crate) number: u64,
+}
+
+/// One side of a queue.
+pub(crate) struct Lane {
+    places: Apart<Lock<Places>>,
+    /// Up to here frames are claimed, for those who want to know without the lock. Changed with it.
+    claimed: AtomicUsize,
+    /// What the other side may have.
+    published: Apart<AtomicUsize>,
+    /// Those of the other side who wait for it.
+    pub(crate) lobby: Apart<Lobby>,
+}
+
+impl Lane {
+    /// A lane at the beginning; the other side's has published up to `limit`.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            places: Apart(Lock::new(Places { claimed: 0, completed: 0, limit, number: 0 })),
+            claimed: AtomicUsize::new(0),
+            published: Apart(AtomicUsize::new(0)),
+            lobby: Apart(Lobby::new()),
+        }
+    }
+
+    /// What the other side may have.
+    #[inline]
+    pub(crate) fn published(&self) -> usize {
+        // ORDER: Acquire pairs with the Release in `publish`: what was done with the bytes up to there happened before.
+        self.published.0.load(Ordering::Acquire)
+    }
+
+    /// Up to where frames were claimed a moment ago.
+    #[inline]
+    pub(crate) fn claimed(&self) -> usize {
+        // ORDER: Relaxed: it is for those who wait, and they look again with the lock.
+        self.claimed.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> Locked<'_, Places> {
+        let places = self.places.0.lock();
+        end_of_addresses();
+        places
+    }
+
+    /// Claims the frame at `claimed`, for which there is room, or which has been published: `header` becomes its header.
+    ///
+    /// # Safety
+    ///
+    /// The frame lies within the room that the other side has published (N2), and has just this header's length.
+    #[inline]
+    pub(crate) unsafe fn claim(&self, frames: &Frames, places: &mut Places, header: Header) -> Claim {
+        let claim = Claim { position: places.claimed, len: header.len(), number: places.number };
+        // SAFETY: the word is this side's, as the caller promises, and the lock is held (N1).
+        unsafe { frames.set_header(claim.position, header) };
+        self.pass(frames, places, claim.len);
+        claim
+    }
+
+    /// Moves `claimed` behind a frame which has its header.
+    #[inline]
+    pub(crate) fn pass(&self, frames: &Frames, places: &mut Places, len: usize) {
+        places.claimed = frames.behind(places.claimed, frame_bytes(len));
+        places.number += 1;
+        // ORDER: Relaxed: as in `claimed`.
+        self.claimed.store(places.claimed, Ordering::Relaxed);
+    }
+
+    /// Whether a frame that is done at once is published at once: none before it is open.
+    #[inline]
+    pub(crate) fn is_complete(places: &Places) -> bool {
+        places.completed == places.claimed
+    }
+
+    /// Publishes all that is claimed. The frames up to there are done.
+    #[inline]
+    pub(crate) fn publish_all(&self, places: &mut Places) {
+        places.completed = places.claimed;
+        self.publish(places);
+    }
+
+    #[inline]
+    fn publish(&self, places: &Places) {
+        end_of_addresses();
+        // ORDER: Release pairs with the Acquire in `published`.
+        self.published.0.store(places.completed, RELEASE);
+    }
+
+    /// Completes a claim: `header` says how. `true` when something was published.
+    ///
+    /// # Safety
+    ///
+    /// `claim` was claimed here, was not completed before, and its bytes are not accessed any more.
+    pub(crate) unsafe fn complete(
+        &self,
+        frames: &Frames,
+        places: &mut Places,
+        claim: &Claim,
+        header: Header,
+    ) -> bool {
+        // SAFETY: claimed, so this side's, and the lock is held (N1).
+        unsafe { frames.set_header(claim.position, header) };
+        if places.completed != claim.position {
+            return false;
+        }
+        while places.completed != places.claimed {
+            // SAFETY: up to `claimed` each frame has a header, and the lock is held (N1).
+            let header = unsafe { frames.header(places.completed) };
+            if !header.is_done() {
+                break;
+            }
+            places.completed = frames.behind(places.completed, frame_bytes(header.len()));
+        }
+        self.publish(places);
+        true
+    }
+}

@@ -1,0 +1,154 @@
+//! Messages between threads: framed, of any size up to the capacity, for many producers and consumers.
+//!
+//! [`MessageQueue`] is a ring whose memory is mapped twice in a row, so each message is one slice, wherever it lies: one copy in, and one
+//! out, or none at either side ([`Sender::send_with`], [`Receiver::recv`]).
+//!
+//! # What is guaranteed
+//!
+//! - Order: messages are received in the order in which their places were claimed, so each producer's in the order in which it sent
+//!   them. Each has a sequence number.
+//! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the next.
+//! - A lock is held for some dozen instructions and a copy of 256 bytes at most, never while a caller's code runs. Each side has its own.
+//! - Who waits for a message or for room is woken when there is one, and no more of them than there is something for. Who waits for much
+//!   room is not overtaken for long by those who need less.
+//! - Closing wakes all who wait; what was sent before is received.
+//!
+//! # What is not
+//!
+//! - Independence of what others are doing: a message that is still being written, by a long copy or a [`Sender::send_with`], holds up
+//!   receivers of what was sent after it; one that is kept by a receiver holds up senders when they have come round to it.
+//! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more for it, unlike in a
+//!   [`MirrorRing`](crate::MirrorRing).
+//!
+//! # The frames
+//!
+//! ```text
+//!  | length, state | message …                  | pad |   8 bytes, the message, up to a multiple of 8
+//! ```
+
+mod error;
+mod frames;
+mod lane;
+mod lobby;
+mod lock;
+mod parking;
+mod receiver;
+mod sender;
+mod shared;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use alloc::sync::Arc;
+use core::fmt;
+
+pub use self::error::{RecvError, SendError};
+pub use self::receiver::{Message, Received, Receiver};
+pub use self::sender::Sender;
+
+use self::shared::Shared;
+use crate::map::Mirror;
+use crate::{Builder, MapError};
+
+/// A queue of messages between threads, over memory that is mapped twice in a row. See [`messages`](self).
+///
+/// ```
+/// use std::thread;
+/// use bufmirror::MessageQueue;
+///
+/// let (sender, receiver) = MessageQueue::new(64 * 1024)?.split(); // bytes
+/// let consumers = [receiver.clone(), receiver].map(|receiver| {
+///     thread::spawn(move || {
+///         let mut sum = 0;
+///         while let Ok(message) = receiver.recv() {
+///             sum += message.len(); // in place
+///         }
+///         sum
+///     })
+/// });
+/// for len in 0..100 {
+///     sender.send(&vec![0; len])?;
+/// }
+/// drop(sender); // closes the queue
+/// let received: usize = consumers.into_iter().map(|consumer| consumer.join().unwrap()).sum();
+/// assert_eq!(received, (0..100).sum());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct MessageQueue {
+    shared: Arc<Shared>,
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl MessageQueue {
+    /// A queue of at least `bytes`: mapped twice where the system can, else on the heap, in twice the bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`MirrorRing::new`](crate::MirrorRing::new).
+    pub fn new(bytes: usize) -> Result<Self, MapError> {
+        Builder::new().capacity(bytes).build_messages()
+    }
+
+    /// Over memory of a multiple of [`frames::WORD_BYTES`].
+    pub(crate) fn over(mirror: Mirror) -> Self {
+        let shared = Arc::new(Shared::new(mirror));
+        let (sender, receiver) = (Sender::new(Arc::clone(&shared)), Receiver::new(Arc::clone(&shared)));
+        Self { shared, sender, receiver }
+    }
+
+    /// The two ends, each to be cloned. When all of one side are dropped, the other side sees the queue closed.
+    #[must_use]
+    pub fn split(self) -> (Sender, Receiver) {
+        (self.sender, self.receiver)
+    }
+
+    /// The end that sends, to send from here or to be cloned.
+    #[must_use]
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// The end that receives, to receive here or to be cloned.
+    #[must_use]
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Bytes that the frames of one moment have, at the most. A frame is a message and 8 bytes, rounded up to a multiple of 8.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.shared.frames.capacity()
+    }
+
+    /// Bytes of the longest message: the capacity, less 8.
+    #[must_use]
+    pub fn max_message(&self) -> usize {
+        self.shared.max_message()
+    }
+
+    /// Whether the memory is mapped twice. Else it is twice the capacity.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.shared.frames.is_mapped()
+    }
+}
+
+impl fmt::Debug for MessageQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageQueue")
+            .field("capacity", &self.capacity())
+            .field("is_mapped", &self.is_mapped())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// A queue of messages: mapped twice where the system can, else on the heap.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError::Empty`] without a capacity or with one of 0, and as [`MirrorRing::new`](crate::MirrorRing::new).
+    pub fn build_messages(self) -> Result<MessageQueue, MapError> {
+        Ok(MessageQueue::over(self.mirror(frames::WORD_BYTES)?))
+    }
+}

@@ -1,0 +1,70 @@
+//! How a thread sleeps: by the standard library, or in models by loom's.
+
+#[cfg(loom)]
+pub(crate) use modelled::{park, sleeper};
+#[cfg(not(loom))]
+pub(crate) use real::{park, sleeper};
+
+#[cfg(not(loom))]
+mod real {
+    use core::time::Duration;
+    use std::thread;
+
+    use bufcore::strategy::Sleeper;
+
+    /// Whom to wake when this thread is to go on.
+    pub(crate) fn sleeper() -> Sleeper {
+        Sleeper::this_thread()
+    }
+
+    /// Sleeps until it was woken since the last time, or for so long, or for no reason.
+    pub(crate) fn park(timeout: Option<Duration>) {
+        match timeout {
+            Some(timeout) => thread::park_timeout(timeout),
+            None => thread::park(),
+        }
+    }
+}
+
+#[cfg(loom)]
+mod modelled {
+    use alloc::sync::Arc;
+    use core::task::Waker;
+    use core::time::Duration;
+    use std::task::Wake;
+
+    use bufcore::strategy::Sleeper;
+    use loom::sync::{Condvar, Mutex};
+
+    #[derive(Default)]
+    struct Parker {
+        woken: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl Wake for Parker {
+        fn wake(self: Arc<Self>) {
+            *self.woken.lock().expect("nobody panics") = true;
+            self.changed.notify_one();
+        }
+    }
+
+    loom::thread_local! {
+        static PARKER: Arc<Parker> = Arc::new(Parker::default());
+    }
+
+    pub(crate) fn sleeper() -> Sleeper {
+        Sleeper::Task(Waker::from(PARKER.with(Arc::clone)))
+    }
+
+    /// Sleeps until it was woken since the last time; there is no time in models.
+    pub(crate) fn park(_: Option<Duration>) {
+        PARKER.with(|parker| {
+            let mut woken = parker.woken.lock().expect("nobody panics");
+            while !*woken {
+                woken = parker.changed.wait(woken).expect("nobody panics");
+            }
+            *woken = false;
+        });
+    }
+}

@@ -1,0 +1,230 @@
+//! The end that receives, and the message that is read in place.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::ops::Deref;
+use core::time::Duration;
+
+use bufcore::strategy::sync::Ordering;
+
+use super::error::RecvError;
+use super::lane::Claim;
+use super::shared::{Patience, Shared};
+
+/// The end of a [`MessageQueue`](crate::MessageQueue) that receives. Cloned for each consumer, or shared; each message goes to one of
+/// them.
+///
+/// When the last one is dropped, the queue is closed: senders get [`SendError::Closed`](super::SendError::Closed), and what is left is
+/// dropped.
+///
+/// ```
+/// use bufmirror::MessageQueue;
+/// use bufmirror::messages::RecvError;
+///
+/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// sender.send(b"read in place")?;
+/// sender.send(b"copied")?;
+///
+/// let message = receiver.recv()?;
+/// assert_eq!((&*message, message.sequence()), (&b"read in place"[..], 0));
+/// drop(message); // its place is free again
+///
+/// let mut small = [0; 4];
+/// assert_eq!(receiver.recv_into(&mut small), Err(RecvError::TooSmall { needed: 6, available: 4 }));
+/// let mut large = [0; 100];
+/// let received = receiver.recv_into(&mut large)?; // it is still there
+/// assert_eq!((&large[..received.len], received.sequence), (&b"copied"[..], 1));
+///
+/// drop(sender);
+/// assert_eq!(receiver.recv_into(&mut large), Err(RecvError::Closed));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Receiver {
+    shared: Arc<Shared>,
+}
+
+/// What was copied by [`recv_into`](Receiver::recv_into).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Received {
+    /// Bytes of the message: the first of the buffer.
+    pub len: usize,
+    /// Its number, as in [`Message::sequence`].
+    pub sequence: u64,
+}
+
+impl Receiver {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The next message, as soon as there is one, to be read in place.
+    ///
+    /// Its bytes are the queue's until the [`Message`] is dropped. Others receive what comes after it meanwhile; but no place behind it is
+    /// used again before, so a queue whose oldest message is kept, or forgotten, is full when its senders have come round to it.
+    ///
+    /// Cost: one lock, and one for the drop; no copy. Waits spinning for a moment, then asleep.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Closed`].
+    pub fn recv(&self) -> Result<Message<'_>, RecvError> {
+        self.lend(Patience::Forever)
+    }
+
+    /// The next message if there is one now.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Empty`], [`RecvError::Closed`].
+    pub fn try_recv(&self) -> Result<Message<'_>, RecvError> {
+        self.lend(Patience::Now)
+    }
+
+    /// The next message if there is one before so much time has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::TimedOut`], [`RecvError::Closed`].
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Message<'_>, RecvError> {
+        self.lend(Patience::of(timeout))
+    }
+
+    /// The next message, as soon as there is one, without blocking the thread.
+    ///
+    /// The future may be dropped at any time; nothing is received then. One that was polled must not be forgotten (`mem::forget`): what
+    /// it was woken for is passed on by its drop, and receivers that sleep may wait for that.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Closed`].
+    pub async fn recv_async(&self) -> Result<Message<'_>, RecvError> {
+        let claim = self.shared.receive_async(|| self.shared.claim()).await?;
+        Ok(Message { shared: &self.shared, claim })
+    }
+
+    /// Copies the next message into the first bytes of `buffer`, as soon as there is one.
+    ///
+    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits spinning for a moment, then asleep.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next, for whoever asks. [`RecvError::Closed`].
+    #[inline]
+    pub fn recv_into(&self, buffer: &mut [u8]) -> Result<Received, RecvError> {
+        self.copy(buffer, Patience::Forever)
+    }
+
+    /// Copies the next message if there is one now.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Empty`], and as [`recv_into`](Self::recv_into).
+    #[inline]
+    pub fn try_recv_into(&self, buffer: &mut [u8]) -> Result<Received, RecvError> {
+        self.copy(buffer, Patience::Now)
+    }
+
+    /// Copies the next message if there is one before so much time has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::TimedOut`], and as [`recv_into`](Self::recv_into).
+    pub fn recv_into_timeout(&self, buffer: &mut [u8], timeout: Duration) -> Result<Received, RecvError> {
+        self.copy(buffer, Patience::of(timeout))
+    }
+
+    fn lend(&self, patience: Patience) -> Result<Message<'_>, RecvError> {
+        let claim = self.shared.receive(patience, || self.shared.claim())?;
+        Ok(Message { shared: &self.shared, claim })
+    }
+
+    #[inline]
+    fn copy(&self, buffer: &mut [u8], patience: Patience) -> Result<Received, RecvError> {
+        let copied = self.shared.receive(patience, || self.shared.copy_next(buffer))?;
+        Ok(Received { len: copied.0, sequence: copied.1 })
+    }
+
+    /// Closes the queue: nothing more can be sent. What is in it can still be received.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// Whether nothing can be sent any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
+    /// Bytes of the longest message: the capacity, less 8.
+    #[must_use]
+    pub fn max_message(&self) -> usize {
+        self.shared.max_message()
+    }
+}
+
+impl Clone for Receiver {
+    fn clone(&self) -> Self {
+        // ORDER: Relaxed: a new one comes from one that is there.
+        self.shared.receivers.fetch_add(1, Ordering::Relaxed);
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
+        if self.shared.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.close();
+        }
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").field("is_closed", &self.is_closed()).finish_non_exhaustive()
+    }
+}
+
+/// A message, read where it is. Dropped, on whatever thread, it gives its place back; forgotten, it keeps that, and all places behind it
+/// are used once more only.
+pub struct Message<'a> {
+    shared: &'a Shared,
+    claim: Claim,
+}
+
+impl Message<'_> {
+    /// The message's number: all frames are counted, from 0 on, in the order in which they were claimed by senders. A number is left out
+    /// where [`send_with`](super::Sender::send_with) panicked.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.claim.number
+    }
+}
+
+impl Deref for Message<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.shared.bytes(&self.claim)
+    }
+}
+
+impl AsRef<[u8]> for Message<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Drop for Message<'_> {
+    fn drop(&mut self) {
+        // SAFETY: from `claim`, and completed here only; what was lent of it borrowed the message.
+        unsafe { self.shared.complete(&self.claim) };
+    }
+}
+
+impl fmt::Debug for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message").field("sequence", &self.sequence()).field("len", &self.len()).finish()
+    }
+}

@@ -1,0 +1,222 @@
+//! The end that sends.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+use std::io::IoSlice;
+
+use bufcore::strategy::sync::Ordering;
+
+use super::error::SendError;
+use super::shared::{Patience, Shared};
+use crate::copy::copy;
+
+/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. Cloned for each producer, or shared.
+///
+/// All its methods return the message's sequence number: frames are numbered from 0 on, in the order in which receivers get them.
+///
+/// When the last one is dropped, the queue is closed: receivers get what is left, then [`RecvError::Closed`](super::RecvError::Closed).
+///
+/// ```
+/// use std::io::IoSlice;
+/// use bufmirror::MessageQueue;
+/// use bufmirror::messages::SendError;
+///
+/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// assert_eq!(sender.send(b"hello")?, 0);
+/// assert_eq!(sender.send_vectored(&[IoSlice::new(b"wor"), IoSlice::new(b"ld")])?, 1);
+/// sender.send_with(2, |slot| slot.copy_from_slice(b"!!"))?; // written in place
+///
+/// let limit = sender.max_message();
+/// let requested = limit + 1;
+/// assert_eq!(sender.try_send(&vec![0; requested]), Err(SendError::TooLong { requested, limit }));
+/// for wanted in [&b"hello"[..], b"world", b"!!"] {
+///     assert_eq!(&*receiver.recv()?, wanted);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Sender {
+    shared: Arc<Shared>,
+}
+
+impl Sender {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Sends a message, as soon as there is room.
+    ///
+    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits spinning for a moment, then asleep.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Closed`], [`SendError::TooLong`].
+    #[inline]
+    pub fn send(&self, message: &[u8]) -> Result<u64, SendError> {
+        self.copy(message, Patience::Forever)
+    }
+
+    /// Sends a message if there is room now.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Full`], [`SendError::Closed`], [`SendError::TooLong`].
+    #[inline]
+    pub fn try_send(&self, message: &[u8]) -> Result<u64, SendError> {
+        self.copy(message, Patience::Now)
+    }
+
+    /// Sends a message if there is room before so much time has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::TimedOut`], [`SendError::Closed`], [`SendError::TooLong`].
+    pub fn send_timeout(&self, message: &[u8], timeout: Duration) -> Result<u64, SendError> {
+        self.copy(message, Patience::of(timeout))
+    }
+
+    /// Sends a message, as soon as there is room, without blocking the thread.
+    ///
+    /// The future may be dropped at any time; nothing is sent then. One that was polled must not be forgotten (`mem::forget`): what it
+    /// was woken for is passed on by its drop, and senders behind it may wait for that.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Closed`], [`SendError::TooLong`].
+    pub async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
+        self.shared.send_async(message).await
+    }
+
+    /// Sends the parts as one message, as soon as there is room.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub fn send_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64, SendError> {
+        self.gather(parts, Patience::Forever)
+    }
+
+    /// Sends the parts as one message if there is room now.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_send`](Self::try_send).
+    pub fn try_send_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64, SendError> {
+        self.gather(parts, Patience::Now)
+    }
+
+    /// Sends the parts as one message if there is room before so much time has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_timeout`](Self::send_timeout).
+    pub fn send_vectored_timeout(&self, parts: &[IoSlice<'_>], timeout: Duration) -> Result<u64, SendError> {
+        self.gather(parts, Patience::of(timeout))
+    }
+
+    /// Sends a message of `len` bytes which `write` writes in place, as soon as there is room.
+    ///
+    /// No lock is held meanwhile, and others may send; but receivers get what was sent after it only after it. So `write` should not
+    /// take long, and must not wait for them.
+    ///
+    /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not write is sent as it was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send); `write` is not called then.
+    ///
+    /// # Panics
+    ///
+    /// When `write` does. Nothing is sent then, and the sequence number that it had is left out.
+    pub fn send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
+        self.shared.send(len, Patience::Forever, false, write)
+    }
+
+    /// As [`send_with`](Self::send_with), if there is room now.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_send`](Self::try_send); `write` is not called then.
+    ///
+    /// # Panics
+    ///
+    /// When `write` does, as there.
+    pub fn try_send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
+        self.shared.send(len, Patience::Now, false, write)
+    }
+
+    /// As [`send_with`](Self::send_with), if there is room before so much time has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_timeout`](Self::send_timeout); `write` is not called then.
+    ///
+    /// # Panics
+    ///
+    /// When `write` does, as there.
+    pub fn send_with_timeout(
+        &self,
+        len: usize,
+        timeout: Duration,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<u64, SendError> {
+        self.shared.send(len, Patience::of(timeout), false, write)
+    }
+
+    #[inline]
+    fn copy(&self, message: &[u8], patience: Patience) -> Result<u64, SendError> {
+        self.shared.send(message.len(), patience, true, |slot| copy(slot, message))
+    }
+
+    fn gather(&self, parts: &[IoSlice<'_>], patience: Patience) -> Result<u64, SendError> {
+        // The same bytes may be there many times.
+        let len = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
+        self.shared.send(len, patience, true, |mut slot| {
+            for part in parts {
+                let (first, rest) = slot.split_at_mut(part.len());
+                copy(first, part);
+                slot = rest;
+            }
+        })
+    }
+
+    /// Closes the queue: nothing more can be sent, by nobody. What is in it can still be received.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// Whether nothing can be sent any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
+    /// Bytes of the longest message: the capacity, less 8.
+    #[must_use]
+    pub fn max_message(&self) -> usize {
+        self.shared.max_message()
+    }
+}
+
+impl Clone for Sender {
+    fn clone(&self) -> Self {
+        // ORDER: Relaxed: a new one comes from one that is there.
+        self.shared.senders.fetch_add(1, Ordering::Relaxed);
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
+        if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.close();
+        }
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("is_closed", &self.is_closed()).finish_non_exhaustive()
+    }
+}

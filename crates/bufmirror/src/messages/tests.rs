@@ -1,0 +1,274 @@
+//! One thread and all that a queue promises it, with memory that is mapped twice and with memory that is not.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::panic::AssertUnwindSafe;
+use std::io::IoSlice;
+
+use buftest::pattern;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::frames::{WORD_BYTES, frame_bytes};
+use super::{Message, MessageQueue, RecvError, SendError};
+use crate::map::{Mirror, Options};
+
+fn mapped(bytes: usize) -> MessageQueue {
+    MessageQueue::over(Mirror::new(bytes, Options::default()).expect("the system maps"))
+}
+
+fn heap(bytes: usize) -> MessageQueue {
+    MessageQueue::over(Mirror::on_heap(bytes).expect("the heap has room"))
+}
+
+/// A message's bytes, which are those of its number.
+fn message(number: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    pattern::fill(&mut bytes, number, 0);
+    bytes
+}
+
+/// Every length at and around every kind of border, both ways out.
+fn lengths_at_borders(queue: &MessageQueue, lengths: impl Iterator<Item = usize> + Clone) {
+    let (sender, receiver, capacity) = (queue.sender(), queue.receiver(), queue.capacity());
+    let mut into = vec![0; capacity];
+    let mut number = 0;
+    // The queue is empty at the start of each, and the place where it starts is brought to just before the border.
+    let mut at = 0;
+    for before in [WORD_BYTES, 2 * WORD_BYTES, 5 * WORD_BYTES, capacity] {
+        for len in lengths.clone() {
+            let wanted = capacity - before;
+            let step = if wanted >= at { wanted - at } else { wanted + capacity - at };
+            if step > 0 {
+                assert_eq!(sender.try_send(&message(number, step - WORD_BYTES)), Ok(number));
+                let moved = receiver.try_recv().expect("just sent");
+                assert_eq!((moved.len(), moved.sequence()), (step - WORD_BYTES, number));
+                number += 1;
+            }
+            assert_eq!(sender.try_send(&message(number, len)), Ok(number));
+            if len.is_multiple_of(2) {
+                let read = receiver.try_recv().expect("just sent");
+                assert_eq!((read.len(), read.sequence()), (len, number));
+                pattern::check(&read, number, 0);
+            } else {
+                let copied = receiver.try_recv_into(&mut into).expect("just sent");
+                assert_eq!((copied.len, copied.sequence), (len, number));
+                pattern::check(&into[..len], number, 0);
+            }
+            number += 1;
+            at = (wanted + frame_bytes(len)) % capacity;
+            assert_eq!(receiver.try_recv().map(|message| message.len()), Err(RecvError::Empty));
+        }
+    }
+}
+
+#[test]
+fn every_length_at_borders_heap() {
+    let queue = heap(512);
+    assert!(!queue.is_mapped());
+    lengths_at_borders(&queue, 0..=queue.max_message());
+}
+
+#[test]
+fn every_length_at_borders_mapped() {
+    let queue = mapped(4096);
+    let step = if cfg!(miri) { 501 } else { 1 };
+    lengths_at_borders(&queue, (0..=queue.max_message()).step_by(step));
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Send(usize),
+    /// Parts of one message.
+    Gather(Vec<usize>),
+    /// In place; panics before the end if so.
+    With(usize, bool),
+    /// Into a buffer of so many bytes.
+    Copy(usize),
+    /// Read in place and dropped.
+    Read,
+    /// Read in place and kept.
+    Keep,
+    /// One of those that are kept is dropped.
+    Drop(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let len = || prop_oneof![4 => 0..40usize, 2 => 0..400usize, 1 => 480..520usize];
+    prop_oneof![
+        6 => len().prop_map(Op::Send),
+        2 => vec(len(), 0..4).prop_map(Op::Gather),
+        3 => (len(), proptest::bool::weighted(0.3)).prop_map(|(len, panics)| Op::With(len, panics)),
+        5 => len().prop_map(Op::Copy),
+        3 => Just(Op::Read),
+        3 => Just(Op::Keep),
+        5 => (0..4usize).prop_map(Op::Drop),
+    ]
+}
+
+/// A frame of the oracle: who has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Frame {
+    Sent,
+    Kept,
+    Done,
+    Abandoned,
+}
+
+struct Pair<'a> {
+    queue: &'a MessageQueue,
+    /// Number, length, and what became of it: of all whose place is not free.
+    frames: VecDeque<(u64, usize, Frame)>,
+    kept: Vec<Message<'a>>,
+    next: u64,
+}
+
+impl<'a> Pair<'a> {
+    fn free(&self) -> usize {
+        self.queue.capacity() - self.frames.iter().map(|frame| frame_bytes(frame.1)).sum::<usize>()
+    }
+
+    /// What a sent message of `len` bytes has to return.
+    fn sends(&mut self, len: usize, as_what: Frame) -> Result<u64, SendError> {
+        if len > self.queue.max_message() {
+            return Err(SendError::TooLong { requested: len, limit: self.queue.max_message() });
+        }
+        let (requested, available) = (frame_bytes(len), self.free());
+        if requested > available {
+            return Err(SendError::Full { requested, available });
+        }
+        self.frames.push_back((self.next, len, as_what));
+        self.next += 1;
+        Ok(self.next - 1)
+    }
+
+    /// What is done at the front is free.
+    fn sweep(&mut self) {
+        while self.frames.front().is_some_and(|frame| frame.2 == Frame::Done) {
+            self.frames.pop_front();
+        }
+    }
+
+    /// The next that is received. Who asks passes by what was abandoned.
+    fn receives(&mut self) -> Option<&mut (u64, usize, Frame)> {
+        for frame in &mut self.frames {
+            match frame.2 {
+                Frame::Sent => break,
+                Frame::Abandoned => frame.2 = Frame::Done,
+                Frame::Kept | Frame::Done => {}
+            }
+        }
+        self.sweep();
+        self.frames.iter_mut().find(|frame| frame.2 == Frame::Sent)
+    }
+
+    fn run(&mut self, op: Op) {
+        let (sender, receiver) = (self.queue.sender(), self.queue.receiver());
+        match op {
+            Op::Send(len) => {
+                let bytes = message(self.next, len);
+                let wanted = self.sends(len, Frame::Sent);
+                assert_eq!(sender.try_send(&bytes), wanted);
+            }
+            Op::Gather(lengths) => {
+                let len = lengths.iter().sum();
+                let bytes = message(self.next, len);
+                let mut rest = &bytes[..];
+                let parts: Vec<_> = lengths
+                    .iter()
+                    .map(|&len| {
+                        let (first, others) = rest.split_at(len);
+                        rest = others;
+                        IoSlice::new(first)
+                    })
+                    .collect();
+                let wanted = self.sends(len, Frame::Sent);
+                assert_eq!(sender.try_send_vectored(&parts), wanted);
+            }
+            Op::With(len, panics) => {
+                let bytes = message(self.next, len);
+                let wanted = self.sends(len, if panics { Frame::Abandoned } else { Frame::Sent });
+                let write = |slot: &mut [u8]| {
+                    slot.copy_from_slice(&bytes);
+                    if panics {
+                        // Without the message of a panic.
+                        std::panic::resume_unwind(Box::new(()));
+                    }
+                };
+                let run = AssertUnwindSafe(|| sender.try_send_with(len, write));
+                match std::panic::catch_unwind(run) {
+                    Ok(found) => assert_eq!(found, wanted),
+                    Err(_) => assert!(panics && wanted.is_ok()),
+                }
+            }
+            Op::Copy(len) => {
+                let mut into = vec![0; len];
+                let found = receiver.try_recv_into(&mut into);
+                match self.receives() {
+                    None => assert_eq!(found, Err(RecvError::Empty)),
+                    Some(&mut (_, needed, _)) if needed > len => {
+                        assert_eq!(found, Err(RecvError::TooSmall { needed, available: len }));
+                    }
+                    Some(frame) => {
+                        let found = found.expect("there is one that fits");
+                        assert_eq!((found.sequence, found.len), (frame.0, frame.1));
+                        pattern::check(&into[..found.len], found.sequence, 0);
+                        frame.2 = Frame::Done;
+                    }
+                }
+                self.sweep();
+            }
+            Op::Read | Op::Keep => {
+                let found = receiver.try_recv();
+                match self.receives() {
+                    None => assert_eq!(found.err(), Some(RecvError::Empty)),
+                    Some(frame) => {
+                        let found = found.expect("there is one");
+                        assert_eq!((found.sequence(), found.len()), (frame.0, frame.1));
+                        pattern::check(&found, found.sequence(), 0);
+                        if let Op::Keep = op {
+                            frame.2 = Frame::Kept;
+                            self.kept.push(found);
+                        } else {
+                            frame.2 = Frame::Done;
+                        }
+                    }
+                }
+                self.sweep();
+            }
+            Op::Drop(index) if index < self.kept.len() => {
+                let kept = self.kept.swap_remove(index);
+                pattern::check(&kept, kept.sequence(), 0);
+                let frame = self.frames.iter_mut().find(|frame| frame.0 == kept.sequence());
+                frame.expect("its place is not free").2 = Frame::Done;
+                drop(kept);
+                self.sweep();
+            }
+            Op::Drop(_) => {}
+        }
+    }
+}
+
+fn compare(queue: &MessageQueue, ops: Vec<Op>) {
+    let mut pair = Pair { queue, frames: VecDeque::new(), kept: Vec::new(), next: 0 };
+    ops.into_iter().for_each(|op| pair.run(op));
+    for kept in &pair.kept {
+        pattern::check(kept, kept.sequence(), 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn is_a_queue_heap(ops in vec(op(), 1..120)) {
+        compare(&heap(504), ops);
+    }
+
+    #[test]
+    fn is_a_queue_mapped(ops in vec(op(), 1..400)) {
+        compare(&mapped(1), ops);
+    }
+}

@@ -1,0 +1,202 @@
+//! Models of queues of one or two frames, for every interleaving that loom finds.
+//!
+//! loom does not see bytes, so each word of the memory has a cell that it does see (`Frames::touch`): written and read where the bytes
+//! are. A thread that nobody wakes is a deadlock, which loom reports.
+//!
+//! With `--cfg bufworks_broken="relaxed"`, `"nofence"` and `"nowake"` some of these models fail, which is noted at each.
+
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+
+use loom::thread;
+
+use crate::MessageQueue;
+use crate::map::Mirror;
+use crate::messages::{Receiver, RecvError, SendError, Sender};
+
+/// A frame of a message of up to eight bytes.
+const FRAME: usize = 16;
+
+/// The ends of a queue of so many frames.
+fn queue(frames: usize) -> (Sender, Receiver) {
+    MessageQueue::over(Mirror::on_heap(frames * FRAME).expect("the heap has room")).split()
+}
+
+/// What is received is what was sent, with its number, and was written before. Fails with `relaxed`.
+#[test]
+fn loom_messages_are_published() {
+    loom::model(|| {
+        let (sender, receiver) = queue(2);
+        let producer = thread::spawn(move || {
+            assert_eq!(sender.try_send(&[1; 8]), Ok(0));
+            assert_eq!(sender.try_send_with(8, |slot| slot.fill(2)), Ok(1));
+        });
+        let mut number = 0;
+        for _ in 0..3 {
+            if let Ok(message) = receiver.try_recv() {
+                assert_eq!((&*message, message.sequence()), (&[number as u8 + 1; 8][..], number));
+                number += 1;
+            }
+        }
+        producer.join().unwrap();
+    });
+}
+
+/// A place is written again after it was read, by copy and in place. Fails with `relaxed`.
+#[test]
+fn loom_places_are_used_again() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        sender.try_send(&[1; 8]).unwrap();
+        let consumer = thread::spawn(move || {
+            assert_eq!(&*receiver.try_recv().unwrap(), &[1; 8]);
+            let mut into = [0; 8];
+            match receiver.try_recv_into(&mut into) {
+                Ok(received) => assert_eq!((received.sequence, into), (1, [2; 8])),
+                Err(error) => assert_eq!(error, RecvError::Empty),
+            }
+            receiver
+        });
+        let sent = sender.try_send(&[2; 8]);
+        assert!(matches!(sent, Ok(1) | Err(SendError::Full { .. })));
+        let receiver = consumer.join().unwrap();
+        drop(receiver);
+    });
+}
+
+/// Two who write in place at once, and two who read in place: all places come back, and nothing is seen that is not written.
+#[test]
+fn loom_completed_in_any_order() {
+    loom::model(|| {
+        let (sender, receiver) = queue(2);
+        let other = {
+            let (sender, receiver) = (sender.clone(), receiver.clone());
+            thread::spawn(move || {
+                sender.try_send_with(8, |slot| slot.fill(7)).unwrap();
+                receiver.try_recv().map(|message| assert_eq!(&*message, &[7; 8])).is_ok()
+            })
+        };
+        sender.try_send_with(8, |slot| slot.fill(7)).unwrap();
+        let here = receiver.try_recv().map(|message| assert_eq!(&*message, &[7; 8])).is_ok();
+        let there = other.join().unwrap();
+        for _ in usize::from(here) + usize::from(there)..2 {
+            assert_eq!(&*receiver.try_recv().unwrap(), &[7; 8]);
+        }
+        sender.try_send(&[0; 24]).expect("all places are free");
+    });
+}
+
+/// Who goes to sleep for a message is woken by it. Fails with `nofence` and `nowake`.
+#[test]
+fn loom_a_message_wakes() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        let consumer = thread::spawn(move || assert_eq!(&*receiver.recv().unwrap(), &[3; 8]));
+        sender.try_send(&[3; 8]).unwrap();
+        consumer.join().unwrap();
+    });
+}
+
+/// Who goes to sleep for room is woken by it. Fails with `nofence` and `nowake`.
+#[test]
+fn loom_room_wakes() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        sender.try_send(&[1; 8]).unwrap();
+        let producer = thread::spawn(move || assert_eq!(sender.send(&[2; 8]), Ok(1)));
+        assert_eq!(&*receiver.try_recv().unwrap(), &[1; 8]);
+        producer.join().unwrap();
+        assert_eq!(&*receiver.try_recv().unwrap(), &[2; 8]);
+    });
+}
+
+/// Two sleep, or seek, and two messages come: each gets one, though only one of the two may be woken by a sender. Fails with `nofence` and
+/// `nowake`.
+#[test]
+fn loom_each_message_wakes_one() {
+    loom::model(|| {
+        let (sender, receiver) = queue(2);
+        let consumers = [receiver.clone(), receiver]
+            .map(|receiver| thread::spawn(move || drop(receiver.recv().unwrap())));
+        sender.try_send(&[3; 8]).unwrap();
+        sender.try_send(&[4; 8]).unwrap();
+        consumers.into_iter().for_each(|consumer| consumer.join().unwrap());
+    });
+}
+
+/// A sleeper of another kind gives up at any moment: what it was woken for goes to the other.
+#[test]
+fn loom_who_gives_up_passes_on() {
+    loom::model(|| {
+        let (sender, receiver) = queue(2);
+        let sleeper = {
+            let receiver = receiver.clone();
+            thread::spawn(move || drop(receiver.recv().unwrap()))
+        };
+        let fickle = thread::spawn(move || {
+            let mut future = pin!(receiver.recv_async());
+            let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            matches!(polled, Poll::Ready(Ok(_)))
+        });
+        sender.try_send(&[3; 8]).unwrap();
+        if fickle.join().unwrap() {
+            sender.try_send(&[4; 8]).unwrap();
+        }
+        sleeper.join().unwrap();
+    });
+}
+
+/// The last sender goes while a receiver goes to sleep: it gets what was sent, and then the end. Fails with `nofence` and `nowake`.
+#[test]
+fn loom_closing_wakes_receivers() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        let consumer = thread::spawn(move || {
+            assert_eq!(&*receiver.recv().unwrap(), &[5; 8]);
+            assert_eq!(receiver.recv().map(drop), Err(RecvError::Closed));
+        });
+        sender.try_send(&[5; 8]).unwrap();
+        drop(sender);
+        consumer.join().unwrap();
+    });
+}
+
+/// The last receiver goes while senders go to sleep. Fails with `nofence` and `nowake`.
+#[test]
+fn loom_closing_wakes_senders() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        sender.try_send(&[1; 8]).unwrap();
+        let other = {
+            let sender = sender.clone();
+            thread::spawn(move || assert_eq!(sender.send(&[2; 8]), Err(SendError::Closed)))
+        };
+        let producer = thread::spawn(move || assert_eq!(sender.send(&[2; 8]), Err(SendError::Closed)));
+        drop(receiver);
+        producer.join().unwrap();
+        other.join().unwrap();
+    });
+}
+
+/// A queue is closed while a message is written: nobody is told the end before it is received.
+#[test]
+fn loom_closed_while_it_is_written() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        let producer = thread::spawn(move || sender.try_send_with(8, |slot| slot.fill(6)).is_ok());
+        receiver.close();
+        let mut count = 0;
+        let end = loop {
+            match receiver.recv() {
+                Ok(message) => {
+                    assert_eq!(&*message, &[6; 8]);
+                    count += 1;
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(end, RecvError::Closed);
+        assert_eq!(count, usize::from(producer.join().unwrap()));
+    });
+}

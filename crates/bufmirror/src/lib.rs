@@ -99,9 +99,13 @@ mod config;
 mod copy;
 mod error;
 mod integrations;
+#[cfg(feature = "std")]
+mod lock;
 mod map;
 #[cfg(feature = "std")]
 pub mod messages;
+#[cfg(feature = "std")]
+mod parking;
 mod ring;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
 mod shared;

@@ -35,6 +35,7 @@ use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering, RELEASE};
 
 use super::WaitError;
 use crate::map::Mirror;
+use crate::parking;
 use crate::sync::end_of_addresses;
 
 /// How often an end that waits looks before it sleeps: less than a sleep and its end take.
@@ -406,7 +407,7 @@ impl<S: Side> End<S> {
             return result;
         }
         loop {
-            if let Poll::Ready(result) = self.poll(n, Sleeper::this_thread) {
+            if let Poll::Ready(result) = self.poll(n, parking::sleeper) {
                 return result;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));

@@ -5,20 +5,22 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::{AtomicU32, Mutex, lock};
+use bufcore::strategy::sync::AtomicU32;
 
 use super::end::{Header, Link};
+use crate::lock::Lock;
+use crate::parking;
 
 /// The link of a channel.
 pub(super) struct Threads {
     header: Box<Header>,
     /// Of the consumer and of the producer. Set before `SLEEPS` is.
-    sleepers: [Mutex<Option<Sleeper>>; 2],
+    sleepers: [Lock<Option<Sleeper>>; 2],
 }
 
 impl Threads {
     pub(super) fn new() -> Self {
-        Self { header: Box::default(), sleepers: Default::default() }
+        Self { header: Box::default(), sleepers: [Lock::new(None), Lock::new(None)] }
     }
 }
 
@@ -36,25 +38,22 @@ impl Link for Threads {
     }
 
     fn arm(&self, producer: bool, sleeper: Sleeper) {
-        let old = lock(&self.sleepers[usize::from(producer)]).replace(sleeper);
+        let old = self.sleepers[usize::from(producer)].lock().replace(sleeper);
         // A waker's drop is the user's code: not under the lock.
         drop(old);
     }
 
     fn disarm(&self, producer: bool) {
-        let old = lock(&self.sleepers[usize::from(producer)]).take();
+        let old = self.sleepers[usize::from(producer)].lock().take();
         drop(old);
     }
 
     fn sleep(&self, _state: &AtomicU32, limit: Option<Duration>) {
-        match limit {
-            None => std::thread::park(),
-            Some(limit) => std::thread::park_timeout(limit),
-        }
+        parking::park(limit);
     }
 
     fn wake(&self, producer: bool, _state: &AtomicU32) {
-        let sleeper = lock(&self.sleepers[usize::from(producer)]).take();
+        let sleeper = self.sleepers[usize::from(producer)].lock().take();
         if let Some(sleeper) = sleeper {
             sleeper.wake();
         }

@@ -22,7 +22,7 @@ use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
 
 use super::frames::{Frames, Header, frame_bytes};
 use super::lobby::Lobby;
-use super::lock::{Lock, Locked};
+use crate::lock::{Lock, Locked};
 use crate::sync::end_of_addresses;
 
 /// On lines of its own, and not beside one that the processor fetches along with its neighbour.

@@ -26,7 +26,7 @@ use alloc::collections::VecDeque;
 use bufcore::strategy::Sleeper;
 use bufcore::strategy::sync::{AtomicUsize, Ordering, fence};
 
-use super::lock::{Lock, Locked};
+use crate::lock::{Lock, Locked};
 
 /// The bit of `state` that says that somebody sleeps.
 const SLEEPERS: usize = 1;

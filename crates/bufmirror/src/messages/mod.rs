@@ -30,8 +30,6 @@ mod error;
 mod frames;
 mod lane;
 mod lobby;
-mod lock;
-mod parking;
 mod receiver;
 mod sender;
 mod shared;

@@ -17,9 +17,9 @@ use super::error::{RecvError, SendError};
 use super::frames::{Frames, Header, WORD_BYTES, frame_bytes};
 use super::lane::{Claim, Lane, Places};
 use super::lobby::{Lobby, Waiter};
-use super::parking;
 use crate::copy::copy;
 use crate::map::Mirror;
+use crate::parking;
 
 /// Messages up to here are copied while the lock is held: one lock, where longer ones take two.
 pub(crate) const SHORT_BYTES: usize = if cfg!(loom) { 8 } else { 256 };

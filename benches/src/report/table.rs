@@ -7,44 +7,45 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
 
 use super::{number, view};
 use crate::Kind;
-use crate::record::{Outcome, Record, Results, Row};
+use crate::record::{Column, Outcome, Record, Results, Row};
 
 /// Columns of characters when nobody says how many there are.
 const DEFAULT_WIDTH: usize = 120;
 /// What one contestant's column takes, borders included.
 const COLUMN_WIDTH: usize = 19;
 
-/// Prints times and ratios: a table for as many contestants as the terminal is wide, and further ones below.
+/// Prints times and ratios: for each workload a table of those who take part, as many of them as the terminal is wide, and further ones
+/// below.
 pub fn print(results: &Results) {
     let label = results.cases.iter().map(|row| name(row).chars().count()).max().unwrap_or(0) + 5;
     let width = Table::new().width().map_or(DEFAULT_WIDTH, usize::from);
     let fits = (width.saturating_sub(label) / COLUMN_WIDTH).max(1);
-    for columns in results.contestants.chunks(fits) {
-        let mut table = new_table();
-        let header = std::iter::once(Cell::new("ns/op (ratio to vec)")).chain(columns.iter().map(|column| {
-            let cell = Cell::new(&column.name).set_alignment(CellAlignment::Right);
-            if column.kind == Kind::Strategy { cell.add_attribute(Attribute::Bold) } else { cell }
-        }));
-        table.set_header(header);
-        let mut workload = "";
-        for row in &results.cases {
-            if row.workload != workload {
-                workload = &row.workload;
-                let blank = columns.iter().map(|_| Cell::new(""));
-                table.add_row(
-                    std::iter::once(Cell::new(workload).add_attribute(Attribute::Bold)).chain(blank),
-                );
-            }
-            let winner = view::winner(results, &row.id);
-            let cells = columns.iter().map(|column| {
-                let record = results.cell(&row.id, &column.name);
-                cell(record, winner == Some(&column.name))
-            });
-            table.add_row(std::iter::once(Cell::new(format!("  {}", row.parameters))).chain(cells));
+    println!("Times of an operation, and their ratios to vec's.");
+    for (workload, rows) in view::workloads(results) {
+        for columns in view::columns(results, &rows).chunks(fits) {
+            println!("{}", times(results, workload, &rows, columns));
         }
-        println!("{table}");
     }
     println!("* fastest of the row, the floor apart. Times are medians of interleaved rounds.");
+}
+
+fn times(results: &Results, workload: &str, rows: &[&Row], columns: &[&Column]) -> Table {
+    let mut table = new_table();
+    let header = columns.iter().map(|column| {
+        let cell = Cell::new(&column.name).set_alignment(CellAlignment::Right);
+        if column.kind == Kind::Strategy { cell.add_attribute(Attribute::Bold) } else { cell }
+    });
+    let workload = Cell::new(workload).add_attribute(Attribute::Bold);
+    table.set_header(std::iter::once(workload).chain(header));
+    for row in rows {
+        let winner = view::winner(results, &row.id);
+        let cells = columns.iter().map(|column| {
+            let record = results.cell(&row.id, &column.name);
+            cell(record, winner == Some(&column.name))
+        });
+        table.add_row(std::iter::once(Cell::new(name(row))).chain(cells));
+    }
+    table
 }
 
 fn new_table() -> Table {

@@ -44,6 +44,8 @@ const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
 const ENOUGH: usize = 4;
 /// How long it lets the other one work in between: a look takes the position from the other processor's cache, and slows it down.
 const PAUSES: u32 = 4;
+/// The longest that it does so: about a microsecond.
+const MOST_PAUSES: u32 = 64;
 
 /// On cache lines of its own: pairs of lines come together on many processors.
 #[repr(C, align(128))]
@@ -364,20 +366,25 @@ impl<S: Side> End<S> {
     }
 
     /// Looks for `n` bytes for a while. Once they are there, it goes on while each look finds more, up to a part of the ring: two ends that
-    /// work at the same speed would otherwise meet at each message, and pass the cache lines that they share to and fro.
+    /// work at the same speed would otherwise meet at each message, and pass the cache lines that they share to and fro. It then looks less and
+    /// less often, because each look takes the position away from the end that moves it.
     fn look_for(&mut self, n: usize) -> Option<Result<(), WaitError>> {
         if self.has(n) {
             return self.check(n);
         }
         let enough = n.max(self.capacity / ENOUGH);
         let mut before = 0;
+        let mut pauses = PAUSES;
         for _ in 0..LOOKS {
             let known = self.look();
-            if known >= n && (known >= enough || known == before) {
-                return self.check(n);
+            if known >= n {
+                if known >= enough || known == before {
+                    break;
+                }
+                pauses = MOST_PAUSES.min(2 * pauses);
             }
             before = known;
-            for _ in 0..PAUSES {
+            for _ in 0..pauses {
                 core::hint::spin_loop();
             }
         }

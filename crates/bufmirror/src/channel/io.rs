@@ -32,10 +32,10 @@ impl Write for Producer {
 
 impl Consumer {
     /// Blocks until there is a byte or the end.
-    fn wait_or_end(&mut self) -> io::Result<()> {
+    pub(crate) fn wait_or_end(&mut self) -> Result<(), WaitError> {
         match self.wait(1) {
-            Ok(()) | Err(WaitError::Closed { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(WaitError::Closed { .. }) => Ok(()),
+            result => result,
         }
     }
 }

@@ -76,7 +76,7 @@ impl Builder {
         Mirror::new(self.capacity.unwrap_or(0), self.options).map(MirrorRing::over)
     }
 
-    /// The ends of a channel over such a ring; see [`channel`](crate::channel).
+    /// The ends of a channel over such a ring; see [`channel`](fn@crate::channel).
     ///
     /// # Errors
     ///

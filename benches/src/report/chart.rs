@@ -125,6 +125,8 @@ fn overview(results: &Results) -> Option<Chart> {
                 })
                 .collect(),
         })
+        // `vec` is not in all of them.
+        .filter(|line| !line.dots.is_empty())
         .collect();
     let title = "time relative to vec: geometric mean by workload";
     let svg = dots(results, title, "times vec (left is faster)", Some(1.0), &rows, number::ratio)?;

@@ -237,6 +237,12 @@ impl<S: Side> End<S> {
         n <= self.known || n <= self.look()
     }
 
+    /// How many of `n` bytes are this end's.
+    #[inline(always)]
+    pub(crate) fn up_to(&mut self, n: usize) -> usize {
+        if self.has(n) { n } else { self.known }
+    }
+
     /// How many bytes are this end's.
     #[inline]
     pub(crate) fn look(&mut self) -> usize {

@@ -5,6 +5,7 @@ pub(crate) mod end;
 mod io;
 mod producer;
 mod threads;
+pub(crate) mod waits;
 
 use core::fmt;
 

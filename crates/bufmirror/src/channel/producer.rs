@@ -1,15 +1,11 @@
 //! The end that writes.
 
 use core::fmt;
-use core::future::poll_fn;
-use core::task::{Context, Poll};
-use core::time::Duration;
-use std::time::Instant;
 
 use bufcore::{ByteSink, ReserveError};
 
-use super::WaitError;
 use super::end::{End, Writes};
+use super::waits::{task_waits, waits};
 use crate::copy::copy;
 use crate::ring::over;
 
@@ -120,50 +116,20 @@ impl Producer {
     /// Appends as many of `bytes` as there is room for now; returns how many.
     #[inline]
     pub fn put_some(&mut self, bytes: &[u8]) -> usize {
-        let n = if self.end.has(bytes.len()) { bytes.len() } else { self.end.known() };
+        let n = self.end.up_to(bytes.len());
         // There is room.
         let _ = self.put(&bytes[..n]);
         n
     }
-
-    /// Blocks until there is room for `n` bytes.
-    ///
-    /// It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.
-    ///
-    /// # Errors
-    ///
-    /// [`WaitError::Closed`] when the consumer is gone, [`WaitError::TooLong`] for more than the capacity.
-    pub fn wait(&mut self, n: usize) -> Result<(), WaitError> {
-        self.end.wait(n, None)
-    }
-
-    /// As [`wait`](Self::wait), for as long as `timeout` at the most.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait`](Self::wait), and [`WaitError::TimedOut`].
-    pub fn wait_timeout(&mut self, n: usize, timeout: Duration) -> Result<(), WaitError> {
-        self.end.wait(n, Instant::now().checked_add(timeout))
-    }
-
-    /// As [`wait`](Self::wait), as a future for any executor. Dropping it loses nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait`](Self::wait).
-    pub async fn wait_async(&mut self, n: usize) -> Result<(), WaitError> {
-        poll_fn(|cx| self.poll_wait(cx, n)).await
-    }
-
-    /// As [`wait`](Self::wait), for tasks: the waker of the last call is woken when there is reason to look again.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait`](Self::wait).
-    pub fn poll_wait(&mut self, cx: &Context<'_>, n: usize) -> Poll<Result<(), WaitError>> {
-        self.end.poll_task(n, cx)
-    }
 }
+
+waits!(
+    Producer,
+    until "there is room for `n` bytes",
+    cost "It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.",
+    errors "[`WaitError::Closed`](crate::WaitError::Closed) when the consumer is gone, [`WaitError::TooLong`](crate::WaitError::TooLong) for more than the capacity."
+);
+task_waits!(Producer);
 
 impl ByteSink for Producer {
     #[inline]

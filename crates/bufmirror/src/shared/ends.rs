@@ -1,15 +1,14 @@
 //! The ends that trust nobody: they copy, and lend nothing.
 
 use core::fmt;
-use core::time::Duration;
 use std::io::{self, Read, Write};
-use std::time::Instant;
 
 use bufcore::ReserveError;
 
 use super::copy::{copy_in, copy_out};
+use crate::GetError;
 use crate::channel::end::{End, Reads, Writes};
-use crate::{GetError, WaitError};
+use crate::channel::waits::waits;
 
 /// The end of a [`SharedRing`](super::SharedRing) that writes. Dropping it tells the other process.
 ///
@@ -60,32 +59,19 @@ impl SharedProducer {
 
     /// Appends as many of `bytes` as there is room for now; returns how many.
     pub fn put_some(&mut self, bytes: &[u8]) -> usize {
-        let n = if self.end.has(bytes.len()) { bytes.len() } else { self.end.known() };
+        let n = self.end.up_to(bytes.len());
         // There is room.
         let _ = self.put(&bytes[..n]);
         n
     }
-
-    /// Blocks until there is room for `n` bytes, or the consumer is gone.
-    ///
-    /// That a process has ended without a word is seen after a tenth of a second.
-    ///
-    /// # Errors
-    ///
-    /// [`WaitError::Closed`], [`WaitError::TooLong`], and [`WaitError::Corrupt`] when the other process wrote nonsense.
-    pub fn wait(&mut self, n: usize) -> Result<(), WaitError> {
-        self.end.wait(n, None)
-    }
-
-    /// As [`wait`](Self::wait), for as long as `timeout` at the most.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait`](Self::wait), and [`WaitError::TimedOut`].
-    pub fn wait_timeout(&mut self, n: usize, timeout: Duration) -> Result<(), WaitError> {
-        self.end.wait(n, Instant::now().checked_add(timeout))
-    }
 }
+
+waits!(
+    SharedProducer,
+    until "there is room for `n` bytes, or the consumer is gone",
+    cost "That a process has ended without a word is seen after a tenth of a second.",
+    errors "[`WaitError::Closed`](crate::WaitError::Closed), [`WaitError::TooLong`](crate::WaitError::TooLong), and [`WaitError::Corrupt`](crate::WaitError::Corrupt) when the other process wrote nonsense."
+);
 
 /// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
 impl Write for SharedProducer {
@@ -156,32 +142,19 @@ impl SharedConsumer {
 
     /// Moves as many bytes into `into` as there are now; returns how many.
     pub fn get_some(&mut self, into: &mut [u8]) -> usize {
-        let n = if self.end.has(into.len()) { into.len() } else { self.end.known() };
+        let n = self.end.up_to(into.len());
         // There are so many.
         let _ = self.get(&mut into[..n]);
         n
     }
-
-    /// Blocks until `n` bytes can be read, or the producer is gone.
-    ///
-    /// That a process has ended without a word is seen after a tenth of a second.
-    ///
-    /// # Errors
-    ///
-    /// [`WaitError::Closed`] when fewer are left, [`WaitError::TooLong`], and [`WaitError::Corrupt`] when the other process wrote nonsense.
-    pub fn wait(&mut self, n: usize) -> Result<(), WaitError> {
-        self.end.wait(n, None)
-    }
-
-    /// As [`wait`](Self::wait), for as long as `timeout` at the most.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait`](Self::wait), and [`WaitError::TimedOut`].
-    pub fn wait_timeout(&mut self, n: usize, timeout: Duration) -> Result<(), WaitError> {
-        self.end.wait(n, Instant::now().checked_add(timeout))
-    }
 }
+
+waits!(
+    SharedConsumer,
+    until "`n` bytes can be read, or the producer is gone",
+    cost "That a process has ended without a word is seen after a tenth of a second.",
+    errors "[`WaitError::Closed`](crate::WaitError::Closed) when fewer are left, [`WaitError::TooLong`](crate::WaitError::TooLong), and [`WaitError::Corrupt`](crate::WaitError::Corrupt) when the other process wrote nonsense."
+);
 
 /// Blocks until there is a byte at least, or the producer is gone and all was read.
 ///
@@ -194,7 +167,7 @@ impl Read for SharedConsumer {
         }
         match self.wait(1) {
             Ok(()) => Ok(self.get_some(into)),
-            Err(WaitError::Closed { .. }) => Ok(0),
+            Err(crate::WaitError::Closed { .. }) => Ok(0),
             Err(error) => Err(error.into()),
         }
     }

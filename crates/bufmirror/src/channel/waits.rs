@@ -1,0 +1,63 @@
+//! The waits of all ends, which have an `End` in their field `end`: they differ in what they wait for, and in what can go wrong.
+
+/// The waits of threads.
+macro_rules! waits {
+    ($type:ident, until $what:literal, cost $cost:literal, errors $errors:literal) => {
+        impl $type {
+            #[doc = concat!("Blocks until ", $what, ".")]
+            #[doc = ""]
+            #[doc = $cost]
+            #[doc = ""]
+            #[doc = "# Errors"]
+            #[doc = ""]
+            #[doc = $errors]
+            pub fn wait(&mut self, n: usize) -> Result<(), $crate::WaitError> {
+                self.end.wait(n, None)
+            }
+
+            /// As [`wait`](Self::wait), for as long as `timeout` at the most.
+            ///
+            /// # Errors
+            ///
+            /// As [`wait`](Self::wait), and [`WaitError::TimedOut`](crate::WaitError::TimedOut).
+            pub fn wait_timeout(
+                &mut self,
+                n: usize,
+                timeout: core::time::Duration,
+            ) -> Result<(), $crate::WaitError> {
+                self.end.wait(n, std::time::Instant::now().checked_add(timeout))
+            }
+        }
+    };
+}
+
+/// The waits of tasks.
+macro_rules! task_waits {
+    ($type:ident) => {
+        impl $type {
+            /// As [`wait`](Self::wait), as a future for any executor. Dropping it loses nothing.
+            ///
+            /// # Errors
+            ///
+            /// As [`wait`](Self::wait).
+            pub async fn wait_async(&mut self, n: usize) -> Result<(), $crate::WaitError> {
+                core::future::poll_fn(|cx| self.poll_wait(cx, n)).await
+            }
+
+            /// As [`wait`](Self::wait), for tasks: the waker of the last call is woken when there is reason to look again.
+            ///
+            /// # Errors
+            ///
+            /// As [`wait`](Self::wait).
+            pub fn poll_wait(
+                &mut self,
+                cx: &core::task::Context<'_>,
+                n: usize,
+            ) -> core::task::Poll<Result<(), $crate::WaitError>> {
+                self.end.poll_task(n, cx)
+            }
+        }
+    };
+}
+
+pub(crate) use {task_waits, waits};

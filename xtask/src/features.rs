@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::test::default_env;
 
-/// More features than this would make the powerset a matter of hours.
+/// More features than this would make the powerset a matter of hours; a package can keep some apart (`combinations`).
 const MAX_FEATURES: usize = 14;
 
 /// Features whose code meets. Tested together, beside each feature alone, none, and all.
@@ -48,8 +48,8 @@ impl Args {
             return check();
         }
         for package in packages::published()? {
-            let tested: BTreeSet<_> = covering(&package.features).into_iter().collect();
-            for set in powerset(&package.features)? {
+            let tested: BTreeSet<_> = covering(&package).into_iter().collect();
+            for set in combinations(&package)? {
                 let mark = if tested.contains(&set) { "test " } else { "check" };
                 println!("{mark}  {} {}", package.name, join(&set));
             }
@@ -63,14 +63,14 @@ pub(crate) fn check() -> Result<()> {
     let packages = packages::published()?;
     let mut steps = Steps::new("features", 2 * packages.len());
     for package in &packages {
-        let sets = powerset(&package.features)?;
+        let sets = combinations(package)?;
         steps.step(&format!("check {}, {} combinations", package.name, sets.len()), || {
             sets.iter().try_for_each(|set| check_one(package, set))?;
             Ok(Outcome::Passed)
         });
     }
     for package in &packages {
-        let sets = covering(&package.features);
+        let sets = covering(package);
         steps.step(&format!("test {}, {} combinations", package.name, sets.len()), || {
             sets.iter().try_for_each(|set| test_one(package, set))?;
             Ok(Outcome::Passed)
@@ -129,9 +129,30 @@ fn closure(features: &Features, set: impl IntoIterator<Item = String>) -> Set {
     closed
 }
 
-/// Every combination, of those that turn on the same only one. `default` is a set of others, so not one itself.
-fn powerset(features: &Features) -> Result<BTreeSet<Set>> {
-    let names: Vec<_> = features.keys().filter(|name| *name != "default").cloned().collect();
+/// What is built of a package: every combination of its features but those that its manifest keeps apart, because they meet few others;
+/// of these each alone and with all the rest, and all of them with each of the rest.
+fn combinations(package: &Package) -> Result<BTreeSet<Set>> {
+    let Package { features, apart, .. } = package;
+    if let Some(unknown) = apart.iter().find(|name| !features.contains_key(*name)) {
+        bail!("{} keeps {unknown} apart, which is no feature of it", package.name);
+    }
+    let names = features.keys().filter(|name| *name != "default" && !apart.contains(*name));
+    let rest: Vec<_> = names.cloned().collect();
+    let mut sets = powerset(features, &rest)?;
+    let mut add = |set: Vec<String>| sets.insert(closure(features, set));
+    for name in apart {
+        add(vec![name.clone()]);
+        add(rest.iter().chain([name]).cloned().collect());
+    }
+    for name in &rest {
+        add(apart.iter().chain([name]).cloned().collect());
+    }
+    add(rest.iter().chain(apart).cloned().collect());
+    Ok(sets)
+}
+
+/// Every combination of `names`, of those that turn on the same only one. `default` is a set of others, so not one itself.
+fn powerset(features: &Features, names: &[String]) -> Result<BTreeSet<Set>> {
     ensure!(names.len() <= MAX_FEATURES, "{} features are too many for a powerset", names.len());
     let pick = |bits: usize| {
         let chosen = names.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1);
@@ -140,11 +161,12 @@ fn powerset(features: &Features) -> Result<BTreeSet<Set>> {
     Ok((0..1usize << names.len()).map(|bits| closure(features, pick(bits))).collect())
 }
 
-/// None, each alone, those that meet, all.
-fn covering(features: &Features) -> Vec<Set> {
+/// None, each alone that is not kept apart, those that meet, all.
+fn covering(package: &Package) -> Vec<Set> {
+    let Package { features, apart, .. } = package;
     let names = || features.keys().filter(|name| *name != "default").cloned();
     let mut sets = vec![Set::new()];
-    sets.extend(names().map(|name| closure(features, [name])));
+    sets.extend(names().filter(|name| !apart.contains(name)).map(|name| closure(features, [name])));
     for group in MEETING.iter().filter(|group| group.iter().all(|name| features.contains_key(*name))) {
         sets.push(closure(features, group.iter().map(|name| (*name).to_owned())));
     }
@@ -169,15 +191,41 @@ mod tests {
         list.into_iter().map(|(name, turns_on)| (name.to_owned(), owned(turns_on))).collect()
     }
 
+    fn package(apart: &[&str]) -> Package {
+        Package {
+            name: "some".into(),
+            published: true,
+            folder: "/no/such/folder".into(),
+            features: features(),
+            apart: apart.iter().map(|name| (*name).to_owned()).collect(),
+            dependencies: Vec::new(),
+            targets: Vec::new(),
+        }
+    }
+
     #[test]
     fn combinations_that_turn_on_the_same_are_one() {
-        let sets: Vec<_> = powerset(&features()).unwrap().iter().map(join).collect();
+        let sets: Vec<_> = combinations(&package(&[])).unwrap().iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
     }
 
     #[test]
+    fn what_is_kept_apart_is_not_combined_with_everything() {
+        let sets: Vec<_> = combinations(&package(&["other"])).unwrap().iter().map(join).collect();
+        assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
+        let sets: Vec<_> = combinations(&package(&["other", "std"])).unwrap().iter().map(join).collect();
+        assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
+        let sets: Vec<_> =
+            combinations(&package(&["alloc", "other", "std"])).unwrap().iter().map(join).collect();
+        assert_eq!(sets, ["", "alloc", "alloc,other,std", "alloc,std", "other"]);
+        assert!(combinations(&package(&["none"])).is_err());
+    }
+
+    #[test]
     fn the_covering_has_none_each_and_all() {
-        let sets: Vec<_> = covering(&features()).iter().map(join).collect();
+        let sets: Vec<_> = covering(&package(&[])).iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "other", "alloc,std", "alloc,other,std"]);
+        let sets: Vec<_> = covering(&package(&["other"])).iter().map(join).collect();
+        assert_eq!(sets, ["", "alloc", "alloc,std", "alloc,other,std"]);
     }
 }

@@ -1,6 +1,6 @@
 //! What `cargo metadata` says about this workspace's packages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -18,6 +18,8 @@ pub(crate) struct Package {
     pub(crate) folder: PathBuf,
     /// Each feature with what it turns on.
     pub(crate) features: BTreeMap<String, Vec<String>>,
+    /// Features that the manifest keeps out of the powerset, as `package.metadata.bufworks.apart`.
+    pub(crate) apart: BTreeSet<String>,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
 }
@@ -84,6 +86,7 @@ fn package(value: &Value) -> Result<Package> {
         published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
         folder: manifest.parent().context("a manifest has a folder")?.to_owned(),
         features: features.iter().map(|(name, turns_on)| (name.clone(), words(turns_on))).collect(),
+        apart: words(&value["metadata"]["bufworks"]["apart"]).into_iter().collect(),
         dependencies: list(value, "dependencies")?.iter().map(dependency).collect::<Result<_>>()?,
         targets: list(value, "targets")?.iter().map(target).collect::<Result<_>>()?,
     })

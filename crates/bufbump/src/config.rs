@@ -24,13 +24,32 @@ const MOST_SPARES: usize = 4;
 /// assert_eq!(pool.shard_size(), 64 << 10);
 /// # Ok::<(), bufbump::bufcore::ConfigError>(())
 /// ```
+///
+/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+///
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// use bufbump::Builder;
+///
+/// let builder: Builder = serde_json::from_str(r#"{"shard_size": 65536, "max_probes": 4}"#).unwrap();
+/// assert_eq!(builder, Builder::new().shard_size(65536).max_probes(4));
+/// let text = serde_json::to_string(&builder).unwrap();
+/// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
+/// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Builder {
+    #[cfg_attr(feature = "serde", serde(rename = "shard_size"))]
     shard_bytes: usize,
     max_probes: usize,
     idle_bytes: usize,
     alignment: usize,
     preallocate: usize,
+    // Not a setting without the feature: a file that asks for it is refused.
+    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
     wipe: bool,
 }
 

@@ -18,11 +18,30 @@ use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, overhead_bytes};
 /// # }
 /// # Ok::<(), bufcore::ConfigError>(())
 /// ```
+///
+/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+///
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// use bufring::Builder;
+///
+/// let builder: Builder = serde_json::from_str(r#"{"capacity": 65536, "buffers": 16}"#).unwrap();
+/// assert_eq!(builder, Builder::new().capacity(65536).buffers(16));
+/// let text = serde_json::to_string(&builder).unwrap();
+/// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
+/// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Builder {
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     capacity: Option<usize>,
     buffers: usize,
     alignment: usize,
+    // Not a setting without the feature: a file that asks for it is refused.
+    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
     wipe: bool,
 }
 

@@ -27,15 +27,36 @@ const SHARD_CLASS_BYTES: usize = 16 << 20;
 /// assert_eq!(pool.largest_pooled(), 1 << 20);
 /// # Ok::<(), bufshard::bufcore::ConfigError>(())
 /// ```
+///
+/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+///
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// use bufshard::Builder;
+///
+/// let builder: Builder = serde_json::from_str(r#"{"largest_pooled": 65536, "thread_cache": 8}"#).unwrap();
+/// assert_eq!(builder, Builder::new().largest_pooled(65536).thread_cache(8));
+/// let text = serde_json::to_string(&builder).unwrap();
+/// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
+/// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Builder {
     thread_cache: usize,
     smallest_pooled: usize,
     largest_pooled: usize,
     shard_buffers: usize,
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     shards: Option<usize>,
+    // Formats whose integers are signed cannot say "no limit" as a number.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_unlimited"))]
     budget: usize,
     alignment: usize,
+    // Not a setting without the feature: a file that asks for it is refused.
+    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
     wipe: bool,
 }
 
@@ -58,6 +79,12 @@ pub(crate) struct Settings {
     alignment: usize,
     #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
     pub(crate) wipe: bool,
+}
+
+#[cfg(feature = "serde")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_unlimited(budget: &usize) -> bool {
+    *budget == usize::MAX
 }
 
 impl Default for Builder {

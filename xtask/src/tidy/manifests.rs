@@ -83,6 +83,7 @@ mod tests {
             published,
             folder: "/no/such/folder".into(),
             features: [].into(),
+            apart: [].into(),
             dependencies,
             targets: Vec::new(),
         }

@@ -1,0 +1,253 @@
+//! Which strategy, and its settings.
+
+use alloc::borrow::ToOwned;
+use core::str::FromStr;
+
+use bufcore::{ConfigError, HeapPool};
+
+use super::pool::{AnyPool, Pool};
+use super::setting::{Setting, SettingError};
+
+/// Makes a variant's settings known by their names.
+macro_rules! settings {
+    ($builder:ident, $setting:ident: $($(#[$attribute:meta])? $name:ident $kind:ident,)*) => {
+        match $setting.name {
+            $($(#[$attribute])? stringify!($name) => *$builder = $builder.$name($setting.$kind()?),)*
+            _ => return Err($setting.unknown()),
+        }
+    };
+}
+
+/// A strategy with its settings, which makes [`AnyPool`]s, any number of them.
+///
+/// Strategies whose features are off are not among the variants. As text it is the name, and behind a colon the settings, each as its
+/// method on the strategy's builder is called: `"slot:capacity=1MiB,slots=64"`. See the [module](super) for that and for files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "strategy", rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum AnyBuilder {
+    /// Every buffer is a fresh allocation.
+    Heap(HeapBuilder),
+    /// The slot pool, which falls back on the heap. Needs a `capacity`.
+    #[cfg(feature = "slot")]
+    Slot(bufslot::Builder),
+    /// The slot pool, which refuses when it has no room. Needs a `capacity`.
+    #[cfg(feature = "slot")]
+    BoundedSlot(bufslot::Builder),
+    /// The ring. Needs a `capacity`.
+    #[cfg(feature = "ring")]
+    Ring(bufring::Builder),
+    /// The bump-pointer shards.
+    #[cfg(feature = "bump")]
+    Bump(bufbump::Builder),
+    /// The sharded thread-local pool.
+    #[cfg(feature = "shard")]
+    Shard(bufshard::Builder),
+}
+
+/// The settings of a [`HeapPool`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+pub struct HeapBuilder {
+    alignment: usize,
+    // Not a setting without the feature: a file that asks for it is refused.
+    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
+    #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
+    wipe: bool,
+}
+
+impl Default for HeapBuilder {
+    fn default() -> Self {
+        Self { alignment: 1, wipe: false }
+    }
+}
+
+impl HeapBuilder {
+    /// The defaults: no alignment beyond a pointer's.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The start of every buffer is a multiple of `bytes`, a power of two; a pointer's alignment at the least.
+    #[must_use]
+    pub fn alignment(mut self, bytes: usize) -> Self {
+        self.alignment = bytes;
+        self
+    }
+
+    /// Whether the bytes of a buffer are zeroed when it is released.
+    ///
+    /// Cost: zeroing the capacity of every buffer.
+    #[cfg(feature = "wipe")]
+    #[must_use]
+    pub fn wipe(mut self, wipe: bool) -> Self {
+        self.wipe = wipe;
+        self
+    }
+
+    /// The pool.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::BadAlignment`].
+    pub fn build(self) -> Result<HeapPool, ConfigError> {
+        let pool = HeapPool::new().with_alignment(self.alignment)?;
+        #[cfg(feature = "wipe")]
+        let pool = pool.with_wipe(self.wipe);
+        Ok(pool)
+    }
+}
+
+impl AnyBuilder {
+    /// The names of the strategies that are there.
+    pub const NAMES: &[&str] = &[
+        "heap",
+        #[cfg(feature = "slot")]
+        "slot",
+        #[cfg(feature = "slot")]
+        "bounded-slot",
+        #[cfg(feature = "ring")]
+        "ring",
+        #[cfg(feature = "bump")]
+        "bump",
+        #[cfg(feature = "shard")]
+        "shard",
+    ];
+
+    /// The strategy of this name, with the defaults of its builder.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError::UnknownStrategy`].
+    pub fn named(name: &str) -> Result<Self, SettingError> {
+        Ok(match name {
+            "heap" => Self::Heap(HeapBuilder::new()),
+            #[cfg(feature = "slot")]
+            "slot" => Self::Slot(bufslot::Builder::new()),
+            #[cfg(feature = "slot")]
+            "bounded-slot" => Self::BoundedSlot(bufslot::Builder::new()),
+            #[cfg(feature = "ring")]
+            "ring" => Self::Ring(bufring::Builder::new()),
+            #[cfg(feature = "bump")]
+            "bump" => Self::Bump(bufbump::Builder::new()),
+            #[cfg(feature = "shard")]
+            "shard" => Self::Shard(bufshard::Builder::new()),
+            _ => return Err(SettingError::UnknownStrategy { name: name.to_owned() }),
+        })
+    }
+
+    /// The strategy's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Heap(_) => "heap",
+            #[cfg(feature = "slot")]
+            Self::Slot(_) => "slot",
+            #[cfg(feature = "slot")]
+            Self::BoundedSlot(_) => "bounded-slot",
+            #[cfg(feature = "ring")]
+            Self::Ring(_) => "ring",
+            #[cfg(feature = "bump")]
+            Self::Bump(_) => "bump",
+            #[cfg(feature = "shard")]
+            Self::Shard(_) => "shard",
+        }
+    }
+
+    /// Gives the setting that the strategy's builder has as method `name` this value: a number, which may have `KiB`, `MiB` or `GiB`
+    /// behind it, or `true` or `false`. Whether it makes sense is seen when the pool is built.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError::UnknownSetting`] and [`SettingError::BadValue`]; the builder is unchanged then.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        let setting = Setting { strategy: self.name(), name, value };
+        match self {
+            Self::Heap(builder) => settings! {
+                builder, setting:
+                alignment number,
+                #[cfg(feature = "wipe")] wipe switch,
+            },
+            #[cfg(feature = "slot")]
+            Self::Slot(builder) | Self::BoundedSlot(builder) => settings! {
+                builder, setting:
+                capacity number,
+                slots number,
+                alignment number,
+                stagger switch,
+                #[cfg(feature = "wipe")] wipe switch,
+            },
+            #[cfg(feature = "ring")]
+            Self::Ring(builder) => settings! {
+                builder, setting:
+                capacity number,
+                buffers number,
+                alignment number,
+                #[cfg(feature = "wipe")] wipe switch,
+            },
+            #[cfg(feature = "bump")]
+            Self::Bump(builder) => settings! {
+                builder, setting:
+                shard_size number,
+                max_probes number,
+                idle_bytes number,
+                alignment number,
+                preallocate number,
+                #[cfg(feature = "wipe")] wipe switch,
+            },
+            #[cfg(feature = "shard")]
+            Self::Shard(builder) => settings! {
+                builder, setting:
+                thread_cache number,
+                smallest_pooled number,
+                largest_pooled number,
+                shard_buffers number,
+                shards number,
+                budget number,
+                alignment number,
+                #[cfg(feature = "wipe")] wipe switch,
+            },
+        }
+        Ok(())
+    }
+
+    /// The pool.
+    ///
+    /// # Errors
+    ///
+    /// As the `build` of the strategy's builder.
+    pub fn build(self) -> Result<AnyPool, ConfigError> {
+        Ok(AnyPool::over(match self {
+            Self::Heap(builder) => Pool::Heap(builder.build()?),
+            #[cfg(feature = "slot")]
+            Self::Slot(builder) => Pool::Slot(builder.build()?),
+            #[cfg(feature = "slot")]
+            Self::BoundedSlot(builder) => Pool::BoundedSlot(builder.build_with(bufcore::Reject)?),
+            #[cfg(feature = "ring")]
+            Self::Ring(builder) => Pool::Ring(builder.build()?),
+            #[cfg(feature = "bump")]
+            Self::Bump(builder) => Pool::Bump(builder.build()?),
+            #[cfg(feature = "shard")]
+            Self::Shard(builder) => Pool::Shard(builder.build()?),
+        }))
+    }
+}
+
+/// `name`, or `name:setting=value,setting=value`.
+impl FromStr for AnyBuilder {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        let mut builder = Self::named(name.trim())?;
+        for setting in settings.split(',').filter(|setting| !setting.trim().is_empty()) {
+            // A setting without a value has an empty one, which no setting takes.
+            let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+            builder.set(name.trim(), value.trim())?;
+        }
+        Ok(builder)
+    }
+}

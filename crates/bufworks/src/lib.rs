@@ -1,0 +1,87 @@
+//! Byte-buffer allocators to pick from: one crate for each strategy, behind one small vocabulary, and this one in front of them.
+//!
+//! # Which strategy for which traffic
+//!
+//! | traffic | strategy | feature |
+//! | --- | --- | --- |
+//! | one thread makes buffers or frames, any thread drops them; bounded memory, and something to fall back on | [slot pool](slot) | `slot` |
+//! | one thread makes short-lived buffers, growing and typed ones among them; bounded memory, an error when it is full | [ring](ring) | `ring` |
+//! | any thread makes and drops buffers of any size, long-lived ones among them; memory goes back on request | [sharded pool](shard) | `shard` |
+//! | many buffers that live and die together, or are split, on any thread | [bump-pointer shards](bump) | `bump` |
+//! | bytes that stream, or messages, within a thread, between threads, between processes | [mirrored ring](mirror) | `mirror` |
+//! | none of them, or a control for a comparison | [`HeapPool`] | `alloc` |
+//!
+//! # Features
+//!
+//! Each strategy is a module here, its crate's, and a feature; all five are on by default. `default-features = false` and one of them pulls
+//! in nothing of the others; the slot pool, the ring and the mirrored ring then need neither the standard library nor, over static memory,
+//! an allocator. `bump` and `shard` turn `std` on.
+//!
+//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are there.
+//! `full` is everything but `stats` and `track`, which cost something on every buffer.
+//!
+//! # Example
+//!
+//! ```
+//! # #[cfg(all(feature = "slot", feature = "alloc"))] {
+//! use bufworks::BufferPool;
+//! use bufworks::slot::SlotPool;
+//!
+//! let mut pool = SlotPool::new(64 * 1024, 8)?; // bytes, slots
+//! let mut buf = pool.acquire(1500)?; // owned, exclusive, `Send`; starts empty
+//! buf.extend_from_slice(b"packet")?;
+//! let view = buf.freeze(); // read-only, cloneable, no allocation
+//! assert_eq!(&view[..], b"packet");
+//! # }
+//! # Ok::<(), bufworks::Error>(())
+//! ```
+//!
+//! Or with the strategy chosen at run time: see [`AnyPool`].
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+#[cfg(feature = "alloc")]
+pub mod any;
+
+pub use bufcore;
+#[cfg(feature = "track")]
+#[doc(no_inline)]
+pub use bufcore::Outstanding;
+#[doc(no_inline)]
+pub use bufcore::{
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
+    NoLease, PoolStats, Region, RegionError, Reject, ReserveError, SplitLease, copy,
+};
+#[cfg(feature = "alloc")]
+#[doc(no_inline)]
+pub use bufcore::{HeapLease, HeapPool};
+#[cfg(feature = "mmap")]
+#[doc(no_inline)]
+pub use bufcore::{HugePages, MapOptions};
+
+#[cfg(feature = "alloc")]
+pub use any::AnyPool;
+
+#[cfg(feature = "bump")]
+#[doc(no_inline)]
+pub use bufbump as bump;
+#[cfg(feature = "mirror")]
+#[doc(no_inline)]
+pub use bufmirror as mirror;
+#[cfg(feature = "ring")]
+#[doc(no_inline)]
+pub use bufring as ring;
+#[cfg(feature = "shard")]
+#[doc(no_inline)]
+pub use bufshard as shard;
+#[cfg(feature = "slot")]
+#[doc(no_inline)]
+pub use bufslot as slot;
+
+/// The examples of the README, compiled and run.
+#[cfg(all(doctest, feature = "full"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

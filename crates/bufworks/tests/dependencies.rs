@@ -1,0 +1,48 @@
+//! Taking one strategy pulls in nothing of the others: the exact dependencies of each build with a single feature.
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
+use std::collections::BTreeSet;
+use std::env;
+use std::process::Command;
+
+/// All packages that the library is built with, itself among them, on Linux.
+fn packages(features: &str) -> Vec<String> {
+    let mut tree = Command::new(env::var_os("CARGO").expect("cargo runs the tests"));
+    tree.args(["tree", "--package", "bufworks", "--no-default-features", "--features", features]);
+    tree.args(["--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+    tree.args([
+        "--target",
+        "x86_64-unknown-linux-gnu",
+        "--manifest-path",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+    ]);
+    let output = tree.output().expect("cargo is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("names are text");
+    let names = text.lines().filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+#[test]
+fn each_strategy_has_its_own_and_nothing_more() {
+    assert_eq!(packages(""), ["bufcore", "bufworks"]);
+    assert_eq!(packages("slot"), ["bufcore", "bufslot", "bufworks"]);
+    assert_eq!(packages("ring"), ["bufcore", "bufring", "bufworks"]);
+    assert_eq!(packages("bump"), ["bufbump", "bufcore", "bufworks"]);
+    assert_eq!(packages("shard"), ["bufcore", "bufshard", "bufworks", "libc"]);
+    assert_eq!(packages("mirror"), ["bufcore", "bufmirror", "bufworks"]);
+}
+
+#[test]
+fn features_bring_what_they_name() {
+    assert_eq!(packages("slot,std,stats,track"), ["bufcore", "bufslot", "bufworks"]);
+    assert_eq!(packages("mirror,std"), ["bufcore", "bufmirror", "bufworks", "libc"]);
+    assert_eq!(packages("ring,bytes"), ["bufcore", "bufring", "bufworks", "bytes"]);
+    assert_eq!(packages("ring,embedded-io"), ["bufcore", "bufring", "bufworks", "embedded-io"]);
+    assert_eq!(packages("slot,wipe"), ["bufcore", "bufslot", "bufworks", "zeroize"]);
+    assert_eq!(packages("slot,mmap"), ["bufcore", "bufslot", "bufworks", "libc", "memmap2"]);
+}

@@ -1,0 +1,10 @@
+//! The tests of the umbrella, in one binary.
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
+mod any;
+mod conformance;
+mod reexports;

@@ -1,7 +1,7 @@
 //! Strategies that are chosen at run time: names, settings, and what goes wrong with them.
 
 use bufworks::any::{AnyBuilder, SettingError};
-use bufworks::{AcquireError, AnyPool, BufferPool, ConfigError};
+use bufworks::{AnyPool, BufferPool, ConfigError};
 
 /// A pool of ordinary size.
 pub(super) fn built(name: &str) -> AnyPool {
@@ -111,7 +111,7 @@ fn bounded_slots_refuse() {
     };
     let (mut bounded, mut falling) = (pool("bounded-slot"), pool("slot"));
     let held: Vec<_> = (0..2).map(|_| bounded.acquire(100).expect("a slot for each")).collect();
-    assert!(matches!(bounded.acquire(100), Err(AcquireError::Exhausted { .. })));
+    assert!(matches!(bounded.acquire(100), Err(bufworks::AcquireError::Exhausted { .. })));
     assert!(held.iter().all(|buf| !buf.lease().is_fallback()));
     let held: Vec<_> = (0..3).map(|_| falling.acquire(100).expect("the heap has room")).collect();
     assert!(held[2].lease().is_fallback() && !held[1].lease().is_fallback());

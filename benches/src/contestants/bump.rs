@@ -41,6 +41,14 @@ fn probing<const MAX: usize>(name: &'static str) -> Contestant {
     Contestant::setting(name, "bump", &["chaos"], idiom).whole::<Probes<MAX>>().threads_share::<Probes<MAX>>()
 }
 
+pub(super) fn builder(plan: &Plan) -> Builder {
+    sized(BumpPool::builder(), plan, plan.largest.saturating_mul(LEAST_FIT).max(SHARD_BYTES))
+}
+
+fn sized(builder: Builder, plan: &Plan, shard: usize) -> Builder {
+    builder.shard_size(shard).idle_bytes(plan.peak_bytes.saturating_mul(2).max(8 * shard))
+}
+
 #[derive(Clone)]
 pub(crate) struct Bump(BumpPool);
 
@@ -52,8 +60,7 @@ impl Pool for Bump {
     type Buf = Buf<BumpLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        let shard = plan.largest.saturating_mul(LEAST_FIT).max(SHARD_BYTES);
-        Self::with(BumpPool::builder(), plan, shard)
+        Self::with(builder(plan))
     }
 
     #[inline(always)]
@@ -67,13 +74,8 @@ impl Pool for Bump {
 }
 
 impl Bump {
-    fn with(builder: Builder, plan: &Plan, shard: usize) -> Result<Self, Unsupported> {
-        builder
-            .shard_size(shard)
-            .idle_bytes(plan.peak_bytes.saturating_mul(2).max(8 * shard))
-            .build()
-            .map(Self)
-            .map_err(|error| Unsupported(error.to_string()))
+    fn with(builder: Builder) -> Result<Self, Unsupported> {
+        builder.build().map(Self).map_err(|error| Unsupported(error.to_string()))
     }
 }
 
@@ -81,8 +83,7 @@ impl<const MAX: usize> Pool for Probes<MAX> {
     type Buf = Buf<BumpLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        let builder = BumpPool::builder().max_probes(MAX);
-        Bump::with(builder, plan, plan.largest.saturating_mul(8)).map(Self)
+        Bump::with(sized(BumpPool::builder().max_probes(MAX), plan, plan.largest.saturating_mul(8))).map(Self)
     }
 
     #[inline(always)]

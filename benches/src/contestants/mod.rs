@@ -1,5 +1,6 @@
 //! The registry. Adding a contestant is a file here and a line below.
 
+mod any;
 pub(crate) mod bump;
 pub(crate) mod floor;
 pub(crate) mod heap;
@@ -27,6 +28,7 @@ pub fn all() -> Vec<Contestant> {
         mirror::contestant(),
     ];
     all.extend(bump::probes());
+    all.extend(any::contestants());
     all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);
     all.extend([pipe::contestant(), toy_queue::contestant()]);
     #[cfg(feature = "pools")]

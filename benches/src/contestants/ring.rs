@@ -1,7 +1,7 @@
 //! The ring allocator.
 
 use bufcore::{Buf, BufferPool};
-use bufring::{Extendable, RingAllocator, RingLease};
+use bufring::{Builder, Extendable, RingAllocator, RingLease};
 
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
@@ -20,14 +20,16 @@ pub(super) fn contestant() -> Contestant {
     .frames::<RingFrames>()
 }
 
-fn ring(plan: &Plan) -> Result<RingAllocator, Unsupported> {
+pub(super) fn builder(plan: &Plan) -> Builder {
     // Buffers of different sizes leave holes.
     let spare = if plan.varied { 2 } else { 1 };
     RingAllocator::builder()
         .buffers(plan.room.saturating_mul(spare))
         .capacity(plan.peak_bytes.saturating_mul(spare))
-        .build()
-        .map_err(|error| Unsupported(error.to_string()))
+}
+
+fn ring(plan: &Plan) -> Result<RingAllocator, Unsupported> {
+    builder(plan).build().map_err(|error| Unsupported(error.to_string()))
 }
 
 /// Whole buffers.

@@ -1,7 +1,7 @@
 //! The sharded thread-local pool.
 
 use bufcore::Buf;
-use bufshard::{ShardLease, ShardPool};
+use bufshard::{Builder, ShardLease, ShardPool};
 
 use crate::case::Plan;
 use crate::contestant::{Contestant, Kind, Pool, Unsupported};
@@ -26,6 +26,12 @@ pub(super) fn contestant() -> Contestant {
     .no_frames("has no frames: its buffers are whole from the start")
 }
 
+pub(super) fn builder(plan: &Plan) -> Builder {
+    ShardPool::builder()
+        .thread_cache(plan.room.clamp(THREAD_CACHE, MOST_CACHED))
+        .shard_buffers(plan.room.max(SHARD_BUFFERS))
+}
+
 #[derive(Clone)]
 pub(crate) struct Shard(ShardPool);
 
@@ -33,12 +39,7 @@ impl Pool for Shard {
     type Buf = Buf<ShardLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        ShardPool::builder()
-            .thread_cache(plan.room.clamp(THREAD_CACHE, MOST_CACHED))
-            .shard_buffers(plan.room.max(SHARD_BUFFERS))
-            .build()
-            .map(Self)
-            .map_err(|error| Unsupported(error.to_string()))
+        builder(plan).build().map(Self).map_err(|error| Unsupported(error.to_string()))
     }
 
     #[inline(always)]

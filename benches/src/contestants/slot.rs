@@ -1,7 +1,7 @@
 //! The slot pool.
 
 use bufcore::{Buf, BufferPool, FrameBuffer, HeapLease, Lease};
-use bufslot::{SlotLease, SlotPool};
+use bufslot::{Builder, SlotLease, SlotPool};
 
 use crate::block::Block;
 use crate::case::Plan;
@@ -29,14 +29,14 @@ unsafe impl<L: Lease> Block for Buf<L> {
     }
 }
 
-fn pool(plan: &Plan) -> Result<SlotPool, Unsupported> {
+pub(super) fn builder(plan: &Plan) -> Builder {
     // Buffers of different sizes leave holes, and slots that came back where nothing fits.
     let spare = if plan.varied { 2 } else { 1 };
-    SlotPool::builder()
-        .slots(plan.room.saturating_mul(spare))
-        .capacity(plan.peak_bytes.saturating_mul(spare))
-        .build()
-        .map_err(|error| Unsupported(error.to_string()))
+    SlotPool::builder().slots(plan.room.saturating_mul(spare)).capacity(plan.peak_bytes.saturating_mul(spare))
+}
+
+fn pool(plan: &Plan) -> Result<SlotPool, Unsupported> {
+    builder(plan).build().map_err(|error| Unsupported(error.to_string()))
 }
 
 /// Whole buffers.

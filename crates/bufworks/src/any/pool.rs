@@ -68,7 +68,7 @@ macro_rules! handed_out {
     };
 }
 
-#[inline]
+#[inline(always)]
 fn wrapped<L: Lease>(buf: Buf<L>, of: impl FnOnce(L) -> Of) -> Buf<AnyLease> {
     // SAFETY: the new lease holds the old one, and drops it when it is dropped.
     unsafe { buf.map_lease(|lease| AnyLease { of: of(lease) }) }
@@ -134,7 +134,8 @@ impl AnyPool {
 impl BufferPool for AnyPool {
     type Lease = AnyLease;
 
-    #[inline]
+    // Always: a buffer that comes back in memory is moved on in pieces of another size, for which the processor waits.
+    #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<AnyLease>, AcquireError> {
         handed_out!(self.acquire(capacity))

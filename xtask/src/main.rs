@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod beside;
 mod broken;
 mod ci;
 mod features;

@@ -164,6 +164,17 @@ fn options_reach_the_kernel() {
     if fs::exists("/sys/kernel/mm/transparent_hugepage").expect("sysfs is mounted") {
         assert!(has_flag(&huge, "hg") || has_flag(&huge, "ht"), "{huge}");
     }
+    // More than all tests together take.
+    if free_huge_pages() >= 32 {
+        assert!(has_flag(&huge, "ht") && huge.contains("KernelPageSize:     2048 kB"), "{huge}");
+    }
+}
+
+/// Huge pages that the administrator has set aside (`sysctl vm.nr_hugepages=64`), and that nobody has taken.
+fn free_huge_pages() -> usize {
+    let text = fs::read_to_string("/proc/meminfo").expect("proc is mounted");
+    let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
+    line.map_or(0, |number| number.trim().parse().expect("a number"))
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! | traffic | strategy | feature |
 //! | --- | --- | --- |
 //! | one thread makes buffers or frames, any thread drops them; bounded memory, and something to fall back on | [slot pool](slot) | `slot` |
-//! | one thread makes short-lived buffers, growing and typed ones among them; bounded memory, an error when it is full | [ring](ring) | `ring` |
+//! | one thread makes short-lived buffers, growing and typed ones among them; bounded memory, an error when it is full | [guard-sequence ring](ring) | `ring` |
 //! | any thread makes and drops buffers of any size, long-lived ones among them; memory goes back on request | [sharded pool](shard) | `shard` |
 //! | many buffers that live and die together, or are split, on any thread | [bump-pointer shards](bump) | `bump` |
 //! | bytes that stream, or messages, within a thread, between threads, between processes | [mirrored ring](mirror) | `mirror` |

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
 mod lex;
+mod links;
 mod manifests;
 mod source;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Finding;
 use super::lex::{self, Line, is_word};
+use super::links;
 
 /// More lines than this do not fit in one reading.
 const MAX_LINES: usize = 800;
@@ -32,11 +33,12 @@ pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
     }
     let is = |ending: &str| name.extension().is_some_and(|found| found == ending);
     if is("md") {
-        links(name, text, &mut found);
+        found.extend(links::check(name, text));
     }
     if !is("rs") {
         return found;
     }
+    found.extend(links::check_rust(name, text));
     let lines = lex::lines(text);
     length(text, &mut found);
     unfinished(&lines, &mut found);
@@ -148,20 +150,6 @@ fn ignored(text: &str, lines: &[Line], found: &mut Vec<Finding>) {
     }
 }
 
-/// Links to files have to lead somewhere.
-fn links(name: &Path, text: &str, found: &mut Vec<Finding>) {
-    let folder = name.parent().unwrap_or(Path::new(""));
-    for (at, line) in text.lines().enumerate() {
-        for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            if file.is_empty() || file.contains(':') || file.contains(' ') || folder.join(file).exists() {
-                continue;
-            }
-            found.push(Finding::at(at + 1, format!("link to `{file}`, which does not exist")));
-        }
-    }
-}
-
 /// Whether `text` has `word` in it, not as a part of a longer name.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
@@ -261,12 +249,5 @@ mod tests {
     fn ignored_tests_have_a_reason() {
         assert_eq!(lines_found("#[ignore]\nfn a() {}"), [1]);
         assert_eq!(lines_found("#[ignore = \"takes an hour\"]\nfn a() {}"), [0; 0]);
-    }
-
-    #[test]
-    fn links_lead_somewhere() {
-        let name = Path::new("docs/a.md");
-        assert_eq!(check(name, "[a](no-such-file.md)\n").len(), 1);
-        assert_eq!(check(name, "[a](https://example.org) [b](#part)\n"), []);
     }
 }

@@ -1,0 +1,271 @@
+//! Links of texts to our own files: they lead to a file that exists, and to a heading that it has.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use super::Finding;
+
+/// Where the manifests say that the sources are. What is linked to there is looked for here.
+const REPOSITORY: &str = "https://github.com/bufworks/bufworks";
+
+/// Checks the Markdown file `name` of the workspace.
+pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (at, link) in links(text) {
+        let problem = match in_repository(link) {
+            Some(path) => leads_somewhere(Path::new(""), path, name, text),
+            None if is_foreign(link) => None,
+            None if shown_by_rustdoc(name) && !link.starts_with('#') => Some(format!(
+                "is relative, which is broken where the documentation is shown: {REPOSITORY}/blob/main/…"
+            )),
+            None => leads_somewhere(name.parent().unwrap_or(Path::new("")), link, name, text),
+        };
+        found.extend(problem.map(|problem| Finding::at(at, format!("link to `{link}`, which {problem}"))));
+    }
+    found
+}
+
+/// Checks what the comments of the Rust file `name` link to in the repository; rustdoc checks the rest.
+pub(super) fn check_rust(name: &Path, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let Some((_, comment)) = line.split_once("//") else { continue };
+        for link in on_line(comment.trim_start_matches(['/', '!'])) {
+            let problem =
+                in_repository(link).and_then(|path| leads_somewhere(Path::new(""), path, name, text));
+            found.extend(
+                problem.map(|problem| Finding::at(at + 1, format!("link to `{link}`, which {problem}"))),
+            );
+        }
+    }
+    found
+}
+
+/// The path in the repository that a web address stands for, with its anchor.
+fn in_repository(link: &str) -> Option<&str> {
+    let path = link.strip_prefix(REPOSITORY)?;
+    ["/blob/main/", "/tree/main/", "/raw/main/"].iter().find_map(|start| path.strip_prefix(start))
+}
+
+/// Whether something else knows where the link leads: the web, or rustdoc for a path of Rust's.
+fn is_foreign(link: &str) -> bool {
+    link.contains(':')
+}
+
+/// Texts that stand in a package's documentation, where our folders are not.
+fn shown_by_rustdoc(name: &Path) -> bool {
+    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
+    matches!(parts[..], ["crates", _, "docs" | "src", ..])
+}
+
+/// What is wrong with `link`, seen from `folder`, in the file `name` that reads `text`.
+fn leads_somewhere(folder: &Path, link: &str, name: &Path, text: &str) -> Option<String> {
+    let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+    let path = if file.is_empty() { name.to_owned() } else { folder.join(file) };
+    if !file.is_empty() && !path.exists() {
+        return Some("does not exist".to_owned());
+    }
+    let anchor = anchor?;
+    let read;
+    let target = if file.is_empty() {
+        text
+    } else {
+        read = fs::read_to_string(&path).unwrap_or_default();
+        &read
+    };
+    let is_there = if path.extension().is_some_and(|ending| ending == "md") {
+        anchors(target).iter().any(|there| there == anchor)
+    } else {
+        anchor
+            .strip_prefix('L')
+            .and_then(|line| line.parse().ok())
+            .is_some_and(|line| (1..=target.lines().count()).contains(&line))
+    };
+    (!is_there).then(|| format!("has no `#{anchor}`"))
+}
+
+/// Every link of a Markdown text, with its line, from 1.
+fn links(text: &str) -> Vec<(usize, &str)> {
+    prose(text).flat_map(|(at, line)| on_line(line).into_iter().map(move |link| (at, link))).collect()
+}
+
+/// The links that end on this line: `](there)`, and `[label]: there` at its start.
+fn on_line(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let start = line.trim_start();
+    if let Some((label, there)) = start.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
+        if !label.contains(']') {
+            found.push(address(there));
+        }
+    }
+    let code = code_spans(line);
+    for (at, _) in line.match_indices("](") {
+        let rest = &line[at + 2..];
+        if let Some(end) = closing(rest).filter(|_| !code.iter().any(|span| span.contains(&at))) {
+            found.push(address(&rest[..end]));
+        }
+    }
+    found
+}
+
+/// Where the parenthesis that is open ends; those within it come in pairs.
+fn closing(rest: &str) -> Option<usize> {
+    let mut open = 1;
+    rest.char_indices().find_map(|(at, c)| {
+        open += i32::from(c == '(') - i32::from(c == ')');
+        (open == 0).then_some(at)
+    })
+}
+
+/// Without a title, and without the angle brackets that may stand around an address.
+fn address(text: &str) -> &str {
+    let text = text.trim();
+    match text.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+        Some((address, _)) => address,
+        None => text.split_whitespace().next().unwrap_or_default(),
+    }
+}
+
+/// Where code stands on a line, between backticks.
+fn code_spans(line: &str) -> Vec<std::ops::Range<usize>> {
+    let mut spans = Vec::new();
+    let mut at = 0;
+    while let Some(start) = line[at..].find('`').map(|found| at + found) {
+        let ticks = line[start..].bytes().take_while(|&byte| byte == b'`').count();
+        let inside = start + ticks;
+        // A run of as many backticks ends it, a longer or shorter one does not.
+        let mut from = inside;
+        let end = loop {
+            let Some(found) = line[from..].find('`').map(|found| from + found) else { break None };
+            let run = line[found..].bytes().take_while(|&byte| byte == b'`').count();
+            if run == ticks {
+                break Some(found);
+            }
+            from = found + run;
+        };
+        at = end.map_or(inside, |end| end + ticks);
+        spans.extend(end.map(|end| start..end));
+    }
+    spans
+}
+
+/// The lines of a Markdown text that are not code, numbered from 1.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fence: Option<&str> = None;
+    text.lines().enumerate().filter_map(move |(at, line)| {
+        let start = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
+        match (fence, mark) {
+            (None, Some(_)) => fence = mark,
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            (None, None) => return Some((at + 1, line)),
+            _ => {}
+        }
+        None
+    })
+}
+
+/// What the headings of a Markdown text are called in addresses, as GitHub and rustdoc name them.
+fn anchors(text: &str) -> Vec<String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let headings = prose(text).filter_map(|(_, line)| {
+        let title = line.trim_start_matches('#');
+        let level = line.len() - title.len();
+        ((1..=6).contains(&level) && title.starts_with(' ')).then_some(title)
+    });
+    headings
+        .map(|title| {
+            let name = slug(title);
+            let count = seen.entry(name.clone()).or_default();
+            *count += 1;
+            if *count == 1 { name } else { format!("{name}-{}", *count - 1) }
+        })
+        .collect()
+}
+
+/// Small letters, digits, and hyphens for spaces; of a link its text.
+fn slug(title: &str) -> String {
+    let mut text = title.trim().trim_end_matches('#').trim_end().to_owned();
+    while let Some((at, end)) = text.find("](").and_then(|at| Some((at, at + 2 + closing(&text[at + 2..])?)))
+    {
+        text.replace_range(at..=end, "");
+    }
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_found(name: &str, text: &str) -> Vec<usize> {
+        check(Path::new(name), text).into_iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn files_have_to_be_there() {
+        // Tests run in the package's folder.
+        assert_eq!(lines_found("a.md", "[a](Cargo.toml) [b](src/main.rs)\n"), [0; 0]);
+        assert_eq!(lines_found("a.md", "\n[a](no-such-file.md)\n"), [2]);
+        assert_eq!(lines_found("src/a.md", "[a](main.rs) [b](../Cargo.toml) [c](Cargo.toml)\n"), [1]);
+        assert_eq!(lines_found("a.md", "![a](no.svg) ![b](no.png \"title\")\n"), [1, 1]);
+        assert_eq!(lines_found("a.md", "[a]: no.md\n[b]: <no such.md>\n[c]: Cargo.toml\n"), [1, 2]);
+        assert_eq!(lines_found("a.md", "[a](https://example.org) [b](crate::No)\n"), [0; 0]);
+    }
+
+    #[test]
+    fn headings_have_to_be_there() {
+        let text = "# One *two*\n\n## `Three`: 4!\n\n## One two\n\n";
+        let links = |link: &str| lines_found("a.md", &format!("{text}[a](#{link})\n"));
+        for link in ["one-two", "three-4", "one-two-1"] {
+            assert_eq!(links(link), [0; 0], "{link}");
+        }
+        for link in ["one", "one-two-2", "Three-4", ""] {
+            assert_eq!(links(link), [7], "{link}");
+        }
+        assert_eq!(
+            lines_found("a.md", "[a](Cargo.toml#L1) [b](Cargo.toml#L9999) [c](Cargo.toml#x)\n"),
+            [1, 1]
+        );
+    }
+
+    #[test]
+    fn headings_are_named_as_on_the_web() {
+        let text = "# A [link](b.md) and `code_of()`\n```text\n# no heading\n```\n#no\n####### no\n### Über, 2 – b ###\n";
+        assert_eq!(anchors(text), ["a-link-and-code_of", "über-2--b"]);
+    }
+
+    #[test]
+    fn code_is_not_looked_at() {
+        assert_eq!(lines_found("a.md", "```text\n[a](no.md)\n```\n[b](no.md)\n"), [4]);
+        assert_eq!(lines_found("a.md", "`[a](no.md)` ``[b](`no.md)`` [c](no.md)\n"), [1]);
+        assert_eq!(lines_found("a.md", "~~~\n```\n[a](no.md)\n~~~\n"), [0; 0]);
+        assert_eq!(lines_found("a.md", "[`a`](no.md) and ` alone [b](no.md)\n"), [1, 1]);
+    }
+
+    #[test]
+    fn the_repository_is_looked_for_here() {
+        let link = |path: &str| format!("[a]({REPOSITORY}{path})\n");
+        for name in ["a.md", "crates/a/docs/guide.md"] {
+            assert_eq!(lines_found(name, &link("")), [0; 0]);
+            assert_eq!(lines_found(name, &link("/issues/1")), [0; 0]);
+            assert_eq!(lines_found(name, &link("/blob/main/Cargo.toml")), [0; 0]);
+            assert_eq!(lines_found(name, &link("/tree/main/src")), [0; 0]);
+            assert_eq!(lines_found(name, &link("/blob/main/no.md#a")), [1]);
+        }
+        let rust = |text: &str| check_rust(Path::new("src/a.rs"), text).len();
+        assert_eq!(rust(&format!("//! {}", link("/blob/main/no.md"))), 1);
+        assert_eq!(rust(&format!("//! {}//! [b](no.md)\n", link("/blob/main/Cargo.toml"))), 0);
+        assert_eq!(rust(&format!("/// [a]: {REPOSITORY}/blob/main/no.md\n")), 1);
+        assert_eq!(rust(&format!("const A: &str = \"{REPOSITORY}\";\n")), 0);
+    }
+
+    #[test]
+    fn documentation_has_no_relative_links() {
+        assert_eq!(
+            lines_found("crates/a/docs/guide.md", "# A\n[a](../Cargo.toml) [b](#a) [c](#b)\n"),
+            [2, 2]
+        );
+    }
+}

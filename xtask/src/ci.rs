@@ -13,7 +13,7 @@ use crate::packages;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::test::{default_env, some_ran};
-use crate::{features, instructions, loom, nostd, sanitize};
+use crate::{features, instructions, loom, nostd, package, sanitize};
 
 /// What `rust-version` promises; checked by `msrv`.
 const OLDEST: &str = "1.88";
@@ -55,6 +55,7 @@ enum Job {
     Instructions,
     Msrv,
     Cross,
+    Package,
     Deny,
 }
 
@@ -128,6 +129,7 @@ impl Job {
             Self::Instructions => return instructions::check(false),
             Self::Msrv => return msrv(),
             Self::Cross => return cross(),
+            Self::Package => package::check()?,
             Self::Deny => return deny(),
         }
         Ok(Outcome::Passed)

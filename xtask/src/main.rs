@@ -13,6 +13,7 @@ mod features;
 mod instructions;
 mod loom;
 mod nostd;
+mod package;
 mod packages;
 mod sanitize;
 mod shell;

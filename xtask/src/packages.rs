@@ -16,6 +16,11 @@ pub(crate) struct Package {
     pub(crate) published: bool,
     /// Its folder.
     pub(crate) folder: PathBuf,
+    pub(crate) version: String,
+    pub(crate) keywords: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    /// Whether docs.rs is told to show all features.
+    pub(crate) documents_all: bool,
     /// Each feature with what it turns on.
     pub(crate) features: BTreeMap<String, Vec<String>>,
     /// Features that the manifest keeps out of the powerset, as `package.metadata.bufworks.apart`.
@@ -85,6 +90,10 @@ fn package(value: &Value) -> Result<Package> {
         // `null` is any registry, an empty list is none.
         published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
         folder: manifest.parent().context("a manifest has a folder")?.to_owned(),
+        version: word(value, "version")?,
+        keywords: words(&value["keywords"]),
+        categories: words(&value["categories"]),
+        documents_all: value["metadata"]["docs"]["rs"]["all-features"] == true,
         features: features.iter().map(|(name, turns_on)| (name.clone(), words(turns_on))).collect(),
         apart: words(&value["metadata"]["bufworks"]["apart"]).into_iter().collect(),
         dependencies: list(value, "dependencies")?.iter().map(dependency).collect::<Result<_>>()?,

@@ -94,11 +94,8 @@ fn links(text: &str) -> Vec<(usize, &str)> {
 fn on_line(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let start = line.trim_start();
-    if let Some((label, there)) = start.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
-        if !label.contains(']') {
-            found.push(address(there));
-        }
-    }
+    let label = start.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+    found.extend(label.filter(|(label, _)| !label.contains(']')).map(|(_, there)| address(there)));
     let code = code_spans(line);
     for (at, _) in line.match_indices("](") {
         let rest = &line[at + 2..];

@@ -10,6 +10,22 @@ const VOCABULARY: &str = "bufcore";
 /// What may depend on every strategy.
 const UMBRELLA: &str = "bufworks";
 const PUBLISHED_FILES: [&str; 2] = ["README.md", "CHANGELOG.md"];
+/// In the root, and the same in every package.
+const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+
+/// The registry takes no more keywords, and no longer ones.
+const MAX_KEYWORDS: usize = 5;
+const MAX_KEYWORD: usize = 20;
+/// Of the registry's categories, those that we use. It ignores what it does not know.
+const CATEGORIES: [&str; 7] = [
+    "asynchronous",
+    "concurrency",
+    "data-structures",
+    "development-tools::profiling",
+    "embedded",
+    "memory-management",
+    "no-std",
+];
 
 /// Checks `package`, one of `all`.
 pub(super) fn check(package: &Package, all: &[Package]) -> Vec<Finding> {
@@ -21,6 +37,13 @@ pub(super) fn check(package: &Package, all: &[Package]) -> Vec<Finding> {
                 messages.push(format!("published without {file}"));
             }
         }
+        for file in LICENSES {
+            let texts = (fs::read(package.folder.join(file)).ok(), fs::read(file).ok());
+            if texts.0.is_none() || texts.0 != texts.1 {
+                messages.push(format!("published without {file}, as it is in the root"));
+            }
+        }
+        registry(package, &mut messages);
     }
     no_unsafe(package, &mut messages);
     messages.into_iter().map(|message| Finding::at(0, message)).collect()
@@ -43,6 +66,23 @@ fn dependencies(package: &Package, all: &[Package], messages: &mut Vec<String>) 
                 "strategy depends on strategy {name}; what both need belongs into {VOCABULARY}"
             ));
         }
+    }
+}
+
+/// What the registry and docs.rs would refuse, or leave out.
+fn registry(package: &Package, messages: &mut Vec<String>) {
+    if package.keywords.len() > MAX_KEYWORDS || package.keywords.iter().any(|word| word.len() > MAX_KEYWORD) {
+        messages
+            .push(format!("more than {MAX_KEYWORDS} keywords, or one of more than {MAX_KEYWORD} characters"));
+    }
+    for category in package.categories.iter().filter(|category| !CATEGORIES.contains(&category.as_str())) {
+        messages.push(format!("category {category}: if the registry has it, add it to those that we use"));
+    }
+    if package.categories.is_empty() || package.keywords.is_empty() {
+        messages.push("published without keywords or categories".to_owned());
+    }
+    if !package.features.is_empty() && !package.documents_all {
+        messages.push("has features, but docs.rs is not told to show all".to_owned());
     }
 }
 
@@ -82,6 +122,10 @@ mod tests {
             name: name.to_owned(),
             published,
             folder: "/no/such/folder".into(),
+            version: "0.1.0".to_owned(),
+            keywords: vec!["buffer".to_owned()],
+            categories: vec!["no-std".to_owned()],
+            documents_all: true,
             features: [].into(),
             apart: [].into(),
             dependencies,
@@ -122,8 +166,32 @@ mod tests {
 
     #[test]
     fn published_packages_have_their_files() {
-        assert_eq!(check(&package("bufcore", true, Vec::new()), &[]).len(), PUBLISHED_FILES.len());
+        let missing = PUBLISHED_FILES.len() + LICENSES.len();
+        assert_eq!(check(&package("bufcore", true, Vec::new()), &[]).len(), missing);
         assert_eq!(check(&package("buftest", false, Vec::new()), &[]), []);
+    }
+
+    #[test]
+    fn the_registry_gets_what_it_takes() {
+        let said = |change: fn(&mut Package)| {
+            let mut package = package("bufcore", true, Vec::new());
+            change(&mut package);
+            let mut messages = Vec::new();
+            registry(&package, &mut messages);
+            messages.len()
+        };
+        assert_eq!(said(|_| {}), 0);
+        assert_eq!(said(|package| package.keywords = vec!["a".to_owned(); MAX_KEYWORDS + 1]), 1);
+        assert_eq!(said(|package| package.keywords = vec!["a".repeat(MAX_KEYWORD + 1)]), 1);
+        assert_eq!(said(|package| package.keywords.clear()), 1);
+        assert_eq!(said(|package| package.categories.push("buffers".to_owned())), 1);
+        assert_eq!(
+            said(|package| {
+                package.features = [("std".to_owned(), Vec::new())].into();
+                package.documents_all = false;
+            }),
+            1
+        );
     }
 
     #[test]

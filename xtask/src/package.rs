@@ -1,0 +1,90 @@
+//! What would be published: each package is complete, has nothing that it does not need, and builds without what stays here.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::packages::{self, Package};
+use crate::shell::{self, cargo};
+
+/// What a reader of the package looks for.
+const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+/// What is of use in the workspace only.
+const UNWANTED: [&str; 2] = ["tests", "benches"];
+/// Sources and texts. What is larger is there by mistake.
+const MAX_FILE_BYTES: u64 = 128 << 10;
+
+/// Packs all published packages together: cargo builds each against the others as they were packed, in place of a registry.
+/// Nothing is fetched.
+pub(crate) fn check() -> Result<()> {
+    let packages = packages::published()?;
+    let mut command = cargo();
+    command.args(["package", "--allow-dirty", "--offline", "--all-features"]);
+    for package in &packages {
+        command.args(["--package", &package.name]);
+    }
+    shell::run(&mut command)?;
+    for package in &packages {
+        contents(package).with_context(|| format!("the package {}", package.name))?;
+    }
+    println!("package: {} packages build from what would be published", packages.len());
+    Ok(())
+}
+
+/// Looks at what was packed, where cargo unpacked it to build it.
+fn contents(package: &Package) -> Result<()> {
+    let folder = shell::target_folder().join(format!("package/{}-{}", package.name, package.version));
+    for file in FILES {
+        ensure!(folder.join(file).is_file(), "has no {file}");
+    }
+    for unwanted in UNWANTED {
+        ensure!(!folder.join(unwanted).exists(), "has {unwanted}");
+    }
+    let mut files = Vec::new();
+    list(&folder, &mut files)?;
+    for file in &files {
+        let name = file.strip_prefix(&folder)?.display();
+        let bytes = fs::metadata(file)?.len();
+        ensure!(bytes <= MAX_FILE_BYTES, "{name} has {bytes} bytes");
+        if file.extension() == Some(OsStr::new("rs")) {
+            let text = fs::read_to_string(file)?;
+            for included in included(&text) {
+                let there = file.parent().is_some_and(|parent| parent.join(included).is_file());
+                ensure!(there, "{name} includes {included}, which is not in it");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The files that a source includes as text.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    text.split("include_str!(\"").skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => list(&entry.path(), files)?,
+            kind if kind.is_file() => files.push(entry.path()),
+            _ => bail!("{} is neither a file nor a folder", entry.path().display()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::included;
+
+    #[test]
+    fn included_texts_are_found() {
+        let text =
+            "#[doc = include_str!(\"../README.md\")]\nstruct A;\nconst B: &str = include_str!(\"b.txt\");\n";
+        assert_eq!(included(text).collect::<Vec<_>>(), ["../README.md", "b.txt"]);
+    }
+}

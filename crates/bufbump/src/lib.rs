@@ -82,6 +82,14 @@ pub use config::Builder;
 pub use lease::BumpLease;
 pub use pool::BumpPool;
 
+#[cfg(doc)]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+#[cfg(doc)]
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}
+
 /// The examples of the README, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -124,6 +124,14 @@ pub use ring::MirrorRing;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
 pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};
 
+#[cfg(all(doc, feature = "std"))]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+#[cfg(all(doc, feature = "std"))]
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}
+
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]

@@ -99,6 +99,14 @@ pub use local::{LocalAcquire, LocalError, LocalRing};
 pub use pool::RingAllocator;
 pub use vec::{IntoIter, PushError, RingVec};
 
+#[cfg(all(doc, feature = "std"))]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+#[cfg(all(doc, feature = "std"))]
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}
+
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]

@@ -90,6 +90,14 @@ pub use lease::ShardLease;
 pub use pool::ShardPool;
 pub use stats::{ClassStats, ShardStats};
 
+#[cfg(doc)]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+#[cfg(doc)]
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}
+
 /// The examples of the README, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

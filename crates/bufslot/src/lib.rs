@@ -89,6 +89,14 @@ pub use lease::SlotLease;
 pub use mode::Mode;
 pub use pool::SlotPool;
 
+#[cfg(all(doc, feature = "std"))]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+#[cfg(all(doc, feature = "std"))]
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}
+
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "alloc"))]
 #[doc = include_str!("../README.md")]

@@ -198,8 +198,7 @@ mod tests {
             folder: "/no/such/folder".into(),
             features: features(),
             apart: apart.iter().map(|name| (*name).to_owned()).collect(),
-            dependencies: Vec::new(),
-            targets: Vec::new(),
+            ..Package::default()
         }
     }
 

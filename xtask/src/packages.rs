@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::shell;
 
 /// A package of the workspace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
     /// Whether it goes to a registry.

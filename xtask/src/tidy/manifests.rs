@@ -122,14 +122,11 @@ mod tests {
             name: name.to_owned(),
             published,
             folder: "/no/such/folder".into(),
-            version: "0.1.0".to_owned(),
             keywords: vec!["buffer".to_owned()],
             categories: vec!["no-std".to_owned()],
             documents_all: true,
-            features: [].into(),
-            apart: [].into(),
             dependencies,
-            targets: Vec::new(),
+            ..Package::default()
         }
     }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
+mod figures;
 mod lex;
 mod links;
 mod manifests;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use self::figures::Figures;
 use crate::packages;
 
 /// Folders that hold nothing of ours.
@@ -19,7 +21,11 @@ const TEXT: [&str; 7] = ["rs", "toml", "md", "yml", "yaml", "sh", "html"];
 
 /// Options of `tidy`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Write the figures of the last results into the texts that quote them.
+    #[arg(long)]
+    figures: bool,
+}
 
 /// What is wrong, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,10 +47,22 @@ impl Args {
         let mut found = Vec::new();
         let mut files = Vec::new();
         collect(Path::new("."), &mut files)?;
+        let results = fs::read_to_string(figures::RESULTS).context("cannot read the results")?;
+        let figures = Figures::of(&results);
         for file in &files {
-            let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let mut text =
+                fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
             let name = file.strip_prefix(".").unwrap_or(file);
-            found.extend(source::check(name, &text).into_iter().map(|finding| (name.to_owned(), finding)));
+            let is_markdown = name.extension().is_some_and(|ending| ending == "md");
+            let mut findings = Vec::new();
+            if is_markdown && name != Path::new(figures::RESULTS) {
+                if self.figures {
+                    text = mend(file, text, &figures)?;
+                }
+                findings.extend(figures::check(&text, &figures));
+            }
+            findings.extend(source::check(name, &text));
+            found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }
         for package in &packages {
             let manifest = package.folder.join("Cargo.toml");
@@ -60,6 +78,16 @@ impl Args {
         println!("tidy: {} files, {} packages, nothing found", files.len(), packages.len());
         Ok(())
     }
+}
+
+/// Writes the figures of the results into `file`, which reads `text`, and returns what it reads then.
+fn mend(file: &Path, text: String, figures: &Figures<'_>) -> Result<String> {
+    let (corrected, _) = figures.correct(&text);
+    if corrected != text {
+        fs::write(file, &corrected).with_context(|| format!("cannot write {}", file.display()))?;
+        println!("{}: figures of {} written", file.display(), figures::RESULTS);
+    }
+    Ok(corrected)
 }
 
 /// Lists our text files under `folder`, in order of their names. Links are not followed.

@@ -13,7 +13,7 @@ use crate::packages;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::test::{default_env, some_ran};
-use crate::{features, instructions, loom, nostd, package, sanitize};
+use crate::{features, instructions, loom, nostd, package, sanitize, tidy};
 
 /// What `rust-version` promises; checked by `msrv`.
 const OLDEST: &str = "1.88";
@@ -160,6 +160,9 @@ fn docs() -> Result<()> {
         let mut command = cargo();
         command.args(["doc", "--workspace", "--all-features", "--no-deps"]).args(private);
         shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+        if private.is_none() {
+            tidy::check_documentation(&shell::target_folder().join("doc"))?;
+        }
     }
     Ok(())
 }

@@ -11,6 +11,8 @@
 //! | bytes that stream, or messages, within a thread, between threads, between processes | [mirrored ring](mirror) | `mirror` |
 //! | none of them, or a control for a comparison | [`HeapPool`] | `alloc` |
 //!
+//! The [guide](mod@guide) goes further: which settings, what it costs, where it loses.
+//!
 //! # Features
 //!
 //! Each strategy is a module here, its crate's, and a feature; all five are on by default. `default-features = false` and one of them pulls
@@ -80,6 +82,10 @@ pub use bufshard as shard;
 #[cfg(feature = "slot")]
 #[doc(no_inline)]
 pub use bufslot as slot;
+
+#[cfg(all(doc, feature = "full"))]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
 
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "full"))]

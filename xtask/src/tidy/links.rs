@@ -8,6 +8,8 @@ use super::Finding;
 
 /// Where the manifests say that the sources are. What is linked to there is looked for here.
 const REPOSITORY: &str = "https://github.com/bufworks/bufworks";
+/// Where the documentation of published packages is.
+const DOCUMENTATION: &str = "https://docs.rs/";
 
 /// Checks the Markdown file `name` of the workspace.
 pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
@@ -37,6 +39,25 @@ pub(super) fn check_rust(name: &Path, text: &str) -> Vec<Finding> {
             found.extend(
                 problem.map(|problem| Finding::at(at + 1, format!("link to `{link}`, which {problem}"))),
             );
+        }
+    }
+    found
+}
+
+/// Checks what a Markdown text links to on docs.rs of packages that cargo documented in `folder`: the page has to be there.
+pub(super) fn check_documentation(text: &str, folder: &Path) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (at, link) in links(text) {
+        let Some((package, page)) =
+            link.strip_prefix(DOCUMENTATION).and_then(|rest| rest.split_once("/latest/"))
+        else {
+            continue;
+        };
+        let page = page.split('#').next().unwrap_or_default();
+        let file = folder.join(page);
+        let file = if page.ends_with('/') { file.join("index.html") } else { file };
+        if folder.join(package).is_dir() && !file.is_file() {
+            found.push(Finding::at(at, format!("link to `{link}`, but there is no {}", file.display())));
         }
     }
     found
@@ -256,6 +277,18 @@ mod tests {
         assert_eq!(rust(&format!("//! {}//! [b](no.md)\n", link("/blob/main/Cargo.toml"))), 0);
         assert_eq!(rust(&format!("/// [a]: {REPOSITORY}/blob/main/no.md\n")), 1);
         assert_eq!(rust(&format!("const A: &str = \"{REPOSITORY}\";\n")), 0);
+    }
+
+    #[test]
+    fn pages_of_the_documentation_have_to_be_there() {
+        // Any folder will do for one of documentation: this package's, with `src` for a package.
+        let found =
+            |page: &str| check_documentation(&format!("[a]({DOCUMENTATION}{page})\n"), Path::new(".")).len();
+        assert_eq!(found("src/latest/src/main.rs"), 0);
+        assert_eq!(found("src/latest/src/main.rs#method.main"), 0);
+        assert_eq!(found("src/latest/src/no.rs"), 1);
+        assert_eq!(found("src/latest/src/"), 1, "no index.html in it");
+        assert_eq!(found("another/latest/no.html"), 0);
     }
 
     #[test]

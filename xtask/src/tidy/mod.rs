@@ -9,7 +9,7 @@ mod source;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use self::figures::Figures;
 use crate::packages;
@@ -69,15 +69,33 @@ impl Args {
             let findings = manifests::check(package, &packages);
             found.extend(findings.into_iter().map(|finding| (manifest.clone(), finding)));
         }
-        for (file, Finding { line, message }) in &found {
-            println!("{}:{line}: {message}", file.display());
-        }
-        if !found.is_empty() {
-            bail!("tidy: {} finding(s) in {} files", found.len(), files.len());
-        }
+        report(&found, files.len())?;
         println!("tidy: {} files, {} packages, nothing found", files.len(), packages.len());
         Ok(())
     }
+}
+
+/// Checks the links of all Markdown texts to the documentation that cargo made in `folder`.
+pub(crate) fn check_documentation(folder: &Path) -> Result<()> {
+    let mut files = Vec::new();
+    collect(Path::new("."), &mut files)?;
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "md"));
+    let mut found = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let findings = links::check_documentation(&text, folder);
+        found.extend(findings.into_iter().map(|finding| (file.clone(), finding)));
+    }
+    report(&found, files.len())
+}
+
+/// Prints what was found in so many files, and fails if it is anything.
+fn report(found: &[(PathBuf, Finding)], files: usize) -> Result<()> {
+    for (file, Finding { line, message }) in found {
+        println!("{}:{line}: {message}", file.display());
+    }
+    ensure!(found.is_empty(), "tidy: {} finding(s) in {files} files", found.len());
+    Ok(())
 }
 
 /// Writes the figures of the results into `file`, which reads `text`, and returns what it reads then.

@@ -1,7 +1,7 @@
 //! Buffers from one pool on several threads.
 //!
 //! ```text
-//! cargo run -p bufbump --example basic
+//! cargo run -p bufbump --example threads
 //! ```
 
 use bufbump::BumpPool;

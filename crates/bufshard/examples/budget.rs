@@ -1,7 +1,7 @@
 //! Buffers from one pool on several threads, and a budget that is waited for.
 //!
 //! ```text
-//! cargo run -p bufshard --example basic
+//! cargo run -p bufshard --example budget
 //! ```
 
 use core::time::Duration;

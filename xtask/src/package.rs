@@ -21,6 +21,8 @@ const MAX_FILE_BYTES: u64 = 128 << 10;
 pub(crate) fn check() -> Result<()> {
     let packages = packages::published()?;
     let mut command = cargo();
+    #[cfg(unix)]
+    command.env("CARGO_HOME", fresh_home().context("cannot set up a home for cargo")?);
     command.args(["package", "--allow-dirty", "--offline", "--all-features"]);
     for package in &packages {
         command.args(["--package", &package.name]);
@@ -31,6 +33,32 @@ pub(crate) fn check() -> Result<()> {
     }
     println!("package: {} packages build from what would be published", packages.len());
     Ok(())
+}
+
+/// A home for cargo that has all of the real one but the unpacked sources. Those of a package that was packed before are taken for the
+/// ones that it has now, as long as its version is the same.
+#[cfg(unix)]
+fn fresh_home() -> Result<PathBuf> {
+    use std::env;
+
+    let real = match env::var_os("CARGO_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => env::home_dir().context("no home folder")?.join(".cargo"),
+    };
+    let home = env::current_dir()?.join(shell::target_folder()).join("package-home");
+    if home.exists() {
+        fs::remove_dir_all(&home)?;
+    }
+    for (folder, kept_out) in [("", "registry"), ("registry", "src")] {
+        fs::create_dir_all(home.join(folder))?;
+        for entry in fs::read_dir(real.join(folder))? {
+            let entry = entry?;
+            if entry.file_name() != kept_out {
+                std::os::unix::fs::symlink(entry.path(), home.join(folder).join(entry.file_name()))?;
+            }
+        }
+    }
+    Ok(home)
 }
 
 /// Looks at what was packed, where cargo unpacked it to build it.

@@ -37,6 +37,10 @@ pub(super) fn check(package: &Package, all: &[Package]) -> Vec<Finding> {
                 messages.push(format!("published without {file}"));
             }
         }
+        let readme = fs::read_to_string(package.folder.join("README.md")).unwrap_or_default();
+        for example in package.examples().filter(|example| !tells(&readme, example)) {
+            messages.push(format!("README.md does not tell of the example {example}"));
+        }
         for file in LICENSES {
             let texts = (fs::read(package.folder.join(file)).ok(), fs::read(file).ok());
             if texts.0.is_none() || texts.0 != texts.1 {
@@ -67,6 +71,13 @@ fn dependencies(package: &Package, all: &[Package], messages: &mut Vec<String>) 
             ));
         }
     }
+}
+
+/// Whether the text has the command that runs the example.
+fn tells(text: &str, example: &str) -> bool {
+    text.split("--example ")
+        .skip(1)
+        .any(|rest| rest.split(|c: char| !lex::is_word(c)).next() == Some(example))
 }
 
 /// What the registry and docs.rs would refuse, or leave out.
@@ -166,6 +177,13 @@ mod tests {
         let missing = PUBLISHED_FILES.len() + LICENSES.len();
         assert_eq!(check(&package("bufcore", true, Vec::new()), &[]).len(), missing);
         assert_eq!(check(&package("buftest", false, Vec::new()), &[]), []);
+    }
+
+    #[test]
+    fn readmes_tell_of_all_examples() {
+        let text = "cargo run -p a --example basic   # one\n`cargo run --example two_processes`\n";
+        assert!(tells(text, "basic") && tells(text, "two_processes"));
+        assert!(!tells(text, "two") && !tells(text, "basics"));
     }
 
     #[test]

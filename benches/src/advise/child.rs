@@ -31,6 +31,9 @@ pub struct Job {
     /// Rounds; without, requests are counted instead of timed.
     #[arg(long)]
     rounds: Option<usize>,
+    /// Where the counting replay runs.
+    #[arg(long, default_value_t = 0)]
+    processor: usize,
     /// Replays in which single operations are timed.
     #[arg(long, default_value_t = 0)]
     samples: usize,
@@ -88,26 +91,30 @@ impl Job {
         };
         let candidates: Vec<Candidate> = self.candidates.iter().map(find).collect::<Result<_>>()?;
         match self.rounds {
-            Some(rounds) => self.time(&traffic, &needs, &candidates, rounds),
-            None => candidates.iter().try_for_each(|candidate| count(&traffic, &needs, candidate)),
+            Some(rounds) => self.time(&traffic, &candidates, rounds),
+            None => candidates.iter().try_for_each(|candidate| self.count(&traffic, &needs, candidate)),
         }
     }
 
-    fn time(&self, traffic: &Traffic, needs: &Needs, candidates: &[Candidate], rounds: usize) -> Result<()> {
+    fn time(&self, traffic: &Traffic, candidates: &[Candidate], rounds: usize) -> Result<()> {
         let script = Script::new(traffic, workers_here(traffic));
-        let stage = Stage::new(script, needs.owners, candidates)?;
+        let stage = Stage::new(script, candidates)?;
         let of = |index: usize| move || format!("{} failed", candidates[index]);
         for index in 0..candidates.len() {
             // Warms up, too.
             let run = if self.all_bytes { Run::Check } else { Run::Time };
             stage.run(index, run).with_context(of(index))?;
         }
+        let mut times: Vec<Vec<Vec<f64>>> = vec![Vec::new(); candidates.len()];
         for round in 0..rounds {
             for turn in 0..candidates.len() {
                 let candidate = (round + turn) % candidates.len();
-                let nanos = stage.nanos(candidate).with_context(of(candidate))?;
-                say(&Said::Time { candidate, nanos })?;
+                times[candidate].push(stage.nanos(candidate).with_context(of(candidate))?);
+                say(&Said::Round)?;
             }
+        }
+        for (candidate, times) in times.iter().enumerate().filter(|(_, times)| !times.is_empty()) {
+            say(&Said::Time { candidate, nanos: stage.per_request(times) })?;
         }
         let mut samples: Vec<Vec<u32>> = vec![Vec::new(); candidates.len()];
         for _ in 0..self.samples {
@@ -122,11 +129,12 @@ impl Job {
         }
         Ok(())
     }
-}
 
-fn count(traffic: &Traffic, needs: &Needs, candidate: &Candidate) -> Result<()> {
-    let counted = candidate.accept(needs.owners, Exact(traffic));
-    let counted = counted.with_context(|| format!("cannot build {candidate}"))?;
-    ensure!(counted.wrong == 0, "{candidate}: {} buffers came back with wrong bytes", counted.wrong);
-    say(&Said::Counted { counted })
+    fn count(&self, traffic: &Traffic, needs: &Needs, candidate: &Candidate) -> Result<()> {
+        let exact = Exact { traffic, processor: self.processor };
+        let counted = candidate.accept(needs.owners, exact);
+        let counted = counted.with_context(|| format!("cannot build {candidate}"))?;
+        ensure!(counted.wrong == 0, "{candidate}: {} buffers came back with wrong bytes", counted.wrong);
+        say(&Said::Counted { counted })
+    }
 }

@@ -1,7 +1,7 @@
 //! The rule by which one candidate is chosen, and how sure that is.
 //!
 //! 1. Whoever refused a request of the trace is out.
-//! 2. Of the rest, those count as fast that are within 5 % of the fastest, in nine of ten resamplings of the rounds.
+//! 2. Of the rest, those count as fast that are within 5 % of the fastest, in nine of ten resamplings of the processes.
 //! 3. Of those, the one with the least memory is chosen; where memory differs by no more than 5 % or 64 KiB, the fastest of these.
 
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,14 @@ const CERTAIN: f64 = 0.9;
 /// Memory within this much counts as equal.
 const EQUAL_MEMORY: f64 = 1.05;
 const EQUAL_BYTES: u64 = 64 << 10;
-/// How often the rounds are drawn again.
+/// How often the processes are drawn again.
 const RESAMPLINGS: usize = 1000;
 
 /// Who can be chosen.
 #[derive(Debug, Clone, Default)]
 pub struct Entrant {
-    /// Times per request by process and round. All entrants have as many, and those of one round belong together.
-    pub times: Vec<Vec<f64>>,
+    /// Times per request by process. All entrants have as many, and those of one process belong together.
+    pub times: Vec<f64>,
     /// Memory at its peak.
     pub bytes: u64,
     /// Whether it served all requests.
@@ -64,28 +64,20 @@ struct Resampled {
     draws: Vec<Vec<f64>>,
 }
 
-/// Draws whole processes and rounds within them, since rounds of one process are alike: where it lies in memory does not change. The draws
-/// are the same for all entrants, and in each run of this program.
+/// The draws are the same for all entrants, and in each run of this program.
 fn resample(entrants: &[Entrant]) -> Resampled {
     let median = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
         quantile(&times, 0.5)
     };
-    let medians = entrants.iter().map(|entrant| median(entrant.times.concat())).collect();
-    let shape: Vec<usize> =
-        entrants.first().map_or_else(Vec::new, |entrant| entrant.times.iter().map(Vec::len).collect());
+    let medians = entrants.iter().map(|entrant| median(entrant.times.clone())).collect();
+    let processes = entrants.first().map_or(0, |entrant| entrant.times.len());
     let mut random = fastrand::Rng::with_seed(1);
     let draws = (0..RESAMPLINGS)
         .map(|_| {
-            let drawn: Vec<(usize, usize)> = (0..shape.len())
-                .flat_map(|_| {
-                    let process = random.usize(..shape.len());
-                    (0..shape[process]).map(|_| (process, random.usize(..shape[process]))).collect::<Vec<_>>()
-                })
-                .collect();
-            let time = |entrant: &Entrant| {
-                median(drawn.iter().map(|(process, round)| entrant.times[*process][*round]).collect())
-            };
+            let drawn: Vec<usize> = (0..processes).map(|_| random.usize(..processes)).collect();
+            let time =
+                |entrant: &Entrant| median(drawn.iter().map(|process| entrant.times[*process]).collect());
             entrants.iter().map(time).collect()
         })
         .collect();
@@ -149,19 +141,14 @@ pub fn choose(entrants: &[Entrant]) -> Option<Choice> {
 mod tests {
     use super::*;
 
-    /// Who takes about so long, by rounds that all are slow or fast in together, and a wobble of its own.
+    /// Who takes about so long, by processes that all are slow or fast in together, and a wobble of its own.
     fn entrant(nanos: f64, wobble: f64, bytes: u64) -> Entrant {
         let mut random = fastrand::Rng::with_seed((nanos * 1000.0) as u64 + bytes);
-        let times = (0..5)
-            .map(|process| {
-                let round = |round| {
-                    let together = 1.0 + f64::from((process * 7 + round) % 4);
-                    nanos * together * (1.0 + wobble * (random.f64() - 0.5))
-                };
-                (0..6).map(round).collect()
-            })
-            .collect();
-        Entrant { times, bytes, serves_all: true }
+        let time = |process| {
+            let together = 1.0 + f64::from(process % 4) / 10.0;
+            nanos * together * (1.0 + wobble * (random.f64() - 0.5))
+        };
+        Entrant { times: (0..11).map(time).collect(), bytes, serves_all: true }
     }
 
     const MIB: u64 = 1 << 20;

@@ -37,7 +37,11 @@ pub struct Counted {
 }
 
 /// Replays the traffic.
-pub(crate) struct Exact<'a>(pub(crate) &'a Traffic);
+pub(crate) struct Exact<'a> {
+    pub(crate) traffic: &'a Traffic,
+    /// All threads run on one processor: that is the shortest way from one to the next.
+    pub(crate) processor: usize,
+}
 
 /// What the threads share.
 struct Shared<'a, S: Source> {
@@ -60,7 +64,7 @@ impl Visitor for Exact<'_> {
     type Out = Result<Counted, ConfigError>;
 
     fn visit<S: Source>(self, make: impl FnOnce() -> Result<Vec<S>, ConfigError>) -> Self::Out {
-        let traffic = self.0;
+        let traffic = self.traffic;
         let threads = traffic.threads.clamp(1, MOST_THREADS);
         let numbers = traffic.pool_numbers();
         let mut turns: Vec<VecDeque<usize>> = vec![VecDeque::new(); threads];
@@ -75,8 +79,8 @@ impl Visitor for Exact<'_> {
             threads: (0..threads).map(|_| OnceLock::new()).collect(),
             world: Mutex::new(world),
         };
-        // All on one processor: that is the shortest way from one to the next.
-        let _here = pin(0);
+        // The threads that are started from here stay here as well.
+        let _here = pin(self.processor);
         thread::scope(|scope| {
             for (index, turns) in turns.into_iter().enumerate() {
                 let (shared, numbers) = (&shared, &numbers);
@@ -189,7 +193,7 @@ mod tests {
         let traffic = Traffic::new(&random(6, 500, 20_000));
         let needs = Needs::of(&traffic);
         for candidate in sweep(&needs).0 {
-            let count = || candidate.accept(needs.owners, Exact(&traffic)).unwrap();
+            let count = || candidate.accept(needs.owners, Exact { traffic: &traffic, processor: 0 }).unwrap();
             let (one, other) = (count(), count());
             assert_eq!(one.wrong, 0, "{candidate}");
             assert_eq!(one.refused, other.refused, "{candidate}");
@@ -209,7 +213,9 @@ mod tests {
             (0, 0, Some(90)),
         ];
         let traffic = Traffic::new(&trace(&events));
-        let counted = Candidate::Slot { slots: 1, capacity: 64 }.accept(2, Exact(&traffic)).unwrap();
+        let counted = Candidate::Slot { slots: 1, capacity: 64 }
+            .accept(2, Exact { traffic: &traffic, processor: 0 })
+            .unwrap();
         assert_eq!(counted.refused, Refused { exhausted: 1, too_large: 1 });
         assert!(counted.reserved_bytes >= 128, "two pools: {counted:?}");
     }
@@ -218,6 +224,6 @@ mod tests {
     fn what_cannot_be_built_ends_all_threads() {
         let traffic = Traffic::new(&random(3, 50, 100));
         let impossible = Candidate::Slot { slots: 0, capacity: 64 };
-        assert!(impossible.accept(3, Exact(&traffic)).is_err());
+        assert!(impossible.accept(3, Exact { traffic: &traffic, processor: 0 }).is_err());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - `traffic`, `candidate`: what the trace asks, and who is tried with which settings.
 //! - `exact`: what each refuses and how much memory it takes, in the recorded order.
-//! - `script`, `play`: the replay that is timed. `source`, `marks`: what both replays ask, and write.
+//! - `lives`, `script`, `play`: the replay that is timed. `source`, `marks`: what both replays ask, and write.
 //! - `stages`, `child`: who is timed how often, in which processes.
 //! - `choice`: the rule. `record`, `words`, `picture`: the advice.
 
@@ -10,6 +10,7 @@ pub mod candidate;
 mod child;
 pub mod choice;
 mod exact;
+mod lives;
 mod marks;
 mod picture;
 mod play;
@@ -37,8 +38,10 @@ use script::Script;
 use stages::{Effort, Parent, Size, summary};
 use traffic::MOST_EVENTS;
 
+/// Events that `--test` replays.
+const TEST_EVENTS: usize = 5000;
 /// What `--check` does with all candidates.
-const CHECK: Size = Size { processes: 7, rounds: 7 };
+const CHECK: Size = Size { processes: 11, rounds: 5 };
 
 /// Says which strategy fits a trace, with which settings.
 #[derive(Debug, clap::Args)]
@@ -52,7 +55,7 @@ pub struct Options {
     #[arg(long)]
     json: bool,
     /// What all timing may take, about
-    #[arg(long, default_value_t = 45, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = 40, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Then replay all candidates longer, and fail where the first choice is not within 5 % of the best
     #[arg(long, conflicts_with = "test")]
@@ -98,14 +101,15 @@ impl Options {
     /// Measures and chooses. With the advice come the names of the files that it belongs into.
     fn advise(&self, program: PathBuf) -> Result<(Advice, (PathBuf, PathBuf))> {
         let started = Instant::now();
-        let (trace, traffic) = child::read(&self.trace, MOST_EVENTS)?;
+        let events = if self.test { TEST_EVENTS } else { MOST_EVENTS };
+        let (trace, traffic) = child::read(&self.trace, events)?;
         let needs = Needs::of(&traffic);
         let (candidates, left_out) = candidate::sweep(&needs);
         let effort = if self.test { Effort::test() } else { Effort::usual(f64::from(self.seconds)) };
         let parent = Parent {
             program,
             trace: &self.trace,
-            events: MOST_EVENTS,
+            events,
             traffic: &traffic,
             candidates: &candidates,
             bar: stages::bar(self.test)?,
@@ -170,5 +174,5 @@ fn check(parent: &Parent<'_>, entries: &[Entry], pick: usize) -> Result<Check> {
         .min_by(|one, other| medians[*one].total_cmp(&medians[*other]))
         .context("nobody served all requests")?;
     let ratio = medians[pick] / medians[best];
-    Ok(Check { medians, rounds: CHECK.processes * CHECK.rounds, best, ratio })
+    Ok(Check { medians, processes: CHECK.processes, best, ratio })
 }

@@ -1,7 +1,8 @@
 //! The replay that is timed: workers on processors of their own, which hand the buffers over to each other.
 //!
 //! A worker's time is what passes between its first step and its last, without what it waits for the others: how much each request costs
-//! whoever does it, not how well the workers happen to overlap.
+//! whoever does it, not how well the workers happen to overlap. It is taken in many parts, so that what disturbs a run can be told from
+//! what the pool does: it is not in the same part each time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -18,6 +19,7 @@ use super::marks;
 use super::script::{Script, Step};
 use super::source::{Held, Refused, Source, Visitor};
 use crate::check;
+use crate::measure::quantile;
 use crate::place::pin;
 
 /// What a run is for.
@@ -34,8 +36,8 @@ pub(crate) enum Run {
 /// What a worker has to say of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Played {
-    /// Time of all steps, without the waits.
-    pub(crate) busy: Duration,
+    /// Time of each part of the steps in nanoseconds, without the waits.
+    pub(crate) nanos: Vec<f64>,
     /// Buffers whose bytes were not those that were written.
     pub(crate) wrong: u64,
     /// Requests that the pools refused.
@@ -85,6 +87,10 @@ impl<S: Source> Player for Part<S> {
     }
 }
 
+/// Into so many parts the steps of a worker are cut, if that leaves enough steps in each.
+const PARTS: usize = 64;
+const LEAST_STEPS: usize = 200;
+
 const TIME: u8 = 0;
 const SAMPLE: u8 = 1;
 const CHECK: u8 = 2;
@@ -94,77 +100,82 @@ impl<S: Source> Part<S> {
         let script = Arc::clone(&self.script);
         let part = &script.parts[self.index];
         let mut played = Played::default();
+        played.nanos.reserve(PARTS);
         if MODE == SAMPLE {
             played.samples.reserve(part.buffers.len());
         }
         let mut buffers = part.buffers.iter();
         let mut released = self.before[self.index];
-        let mut waited = Duration::ZERO;
-        let start = Instant::now();
-        for step in &part.steps {
-            match *step {
-                Step::Await { worker, releases } => {
-                    let worker = worker as usize;
-                    let wanted = self.before[worker] + u64::from(releases);
-                    if self.seen[worker] < wanted {
-                        let progress = &self.progress[worker].0;
-                        waited += wait(|| {
-                            // ORDER: Acquire pairs with the Release below: what the other did with the buffers happened before.
-                            self.seen[worker] = progress.load(Ordering::Acquire);
-                            self.seen[worker] >= wanted
-                        });
-                    }
-                }
-                Step::Acquire { source, bytes, place, to } => {
-                    let bytes = bytes as usize;
-                    let source = &mut self.sources[source as usize];
-                    let before = (MODE == SAMPLE).then(Instant::now);
-                    let mut buf = played.refused.take(source, bytes);
-                    played.samples.extend(before.map(nanos_since));
-                    if MODE == CHECK {
-                        check::fill(&mut buf, bytes, u64::from(buffers.next().copied().unwrap_or(0)));
-                    } else {
-                        marks::mark(&mut buf, bytes, place as u8);
-                    }
-                    match &mut self.out[to as usize] {
-                        None => self.live[place as usize] = Some(buf),
-                        Some(queue) => {
-                            let pushed = queue.push((place, buf));
-                            debug_assert!(pushed.is_ok(), "the queue has room for all places");
+        let mut start = Instant::now();
+        for steps in part.steps.chunks(part.steps.len().div_ceil(PARTS).max(LEAST_STEPS)) {
+            let mut waited = Duration::ZERO;
+            for step in steps {
+                match *step {
+                    Step::Await { worker, releases } => {
+                        let worker = worker as usize;
+                        let wanted = self.before[worker] + u64::from(releases);
+                        if self.seen[worker] < wanted {
+                            let progress = &self.progress[worker].0;
+                            waited += wait(|| {
+                                // ORDER: Acquire pairs with the Release below: what the other did with the buffers happened before.
+                                self.seen[worker] = progress.load(Ordering::Acquire);
+                                self.seen[worker] >= wanted
+                            });
                         }
                     }
-                }
-                Step::Release { from, place, bytes } => {
-                    let place = place as usize;
-                    if let Some(queue) = &mut self.into[from as usize] {
-                        while self.live[place].is_none() {
-                            if let Ok((arrived, buf)) = queue.pop() {
-                                self.live[arrived as usize] = Some(buf);
-                            } else {
-                                waited += wait(|| !queue.is_empty());
+                    Step::Acquire { source, bytes, place, to } => {
+                        let bytes = bytes as usize;
+                        let source = &mut self.sources[source as usize];
+                        let before = (MODE == SAMPLE).then(Instant::now);
+                        let mut buf = played.refused.take(source, bytes);
+                        played.samples.extend(before.map(nanos_since));
+                        if MODE == CHECK {
+                            check::fill(&mut buf, bytes, u64::from(buffers.next().copied().unwrap_or(0)));
+                        } else {
+                            marks::mark(&mut buf, bytes, place as u8);
+                        }
+                        match &mut self.out[to as usize] {
+                            None => self.live[place as usize] = Some(buf),
+                            Some(queue) => {
+                                let pushed = queue.push((place, buf));
+                                debug_assert!(pushed.is_ok(), "the queue has room for all places");
                             }
                         }
                     }
-                    if let Some(mut buf) = self.live[place].take() {
-                        let bytes = bytes as usize;
-                        let right = if MODE == CHECK {
-                            let seed = u64::from(buffers.next().copied().unwrap_or(0));
-                            check::verify(&mut buf, bytes, seed).is_ok()
-                        } else {
-                            marks::ends(&mut buf, bytes, place as u8)
-                        };
-                        played.wrong += u64::from(!right);
-                        let before = (MODE == SAMPLE).then(Instant::now);
-                        drop(buf);
-                        played.samples.extend(before.map(nanos_since));
+                    Step::Release { from, place, bytes } => {
+                        let place = place as usize;
+                        if let Some(queue) = &mut self.into[from as usize] {
+                            while self.live[place].is_none() {
+                                if let Ok((arrived, buf)) = queue.pop() {
+                                    self.live[arrived as usize] = Some(buf);
+                                } else {
+                                    waited += wait(|| !queue.is_empty());
+                                }
+                            }
+                        }
+                        if let Some(mut buf) = self.live[place].take() {
+                            let bytes = bytes as usize;
+                            let right = if MODE == CHECK {
+                                let seed = u64::from(buffers.next().copied().unwrap_or(0));
+                                check::verify(&mut buf, bytes, seed).is_ok()
+                            } else {
+                                marks::ends(&mut buf, bytes, place as u8)
+                            };
+                            played.wrong += u64::from(!right);
+                            let before = (MODE == SAMPLE).then(Instant::now);
+                            drop(buf);
+                            played.samples.extend(before.map(nanos_since));
+                        }
+                        released += 1;
+                        // ORDER: Release pairs with the Acquire of `Await`.
+                        self.progress[self.index].0.store(released, Ordering::Release);
                     }
-                    released += 1;
-                    // ORDER: Release pairs with the Acquire of `Await`.
-                    self.progress[self.index].0.store(released, Ordering::Release);
                 }
             }
+            let end = Instant::now();
+            played.nanos.push((end - start).saturating_sub(waited).as_nanos() as f64);
+            start = end;
         }
-        played.busy = start.elapsed().saturating_sub(waited);
         played
     }
 }
@@ -247,12 +258,12 @@ impl Stage {
     /// # Errors
     ///
     /// When a pool cannot be built.
-    pub(crate) fn new(script: Script, owners: usize, candidates: &[Candidate]) -> Result<Self> {
+    pub(crate) fn new(script: Script, candidates: &[Candidate]) -> Result<Self> {
         let script = Arc::new(script);
         let workers = script.parts.len();
         let mut parts: Vec<Vec<Box<dyn Player>>> = (0..workers).map(|_| Vec::new()).collect();
         for candidate in candidates {
-            let built = candidate.accept(owners, Parts(&script));
+            let built = candidate.accept(script.pools, Parts(&script));
             let built = built.with_context(|| format!("cannot build {candidate}"))?;
             parts.iter_mut().zip(built).for_each(|(parts, part)| parts.push(part));
         }
@@ -297,14 +308,26 @@ impl Stage {
         Ok(played)
     }
 
-    /// Time per request, of all workers together, in nanoseconds.
+    /// Times of the parts of all workers, in nanoseconds.
     ///
     /// # Errors
     ///
     /// As [`run`](Self::run).
-    pub(crate) fn nanos(&self, candidate: usize) -> Result<f64> {
-        let busy: Duration = self.run(candidate, Run::Time)?.iter().map(|played| played.busy).sum();
-        Ok(busy.as_secs_f64() * 1e9 / self.script.buffers as f64)
+    pub(crate) fn nanos(&self, candidate: usize) -> Result<Vec<f64>> {
+        Ok(self.run(candidate, Run::Time)?.into_iter().flat_map(|played| played.nanos).collect())
+    }
+
+    /// Time per request from such times of several rounds: of each part the median.
+    pub(crate) fn per_request(&self, rounds: &[Vec<f64>]) -> f64 {
+        let parts = rounds.first().map_or(0, Vec::len);
+        let sum: f64 = (0..parts)
+            .map(|part| {
+                let mut times: Vec<f64> = rounds.iter().map(|round| round[part]).collect();
+                times.sort_by(f64::total_cmp);
+                quantile(&times, 0.5)
+            })
+            .sum();
+        sum / self.script.buffers as f64
     }
 
     /// What each acquire and the release of the same buffer took together, in nanoseconds: as many as there are requests.
@@ -345,12 +368,12 @@ mod tests {
     #[test]
     fn all_candidates_keep_all_bytes_across_threads() {
         for (threads, workers) in [(1, 1), (4, 2), (5, 3)] {
-            let traffic = Traffic::new(&random(threads, 700, 9000));
+            let traffic = Traffic::new(&random(threads, 400, 5000));
             let needs = Needs::of(&traffic);
             let (candidates, _) = sweep(&needs);
             let script = Script::new(&traffic, workers);
             assert!(workers == 1 || script.crossings_kept > 100, "{}", script.crossings_kept);
-            let stage = Stage::new(script, needs.owners, &candidates).unwrap();
+            let stage = Stage::new(script, &candidates).unwrap();
             for (index, candidate) in candidates.iter().enumerate() {
                 for run in [Run::Check, Run::Time, Run::Check] {
                     let played = stage.run(index, run).unwrap_or_else(|error| panic!("{candidate}: {error}"));
@@ -358,7 +381,7 @@ mod tests {
                     let bounded = candidate.one_per_thread();
                     assert!(bounded || refused == 0, "{candidate} refused {refused}");
                 }
-                assert!(stage.nanos(index).unwrap() > 0.0);
+                assert!(stage.per_request(&[stage.nanos(index).unwrap()]) > 0.0);
                 let samples = stage.samples(index).unwrap();
                 assert_eq!(samples.len(), needs.acquires);
                 assert!(samples.iter().all(|nanos| *nanos > 0), "{candidate}: every buffer was timed");
@@ -375,7 +398,7 @@ mod tests {
             Candidate::Slot { slots: needs.own_live, capacity: needs.largest / 2 },
             Candidate::Ring { buffers: 1, capacity: needs.largest },
         ];
-        let stage = Stage::new(Script::new(&traffic, 2), needs.owners, &small).unwrap();
+        let stage = Stage::new(Script::new(&traffic, 2), &small).unwrap();
         for (index, candidate) in small.iter().enumerate() {
             let played = stage.run(index, Run::Check).unwrap();
             let refused = played.iter().fold(Refused::default(), |sum, played| Refused {

@@ -15,7 +15,9 @@ pub const SCHEMA: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "lowercase")]
 pub(crate) enum Said {
-    /// A round of that candidate, in nanoseconds per request.
+    /// A round of some candidate is done.
+    Round,
+    /// The time of that candidate, in nanoseconds per request.
     Time { candidate: usize, nanos: f64 },
     /// Its single operations.
     Tail { candidate: usize, tail: Tail },
@@ -26,14 +28,16 @@ pub(crate) enum Said {
 /// Times of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// Nanoseconds of all threads together per request and its release: the median over the rounds.
+    /// Nanoseconds of all threads together per request and its release: the median over the processes, what made a process faster
+    /// or slower for all of them taken out. Of those who did not come to the last
+    /// stage it is scaled by what the others took there, so that a slow phase of the machine is not taken for theirs.
     pub median: f64,
-    /// A tenth of the rounds was no slower.
+    /// A tenth of the processes was no slower.
     pub p10: f64,
     /// Nine tenths were not.
     pub p90: f64,
-    /// How many rounds there were.
-    pub rounds: usize,
+    /// How many processes there were.
+    pub processes: usize,
 }
 
 /// What is known of a candidate.
@@ -63,8 +67,8 @@ pub struct Entry {
 pub struct Check {
     /// The median of each candidate in it, in the order of the entries.
     pub medians: Vec<f64>,
-    /// Rounds of each.
-    pub rounds: usize,
+    /// Processes that each was timed in.
+    pub processes: usize,
     /// The fastest of those that refused nothing.
     pub best: usize,
     /// The first choice's time, in times of the fastest's.

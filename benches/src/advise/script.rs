@@ -7,10 +7,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::lives::{Lives, told_apart};
 use super::traffic::{Act, Traffic};
 
 /// Workers at the most.
 const MOST_WORKERS: usize = 16;
+/// How often threads are given to workers anew at the most.
+const ROUNDS: usize = 20;
 
 /// One thing that a worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
     /// For each acquire and release, the buffer's number in the traffic.
     pub(crate) buffers: Vec<u32>,
-    /// The pools of the threads that it plays, by their number among all. `Step::Acquire` has the place in this list.
+    /// The pools of the threads that it plays, by their number among all (`Script::pools`). `Step::Acquire` has the place in this list.
     pub(crate) sources: Vec<u32>,
     /// Its releases.
     pub(crate) releases: u32,
@@ -45,6 +48,8 @@ pub(crate) struct Script {
     pub(crate) places: usize,
     /// Buffers in all.
     pub(crate) buffers: usize,
+    /// Pools, where each thread that acquires has its own.
+    pub(crate) pools: usize,
     /// Buffers that were recorded as released on another thread.
     pub(crate) crossings: usize,
     /// Of those, the ones that are replayed so.
@@ -73,48 +78,102 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
     for ((one, other), count) in exchanged {
         partners[one as usize].push((other, count));
     }
+    let total: u64 = work.iter().sum();
     let mut order: Vec<usize> = (0..traffic.threads).collect();
     order.sort_by_key(|thread| std::cmp::Reverse(work[*thread]));
     let mut load = vec![0; workers];
     let mut assigned = vec![u32::MAX; traffic.threads];
-    for thread in order {
-        let together = |worker: usize| -> u64 {
-            let here = |partner: &&(u32, u64)| assigned[partner.0 as usize] == worker as u32;
-            partners[thread].iter().filter(here).map(|partner| partner.1).sum()
-        };
-        let best = (0..workers).min_by_key(|worker| (together(*worker), load[*worker])).unwrap_or(0);
-        assigned[thread] = best as u32;
-        load[best] += work[thread];
+    let together = |assigned: &[u32], thread: usize, worker: usize| -> u64 {
+        let here = |partner: &&(u32, u64)| assigned[partner.0 as usize] == worker as u32;
+        partners[thread].iter().filter(here).map(|partner| partner.1).sum()
+    };
+    // Later rounds move those that would be better elsewhere by now, until nobody would, or it goes round and round.
+    for _ in 0..ROUNDS {
+        let before = assigned.clone();
+        for &thread in &order {
+            if let Some(load) = load.get_mut(assigned[thread] as usize) {
+                *load -= work[thread];
+            }
+            let rank = |worker: &usize| {
+                // Nobody gets so much that the others would only wait for it.
+                let full = load[*worker] + work[thread] > total / workers as u64 * 6 / 5 && load[*worker] > 0;
+                (full, together(&assigned, thread, *worker), load[*worker])
+            };
+            let best = (0..workers).min_by_key(rank).unwrap_or(0);
+            assigned[thread] = best as u32;
+            load[best] += work[thread];
+        }
+        if assigned == before {
+            break;
+        }
     }
     assigned
+}
+
+/// Which pool each life has. One that has ended leaves its pool to the next that begins on the same worker.
+struct Pools<'a> {
+    lives: &'a Lives,
+    assigned: &'a [u32],
+    /// Pool, and its place with the worker, of those that have acquired.
+    of: Vec<Option<(usize, u32)>>,
+    /// Who has begun.
+    begun: Vec<bool>,
+    /// Left by those that have ended, by worker.
+    left: Vec<Vec<(usize, u32)>>,
+    /// Pools so far.
+    count: usize,
+}
+
+impl<'a> Pools<'a> {
+    fn new(lives: &'a Lives, assigned: &'a [u32], workers: usize) -> Self {
+        let count = lives.before.len();
+        let left = vec![Vec::new(); workers];
+        Self { lives, assigned, of: vec![None; count], begun: vec![false; count], left, count: 0 }
+    }
+
+    /// A life does something.
+    fn begin(&mut self, life: usize) {
+        if !core::mem::replace(&mut self.begun[life], true)
+            && let Some(before) = self.lives.before[life]
+            && let Some(pool) = self.of[before as usize]
+        {
+            self.left[self.assigned[before as usize] as usize].push(pool);
+        }
+    }
+
+    /// The pool of a life that acquires, and its place with the worker.
+    fn of(&mut self, life: usize, part: &mut Part) -> (usize, u32) {
+        *self.of[life].get_or_insert_with(|| {
+            self.left[self.assigned[life] as usize].pop().unwrap_or_else(|| {
+                part.sources.push(self.count as u32);
+                self.count += 1;
+                (self.count - 1, part.sources.len() as u32 - 1)
+            })
+        })
+    }
 }
 
 impl Script {
     /// Shares the traffic out to so many workers.
     pub(crate) fn new(traffic: &Traffic, workers: usize) -> Self {
+        let lives = told_apart(traffic);
+        let traffic = &lives.traffic;
         let assigned = assign(traffic, workers);
-        let numbers = traffic.pool_numbers();
         let mut parts: Vec<Part> = (0..workers).map(|_| Part::default()).collect();
-        // Where each recorded thread's source is in the list of its worker.
-        let mut sources = vec![0; traffic.threads];
-        for (thread, number) in numbers.iter().enumerate() {
-            if let Some(number) = number {
-                let part = &mut parts[assigned[thread] as usize];
-                sources[thread] = part.sources.len() as u32;
-                part.sources.push(*number);
-            }
-        }
+        let mut pools = Pools::new(&lives, &assigned, workers);
         // Free places, with the release that freed each: worker and count. Twice as many as are needed, first in, first out, so that hardly
         // anybody waits for a place.
         let mut free: VecDeque<(u32, Option<(u32, u32)>)> = VecDeque::new();
         let (mut places, mut live, mut most_live) = (0_u32, 0_usize, 0_usize);
         let mut place_of = vec![0_u32; traffic.buffers.len()];
-        // What each thread's pool got back so far: by worker, how many releases had been made there by then.
-        let mut back = vec![vec![0_u32; workers]; traffic.threads];
+        // What each pool got back so far: by worker, how many releases had been made there by then.
+        let mut back: Vec<Vec<u32>> = Vec::new();
+        let mut pool_of = vec![0_usize; traffic.buffers.len()];
         // What each worker knows of the others' releases by what it has waited for.
         let mut known = vec![vec![0_u32; workers]; workers];
         for (thread, act) in &traffic.acts {
             let worker = assigned[*thread as usize];
+            pools.begin(*thread as usize);
             match *act {
                 Act::Acquire(number) => {
                     let buffer = traffic.buffers[number as usize];
@@ -128,10 +187,13 @@ impl Script {
                     };
                     place_of[number as usize] = place;
                     let part = &mut parts[worker as usize];
+                    let (pool, source) = pools.of(*thread as usize, part);
+                    pool_of[number as usize] = pool;
+                    back.resize(back.len().max(pool + 1), vec![0; workers]);
                     for other in (0..workers).filter(|other| *other != worker as usize) {
                         let place =
                             freed.filter(|freed| freed.0 as usize == other).map_or(0, |freed| freed.1);
-                        let releases = back[*thread as usize][other].max(place);
+                        let releases = back[pool][other].max(place);
                         let known = &mut known[worker as usize][other];
                         if releases > *known {
                             *known = releases;
@@ -139,7 +201,6 @@ impl Script {
                         }
                     }
                     let to = assigned[buffer.to as usize];
-                    let source = sources[*thread as usize];
                     part.steps.push(Step::Acquire { source, bytes: buffer.bytes, place, to });
                     part.buffers.push(number);
                 }
@@ -155,7 +216,7 @@ impl Script {
                     });
                     part.buffers.push(number);
                     part.releases += 1;
-                    back[buffer.from as usize][worker as usize] = part.releases;
+                    back[pool_of[number as usize]][worker as usize] = part.releases;
                     free.push_back((place, Some((worker, part.releases))));
                 }
             }
@@ -168,6 +229,7 @@ impl Script {
             parts,
             places: places as usize,
             buffers: traffic.buffers.len(),
+            pools: back.len(),
             crossings: crossing.count(),
             crossings_kept: kept.count(),
         }
@@ -209,15 +271,25 @@ mod tests {
     /// Plays the script with workers that take turns at random, and compares what each pool sees with the recording.
     #[test]
     fn every_pool_sees_the_recorded_requests_and_no_release_late() {
-        for workers in [1, 2, 3] {
-            let traffic = Traffic::new(&random(5, 3000, 900));
+        // Two threads whose numbers are changed over now and then, so that there are several lives of each.
+        let changing = (0..300_u32).flat_map(|n| {
+            let (reader, writer) = ((n / 60) % 2, 1 - (n / 60) % 2);
+            [(reader, 0, Some(9)), (reader, 1, Some(8)), (writer, 1, None), (writer, 0, None)]
+        });
+        let changing = trace(&changing.collect::<Vec<_>>());
+        for (workers, trace) in
+            [1, 2, 3].into_iter().flat_map(|n| [(n, random(5, 3000, 900)), (n, changing.clone())])
+        {
+            let traffic = Traffic::new(&trace);
+            let workers = workers.min(traffic.threads);
             let script = Script::new(&traffic, workers);
             assert!(script.places <= 2 * Needs::of(&traffic).live + 1, "{} places", script.places);
             let mut random = fastrand::Rng::with_seed(workers as u64);
             let mut next = vec![(0, 0); workers];
             let mut released = vec![0; workers];
             let mut held: Vec<Option<u32>> = vec![None; script.places];
-            let mut seen: Vec<Vec<Act>> = vec![Vec::new(); traffic.threads];
+            let mut seen: Vec<Vec<Act>> = vec![Vec::new(); script.pools];
+            let mut pool_of = vec![0; traffic.buffers.len()];
             let mut stuck = 0;
             while next.iter().zip(&script.parts).any(|(next, part)| next.0 < part.steps.len()) {
                 let worker = random.usize(..workers);
@@ -227,17 +299,19 @@ mod tests {
                 let buffer = part.buffers.get(*number).copied().unwrap_or(u32::MAX);
                 let done = match *now {
                     Step::Await { worker, releases } => released[worker as usize] >= releases,
-                    Step::Acquire { place, bytes, .. } => {
+                    Step::Acquire { place, bytes, source, .. } => {
                         assert_eq!(traffic.buffers[buffer as usize].bytes, bytes);
                         assert_eq!(held[place as usize].replace(buffer), None, "place {place} is taken");
-                        seen[traffic.buffers[buffer as usize].from as usize].push(Act::Acquire(buffer));
+                        let pool = part.sources[source as usize] as usize;
+                        pool_of[buffer as usize] = pool;
+                        seen[pool].push(Act::Acquire(buffer));
                         *number += 1;
                         true
                     }
                     Step::Release { place, .. } if held[place as usize] == Some(buffer) => {
                         held[place as usize] = None;
                         released[worker] += 1;
-                        seen[traffic.buffers[buffer as usize].from as usize].push(Act::Release(buffer));
+                        seen[pool_of[buffer as usize]].push(Act::Release(buffer));
                         *number += 1;
                         true
                     }
@@ -247,10 +321,10 @@ mod tests {
                 stuck = if done { 0 } else { stuck + 1 };
                 assert!(stuck < 10_000, "nobody can go on");
             }
-            let mut recorded: Vec<Vec<Act>> = vec![Vec::new(); traffic.threads];
+            let mut recorded: Vec<Vec<Act>> = vec![Vec::new(); script.pools];
             for (_, act) in &traffic.acts {
                 let (Act::Acquire(number) | Act::Release(number)) = act;
-                recorded[traffic.buffers[*number as usize].from as usize].push(*act);
+                recorded[pool_of[*number as usize]].push(*act);
             }
             for (seen, recorded) in seen.iter().zip(&recorded) {
                 let (seen, recorded) = (by_acquire(seen), by_acquire(recorded));

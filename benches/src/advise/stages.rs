@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,15 +33,22 @@ pub(crate) struct Size {
     pub(crate) rounds: usize,
 }
 
+impl Size {
+    /// Replays of each candidate in a process: one to warm up.
+    fn runs(&self) -> usize {
+        self.rounds + 1
+    }
+}
+
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// The first two stages.
     pub(crate) early: [Size; 2],
-    /// The last stage at the least; it gets what is left of the time.
+    /// The last stage at the least; it gets processes for what is left of the time.
     pub(crate) last: Size,
-    /// Rounds of the last stage at the most, in each process.
-    pub(crate) most_rounds: usize,
+    /// Its processes at the most.
+    pub(crate) most_processes: usize,
     /// Replays in which single operations are timed.
     pub(crate) samples: usize,
     /// What all timing may take, about.
@@ -51,9 +59,9 @@ impl Effort {
     /// For advice.
     pub(crate) fn usual(seconds: f64) -> Self {
         Self {
-            early: [Size { processes: 2, rounds: 3 }, Size { processes: 3, rounds: 4 }],
-            last: Size { processes: 7, rounds: 5 },
-            most_rounds: 25,
+            early: [Size { processes: 3, rounds: 3 }, Size { processes: 5, rounds: 3 }],
+            last: Size { processes: 9, rounds: 5 },
+            most_processes: 41,
             samples: 3,
             seconds,
         }
@@ -65,15 +73,15 @@ impl Effort {
         Self {
             early: [once; 2],
             last: Size { processes: 2, rounds: 2 },
-            most_rounds: 2,
+            most_processes: 2,
             samples: 1,
             seconds: 1.0,
         }
     }
 }
 
-/// Everybody's times in a stage: by candidate, process and round.
-pub(crate) type StageTimes = Vec<Vec<Vec<f64>>>;
+/// Everybody's times in a stage: by candidate and process.
+pub(crate) type StageTimes = Vec<Vec<f64>>;
 
 /// What came of it.
 #[derive(Debug)]
@@ -81,7 +89,7 @@ pub(crate) struct Outcome {
     /// All candidates.
     pub(crate) entries: Vec<Entry>,
     /// Who came to the last stage, by number, with the times there.
-    pub(crate) last: Vec<(usize, Vec<Vec<f64>>)>,
+    pub(crate) last: Vec<(usize, Vec<f64>)>,
 }
 
 /// The parent of the children.
@@ -111,29 +119,33 @@ impl Parent<'_> {
         let mut entries = self.count()?;
         let started = Instant::now();
         let mut going: Vec<usize> = (0..entries.len()).collect();
+        let mut stages = Vec::new();
         let mut per_round = 0.0;
         for (stage, size) in effort.early.iter().enumerate() {
             let message = format!("{}: {} candidates", ["first rounds", "more rounds"][stage], going.len());
             let began = Instant::now();
             let times = self.time(&going, *size, &message)?;
-            let rounds = size.processes * (size.rounds + 1) * going.len();
-            per_round = began.elapsed().as_secs_f64() / rounds as f64;
+            per_round = began.elapsed().as_secs_f64() / (size.processes * size.runs() * going.len()) as f64;
             note(&mut entries, &going, &times, stage + 1);
-            going = better(&entries, &going, stage);
+            let next = better(&entries, &going, stage);
+            stages.push((going, times));
+            going = next;
+            // Without a pool: everybody wants to know how that compares.
+            going.extend((0..entries.len()).filter(|one| entries[*one].candidate.is_control()));
+            going.sort_unstable();
+            going.dedup();
         }
-        // Without a pool: everybody wants to know how that compares.
-        going.extend((0..entries.len()).filter(|one| entries[*one].candidate.is_control()));
-        going.sort_unstable();
-        going.dedup();
         let left = effort.seconds - started.elapsed().as_secs_f64();
-        // Warming up takes one, and a replay with a clock around each operation two or three.
-        let extra = 1.0 + 3.0 * effort.samples as f64 / effort.last.processes as f64;
-        let affordable = left / (per_round * (going.len() * effort.last.processes) as f64) - extra;
-        let rounds = (affordable.max(0.0) as usize).clamp(effort.last.rounds, effort.most_rounds);
+        // A replay with a clock around each operation takes as long as three others.
+        let runs = left / (per_round * going.len() as f64) - 3.0 * effort.samples as f64;
+        let processes = runs.max(0.0) as usize / effort.last.runs();
+        let processes = processes.clamp(effort.last.processes, effort.most_processes);
         let message = format!("last rounds: {} candidates", going.len());
-        let size = Size { rounds, ..effort.last };
-        let times = self.time(&going, size, &message)?;
+        let times = self.time(&going, Size { processes, ..effort.last }, &message)?;
         note(&mut entries, &going, &times, 3);
+        for (index, (before, times)) in stages.iter().enumerate() {
+            scale(&mut entries, index + 1, before, times);
+        }
         self.bar.set_message("single operations");
         for (place, tail) in self.tails(&going, effort.samples)? {
             if let Some(entry) = going.get(place).and_then(|index| entries.get_mut(*index)) {
@@ -150,18 +162,19 @@ impl Parent<'_> {
         self.bar.set_position(0);
         let mut all: StageTimes = vec![Vec::new(); going.len()];
         for _ in 0..size.processes {
-            let mut times = vec![Vec::new(); going.len()];
-            self.child(going, &["--rounds", &size.rounds.to_string()], |said| {
-                if let Said::Time { candidate, nanos } = said
-                    && let Some(times) = times.get_mut(candidate)
-                {
-                    times.push(nanos);
-                    self.bar.inc(1);
+            let mut times = vec![None; going.len()];
+            self.child(going, &["--rounds", &size.rounds.to_string()], |said| match said {
+                Said::Round => self.bar.inc(1),
+                Said::Time { candidate, nanos } => {
+                    times.get_mut(candidate).into_iter().for_each(|time| *time = Some(nanos));
                 }
+                _ => {}
             })?;
-            ensure!(times.iter().all(|times| times.len() == size.rounds), "a child process said too little");
-            all.iter_mut().zip(times).for_each(|(all, times)| all.push(times));
+            for (all, time) in all.iter_mut().zip(times) {
+                all.push(time.context("a child process said too little")?);
+            }
         }
+        level(&mut all);
         Ok(all)
     }
 
@@ -180,31 +193,61 @@ impl Parent<'_> {
     fn count(&self) -> Result<Vec<Entry>> {
         self.bar.set_message("refusals and memory, in the recorded order");
         self.bar.set_length(self.candidates.len() as u64);
-        let mut entries = Vec::new();
-        for (index, candidate) in self.candidates.iter().enumerate() {
-            let mut found = None;
-            self.child(&[index], &[], |said| {
-                if let Said::Counted { counted } = said {
-                    found = Some(counted);
-                }
-            })?;
-            let counted: Counted = found.with_context(|| format!("nothing was counted of {candidate}"))?;
-            let requests = self.traffic.buffers.len() as f64;
-            let apart =
-                self.traffic.buffers.iter().filter(|buffer| candidate.is_apart(buffer.bytes as usize));
-            entries.push(Entry {
-                id: candidate.id(),
-                candidate: *candidate,
-                counted,
-                refused: counted.refused.all() as f64 / requests,
-                apart: apart.count() as f64 / requests,
-                stage: 0,
-                times: Times { median: f64::NAN, p10: f64::NAN, p90: f64::NAN, rounds: 0 },
-                tail: None,
-            });
-            self.bar.inc(1);
+        let next = AtomicUsize::new(0);
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        // Nothing is timed here, so one of them runs on each processor.
+        let counted: Vec<Vec<(usize, Counted)>> = thread::scope(|scope| {
+            let one = |processor: usize| {
+                let next = &next;
+                scope.spawn(move || {
+                    let mut counted = Vec::new();
+                    loop {
+                        // ORDER: Relaxed: it only shares out numbers.
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        if index >= self.candidates.len() {
+                            return Ok(counted);
+                        }
+                        counted.push((index, self.count_one(index, processor)?));
+                    }
+                })
+            };
+            let threads: Vec<_> = (0..processors).map(one).collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, Result<_>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect::<Result<_>>()
+        })?;
+        let mut counted = counted.concat();
+        counted.sort_unstable_by_key(|one| one.0);
+        Ok(counted.into_iter().map(|(index, counted)| self.entry(&self.candidates[index], counted)).collect())
+    }
+
+    /// The same of one candidate.
+    fn count_one(&self, index: usize, processor: usize) -> Result<Counted> {
+        let mut found = None;
+        self.child(&[index], &["--processor", &processor.to_string()], |said| {
+            if let Said::Counted { counted } = said {
+                found = Some(counted);
+            }
+        })?;
+        self.bar.inc(1);
+        found.with_context(|| format!("nothing was counted of {}", self.candidates[index]))
+    }
+
+    /// What is known of a candidate before it is timed.
+    fn entry(&self, candidate: &Candidate, counted: Counted) -> Entry {
+        let requests = self.traffic.buffers.len() as f64;
+        let apart = self.traffic.buffers.iter().filter(|buffer| candidate.is_apart(buffer.bytes as usize));
+        Entry {
+            id: candidate.id(),
+            candidate: *candidate,
+            counted,
+            refused: counted.refused.all() as f64 / requests,
+            apart: apart.count() as f64 / requests,
+            stage: 0,
+            times: Times { median: f64::NAN, p10: f64::NAN, p90: f64::NAN, processes: 0 },
+            tail: None,
         }
-        Ok(entries)
     }
 
     /// Runs a child to its end.
@@ -258,12 +301,41 @@ fn note(entries: &mut [Entry], going: &[usize], times: &StageTimes, stage: usize
     }
 }
 
-/// Median and spread of some rounds.
-pub(crate) fn summary(times: &[Vec<f64>]) -> Times {
-    let mut nanos = times.concat();
+/// Takes out of the times what made a process faster or slower for all: its factor is the geometric mean over the candidates against the
+/// median process. Many machines have phases in which everything takes up to twice as long.
+fn level(times: &mut StageTimes) {
+    let processes = times.first().map_or(0, Vec::len);
+    let mean = |process: usize| {
+        let logs: f64 = times.iter().map(|times| times[process].ln()).sum();
+        (logs / times.len() as f64).exp()
+    };
+    let means: Vec<f64> = (0..processes).map(mean).collect();
+    let usual = summary(&means).median;
+    for times in times {
+        times.iter_mut().zip(&means).for_each(|(time, mean)| *time *= usual / mean);
+    }
+}
+
+/// Median and spread over the processes.
+pub(crate) fn summary(times: &[f64]) -> Times {
+    let mut nanos = times.to_vec();
     nanos.sort_by(f64::total_cmp);
     let at = |share| quantile(&nanos, share);
-    Times { median: at(0.5), p10: at(0.1), p90: at(0.9), rounds: nanos.len() }
+    Times { median: at(0.5), p10: at(0.1), p90: at(0.9), processes: nanos.len() }
+}
+
+/// Makes the times of those that went no further than this stage comparable with those of the last one: by the factor that lies between the
+/// two for those that were in both.
+fn scale(entries: &mut [Entry], stage: usize, going: &[usize], times: &StageTimes) {
+    let both = going.iter().zip(times).filter(|(index, _)| entries[**index].stage == 3);
+    let mut factors: Vec<f64> =
+        both.map(|(index, times)| entries[*index].times.median / summary(times).median).collect();
+    factors.sort_by(f64::total_cmp);
+    let factor = quantile(&factors, 0.5);
+    for entry in entries.iter_mut().filter(|entry| entry.stage == stage && factor.is_finite()) {
+        let times = &mut entry.times;
+        [&mut times.median, &mut times.p10, &mut times.p90].into_iter().for_each(|time| *time *= factor);
+    }
 }
 
 /// Who goes on to the next stage: of those that served everything, who is near the fastest; of too many, the fastest and those that take
@@ -297,7 +369,7 @@ mod tests {
             refused: exhausted as f64,
             apart: 0.0,
             stage: 1,
-            times: Times { median, p10: median, p90: median, rounds: 1 },
+            times: Times { median, p10: median, p90: median, processes: 1 },
             tail: None,
         }
     }
@@ -306,6 +378,23 @@ mod tests {
     fn who_refuses_does_not_go_on() {
         let entries = [entry(1.0, 1, 5), entry(9.0, 1, 0), entry(8.0, 1, 0)];
         assert_eq!(better(&entries, &[0, 1, 2], 0), [2, 1]);
+    }
+
+    #[test]
+    fn a_slow_process_is_taken_out() {
+        let mut times = vec![vec![10.0, 20.0, 10.0], vec![30.0, 60.0, 30.0]];
+        level(&mut times);
+        let expected = [[10.0; 3], [30.0; 3]];
+        assert!(times.concat().iter().zip(expected.concat()).all(|(one, other)| (one - other).abs() < 1e-9));
+    }
+
+    #[test]
+    fn a_slow_stage_is_taken_out() {
+        // The machine was twice as fast in the first stage.
+        let mut entries = [entry(100.0, 1, 0), entry(60.0, 1, 0)];
+        entries[0].stage = 3;
+        scale(&mut entries, 1, &[0, 1], &vec![vec![50.0; 3], vec![60.0; 3]]);
+        assert_eq!((entries[0].times.median, entries[1].times.median), (100.0, 120.0));
     }
 
     #[test]

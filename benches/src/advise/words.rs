@@ -122,7 +122,7 @@ fn sure(advice: &Advice) -> String {
         _ => "not sure; measure longer, with --seconds, on a machine with nothing else to do",
     };
     let mut text = format!(
-        "It is within 5 % of the fastest in {} of 1000 resamplings of the rounds: {word}.",
+        "It is within 5 % of the fastest in {} of 1000 resamplings of the processes: {word}.",
         (choice.sure * 1000.0).round()
     );
     if let (Some(other), Some(beats)) = (choice.runner_up, choice.beats_runner_up) {
@@ -169,9 +169,7 @@ pub(crate) fn text(advice: &Advice) -> String {
     let _ = writeln!(text, "{}", table(advice));
     let _ = writeln!(
         text,
-        "Time: of all threads together for a request and its release, without their waits; medians of interleaved rounds. Tail: of single \
-         requests with\ntheir releases, clock included. Refused, memory: replayed in the recorded order by as many threads as were recorded. \
-         Stage: 3 was timed longest."
+        "Time: of all threads together for a request and its release, without their waits; medians over the processes of\ninterleaved rounds. Tail: of single requests with their releases, clock included. Refused, memory: replayed in the recorded order by as many threads as\nwere recorded. Stage: 3 was timed longest."
     );
     for reason in &advice.left_out {
         let _ = writeln!(text, "Left out: {reason}.");
@@ -203,14 +201,14 @@ pub(crate) fn text(advice: &Advice) -> String {
 /// What the check found.
 pub(crate) fn check(advice: &Advice, check: &Check) -> String {
     format!(
-        "Check: {} rounds of all {} candidates. The fastest is {} with {}; the first choice, {}, took {}: {} times as long.",
-        check.rounds,
+        "Check: all {} candidates in {} processes. The fastest is {} with {}; the first choice, {}, took {}: {:.3} times as long.",
         advice.entries.len(),
+        check.processes,
         advice.entries[check.best].candidate,
         time(check.medians[check.best]),
         advice.pick().candidate,
         time(check.medians[advice.choice.pick]),
-        format!("{:.3}", check.ratio),
+        check.ratio,
     )
 }
 

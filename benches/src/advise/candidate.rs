@@ -229,7 +229,7 @@ pub fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
         }
     }
     let own_cache = needs.own_live.clamp(1, MOST_CACHE);
-    for thread_cache in [1, USUAL_CACHE, own_cache, (4 * own_cache).min(MOST_CACHE)] {
+    for thread_cache in [1, USUAL_CACHE, own_cache] {
         for shard_buffers in [USUAL_BUFFERS, needs.live.clamp(1, MOST_BUFFERS)] {
             add(Candidate::Shard { thread_cache, shard_buffers, smallest_pooled: 1 });
         }

@@ -143,11 +143,11 @@ impl<S: Source> Shared<'_, S> {
             self.world().act(self.traffic, act, numbers[thread as usize]);
             // ORDER: Release pairs with the Acquire above.
             self.turn.store(mine + 1, Ordering::Release);
-            if let Some((next, _)) = self.traffic.acts.get(mine + 1) {
-                if turns.front() != Some(&(mine + 1)) {
-                    let next = &self.threads[*next as usize % self.threads.len()];
-                    next.get().into_iter().for_each(Thread::unpark);
-                }
+            if let Some((next, _)) = self.traffic.acts.get(mine + 1)
+                && turns.front() != Some(&(mine + 1))
+            {
+                let next = &self.threads[*next as usize % self.threads.len()];
+                next.get().into_iter().for_each(Thread::unpark);
             }
         }
     }

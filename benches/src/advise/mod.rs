@@ -41,7 +41,7 @@ use traffic::MOST_EVENTS;
 /// Events that `--test` replays.
 const TEST_EVENTS: usize = 5000;
 /// What `--check` does with all candidates.
-const CHECK: Size = Size { processes: 11, rounds: 5 };
+const CHECK: Size = Size { processes: 15, rounds: 3 };
 
 /// Says which strategy fits a trace, with which settings.
 #[derive(Debug, clap::Args)]

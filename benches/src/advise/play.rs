@@ -56,6 +56,9 @@ trait Player: Send {
     fn play(&mut self, run: Run) -> Played;
 }
 
+/// A buffer on its way to another worker, with the place that it is known by there.
+type Sent<S> = (u32, Held<<S as Source>::Buf>);
+
 /// A worker's part of one candidate, with its pools.
 struct Part<S: Source> {
     script: Arc<Script>,
@@ -64,8 +67,8 @@ struct Part<S: Source> {
     /// What this worker is to release, by place.
     live: Vec<Option<Held<S::Buf>>>,
     /// To and from the other workers; none for itself.
-    out: Vec<Option<Producer<(u32, Held<S::Buf>)>>>,
-    into: Vec<Option<Consumer<(u32, Held<S::Buf>)>>>,
+    out: Vec<Option<Producer<Sent<S>>>>,
+    into: Vec<Option<Consumer<Sent<S>>>>,
     progress: Arc<Vec<Progress>>,
     /// What each worker had released before this run.
     before: Vec<u64>,

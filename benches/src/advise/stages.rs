@@ -60,8 +60,8 @@ impl Effort {
     pub(crate) fn usual(seconds: f64) -> Self {
         Self {
             early: [Size { processes: 3, rounds: 3 }, Size { processes: 5, rounds: 3 }],
-            last: Size { processes: 9, rounds: 5 },
-            most_processes: 41,
+            last: Size { processes: 9, rounds: 3 },
+            most_processes: 99,
             samples: 3,
             seconds,
         }

@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long)]
     json: bool,
     /// What all timing may take, about
-    #[arg(long, default_value_t = 40, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = 35, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Then replay all candidates longer, and fail where the first choice is not within 5 % of the best
     #[arg(long, conflicts_with = "test")]
@@ -143,7 +143,7 @@ impl Options {
             host: crate::host::look(),
             left_out,
             code: candidates[choice.pick].code(),
-            why: words::why(&summary, &needs, &outcome.entries, &choice),
+            why: words::why(&summary, &needs, script.parts.len(), &outcome.entries, &choice),
             check: self.check.then(|| check(&parent, &outcome.entries, choice.pick)).transpose()?,
             entries: outcome.entries,
             choice,

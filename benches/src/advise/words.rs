@@ -33,7 +33,13 @@ fn against(one: f64, other: f64) -> String {
 }
 
 /// Why this one: what the traffic is like, what that means for the strategy, and how it compares.
-pub(crate) fn why(summary: &Summary, needs: &Needs, entries: &[Entry], choice: &Choice) -> Vec<String> {
+pub(crate) fn why(
+    summary: &Summary,
+    needs: &Needs,
+    workers: usize,
+    entries: &[Entry],
+    choice: &Choice,
+) -> Vec<String> {
     let pick = &entries[choice.pick];
     let crossing = summary.cross_thread_releases as f64 / summary.releases.max(1) as f64;
     let mut why = vec![format!(
@@ -53,6 +59,17 @@ pub(crate) fn why(summary: &Summary, needs: &Needs, entries: &[Entry], choice: &
         time(summary.lifetimes.p50_ns as f64),
     )];
     why.push(reason(pick, needs));
+    if !pick.candidate.is_control() && !pick.candidate.one_per_thread() && summary.threads > workers {
+        why.push(format!(
+            "Its {} threads shared the caches of {workers} in the timed replay, so in the program it may be slower than here; refusals and memory \
+             are those of all threads. Of those with a pool for each thread, the fastest is {}.",
+            summary.threads,
+            fastest_private(entries).map_or_else(
+                || "none that served every request".into(),
+                |entry| format!("{} with {} and {}", entry.candidate, time(entry.times.median), memory(entry.bytes()))
+            ),
+        ));
+    }
     let fastest = &entries[choice.fastest];
     if choice.fastest == choice.pick {
         why.push("It is the fastest of those that served every request.".into());
@@ -89,6 +106,12 @@ pub(crate) fn why(summary: &Summary, needs: &Needs, entries: &[Entry], choice: &
     why
 }
 
+/// The fastest of those that have a pool for each thread.
+fn fastest_private(entries: &[Entry]) -> Option<&Entry> {
+    let private = entries.iter().filter(|entry| entry.candidate.one_per_thread() && entry.serves_all());
+    private.min_by(|one, other| one.times.median.total_cmp(&other.times.median))
+}
+
 /// What the traffic means for the strategy.
 fn reason(pick: &Entry, needs: &Needs) -> String {
     let own = format!("{} with {}", needs.own_live, memory(needs.own_bytes as u64));
@@ -98,8 +121,8 @@ fn reason(pick: &Entry, needs: &Needs) -> String {
              whoever drops a buffer only gives its slot back."
         ),
         "ring" => format!(
-            "Each thread that acquires has few buffers out at a time ({own}), and they come back in about the order in which they went, so a \
-             ring of its own serves it with a few instructions."
+            "Each thread that acquires has few buffers out at a time ({own}), so a ring of its own serves it with a few instructions; none was \
+             kept so long that the ring ran full behind it. A buffer that is kept for long would do that."
         ),
         "bump" => "Buffers of any size are cut one after the other from shards that each thread has to itself, and a shard is used again as a \
                    whole, so a release on another thread touches one counter and no list."

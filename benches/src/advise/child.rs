@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use buftrace::Trace;
+use buftrace::{EventKind, Trace};
 
 use super::candidate::{Candidate, sweep};
 use super::exact::Exact;
@@ -42,17 +42,20 @@ pub struct Job {
     all_bytes: bool,
 }
 
-/// Reads a trace, up to as many events as are replayed at the most.
+/// Reads a trace, up to as many events, and says how many acquires there are in all of it.
 ///
 /// # Errors
 ///
 /// When there is no such file, it is no trace, or nobody asks for anything in it.
-pub(crate) fn read(path: &Path, events: usize) -> Result<(Trace, Traffic)> {
+pub(crate) fn read(path: &Path, events: usize) -> Result<(Trace, Traffic, usize)> {
     let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let trace = Trace::decode(&file).with_context(|| format!("cannot decode {}", path.display()))?;
-    let traffic = Traffic::new(&trace.clone().prefix(events.min(MOST_EVENTS)));
+    let acquires = trace.events().iter().filter(|event| matches!(event.kind, EventKind::Acquire { .. }));
+    let acquires = acquires.count();
+    let trace = trace.prefix(events.min(MOST_EVENTS));
+    let traffic = Traffic::new(&trace);
     ensure!(!traffic.buffers.is_empty(), "{}: nobody asks for a buffer in it", path.display());
-    Ok((trace, traffic))
+    Ok((trace, traffic, acquires))
 }
 
 fn say(said: &Said) -> Result<()> {
@@ -80,7 +83,7 @@ impl Job {
             std::process::exit(101);
         }));
         settle_heap();
-        let (_, traffic) = read(&self.trace, self.events)?;
+        let (_, traffic, _) = read(&self.trace, self.events)?;
         let needs = Needs::of(&traffic);
         let all = sweep(&needs).0;
         let find = |id: &String| {

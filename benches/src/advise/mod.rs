@@ -102,7 +102,7 @@ impl Options {
     fn advise(&self, program: PathBuf) -> Result<(Advice, (PathBuf, PathBuf))> {
         let started = Instant::now();
         let events = if self.test { TEST_EVENTS } else { MOST_EVENTS };
-        let (trace, traffic) = child::read(&self.trace, events)?;
+        let (trace, traffic, acquires) = child::read(&self.trace, events)?;
         let needs = Needs::of(&traffic);
         let (candidates, left_out) = candidate::sweep(&needs);
         let effort = if self.test { Effort::test() } else { Effort::usual(f64::from(self.seconds)) };
@@ -134,7 +134,7 @@ impl Options {
             trace: self.trace.display().to_string(),
             name: name_of(&trace.meta().name, &self.trace),
             needs,
-            acquires: summary.acquires,
+            acquires,
             replayed: traffic.buffers.len(),
             threads: traffic.threads,
             workers: script.parts.len(),

@@ -130,8 +130,7 @@ fn reason(pick: &Entry, needs: &Needs) -> String {
         "shard" => "Blocks go from the threads that drop them, through caches, to those that acquire, by size class; all threads share one \
                     pool, so idle memory of one serves another."
             .into(),
-        _ => "No pool was faster by as much as 5 %, or it took more memory for that: for these sizes, what is done with the bytes costs more \
-              than the allocator does, and it is as good."
+        _ => "No pool that served every request was faster by more than 5 %: the allocator does as well here."
             .into(),
     }
 }

@@ -371,11 +371,11 @@ mod tests {
     #[test]
     fn all_candidates_keep_all_bytes_across_threads() {
         for (threads, workers) in [(1, 1), (4, 2), (5, 3)] {
-            let traffic = Traffic::new(&random(threads, 400, 5000));
+            let traffic = Traffic::new(&random(threads, 250, 5000));
             let needs = Needs::of(&traffic);
             let (candidates, _) = sweep(&needs);
             let script = Script::new(&traffic, workers);
-            assert!(workers == 1 || script.crossings_kept > 100, "{}", script.crossings_kept);
+            assert!(workers == 1 || script.crossings_kept * 3 > script.crossings, "{workers} workers");
             let stage = Stage::new(script, &candidates).unwrap();
             for (index, candidate) in candidates.iter().enumerate() {
                 for run in [Run::Check, Run::Time, Run::Check] {

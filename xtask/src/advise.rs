@@ -15,7 +15,7 @@ const SHIPPED: &str = "benches/traces/redis.buftrace";
 pub(crate) struct Args {
     /// The recorded trace
     trace: PathBuf,
-    /// What all timing may take, about
+    /// What all of it may take, about, but for the check
     #[arg(long, value_name = "N")]
     seconds: Option<u32>,
     /// Print the advice as JSON

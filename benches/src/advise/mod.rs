@@ -54,8 +54,8 @@ pub struct Options {
     /// Print the advice as JSON
     #[arg(long)]
     json: bool,
-    /// What all timing may take, about
-    #[arg(long, default_value_t = 35, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    /// What all of it may take, about, but for the check
+    #[arg(long, default_value_t = 75, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Then replay all candidates longer, and fail where the first choice is not within 5 % of the best
     #[arg(long, conflicts_with = "test")]

@@ -51,7 +51,7 @@ pub(crate) struct Effort {
     pub(crate) most_processes: usize,
     /// Replays in which single operations are timed.
     pub(crate) samples: usize,
-    /// What all timing may take, about.
+    /// What all of it may take, about.
     pub(crate) seconds: f64,
 }
 
@@ -116,8 +116,8 @@ pub(crate) fn bar(hidden: bool) -> Result<ProgressBar> {
 impl Parent<'_> {
     /// All three stages.
     pub(crate) fn run(&self, effort: &Effort) -> Result<Outcome> {
-        let mut entries = self.count()?;
         let started = Instant::now();
+        let mut entries = self.count()?;
         let mut going: Vec<usize> = (0..entries.len()).collect();
         let mut stages = Vec::new();
         let mut per_round = 0.0;

@@ -224,7 +224,7 @@ pub fn memory(case: &Case, contestant: &Contestant) -> ! {
 }
 
 /// A field of the process's status, in bytes.
-fn status(field: &str) -> Option<u64> {
+pub(crate) fn status(field: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -6,6 +6,8 @@
 //!   contestant's pool, so that a timed loop has no indirect call in it.
 //! - A *group* is a row in a process of its own: its contestants take turns, so that what disturbs the machine disturbs all.
 //!
+//! - [`advise`] replays a recorded trace and says which strategy fits it.
+//!
 //! The method is described in `docs/benchmarking.md`. `cargo xtask bench` runs it.
 #![allow(
     clippy::std_instead_of_alloc,
@@ -13,6 +15,7 @@
     reason = "a program of the standard library's: nothing here is built without it"
 )]
 
+pub mod advise;
 pub mod block;
 pub mod case;
 pub mod cell;

@@ -14,7 +14,7 @@ use bufbench::parent::{self, Plan};
 use bufbench::record::Results;
 use bufbench::select::{self, Child, Scales};
 use bufbench::workloads::Scale;
-use bufbench::{Kind, child, counts, report};
+use bufbench::{Kind, advise, child, counts, report};
 use clap::{Parser, Subcommand};
 
 /// The benchmark matrix.
@@ -35,6 +35,11 @@ enum Task {
         #[arg(long, default_value = "target/bench-report")]
         out: PathBuf,
     },
+    /// Say which strategy fits a recorded trace.
+    Advise(advise::Options),
+    /// Rounds, or the counting replay, of some candidates.
+    #[command(hide = true)]
+    AdviseChild(advise::Job),
     /// Compare instructions per operation with what is written down.
     Instructions {
         /// What gungraun printed.
@@ -121,6 +126,8 @@ fn perform(task: Task) -> Result<()> {
             let results = Results::read(&out)?;
             report::write(&results, &out)
         }
+        Task::Advise(options) => options.run(),
+        Task::AdviseChild(job) => job.run(),
         Task::Instructions { summaries, baseline, update } => counts::gate(&summaries, &baseline, update),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;

@@ -134,7 +134,6 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 /// Times single operations of all contestants in turn, a batch each.
 pub fn tails(cells: &mut [&mut dyn Cell], samples: usize, mut at: impl FnMut(usize)) -> Vec<Option<Tail>> {
     const BATCH: usize = 2000;
-    let clock = clock();
     let mut all: Vec<Vec<u32>> = cells.iter().map(|_| Vec::with_capacity(samples)).collect();
     let mut batch = vec![0; BATCH.min(samples)];
     while all.iter().any(|times| times.len() < samples) {
@@ -150,17 +149,19 @@ pub fn tails(cells: &mut [&mut dyn Cell], samples: usize, mut at: impl FnMut(usi
             break;
         }
     }
-    all.into_iter()
-        .map(|mut times| {
-            if times.is_empty() {
-                return None;
-            }
-            times.sort_unstable();
-            let share = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-            let (p50, p99, p999) = (share(0.5), share(0.99), share(0.999));
-            Some(Tail { p50, p99, p999, clock, samples: times.len() })
-        })
-        .collect()
+    all.into_iter().map(tail_of).collect()
+}
+
+/// The tail of single operations' times; nothing where there are none.
+#[must_use]
+pub fn tail_of(mut times: Vec<u32>) -> Option<Tail> {
+    if times.is_empty() {
+        return None;
+    }
+    times.sort_unstable();
+    let share = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    let (p50, p99, p999) = (share(0.5), share(0.99), share(0.999));
+    Some(Tail { p50, p99, p999, clock: clock(), samples: times.len() })
 }
 
 /// The median of two clock readings with nothing between them.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{instructions, shell};
+use crate::{advise, instructions, shell};
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// With the crates that a user would pick instead.
     #[arg(long)]
     peers: bool,
-    /// Each cell once, to see that it is right: what CI runs. Built without link-time optimisation.
+    /// Each cell once, and advice, to see that it is right: what CI runs. Built without link-time optimisation.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
     /// Count instructions per operation under valgrind, and fail where a count has risen.
@@ -66,7 +66,13 @@ impl Args {
             build.args(["build", "--package", "bufbench", "--bin", "bufbench-count", "--release"]);
             shell::run(build.args(["--features", features]))?;
         }
-        shell::run(&mut self.command(counts))
+        shell::run(&mut self.command(counts))?;
+        // Of some rows alone, nobody asks for advice.
+        if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list && !self.dry_run
+        {
+            advise::test()?;
+        }
+        Ok(())
     }
 
     /// The matrix's own command line.

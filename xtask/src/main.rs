@@ -5,6 +5,7 @@
     reason = "a program of the standard library's: nothing here is built without it"
 )]
 
+mod advise;
 mod bench;
 mod beside;
 mod broken;
@@ -39,6 +40,8 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Say which strategy fits a recorded trace, with which settings.
+    Advise(advise::Args),
     /// Run the benchmark matrix and report.
     Bench(bench::Args),
     /// Run trials against builds with a known defect: each has to fail.
@@ -64,6 +67,7 @@ enum Task {
 /// Does what the command line `arguments` say, the program's name before them.
 fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<()> {
     match Command::parse_from(arguments).task {
+        Task::Advise(args) => args.run(),
         Task::Bench(args) => args.run(),
         Task::Broken(args) => args.run(),
         Task::Ci(args) => args.run(),

@@ -32,11 +32,7 @@ impl Chart {
     /// The drawing as a file of its own.
     #[must_use]
     pub fn standalone(&self) -> String {
-        let style = format!("<style>{}</style>", svg::style());
-        match self.svg.find('>') {
-            Some(end) => format!("{}{style}{}{}", &self.svg[..=end], svg::PAPER, &self.svg[end + 1..]),
-            None => self.svg.clone(),
-        }
+        svg::standalone(&self.svg)
     }
 }
 

@@ -4,7 +4,7 @@ pub mod chart;
 pub mod html;
 pub mod markdown;
 pub mod number;
-mod svg;
+pub(crate) mod svg;
 pub mod table;
 pub mod view;
 

@@ -92,8 +92,16 @@ fn rules(pick: fn(&(&str, &'static str, &'static str)) -> &'static str) -> Strin
     rules
 }
 
-/// What a file of its own has besides: a ground.
-pub(crate) const PAPER: &str = "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>";
+/// A drawing as a file of its own: with the style sheet, and a ground.
+pub(crate) fn standalone(svg: &str) -> String {
+    let style = format!("<style>{}</style>", style());
+    match svg.find('>') {
+        Some(end) => format!("{}{style}{PAPER}{}", &svg[..=end], &svg[end + 1..]),
+        None => svg.into(),
+    }
+}
+
+const PAPER: &str = "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>";
 
 /// About how wide a label is, in pixels. Fonts differ; this errs to the wide side.
 pub(crate) fn text_width(text: &str) -> f64 {

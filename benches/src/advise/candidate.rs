@@ -1,0 +1,297 @@
+//! Who is replayed: strategies with settings, a small sweep of each, derived from what the traffic needs.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::traffic::Needs;
+use crate::report::number::memory;
+
+/// Bytes that the pools of a candidate may reserve at the most, all together.
+const MOST_RESERVED: usize = 2 << 30;
+/// Capacities of bounded pools, in hundredths of the most that was out.
+const HEADROOM: [usize; 4] = [100, 125, 200, 400];
+/// Bump-pointer shards are so many times as large as the largest request.
+const SHARD_FACTORS: [usize; 3] = [1, 4, 16];
+/// The largest shard that such a pool may have.
+const MOST_SHARD_BYTES: usize = 1 << 30;
+/// Settings of `bufshard` that a program has unless it sets them.
+const USUAL_CACHE: usize = 4;
+const USUAL_BUFFERS: usize = 16;
+const MOST_CACHE: usize = 1024;
+const MOST_BUFFERS: usize = 1 << 16;
+
+/// A strategy with its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "lowercase")]
+pub enum Candidate {
+    /// `SlotPool`: one for each thread that acquires.
+    Slot {
+        /// Buffers of a pool that can be out.
+        slots: usize,
+        /// Bytes of a pool.
+        capacity: usize,
+    },
+    /// `RingAllocator`: one for each thread that acquires.
+    Ring {
+        /// Buffers that a ring is made for.
+        buffers: usize,
+        /// Bytes of a ring.
+        capacity: usize,
+    },
+    /// `BumpPool`: one for all threads.
+    Bump {
+        /// Bytes of a shard.
+        shard_size: usize,
+        /// Idle memory that is kept.
+        idle_bytes: usize,
+    },
+    /// `ShardPool`: one for all threads.
+    Shard {
+        /// Buffers of a size class that a thread keeps.
+        thread_cache: usize,
+        /// Those that a shard keeps.
+        shard_buffers: usize,
+        /// Smaller requests are allocations of their own.
+        smallest_pooled: usize,
+    },
+    /// `HeapPool`: an allocation for each buffer, zeroed.
+    Heap,
+    /// `Vec::with_capacity`: the same, not zeroed.
+    Vec,
+}
+
+impl Candidate {
+    /// The strategy's name.
+    #[must_use]
+    pub fn strategy(&self) -> &'static str {
+        match self {
+            Self::Slot { .. } => "slot",
+            Self::Ring { .. } => "ring",
+            Self::Bump { .. } => "bump",
+            Self::Shard { .. } => "shard",
+            Self::Heap => "heap",
+            Self::Vec => "vec",
+        }
+    }
+
+    /// A name without spaces, which is like no other's.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match self {
+            Self::Slot { slots: count, capacity } | Self::Ring { buffers: count, capacity } => {
+                format!("{}-{count}-{capacity}", self.strategy())
+            }
+            Self::Bump { shard_size, idle_bytes } => format!("bump-{shard_size}-{idle_bytes}"),
+            Self::Shard { thread_cache, shard_buffers, smallest_pooled } => {
+                format!("shard-{thread_cache}-{shard_buffers}-{smallest_pooled}")
+            }
+            Self::Heap | Self::Vec => self.strategy().into(),
+        }
+    }
+
+    /// Whether it is what one has without a pool.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        matches!(self, Self::Heap | Self::Vec)
+    }
+
+    /// Whether each thread that acquires has a pool of its own.
+    #[must_use]
+    pub fn one_per_thread(&self) -> bool {
+        matches!(self, Self::Slot { .. } | Self::Ring { .. })
+    }
+
+    /// Whether a request of so many bytes is by these settings an allocation of its own.
+    #[must_use]
+    pub fn is_apart(&self, bytes: usize) -> bool {
+        match *self {
+            Self::Bump { shard_size, .. } => bytes > shard_size,
+            Self::Shard { smallest_pooled, .. } => bytes < smallest_pooled,
+            Self::Slot { .. } | Self::Ring { .. } => false,
+            Self::Heap | Self::Vec => true,
+        }
+    }
+
+    /// How one makes it.
+    #[must_use]
+    pub fn code(&self) -> String {
+        match *self {
+            Self::Slot { slots, capacity } => format!(
+                "// One for each thread that acquires; its buffers may be dropped on any thread.\n\
+                 let mut pool = bufslot::SlotPool::builder().slots({slots}).capacity({}).build()?;",
+                digits(capacity)
+            ),
+            Self::Ring { buffers, capacity } => format!(
+                "// One for each thread that acquires; its buffers may be dropped on any thread.\n\
+                 let mut ring = bufring::RingAllocator::builder().buffers({buffers}).capacity({}).build()?;",
+                digits(capacity)
+            ),
+            Self::Bump { shard_size, idle_bytes } => format!(
+                "// One for all threads: each has a clone.\n\
+                 let pool = bufbump::BumpPool::builder().shard_size({}).idle_bytes({}).build()?;",
+                digits(shard_size),
+                digits(idle_bytes)
+            ),
+            Self::Shard { thread_cache, shard_buffers, smallest_pooled } => {
+                let smallest = if smallest_pooled > 1 {
+                    format!(".smallest_pooled({smallest_pooled})")
+                } else {
+                    String::new()
+                };
+                format!(
+                    "// One for all threads: each has a clone.\n\
+                     let pool = bufshard::ShardPool::builder().thread_cache({thread_cache}).shard_buffers({}){smallest}.build()?;",
+                    digits(shard_buffers)
+                )
+            }
+            Self::Heap => "let mut pool = bufcore::HeapPool::new();".into(),
+            Self::Vec => "let buf: Vec<u8> = Vec::with_capacity(bytes);".into(),
+        }
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.strategy();
+        let size = |bytes: usize| memory(bytes as u64);
+        match *self {
+            Self::Slot { slots: count, capacity } | Self::Ring { buffers: count, capacity } => {
+                write!(f, "{name} {count} × {}", size(capacity))
+            }
+            Self::Bump { shard_size, idle_bytes } => {
+                write!(f, "{name} {}, idle {}", size(shard_size), size(idle_bytes))
+            }
+            Self::Shard { thread_cache, shard_buffers, smallest_pooled } => {
+                write!(f, "{name} {thread_cache}/{shard_buffers}")?;
+                if smallest_pooled > 1 { write!(f, " from {}", size(smallest_pooled)) } else { Ok(()) }
+            }
+            Self::Heap | Self::Vec => f.write_str(name),
+        }
+    }
+}
+
+/// A number as one writes it in code.
+fn digits(number: usize) -> String {
+    let plain = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && (plain.len() - index).is_multiple_of(3) {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Up to a number that people can read, by at most 1/16.
+fn rounded(bytes: usize) -> usize {
+    bytes.next_multiple_of((bytes.next_power_of_two() / 32).max(16))
+}
+
+/// All candidates for such traffic, and the strategies that are left out, with the reason.
+#[must_use]
+pub fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
+    let mut all = Vec::new();
+    let mut left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
+    let mut add = |candidate: Candidate| {
+        let reserved = match candidate {
+            Candidate::Slot { capacity, .. } | Candidate::Ring { capacity, .. } => {
+                capacity.saturating_mul(needs.owners)
+            }
+            _ => 0,
+        };
+        if reserved > MOST_RESERVED {
+            left_out.push(format!(
+                "{candidate}: its {} pools would take {}",
+                needs.owners,
+                memory(reserved as u64)
+            ));
+        } else if !all.contains(&candidate) {
+            all.push(candidate);
+        }
+    };
+    for slots in [needs.own_live, 2 * needs.own_live] {
+        for percent in HEADROOM {
+            add(Candidate::Slot { slots, capacity: rounded(share(needs.own_bytes, percent)) });
+        }
+    }
+    for percent in HEADROOM {
+        let capacity = rounded(share(needs.own_bytes, percent));
+        add(Candidate::Ring { buffers: needs.own_live, capacity });
+    }
+    let unit = needs.largest.next_power_of_two().clamp(4 << 10, MOST_SHARD_BYTES);
+    for factor in SHARD_FACTORS {
+        let shard_size = unit.saturating_mul(factor).min(MOST_SHARD_BYTES);
+        for idle in [1, 4] {
+            let idle_bytes = rounded(needs.bytes.saturating_mul(idle)).max(shard_size);
+            add(Candidate::Bump { shard_size, idle_bytes });
+        }
+    }
+    let own_cache = needs.own_live.clamp(1, MOST_CACHE);
+    for thread_cache in [1, USUAL_CACHE, own_cache] {
+        for shard_buffers in [USUAL_BUFFERS, needs.live.clamp(1, MOST_BUFFERS)] {
+            add(Candidate::Shard { thread_cache, shard_buffers, smallest_pooled: 1 });
+        }
+    }
+    // Whether the smaller half is better left to the allocator.
+    add(Candidate::Shard {
+        thread_cache: USUAL_CACHE,
+        shard_buffers: USUAL_BUFFERS,
+        smallest_pooled: needs.median_size + 1,
+    });
+    add(Candidate::Heap);
+    add(Candidate::Vec);
+    (all, left_out)
+}
+
+fn share(bytes: usize, percent: usize) -> usize {
+    bytes.saturating_mul(percent).div_ceil(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const NEEDS: Needs = Needs {
+        acquires: 1000,
+        owners: 7,
+        largest: 3000,
+        median_size: 100,
+        live: 60,
+        bytes: 90_000,
+        own_live: 9,
+        own_bytes: 20_000,
+    };
+
+    #[test]
+    fn settings_follow_the_needs() {
+        let (all, left_out) = sweep(&NEEDS);
+        let ids: HashSet<String> = all.iter().map(Candidate::id).collect();
+        assert_eq!(ids.len(), all.len());
+        for strategy in ["slot", "ring", "bump", "shard", "heap", "vec"] {
+            assert!(all.iter().any(|candidate| candidate.strategy() == strategy), "{strategy}");
+        }
+        assert!(left_out.iter().any(|reason| reason.starts_with("mirror")), "{left_out:?}");
+        let large = Needs { own_bytes: 40_000_000, ..NEEDS };
+        for candidate in sweep(&large).0 {
+            if let Candidate::Slot { capacity, .. } | Candidate::Ring { capacity, .. } = candidate {
+                assert!((40_000_000..=175_000_000).contains(&capacity), "{candidate}");
+            }
+        }
+        let huge = Needs { own_bytes: 1 << 31, ..NEEDS };
+        let (all, left_out) = sweep(&huge);
+        assert!(all.iter().all(|candidate| !candidate.one_per_thread()));
+        assert!(left_out.iter().any(|reason| reason.contains("7 pools would take")), "{left_out:?}");
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(digits(1_048_576), "1_048_576");
+        assert_eq!(digits(999), "999");
+        assert_eq!(rounded(1_522_693) % 65_536, 0);
+        assert!((1..5000).all(|bytes| rounded(bytes) >= bytes && rounded(bytes) <= bytes + bytes / 16 + 16));
+    }
+}

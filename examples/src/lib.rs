@@ -1,3 +1,4 @@
 //! Small real programs over the bufworks buffer pools. The programs are in `src/bin`; what can be tested without them is here.
 
+pub mod limits;
 pub mod proxy;

@@ -81,13 +81,13 @@ fn upstream(listener: &TcpListener, seed: u64) {
 
 /// Pushes bytes through a proxy with these pools, of which each worker has one, and compares all of them on both sides.
 fn push_through<P: BufferPool + 'static>(make_pool: impl Fn() -> Result<P, ConfigError> + Sync) -> Report {
-    push_through_all(false, |listener, settings, control| serve(listener, settings, control, &make_pool))
+    push_through_all(false, |listener, settings, control| serve(listener, settings, control, |_| make_pool()))
 }
 
-/// As `push_through`, with a pool that the workers share.
-fn push_through_one<P: BufferPool + Clone + Sync + 'static>(pool: &P) -> Report {
+/// As `push_through`, with pools that the workers share.
+fn push_through_shared<P: BufferPool + Clone + Sync + 'static>(pools: &[P; 2]) -> Report {
     push_through_all(true, |listener, settings, control| {
-        serve(listener, settings, control, || Ok(pool.clone()))
+        serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
     })
 }
 
@@ -224,20 +224,22 @@ fn waits_for_its_turn(run: impl FnOnce(&TcpListener, &Settings, &Control) -> io:
 #[test]
 fn who_finds_no_buffer_waits() {
     waits_for_its_turn(|listener, settings, control| {
-        serve(listener, settings, control, || SlotPool::builder().capacity(1500).slots(2).build_with(Reject))
+        serve(listener, settings, control, |_| SlotPool::builder().capacity(1500).slots(2).build_with(Reject))
     });
     waits_for_its_turn(|listener, settings, control| {
-        serve(listener, settings, control, || RingAllocator::new(1500))
+        serve(listener, settings, control, |_| RingAllocator::new(1500))
     });
-    let pool = ShardPool::builder().budget(1500).build().unwrap();
-    waits_for_its_turn(|listener, settings, control| serve(listener, settings, control, || Ok(pool.clone())));
+    let pools = [(); 2].map(|()| ShardPool::builder().budget(1500).build().unwrap());
+    waits_for_its_turn(|listener, settings, control| {
+        serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
+    });
 }
 
 #[test]
 fn every_byte_with_memory_for_few_buffers() {
     check(&push_through(|| SlotPool::builder().capacity(4096).slots(4).build_with(Reject)));
     check(&push_through(|| RingAllocator::new(4096)));
-    check(&push_through_one(&ShardPool::builder().budget(8192).build().unwrap()));
+    check(&push_through_shared(&[(); 2].map(|()| ShardPool::builder().budget(8192).build().unwrap())));
 }
 
 #[test]
@@ -249,10 +251,10 @@ fn every_byte_with_the_ring() {
 
 #[test]
 fn every_byte_with_pools_that_are_shared() {
-    let report = push_through_one(&BumpPool::new().unwrap());
+    let report = push_through_shared(&[(); 2].map(|()| BumpPool::new().unwrap()));
     check(&report);
     assert!(report.reused > 0, "{report}");
-    let report = push_through_one(&ShardPool::new().unwrap());
+    let report = push_through_shared(&[(); 2].map(|()| ShardPool::new().unwrap()));
     check(&report);
     assert!(report.reused > 0, "{report}");
 }
@@ -296,7 +298,7 @@ fn with_proxy(settings: Settings, client: impl FnOnce(SocketAddr, &Control)) -> 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let control = Control::new();
     thread::scope(|scope| {
-        let proxy = scope.spawn(|| serve(&listener, &settings, &control, || Ok(HeapPool::new())).unwrap());
+        let proxy = scope.spawn(|| serve(&listener, &settings, &control, |_| Ok(HeapPool::new())).unwrap());
         client(listener.local_addr().unwrap(), &control);
         control.stop();
         proxy.join().unwrap()
@@ -387,16 +389,16 @@ fn what_cannot_work_is_said_at_once() {
     let usual = Settings::new(listener.local_addr().unwrap());
     let kind = |result: io::Result<Report>| result.unwrap_err().kind();
     let control = Control::new;
-    assert_eq!(kind(serve(&listener, &usual, &control(), || Ok(Reject))), io::ErrorKind::InvalidInput);
+    assert_eq!(kind(serve(&listener, &usual, &control(), |_| Ok(Reject))), io::ErrorKind::InvalidInput);
     assert_eq!(
-        kind(serve(&listener, &usual, &control(), || SlotPool::new(0, 0))),
+        kind(serve(&listener, &usual, &control(), |_| SlotPool::new(0, 0))),
         io::ErrorKind::InvalidInput
     );
-    let small = || RingAllocator::new(usual.min_buffer_bytes / 2);
+    let small = |_| RingAllocator::new(usual.min_buffer_bytes / 2);
     assert_eq!(kind(serve(&listener, &usual, &control(), small)), io::ErrorKind::InvalidInput);
     let reversed = Settings { min_buffer_bytes: 2, max_buffer_bytes: 1, ..usual.clone() };
     assert_eq!(
-        kind(serve(&listener, &reversed, &control(), || Ok(HeapPool::new()))),
+        kind(serve(&listener, &reversed, &control(), |_| Ok(HeapPool::new()))),
         io::ErrorKind::InvalidInput
     );
     assert!(serve_rings(&listener, &usual, &control(), 0).is_err());

@@ -25,7 +25,7 @@ use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftrace::{Meta, Recorder, Recording};
 use bufworks_examples::limits;
-use bufworks_examples::proxy::{Control, Report, Settings, serve, serve_rings};
+use bufworks_examples::proxy::{Control, Direction, Report, Settings, serve, serve_rings};
 use clap::{Parser, ValueEnum};
 
 /// The shortest events take more than this many bytes of a file on average.
@@ -47,7 +47,7 @@ struct Args {
     /// Where buffers come from
     #[arg(long, value_enum, default_value_t = Pool::Slot)]
     pool: Pool,
-    /// Memory of each worker's slot pool or ring; the budget of the sharded pool
+    /// Memory of each worker's slot pools or rings; the budget of the sharded pools. Half of it is for each direction
     #[arg(long, value_name = "BYTES", default_value_t = 4 * 1024 * 1024)]
     pool_bytes: usize,
     /// With mirrored rings: the size of each, of which each direction of a connection has one
@@ -90,13 +90,13 @@ struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Pool {
-    /// A slot pool for each worker
+    /// A slot pool for each worker and direction
     Slot,
-    /// A ring for each worker
+    /// A ring for each worker and direction
     Ring,
-    /// Bump-pointer shards, which the workers share
+    /// Bump-pointer shards for each direction, which the workers share
     Bump,
-    /// A sharded pool, which the workers share
+    /// A sharded pool for each direction, which the workers share
     Shard,
     /// The heap: an allocation for each buffer
     Heap,
@@ -152,20 +152,23 @@ fn main() -> Result<()> {
     stdout().flush()?;
 
     let proxy = Proxy { listener, settings, control };
-    let buffers = (args.pool_bytes / BYTES_A_BUFFER).max(1);
+    let bytes = args.pool_bytes / 2;
+    let buffers = (bytes / BYTES_A_BUFFER).max(1);
     let report = match args.pool {
-        Pool::Slot => proxy.run(&args, || SlotPool::new(args.pool_bytes, buffers))?,
-        Pool::Ring => proxy
-            .run(&args, || RingAllocator::builder().capacity(args.pool_bytes).buffers(buffers).build())?,
+        Pool::Slot => proxy.run(&args, |_| SlotPool::new(bytes, buffers))?,
+        Pool::Ring => {
+            proxy.run(&args, |_| RingAllocator::builder().capacity(bytes).buffers(buffers).build())?
+        }
         Pool::Bump => {
-            let pool = BumpPool::new()?;
-            proxy.run(&args, || Ok(pool.clone()))?
+            let pools = [BumpPool::new()?, BumpPool::new()?];
+            proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
         }
         Pool::Shard => {
-            let pool = ShardPool::builder().budget(args.pool_bytes).build()?;
-            proxy.run(&args, || Ok(pool.clone()))?
+            let builder = ShardPool::builder().budget(bytes);
+            let pools = [builder.build()?, builder.build()?];
+            proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
         }
-        Pool::Heap => proxy.run(&args, || Ok(HeapPool::new()))?,
+        Pool::Heap => proxy.run(&args, |_| Ok(HeapPool::new()))?,
         Pool::Mirror => serve_rings(&proxy.listener, &proxy.settings, &proxy.control, args.ring_bytes)?,
     };
     println!("{report}");
@@ -177,13 +180,13 @@ impl Proxy {
     fn run<P: BufferPool + 'static>(
         &self,
         args: &Args,
-        make: impl Fn() -> Result<P, ConfigError> + Sync,
+        make: impl Fn(Direction) -> Result<P, ConfigError> + Sync,
     ) -> Result<Report> {
         let Some(path) = &args.record else {
             return Ok(serve(&self.listener, &self.settings, &self.control, make)?);
         };
         let recording = Recording::with_max_events(args.record_bytes as u64 / MIN_EVENT_BYTES);
-        let make_recorded = || Ok(Recorder::new(make()?, &recording));
+        let make_recorded = |direction| Ok(Recorder::new(make(direction)?, &recording));
         let report = serve(&self.listener, &self.settings, &self.control, make_recorded)?;
         write_trace(path, &recording, args)?;
         Ok(report)

@@ -71,8 +71,8 @@ impl<C: Carrier> Shared<C> {
         let is_broken = Cell::new(false);
         let directions = async {
             tokio::try_join!(
-                self.one_way(&mut from_client, &mut to_upstream, up, &is_broken),
-                self.one_way(&mut from_upstream, &mut to_client, down, &is_broken),
+                one_way(&self.up, &mut from_client, &mut to_upstream, up, &is_broken),
+                one_way(&self.down, &mut from_upstream, &mut to_client, down, &is_broken),
             )
             .map(drop)
         };
@@ -83,24 +83,24 @@ impl<C: Carrier> Shared<C> {
         }
         if is_broken.get() { Err(Cause::Broken) } else { Ok(()) }
     }
+}
 
-    /// One direction to its end, which is passed on. An error ends the whole connection at once, with one exception: who takes no more may
-    /// have sent something before, which the other direction still delivers; it meets that error, or the end, behind it.
-    async fn one_way(
-        &self,
-        from: &mut ReadHalf<'_>,
-        to: &mut WriteHalf<'_>,
-        progress: &Progress,
-        is_broken: &Cell<bool>,
-    ) -> Result<(), Cause> {
-        match self.carrier.carry(from, to, progress).await {
-            // The other side may have closed everything already, which is as good.
-            Ok(()) => drop(to.shutdown().await),
-            Err(Failure::Write) => is_broken.set(true),
-            Err(Failure::Read) => return Err(Cause::Broken),
-        }
-        Ok(())
+/// One direction to its end, which is passed on. An error ends the whole connection at once, with one exception: who takes no more may
+/// have sent something before, which the other direction still delivers; it meets that error, or the end, behind it.
+async fn one_way(
+    carrier: &impl Carrier,
+    from: &mut ReadHalf<'_>,
+    to: &mut WriteHalf<'_>,
+    progress: &Progress,
+    is_broken: &Cell<bool>,
+) -> Result<(), Cause> {
+    match carrier.carry(from, to, progress).await {
+        // The other side may have closed everything already, which is as good.
+        Ok(()) => drop(to.shutdown().await),
+        Err(Failure::Write) => is_broken.set(true),
+        Err(Failure::Read) => return Err(Cause::Broken),
     }
+    Ok(())
 }
 
 /// Until nothing has moved for so long, in either direction.

@@ -1,7 +1,7 @@
 //! A TCP proxy whose buffers come from any [`BufferPool`], for thousands of connections.
 //!
-//! A few workers, each a thread with a runtime of its own, have the connections in turn. A worker has one pool for all of its
-//! connections; what it acquires, it releases. Each direction of a connection waits until its socket can be read, takes a buffer, reads,
+//! A few workers, each a thread with a runtime of its own, have the connections in turn. A worker has two pools for all of its
+//! connections, one for each direction; what it acquires, it releases. Each direction of a connection waits until its socket can be read, takes a buffer, reads,
 //! writes all of it to the other socket, and gives the buffer back before it waits again:
 //!
 //! ```text
@@ -11,7 +11,8 @@
 //!
 //! So a connection that is idle holds no buffer, and one whose receiver is slow holds one, which is as small as its bytes, and reads no more:
 //! its sender is slowed down instead of the memory filled. When the pool is exhausted, those that want to read wait until somebody gives
-//! a buffer back; their bytes wait in the system.
+//! a buffer back; their bytes wait in the system. (This is why the directions have a pool each: an upstream that answers while it reads would
+//! take no more before its answers are read, for which there would be no buffer.)
 //!
 //! [`serve_rings`] has a [mirrored ring](bufmirror::MirrorRing) in each direction instead, which goes on reading while the receiver is
 //! slow, until it is full; its memory stays with the connection.
@@ -60,8 +61,8 @@ pub struct Settings {
     pub upstream: SocketAddr,
     /// Threads.
     pub workers: NonZero<usize>,
-    /// Whether all pools that are made are handles of the same one: its statistics count once, and who waits for a buffer is told of
-    /// those that other workers give back.
+    /// Whether the pools of all workers for a direction are handles of the same one: its statistics count once, and who waits for a buffer
+    /// is told of those that other workers give back.
     pub shares_pool: bool,
     /// The smallest buffer that is read into, in bytes.
     pub min_buffer_bytes: usize,
@@ -95,8 +96,17 @@ impl Settings {
     }
 }
 
-/// Passes connections on until it is stopped or has had as many as it should. Each worker gets a pool from `make_pool`, made on its
-/// thread.
+/// Where bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the upstream.
+    Up,
+    /// To the client.
+    Down,
+}
+
+/// Passes connections on until it is stopped or has had as many as it should. Each worker gets a pool for each direction from `make_pool`,
+/// made on its thread.
 ///
 /// # Errors
 ///
@@ -109,7 +119,7 @@ pub fn serve<P, M>(
 ) -> io::Result<Report>
 where
     P: BufferPool + 'static,
-    M: Fn() -> Result<P, ConfigError> + Sync,
+    M: Fn(Direction) -> Result<P, ConfigError> + Sync,
 {
     let (min, max) = (settings.min_buffer_bytes, settings.max_buffer_bytes);
     if min == 0 || min > max {
@@ -118,10 +128,15 @@ where
             "buffer sizes must be at least 1, and min <= max",
         ));
     }
-    let shared = Arc::new(Notify::new());
-    serve_with(listener, settings, control, || {
-        let freed = if settings.shares_pool { Arc::clone(&shared) } else { Arc::new(Notify::new()) };
-        let pool = make_pool().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let shared = [Arc::new(Notify::new()), Arc::new(Notify::new())];
+    serve_with(listener, settings, control, |direction| {
+        let freed = match direction {
+            _ if !settings.shares_pool => Arc::default(),
+            Direction::Up => Arc::clone(&shared[0]),
+            Direction::Down => Arc::clone(&shared[1]),
+        };
+        let pool =
+            make_pool(direction).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Pooled::new(pool, freed, min, max)
     })
 }
@@ -139,7 +154,7 @@ pub fn serve_rings(
 ) -> io::Result<Report> {
     // A size that cannot be is known before somebody connects.
     bufmirror::MirrorRing::new(ring_bytes)?;
-    serve_with(listener, settings, control, || Ok(Ringed::new(ring_bytes)))
+    serve_with(listener, settings, control, |_| Ok(Ringed::new(ring_bytes)))
 }
 
 fn serve_with<C, M>(
@@ -150,7 +165,7 @@ fn serve_with<C, M>(
 ) -> io::Result<Report>
 where
     C: Carrier,
-    M: Fn() -> io::Result<C> + Sync,
+    M: Fn(Direction) -> io::Result<C> + Sync,
 {
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..settings.workers.get()).map(|_| unbounded_channel()).unzip();
@@ -163,8 +178,9 @@ where
             let counts_pool = number == 0 || !settings.shares_pool;
             let work = move || {
                 // Without a pool there is nothing to accept connections for.
-                let carrier = make().inspect_err(|_| control.stop())?;
-                worker::run(carrier, settings, stopping, jobs, counts_pool)
+                let make = |direction| make(direction).inspect_err(|_| control.stop());
+                let (up, down) = (make(Direction::Up)?, make(Direction::Down)?);
+                worker::run(up, down, settings, stopping, jobs, counts_pool)
             };
             workers.push(thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, work)?);
         }
@@ -174,18 +190,21 @@ where
             drop(sender.send(Job::Finish));
         }
         let mut report = Report::default();
-        let mut pools = Vec::new();
+        let (mut up, mut down) = (Vec::new(), Vec::new());
         for worker in workers {
-            let (part, pool) = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let (part, pools) = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             report += part;
-            pools.push(pool);
+            up.push(pools.0);
+            down.push(pools.1);
         }
-        if settings.shares_pool {
-            // All of them are of one pool; the last one knows most.
-            pools.sort_by_key(|pool| pool.acquired);
-            pools.drain(..pools.len().saturating_sub(1));
+        for mut pools in [up, down] {
+            if settings.shares_pool {
+                // All of them are of one pool; the last one knows most.
+                pools.sort_by_key(|pool| pool.acquired);
+                pools.drain(..pools.len().saturating_sub(1));
+            }
+            pools.iter().for_each(|pool| report.add_pool(pool));
         }
-        pools.iter().for_each(|pool| report.add_pool(pool));
         accepted.map(|()| report)
     })
 }

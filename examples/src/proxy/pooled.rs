@@ -15,7 +15,7 @@ use super::carrier::{Carrier, Failure, Progress};
 use super::sizes::{Sizes, is_wasteful};
 use bufworks::net::{ReadError, read_ready};
 
-/// A pool, for all connections of one worker.
+/// A pool, for one direction of all connections of one worker.
 pub(super) struct Pooled<P> {
     pool: RefCell<P>,
     /// Told of each buffer that goes back. One for all workers whose pools are the same.

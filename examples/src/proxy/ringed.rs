@@ -13,7 +13,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::carrier::{Carrier, Failure, Progress};
 
-/// The rings of one worker.
+/// The rings of one worker, in one direction.
 pub(super) struct Ringed {
     capacity: usize,
     held: Held,

@@ -30,25 +30,28 @@ pub(super) enum Job {
 
 /// What the connections of a worker share.
 pub(super) struct Shared<C> {
-    pub(super) carrier: C,
+    pub(super) up: C,
+    pub(super) down: C,
     pub(super) settings: Settings,
     /// Cancelled when the connections have to end.
     pub(super) over: CancellationToken,
     pub(super) report: RefCell<Report>,
 }
 
-/// Does its jobs to the end. Returns what was done, and what the pool says.
+/// Does its jobs to the end. Returns what was done, and what the pools say.
 pub(super) fn run<C: Carrier>(
-    carrier: C,
+    up: C,
+    down: C,
     settings: &Settings,
     stopping: CancellationToken,
     mut jobs: UnboundedReceiver<Job>,
-    counts_pool: bool,
-) -> io::Result<(Report, PoolStats)> {
+    counts_pools: bool,
+) -> io::Result<(Report, (PoolStats, PoolStats))> {
     let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let over = CancellationToken::new();
     let shared = Rc::new(Shared {
-        carrier,
+        up,
+        down,
         settings: settings.clone(),
         over: over.clone(),
         report: RefCell::default(),
@@ -69,7 +72,7 @@ pub(super) fn run<C: Carrier>(
                         connections.spawn_local(Rc::clone(&shared).pass_on(client));
                     }
                     // Who asked may have gone.
-                    Some(Job::Status(reply)) => drop(reply.send(shared.status(connections.len(), counts_pool))),
+                    Some(Job::Status(reply)) => drop(reply.send(shared.status(connections.len(), counts_pools))),
                     Some(Job::Finish) | None => is_finishing = true,
                 },
                 Some(ended) = connections.join_next() => {
@@ -84,21 +87,21 @@ pub(super) fn run<C: Carrier>(
         give_up.abort();
     });
     let mut report = *shared.report.borrow();
-    report.waits = shared.carrier.waits();
-    Ok((report, shared.carrier.stats()))
+    report.waits = shared.up.waits() + shared.down.waits();
+    Ok((report, (shared.up.stats(), shared.down.stats())))
 }
 
 impl<C: Carrier> Shared<C> {
-    fn status(&self, connections: usize, counts_pool: bool) -> Status {
-        if !counts_pool {
+    fn status(&self, connections: usize, counts_pools: bool) -> Status {
+        if !counts_pools {
             return Status { connections, ..Status::default() };
         }
-        let stats = self.carrier.stats();
+        let (up, down) = (self.up.stats(), self.down.stats());
         Status {
             connections,
-            in_use: stats.in_use,
-            in_use_bytes: stats.in_use_bytes,
-            reserved_bytes: stats.reserved_bytes,
+            in_use: up.in_use + down.in_use,
+            in_use_bytes: up.in_use_bytes + down.in_use_bytes,
+            reserved_bytes: up.reserved_bytes + down.reserved_bytes,
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::frames::{FrameCodec, FrameError, send};
@@ -77,8 +77,6 @@ pub async fn serve(
     let hub = Arc::new(Hub { settings, pool, messages, frames: AtomicU64::new(0) });
     let mut clients = JoinSet::new();
     let mut report = Report::default();
-    let mut count =
-        |ended: Result<Result<(), FrameError>, _>| report.failed += u64::from(!matches!(ended, Ok(Ok(()))));
     let mut number = 0;
     loop {
         tokio::select! {
@@ -89,15 +87,25 @@ pub async fn serve(
                 let messages = hub.messages.subscribe();
                 clients.spawn(Arc::clone(&hub).client(number, client?.0, messages));
             }
-            Some(ended) = clients.join_next() => count(ended),
+            Some(ended) = clients.join_next() => report.failed += u64::from(has_failed(&ended)),
         }
     }
-    // Those that are still there have done nothing wrong.
     clients.abort_all();
+    while let Some(ended) = clients.join_next().await {
+        report.failed += u64::from(has_failed(&ended));
+    }
     report.clients = number;
     // ORDER: Relaxed: a number to be read.
     report.frames = hub.frames.load(Ordering::Relaxed);
     Ok(report)
+}
+
+/// Who was still there when the server stopped has done nothing wrong.
+fn has_failed(ended: &Result<Result<(), FrameError>, JoinError>) -> bool {
+    match ended {
+        Ok(result) => result.is_err(),
+        Err(error) => !error.is_cancelled(),
+    }
 }
 
 impl Hub {

@@ -81,18 +81,21 @@ fn upstream(listener: &TcpListener, seed: u64) {
 
 /// Pushes bytes through a proxy with these pools, of which each worker has one, and compares all of them on both sides.
 fn push_through<P: BufferPool + 'static>(make_pool: impl Fn() -> Result<P, ConfigError> + Sync) -> Report {
-    push_through_all(false, |listener, settings, control| serve(listener, settings, control, |_| make_pool()))
+    push_through_all(false, 0, |listener, settings, control| {
+        serve(listener, settings, control, |_| make_pool())
+    })
 }
 
 /// As `push_through`, with pools that the workers share.
 fn push_through_shared<P: BufferPool + Clone + Sync + 'static>(pools: &[P; 2]) -> Report {
-    push_through_all(true, |listener, settings, control| {
+    push_through_all(true, 0, |listener, settings, control| {
         serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
     })
 }
 
 fn push_through_all(
     shares_pool: bool,
+    queue_buffers: usize,
     run: impl FnOnce(&TcpListener, &Settings, &Control) -> io::Result<Report> + Send,
 ) -> Report {
     let seed = RandomState::new().hash_one(0);
@@ -104,6 +107,7 @@ fn push_through_all(
     let settings = Settings {
         max_connections: Some(CONNECTIONS),
         shares_pool,
+        queue_buffers,
         ..Settings::new(server.local_addr().unwrap())
     };
     thread::scope(|scope| {
@@ -262,7 +266,7 @@ fn every_byte_with_pools_that_are_shared() {
 #[test]
 fn every_byte_through_mirrored_rings() {
     for bytes in [1, 64 * 1024] {
-        let report = push_through_all(false, |listener, settings, control| {
+        let report = push_through_all(false, 0, |listener, settings, control| {
             serve_rings(listener, settings, control, bytes)
         });
         assert_eq!(report.acquired, 2 * CONNECTIONS, "a ring for each direction");
@@ -289,8 +293,23 @@ fn every_byte_while_recording() {
     assert_eq!(summary.releases, summary.acquires, "all buffers are back");
     assert!(summary.total_bytes >= report.bytes_up + report.bytes_down);
     assert_eq!(summary.cross_thread_releases, 0, "what a worker acquires, it releases");
+}
+
+#[test]
+fn every_byte_with_writers_of_their_own() {
+    let recording = Recording::new();
+    let report = push_through_all(false, 8, |listener, settings, control| {
+        serve(listener, settings, control, |_| Ok(Recorder::new(SlotPool::new(2 << 20, 256)?, &recording)))
+    });
+    check(&report);
+    let trace = recording.finish(Meta::new("test"));
+    let summary = trace.summary();
+    assert_eq!(summary.acquires as u64, report.acquired);
+    assert_eq!(summary.releases, summary.acquires, "all buffers are back");
+    // Writers release; only a reader's last buffer and those that it emptied by itself stay on one thread.
+    assert!(summary.cross_thread_releases * 2 > summary.releases, "{summary}");
     // How many sizes depends on how much each read finds: on a busy machine most are of full blocks.
-    assert!(summary.distinct_sizes > 1, "{summary}");
+    assert!(summary.distinct_sizes > 1 && summary.overlapping > 0, "{summary}");
 }
 
 /// A proxy that is stopped at the end of `client`.

@@ -62,6 +62,9 @@ struct Args {
     /// The largest
     #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
     max_buffer: usize,
+    /// Let other threads write, with so many buffers waiting for them in each direction of a connection; 0: who reads writes
+    #[arg(long, value_name = "BUFFERS", default_value_t = 0)]
+    queue: usize,
     /// End connections after so long without a byte
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     idle_seconds: u64,
@@ -126,6 +129,7 @@ fn main() -> Result<()> {
     let settings = Settings {
         workers: args.workers.unwrap_or(usual.workers),
         shares_pool: matches!(args.pool, Pool::Bump | Pool::Shard),
+        queue_buffers: args.queue,
         min_buffer_bytes: args.min_buffer,
         max_buffer_bytes: args.max_buffer,
         idle_timeout: Duration::from_secs(args.idle_seconds),

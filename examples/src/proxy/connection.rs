@@ -3,13 +3,13 @@
 extern crate alloc;
 
 use alloc::rc::Rc;
+use alloc::sync::Arc;
 use core::cell::Cell;
 use core::time::Duration;
 use std::io;
 
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{sleep_until, timeout};
 
 use super::carrier::{Carrier, Failure, Progress};
@@ -27,12 +27,12 @@ enum Cause {
 impl<C: Carrier> Shared<C> {
     /// Passes `client` on to the upstream until both have ended.
     pub(super) async fn pass_on(self: Rc<Self>, client: std::net::TcpStream) {
-        let Ok((mut client, mut upstream)) = self.connect(client).await else {
+        let Ok((client, upstream)) = self.connect(client).await else {
             self.report.borrow_mut().failed += 1;
             return;
         };
         let (up, down) = (Progress::new(), Progress::new());
-        let cause = self.both_ways(&mut client, &mut upstream, &up, &down).await.err();
+        let cause = self.both_ways(client, upstream, &up, &down).await.err();
         let mut report = self.report.borrow_mut();
         report.connections += 1;
         report.bytes_up += up.written();
@@ -61,18 +61,18 @@ impl<C: Carrier> Shared<C> {
 
     async fn both_ways(
         &self,
-        client: &mut TcpStream,
-        upstream: &mut TcpStream,
-        up: &Progress,
-        down: &Progress,
+        client: TcpStream,
+        upstream: TcpStream,
+        up: &Arc<Progress>,
+        down: &Arc<Progress>,
     ) -> Result<(), Cause> {
-        let (mut from_client, mut to_client) = client.split();
-        let (mut from_upstream, mut to_upstream) = upstream.split();
+        let (from_client, to_client) = client.into_split();
+        let (from_upstream, to_upstream) = upstream.into_split();
         let is_broken = Cell::new(false);
         let directions = async {
             tokio::try_join!(
-                one_way(&self.up, &mut from_client, &mut to_upstream, up, &is_broken),
-                one_way(&self.down, &mut from_upstream, &mut to_client, down, &is_broken),
+                one_way(&self.up, from_client, to_upstream, up, &is_broken),
+                one_way(&self.down, from_upstream, to_client, down, &is_broken),
             )
             .map(drop)
         };
@@ -89,14 +89,13 @@ impl<C: Carrier> Shared<C> {
 /// have sent something before, which the other direction still delivers; it meets that error, or the end, behind it.
 async fn one_way(
     carrier: &impl Carrier,
-    from: &mut ReadHalf<'_>,
-    to: &mut WriteHalf<'_>,
-    progress: &Progress,
+    from: OwnedReadHalf,
+    to: OwnedWriteHalf,
+    progress: &Arc<Progress>,
     is_broken: &Cell<bool>,
 ) -> Result<(), Cause> {
     match carrier.carry(from, to, progress).await {
-        // The other side may have closed everything already, which is as good.
-        Ok(()) => drop(to.shutdown().await),
+        Ok(()) => {}
         Err(Failure::Write) => is_broken.set(true),
         Err(Failure::Read) => return Err(Cause::Broken),
     }

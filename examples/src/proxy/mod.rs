@@ -14,6 +14,9 @@
 //! a buffer back; their bytes wait in the system. (This is why the directions have a pool each: an upstream that answers while it reads would
 //! take no more before its answers are read, for which there would be no buffer.)
 //!
+//! With [`Settings::queue_buffers`], readers put their buffers into a queue, and threads of their own write and release them: this is how
+//! traces are recorded, for then buffers are of many sizes, wait for each other, and are released on other threads.
+//!
 //! [`serve_rings`] has a [mirrored ring](bufmirror::MirrorRing) in each direction instead, which goes on reading while the receiver is
 //! slow, until it is full; its memory stays with the connection.
 //!
@@ -47,7 +50,7 @@ pub use control::Control;
 pub use report::{Report, Status};
 
 use carrier::Carrier;
-use pooled::Pooled;
+use pooled::{Pooled, Writers};
 use ringed::Ringed;
 use worker::Job;
 
@@ -64,6 +67,9 @@ pub struct Settings {
     /// Whether the pools of all workers for a direction are handles of the same one: its statistics count once, and who waits for a buffer
     /// is told of those that other workers give back.
     pub shares_pool: bool,
+    /// Buffers that may wait for a writer, in each direction of a connection. With 0, who reads writes, before it reads on. Else others write,
+    /// on threads of their own, and the buffers come back from there.
+    pub queue_buffers: usize,
     /// The smallest buffer that is read into, in bytes.
     pub min_buffer_bytes: usize,
     /// The largest.
@@ -86,6 +92,7 @@ impl Settings {
             upstream,
             workers: thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
             shares_pool: false,
+            queue_buffers: 0,
             min_buffer_bytes: 512,
             max_buffer_bytes: 64 * 1024,
             connect_timeout: Duration::from_secs(5),
@@ -128,6 +135,18 @@ where
             "buffer sizes must be at least 1, and min <= max",
         ));
     }
+    // Dropped when all connections have ended.
+    let writing = match settings.queue_buffers {
+        0 => None,
+        _ => {
+            let mut threads = tokio::runtime::Builder::new_multi_thread();
+            threads.worker_threads(settings.workers.get()).thread_name("writer").enable_time();
+            Some(threads.build()?)
+        }
+    };
+    let writers = writing
+        .as_ref()
+        .map(|runtime| Writers { runtime: runtime.handle().clone(), queue: settings.queue_buffers });
     let shared = [Arc::new(Notify::new()), Arc::new(Notify::new())];
     serve_with(listener, settings, control, |direction| {
         let freed = match direction {
@@ -137,7 +156,7 @@ where
         };
         let pool =
             make_pool(direction).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        Pooled::new(pool, freed, min, max)
+        Pooled::new(pool, freed, min, max, writers.clone())
     })
 }
 

@@ -1,5 +1,8 @@
 //! Bytes through a mirrored ring, one for each direction of a connection: while the receiver takes the front, more comes in behind.
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::cell::Cell;
 use core::future::poll_fn;
 use core::pin::Pin;
@@ -8,8 +11,8 @@ use std::io::{self, ErrorKind};
 
 use bufcore::PoolStats;
 use bufmirror::MirrorRing;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::carrier::{Carrier, Failure, Progress};
 
@@ -47,15 +50,18 @@ impl Ringed {
 impl Carrier for Ringed {
     async fn carry(
         &self,
-        from: &mut ReadHalf<'_>,
-        to: &mut WriteHalf<'_>,
-        progress: &Progress,
+        mut from: OwnedReadHalf,
+        mut to: OwnedWriteHalf,
+        progress: &Arc<Progress>,
     ) -> Result<(), Failure> {
         // No ring before the first byte: there are clients that only connect.
         from.readable().await.map_err(|_| Failure::Read)?;
         let ring = MirrorRing::new(self.capacity).map_err(|_| Failure::Read)?;
         let mut lane = Lane::new(ring, &self.held);
-        poll_fn(|cx| lane.poll(cx, from, to, progress)).await
+        poll_fn(|cx| lane.poll(cx, &mut from, &mut to, progress)).await?;
+        // The other side may have closed everything already, which is as good.
+        drop(to.shutdown().await);
+        Ok(())
     }
 
     fn stats(&self) -> PoolStats {
@@ -92,8 +98,8 @@ impl<'a> Lane<'a> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut ReadHalf<'_>,
-        to: &mut WriteHalf<'_>,
+        from: &mut OwnedReadHalf,
+        to: &mut OwnedWriteHalf,
         progress: &Progress,
     ) -> Poll<Result<(), Failure>> {
         loop {
@@ -129,7 +135,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Reads into all that is free; 0 at the end.
-    fn fill(&mut self, cx: &mut Context<'_>, from: &mut ReadHalf<'_>) -> Poll<io::Result<usize>> {
+    fn fill(&mut self, cx: &mut Context<'_>, from: &mut OwnedReadHalf) -> Poll<io::Result<usize>> {
         let free = self.ring.free();
         let room = self.ring.reserve(free).map_err(|_| ErrorKind::OutOfMemory)?;
         let mut room = ReadBuf::new(room);
@@ -146,7 +152,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Writes from all that is there.
-    fn empty(&mut self, cx: &mut Context<'_>, to: &mut WriteHalf<'_>) -> Poll<io::Result<usize>> {
+    fn empty(&mut self, cx: &mut Context<'_>, to: &mut OwnedWriteHalf) -> Poll<io::Result<usize>> {
         let written = Pin::new(to).poll_write(cx, self.ring.peek());
         written.map(|written| match written? {
             0 => Err(ErrorKind::WriteZero.into()),

@@ -173,14 +173,15 @@ impl Source {
             "proxy",
             "--",
         ]);
-        command.args(["--to", &format!("127.0.0.1:{port}"), "--record-name", self.name]);
+        // Traces are to have what pools differ in: buffers of many sizes that wait for each other and come back from other threads.
+        command.args(["--to", &format!("127.0.0.1:{port}"), "--queue", "8", "--record-name", self.name]);
         command.args(["--record-made-by", &format!("TCP proxy, {}", made.versions.join(", "))]);
         command.arg("--record").arg(path);
         let mut proxy = Running::start(&mut command, true)?;
         let line = proxy.first_line()?;
         let proxy_port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
         let proxy_port = proxy_port.with_context(|| format!("the proxy says `{}`", line.trim()))?;
-        made.commands.push(format!("proxy --to 127.0.0.1:PORT --record {}.buftrace", self.name));
+        made.commands.push(format!("proxy --to 127.0.0.1:PORT --queue 8 --record {}.buftrace", self.name));
 
         (self.drive)(proxy_port, folder.path(), &mut made)?;
         proxy.terminate()?;

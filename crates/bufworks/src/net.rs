@@ -13,7 +13,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 ///
 /// A wrapper implements it by asking the stream that it wraps, if it keeps no bytes of its own back.
 pub trait ReadReady: AsyncRead + Unpin {
-    /// Waits until a read would not have to wait: there are bytes, or the end, or an error. It may be mistaken; then the read waits.
+    /// Waits until a read would not have to wait: there are bytes, or the end, or an error. It may be mistaken, as tokio is of
+    /// sockets that were just accepted; then the read waits.
     ///
     /// # Errors
     ///
@@ -21,7 +22,7 @@ pub trait ReadReady: AsyncRead + Unpin {
     fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-macro_rules! read_ready {
+macro_rules! sockets {
     ($($type:ty),+) => {
         $(impl ReadReady for $type {
             #[inline]
@@ -33,9 +34,9 @@ macro_rules! read_ready {
     };
 }
 
-read_ready!(tokio::net::TcpStream, tokio::net::tcp::ReadHalf<'_>, tokio::net::tcp::OwnedReadHalf);
+sockets!(tokio::net::TcpStream, tokio::net::tcp::ReadHalf<'_>, tokio::net::tcp::OwnedReadHalf);
 #[cfg(unix)]
-read_ready!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::unix::OwnedReadHalf);
+sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::unix::OwnedReadHalf);
 
 /// Why [`read_ready`] has no bytes. None that had come is lost: the next call finds them.
 #[derive(Debug)]

@@ -13,7 +13,8 @@ use crate::shell;
 const ABOUT: &str = "\
 Every client is a connection through the proxy (`examples/src/bin/proxy.rs`), which has as many workers as there are processors. Servers, \
 clients and proxy share the machine: the numbers compare the rows with each other, and say little by themselves. The pools take turns; \
-each turn has fresh proxies and the same servers. Numbers are medians over the rounds, with the lowest and the highest.
+each turn has fresh proxies and the same servers. Numbers are medians over the rounds, with the lowest and the highest: where the ranges \
+of two rows overlap, these rounds show no difference.
 
 - *requests per second*: of `redis-benchmark` (SET and GET, no pipelining) and of `wrk`. No request failed, and the proxy lost no connection: \
 a run in which one does is an error, and makes no table.

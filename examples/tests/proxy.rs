@@ -2,17 +2,21 @@
 
 use core::hash::BuildHasher;
 use core::net::SocketAddr;
+use core::num::NonZero;
 use core::time::Duration;
 use std::collections::hash_map::RandomState;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
+use bufbump::BumpPool;
 use bufcore::{BufferPool, ConfigError, HeapPool, Reject};
+use bufring::RingAllocator;
+use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftrace::{Meta, Recorder, Recording};
-use bufworks_examples::proxy::{Report, Settings, Stop, serve};
+use bufworks_examples::proxy::{Control, Report, Settings, serve, serve_rings};
 
 const CONNECTIONS: u64 = 6;
 const BYTES_EACH_WAY: usize = 3 << 20;
@@ -75,19 +79,40 @@ fn upstream(listener: &TcpListener, seed: u64) {
     });
 }
 
-/// Pushes bytes through a proxy with these pools and compares all of them on both sides.
-fn push_through<P: BufferPool>(make_pool: impl Fn() -> Result<P, ConfigError> + Sync) -> Report {
+/// Pushes bytes through a proxy with these pools, of which each worker has one, and compares all of them on both sides.
+fn push_through<P: BufferPool + 'static>(make_pool: impl Fn() -> Result<P, ConfigError> + Sync) -> Report {
+    push_through_all(false, 0, |listener, settings, control| {
+        serve(listener, settings, control, |_| make_pool())
+    })
+}
+
+/// As `push_through`, with pools that the workers share.
+fn push_through_shared<P: BufferPool + Clone + Sync + 'static>(pools: &[P; 2]) -> Report {
+    push_through_all(true, 0, |listener, settings, control| {
+        serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
+    })
+}
+
+fn push_through_all(
+    shares_pool: bool,
+    queue_buffers: usize,
+    run: impl FnOnce(&TcpListener, &Settings, &Control) -> io::Result<Report> + Send,
+) -> Report {
     let seed = RandomState::new().hash_one(0);
     println!("seed {seed:#x}");
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let stop = Stop::new(&listener).unwrap();
-    let settings =
-        Settings { max_connections: Some(CONNECTIONS), ..Settings::new(server.local_addr().unwrap()) };
+    let control = Control::new();
+    let settings = Settings {
+        max_connections: Some(CONNECTIONS),
+        shares_pool,
+        queue_buffers,
+        ..Settings::new(server.local_addr().unwrap())
+    };
     thread::scope(|scope| {
         scope.spawn(|| upstream(&server, seed));
-        let proxy = scope.spawn(|| serve(&listener, &settings, &stop, &make_pool).unwrap());
+        let proxy = scope.spawn(|| run(&listener, &settings, &control).unwrap());
         for number in 0..CONNECTIONS {
             scope.spawn(move || {
                 let mut socket = TcpStream::connect(address).unwrap();
@@ -102,16 +127,20 @@ fn push_through<P: BufferPool>(make_pool: impl Fn() -> Result<P, ConfigError> + 
 }
 
 fn check(report: &Report) {
+    check_bytes(report);
+    assert!(report.acquired > 2 * CONNECTIONS * (BYTES_EACH_WAY as u64 / (64 * 1024)), "{report}");
+}
+
+fn check_bytes(report: &Report) {
     let each_way = CONNECTIONS * BYTES_EACH_WAY as u64;
     assert_eq!(report.connections, CONNECTIONS);
     assert_eq!((report.broken, report.idle, report.stopped, report.failed), (0, 0, 0, 0), "{report}");
     assert_eq!((report.bytes_up, report.bytes_down), (each_way + 8 * CONNECTIONS, each_way));
-    assert!(report.acquired > 2 * CONNECTIONS * (BYTES_EACH_WAY as u64 / (64 * 1024)), "{report}");
 }
 
 #[test]
 fn every_byte_with_the_slot_pool() {
-    let report = push_through(|| SlotPool::new(256 * 1024, 11));
+    let report = push_through(|| SlotPool::new(256 * 1024, 64));
     check(&report);
     assert!(report.reused > 0, "{report}");
 }
@@ -121,6 +150,128 @@ fn every_byte_with_a_slot_pool_that_is_too_small() {
     let report = push_through(|| SlotPool::new(8 * 1024, 2));
     check(&report);
     assert!(report.fallbacks > 0, "{report}");
+}
+
+/// The next connection, which may fail to come.
+fn accept_soon(server: &TcpListener) -> TcpStream {
+    server.set_nonblocking(true).unwrap();
+    let began = Instant::now();
+    loop {
+        match server.accept() {
+            Ok((socket, _)) => {
+                socket.set_nonblocking(false).unwrap();
+                return socket;
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+        assert!(began.elapsed() < PATIENCE, "nobody connects");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A pool with one buffer, which a connection holds whose receiver does not read: the others wait, and lose nothing.
+fn waits_for_its_turn(run: impl FnOnce(&TcpListener, &Settings, &Control) -> io::Result<Report> + Send) {
+    const FILL: usize = 8 << 20;
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let control = Control::new();
+    let settings = Settings {
+        workers: NonZero::<usize>::MIN,
+        min_buffer_bytes: 1000,
+        max_buffer_bytes: 1000,
+        max_connections: Some(2),
+        shares_pool: true,
+        ..Settings::new(server.local_addr().unwrap())
+    };
+    let report = thread::scope(|scope| {
+        let proxy = scope.spawn(|| run(&listener, &settings, &control).unwrap());
+        let connect = || {
+            let client = TcpStream::connect(address).unwrap();
+            let other = accept_soon(&server);
+            other.set_read_timeout(Some(PATIENCE)).unwrap();
+            (client, other)
+        };
+        let (mut greedy, mut slow) = connect();
+        scope.spawn(move || {
+            greedy.set_write_timeout(Some(PATIENCE)).unwrap();
+            greedy.write_all(&vec![9; FILL]).unwrap();
+        });
+        // The buffer stays out once the sockets are full.
+        let began = Instant::now();
+        let mut since = Instant::now();
+        while since.elapsed() < Duration::from_millis(200) {
+            if control.status().in_use == 0 {
+                since = Instant::now();
+            }
+            assert!(began.elapsed() < PATIENCE, "the sockets are never full");
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (mut client, mut other) = connect();
+        client.write_all(b"after you").unwrap();
+        other.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        assert!(other.read(&mut [0]).is_err(), "there is no buffer for it");
+        other.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut came = vec![0; FILL];
+        slow.read_exact(&mut came).unwrap();
+        assert!(came.iter().all(|byte| *byte == 9));
+        let mut words = [0; 9];
+        other.read_exact(&mut words).unwrap();
+        assert_eq!(&words, b"after you");
+        drop((client, other, slow));
+        proxy.join().unwrap()
+    });
+    assert_eq!((report.connections, report.bytes_up), (2, FILL as u64 + 9), "{report}");
+    assert!(report.waits > 0 && report.fallbacks == 0, "{report}");
+}
+
+#[test]
+fn who_finds_no_buffer_waits() {
+    waits_for_its_turn(|listener, settings, control| {
+        serve(listener, settings, control, |_| SlotPool::builder().capacity(1500).slots(2).build_with(Reject))
+    });
+    waits_for_its_turn(|listener, settings, control| {
+        serve(listener, settings, control, |_| RingAllocator::new(1500))
+    });
+    let pools = [(); 2].map(|()| ShardPool::builder().budget(1500).build().unwrap());
+    waits_for_its_turn(|listener, settings, control| {
+        serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
+    });
+}
+
+#[test]
+fn every_byte_with_memory_for_few_buffers() {
+    check(&push_through(|| SlotPool::builder().capacity(4096).slots(4).build_with(Reject)));
+    check(&push_through(|| RingAllocator::new(4096)));
+    check(&push_through_shared(&[(); 2].map(|()| ShardPool::builder().budget(8192).build().unwrap())));
+}
+
+#[test]
+fn every_byte_with_the_ring() {
+    let report = push_through(|| RingAllocator::new(1 << 20));
+    check(&report);
+    assert_eq!((report.waits, report.fallbacks), (0, 0), "{report}");
+}
+
+#[test]
+fn every_byte_with_pools_that_are_shared() {
+    let report = push_through_shared(&[(); 2].map(|()| BumpPool::new().unwrap()));
+    check(&report);
+    assert!(report.reused > 0, "{report}");
+    let report = push_through_shared(&[(); 2].map(|()| ShardPool::new().unwrap()));
+    check(&report);
+    assert!(report.reused > 0, "{report}");
+}
+
+#[test]
+fn every_byte_through_mirrored_rings() {
+    for bytes in [1, 64 * 1024] {
+        let report = push_through_all(false, 0, |listener, settings, control| {
+            serve_rings(listener, settings, control, bytes)
+        });
+        assert_eq!(report.acquired, 2 * CONNECTIONS, "a ring for each direction");
+        check_bytes(&report);
+    }
 }
 
 #[test]
@@ -133,7 +284,7 @@ fn every_byte_with_the_heap() {
 #[test]
 fn every_byte_while_recording() {
     let recording = Recording::new();
-    let report = push_through(|| Ok(Recorder::new(SlotPool::new(256 * 1024, 11)?, &recording)));
+    let report = push_through(|| Ok(Recorder::new(SlotPool::new(256 * 1024, 64)?, &recording)));
     check(&report);
     let trace = recording.finish(Meta::new("test"));
     let summary = trace.summary();
@@ -141,20 +292,34 @@ fn every_byte_while_recording() {
     assert_eq!(summary.acquires as u64, report.acquired);
     assert_eq!(summary.releases, summary.acquires, "all buffers are back");
     assert!(summary.total_bytes >= report.bytes_up + report.bytes_down);
-    // Writers release, readers acquire; only a reader's last buffer and those that it emptied by itself stay on one thread.
+    assert_eq!(summary.cross_thread_releases, 0, "what a worker acquires, it releases");
+}
+
+#[test]
+fn every_byte_with_writers_of_their_own() {
+    let recording = Recording::new();
+    let report = push_through_all(false, 8, |listener, settings, control| {
+        serve(listener, settings, control, |_| Ok(Recorder::new(SlotPool::new(2 << 20, 256)?, &recording)))
+    });
+    check(&report);
+    let trace = recording.finish(Meta::new("test"));
+    let summary = trace.summary();
+    assert_eq!(summary.acquires as u64, report.acquired);
+    assert_eq!(summary.releases, summary.acquires, "all buffers are back");
+    // Writers release; only a reader's last buffer and those that it emptied by itself stay on one thread.
     assert!(summary.cross_thread_releases * 2 > summary.releases, "{summary}");
     // How many sizes depends on how much each read finds: on a busy machine most are of full blocks.
     assert!(summary.distinct_sizes > 1 && summary.overlapping > 0, "{summary}");
 }
 
 /// A proxy that is stopped at the end of `client`.
-fn with_proxy(settings: Settings, client: impl FnOnce(SocketAddr, &Stop)) -> Report {
+fn with_proxy(settings: Settings, client: impl FnOnce(SocketAddr, &Control)) -> Report {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let stop = Stop::new(&listener).unwrap();
+    let control = Control::new();
     thread::scope(|scope| {
-        let proxy = scope.spawn(|| serve(&listener, &settings, &stop, || Ok(HeapPool::new())).unwrap());
-        client(listener.local_addr().unwrap(), &stop);
-        stop.stop();
+        let proxy = scope.spawn(|| serve(&listener, &settings, &control, |_| Ok(HeapPool::new())).unwrap());
+        client(listener.local_addr().unwrap(), &control);
+        control.stop();
         proxy.join().unwrap()
     })
 }
@@ -202,10 +367,10 @@ fn stopping_ends_what_goes_on_after_the_grace() {
         Settings { grace: Duration::from_millis(200), ..Settings::new(server.local_addr().unwrap()) };
     let began = Instant::now();
     let mut clients = Vec::new();
-    let report = with_proxy(settings, |address, stop| {
+    let report = with_proxy(settings, |address, control| {
         clients.push(TcpStream::connect(address).unwrap());
         clients.push(server.accept().unwrap().0);
-        stop.stop();
+        control.stop();
     });
     assert_eq!((report.connections, report.stopped), (1, 1), "{report}");
     assert!(began.elapsed() < PATIENCE);
@@ -227,7 +392,7 @@ fn a_receiver_that_never_reads_is_given_up() {
 }
 
 #[test]
-fn no_upstream_and_no_memory_end_the_connection() {
+fn no_upstream_ends_the_connection() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let report = with_proxy(Settings::new(gone), |address, _| {
         let mut client = TcpStream::connect(address).unwrap();
@@ -235,12 +400,46 @@ fn no_upstream_and_no_memory_end_the_connection() {
         assert!(!matches!(client.read(&mut [0]), Ok(1..)), "there is nothing to read");
     });
     assert_eq!((report.connections, report.failed), (0, 1), "{report}");
+}
 
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+#[test]
+fn what_cannot_work_is_said_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let stop = Stop::new(&listener).unwrap();
-    let settings = Settings { max_connections: Some(1), ..Settings::new(server.local_addr().unwrap()) };
-    let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let report = serve(&listener, &settings, &stop, || Ok(Reject)).unwrap();
-    assert_eq!((report.connections, report.broken), (1, 1), "{report}");
+    let usual = Settings::new(listener.local_addr().unwrap());
+    let kind = |result: io::Result<Report>| result.unwrap_err().kind();
+    let control = Control::new;
+    assert_eq!(kind(serve(&listener, &usual, &control(), |_| Ok(Reject))), io::ErrorKind::InvalidInput);
+    assert_eq!(
+        kind(serve(&listener, &usual, &control(), |_| SlotPool::new(0, 0))),
+        io::ErrorKind::InvalidInput
+    );
+    let small = |_| RingAllocator::new(usual.min_buffer_bytes / 2);
+    assert_eq!(kind(serve(&listener, &usual, &control(), small)), io::ErrorKind::InvalidInput);
+    let reversed = Settings { min_buffer_bytes: 2, max_buffer_bytes: 1, ..usual.clone() };
+    assert_eq!(
+        kind(serve(&listener, &reversed, &control(), |_| Ok(HeapPool::new()))),
+        io::ErrorKind::InvalidInput
+    );
+    assert!(serve_rings(&listener, &usual, &control(), 0).is_err());
+    assert!(serve_rings(&listener, &usual, &control(), usize::MAX).is_err());
+}
+
+/// What one side has said before it breaks off still reaches the other.
+#[test]
+fn the_last_words_before_a_reset_arrive() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let report = with_proxy(Settings::new(server.local_addr().unwrap()), |address, _| {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (mut other, _) = server.accept().unwrap();
+        client.write_all(b"a question that is never read").unwrap();
+        thread::sleep(Duration::from_millis(50));
+        other.write_all(b"no").unwrap();
+        // With bytes unread, this is a reset.
+        drop(other);
+        let mut answer = [0; 2];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"no");
+    });
+    assert_eq!((report.connections, report.bytes_down), (1, 2), "{report}");
 }

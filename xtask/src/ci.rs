@@ -13,7 +13,7 @@ use crate::packages;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::test::{default_env, some_ran};
-use crate::{features, instructions, loom, nostd, package, sanitize, tidy};
+use crate::{features, instructions, loom, nostd, package, proxy, sanitize, tidy};
 
 /// What `rust-version` promises; checked by `msrv`.
 const OLDEST: &str = "1.88";
@@ -125,7 +125,10 @@ impl Job {
             Self::Loom => loom::check()?,
             Self::Sanitize => return sanitize::check(&sanitize::Sanitizer::ALL, &[]),
             Self::Broken => xtask(&["broken"])?,
-            Self::BenchTest => xtask(&["bench", "--test"])?,
+            Self::BenchTest => {
+                xtask(&["bench", "--test"])?;
+                return proxy::check();
+            }
             Self::Instructions => return instructions::check(false),
             Self::Msrv => return msrv(),
             Self::Cross => return cross(),

@@ -16,6 +16,7 @@ mod loom;
 mod nostd;
 mod package;
 mod packages;
+mod proxy;
 mod sanitize;
 mod shell;
 mod steps;
@@ -54,6 +55,8 @@ enum Task {
     Loom(loom::Args),
     /// Build and run a program without the standard library; type-check for a microcontroller.
     Nostd(nostd::Args),
+    /// Measure the TCP proxy with each strategy, between real servers and a thousand clients.
+    Proxy(proxy::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
     /// Run all tests, debug and release, with documentation and examples.
@@ -74,6 +77,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Features(args) => args.run(),
         Task::Loom(args) => args.run(),
         Task::Nostd(args) => args.run(),
+        Task::Proxy(args) => args.run(),
         Task::Sanitize(args) => args.run(),
         Task::Test(args) => args.run(),
         Task::Tidy(args) => args.run(),

@@ -1,7 +1,7 @@
 //! `cargo xtask traces`: makes the recorded traces of `benches/traces` again, from real servers, and shows traces.
 
-mod load;
-mod servers;
+pub(crate) mod load;
+pub(crate) mod servers;
 
 use core::fmt::Write as _;
 use std::fs;

@@ -56,7 +56,7 @@
 //! # Features
 //!
 //! `std` (default): mapped rings, `std::io`. `alloc`: rings on the heap. `bytes`: `Buf` and `BufMut` for rings. `embedded-io`:
-//! `Read`, `BufRead`, `Write`. Without any, rings over a caller's memory need neither an operating system nor an allocator.
+//! `Read`, `BufRead`, `Write`. `tokio`: `AsyncRead`, `AsyncBufRead`, `AsyncWrite` for the ends of a channel. Without any, rings over a caller's memory need neither an operating system nor an allocator.
 //!
 //! # Example
 //!

@@ -20,6 +20,7 @@
 //! an allocator. `bump` and `shard` turn `std` on.
 //!
 //! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are there.
+//! `tokio` adds `net`, for sockets whose buffers are taken when there is something to read.
 //! `full` is everything but `stats` and `track`, which cost something on every buffer.
 //!
 //! # Example
@@ -44,9 +45,13 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(feature = "tokio")]
+extern crate std;
 
 #[cfg(feature = "alloc")]
 pub mod any;
+#[cfg(feature = "tokio")]
+pub mod net;
 
 pub use bufcore;
 #[cfg(feature = "track")]

@@ -8,23 +8,31 @@ extern crate alloc;
 
 use alloc::sync::Arc;
 use core::net::SocketAddr;
+use core::num::NonZero;
 use core::time::Duration;
 use std::fs;
-use std::io::{Write, stdout};
+use std::io::{Write, stdin, stdout};
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use bufbump::BumpPool;
 use bufcore::{BufferPool, ConfigError, HeapPool};
+use bufring::RingAllocator;
+use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftrace::{Meta, Recorder, Recording};
-use bufworks_examples::proxy::{Report, Settings, Stop, serve};
+use bufworks_examples::limits;
+use bufworks_examples::proxy::{Control, Direction, Report, Settings, serve, serve_rings};
 use clap::{Parser, ValueEnum};
 
 /// The shortest events take more than this many bytes of a file on average.
 const MIN_EVENT_BYTES: u64 = 3;
+
+/// Of a pool that is divided beforehand, one part for so many bytes.
+const BYTES_A_BUFFER: usize = 4096;
 
 /// Passes TCP connections on, with its buffers from a pool.
 #[derive(Debug, Parser)]
@@ -39,17 +47,23 @@ struct Args {
     /// Where buffers come from
     #[arg(long, value_enum, default_value_t = Pool::Slot)]
     pool: Pool,
-    /// Memory of each slot pool, of which each direction of a connection has one
-    #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024)]
+    /// Memory of each worker's slot pools or rings; the budget of the sharded pools. Half of it is for each direction
+    #[arg(long, value_name = "BYTES", default_value_t = 4 * 1024 * 1024)]
     pool_bytes: usize,
+    /// With mirrored rings: the size of each, of which each direction of a connection has one
+    #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
+    ring_bytes: usize,
+    /// Threads; as many as there are processors unless set
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZero<usize>>,
     /// The smallest buffer to read into
     #[arg(long, value_name = "BYTES", default_value_t = 512)]
     min_buffer: usize,
     /// The largest
     #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
     max_buffer: usize,
-    /// Buffers that may wait for a writer, in each direction of a connection
-    #[arg(long, value_name = "BUFFERS", default_value_t = 8)]
+    /// Let other threads write, with so many buffers waiting for them in each direction of a connection; 0: who reads writes
+    #[arg(long, value_name = "BUFFERS", default_value_t = 0)]
     queue: usize,
     /// End connections after so long without a byte
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -60,6 +74,9 @@ struct Args {
     /// Stop after so long
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
+    /// For every line on the standard input, print what is open and in use
+    #[arg(long)]
+    status: bool,
     /// Record what is asked of the pools into this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -76,48 +93,87 @@ struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Pool {
+    /// A slot pool for each worker and direction
     Slot,
+    /// A ring for each worker and direction
+    Ring,
+    /// Bump-pointer shards for each direction, which the workers share
+    Bump,
+    /// A sharded pool for each direction, which the workers share
+    Shard,
+    /// The heap: an allocation for each buffer
     Heap,
+    /// No buffers: a mirrored ring for each direction of each connection
+    Mirror,
 }
 
 /// What does not depend on the pool.
 struct Proxy {
     listener: TcpListener,
     settings: Settings,
-    stop: Arc<Stop>,
+    control: Arc<Control>,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    ensure!(
+        args.record.is_none() || args.pool != Pool::Mirror,
+        "rings have no buffers that could be recorded"
+    );
+    // Two for each connection. What cannot be had is met when it is needed.
+    let _ = limits::raise_open_files();
     let listener =
         TcpListener::bind(&args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
-    let stop = Arc::new(Stop::new(&listener)?);
+    limits::raise_backlog(&listener)?;
+    let usual = Settings::new(resolve(&args.to)?);
     let settings = Settings {
+        workers: args.workers.unwrap_or(usual.workers),
+        shares_pool: matches!(args.pool, Pool::Bump | Pool::Shard),
+        queue_buffers: args.queue,
         min_buffer_bytes: args.min_buffer,
         max_buffer_bytes: args.max_buffer,
-        queue_buffers: args.queue,
         idle_timeout: Duration::from_secs(args.idle_seconds),
         max_connections: args.connections,
-        ..Settings::new(resolve(&args.to)?)
+        ..usual
     };
-    let on_signal = Arc::clone(&stop);
+    let control = Arc::new(Control::new());
+    let on_signal = Arc::clone(&control);
     ctrlc::set_handler(move || on_signal.stop()).context("cannot handle signals")?;
     if let Some(seconds) = args.seconds {
-        let on_time = Arc::clone(&stop);
+        let on_time = Arc::clone(&control);
         thread::spawn(move || {
             thread::sleep(Duration::from_secs(seconds));
             on_time.stop();
         });
     }
+    if args.status {
+        let asked = Arc::clone(&control);
+        thread::spawn(move || {
+            stdin().lines().map_while(Result::ok).for_each(|_| println!("{}", asked.status()))
+        });
+    }
     println!("listening on {}", listener.local_addr()?);
     stdout().flush()?;
 
-    let proxy = Proxy { listener, settings, stop };
-    // A slot for each buffer in the queue, at the writer, and at the reader, one of them while it moves to another.
-    let slots = args.queue + 3;
+    let proxy = Proxy { listener, settings, control };
+    let bytes = args.pool_bytes / 2;
+    let buffers = (bytes / BYTES_A_BUFFER).max(1);
     let report = match args.pool {
-        Pool::Slot => proxy.run(&args, || SlotPool::new(args.pool_bytes, slots))?,
-        Pool::Heap => proxy.run(&args, || Ok(HeapPool::new()))?,
+        Pool::Slot => proxy.run(&args, |_| SlotPool::new(bytes, buffers))?,
+        Pool::Ring => {
+            proxy.run(&args, |_| RingAllocator::builder().capacity(bytes).buffers(buffers).build())?
+        }
+        Pool::Bump => {
+            let pools = [BumpPool::new()?, BumpPool::new()?];
+            proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
+        }
+        Pool::Shard => {
+            let builder = ShardPool::builder().budget(bytes);
+            let pools = [builder.build()?, builder.build()?];
+            proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
+        }
+        Pool::Heap => proxy.run(&args, |_| Ok(HeapPool::new()))?,
+        Pool::Mirror => serve_rings(&proxy.listener, &proxy.settings, &proxy.control, args.ring_bytes)?,
     };
     println!("{report}");
     Ok(())
@@ -125,17 +181,17 @@ fn main() -> Result<()> {
 
 impl Proxy {
     /// Runs to its end, recorded or not.
-    fn run<P: BufferPool>(
+    fn run<P: BufferPool + 'static>(
         &self,
         args: &Args,
-        make: impl Fn() -> Result<P, ConfigError> + Sync,
+        make: impl Fn(Direction) -> Result<P, ConfigError> + Sync,
     ) -> Result<Report> {
         let Some(path) = &args.record else {
-            return Ok(serve(&self.listener, &self.settings, &self.stop, make)?);
+            return Ok(serve(&self.listener, &self.settings, &self.control, make)?);
         };
         let recording = Recording::with_max_events(args.record_bytes as u64 / MIN_EVENT_BYTES);
-        let make_recorded = || Ok(Recorder::new(make()?, &recording));
-        let report = serve(&self.listener, &self.settings, &self.stop, make_recorded)?;
+        let make_recorded = |direction| Ok(Recorder::new(make(direction)?, &recording));
+        let report = serve(&self.listener, &self.settings, &self.control, make_recorded)?;
         write_trace(path, &recording, args)?;
         Ok(report)
     }

@@ -1,38 +1,19 @@
-//! One connection: two directions, each a reader, a queue and a writer.
+//! One connection: two directions, and the reasons to end it.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+extern crate alloc;
+
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use core::cell::Cell;
 use core::time::Duration;
-use std::io::{self, ErrorKind, Write};
-use std::net::{Shutdown, TcpStream};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::Instant;
+use std::io;
 
-use bufcore::{Buf, BufferPool, ConfigError, Lease};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{sleep_until, timeout};
 
-use super::report::{self, Report};
-use super::sizes::Sizes;
-use super::{Settings, Stop};
-
-/// How long a thread sleeps in the system before it looks whether the connection should end.
-const TICK: Duration = Duration::from_millis(100);
-
-/// What all connections share.
-pub(super) struct Shared<'a, M> {
-    pub(super) settings: &'a Settings,
-    pub(super) stop: &'a Stop,
-    pub(super) report: &'a Mutex<Report>,
-    pub(super) make_pool: &'a M,
-}
-
-impl<M> Clone for Shared<'_, M> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<M> Copy for Shared<'_, M> {}
+use super::carrier::{Carrier, Failure, Progress};
+use super::worker::Shared;
 
 /// Why a connection ended before both sides said that they were done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,86 +24,19 @@ enum Cause {
     Stopped,
 }
 
-/// The two sockets of a connection and what its four threads tell each other.
-struct Link<'a> {
-    client: &'a TcpStream,
-    upstream: &'a TcpStream,
-    began: Instant,
-    /// When the last byte went through, in milliseconds since `began`.
-    active_ms: AtomicU64,
-    /// The first cause; later ones follow from it.
-    cause: Mutex<Option<Cause>>,
-    idle_timeout: Duration,
-    grace: Duration,
-    stop: &'a Stop,
-}
-
-impl Link<'_> {
-    fn touch(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // ORDER: Relaxed: a time to compare; nothing else is read because of it.
-        self.active_ms.fetch_max(now, Ordering::Relaxed);
-    }
-
-    /// Whether the connection may go on waiting.
-    fn check(&self) -> Result<(), Cause> {
-        // ORDER: Relaxed, as in `touch`.
-        let active = Duration::from_millis(self.active_ms.load(Ordering::Relaxed));
-        if self.stop.is_over(self.grace) {
-            Err(Cause::Stopped)
-        } else if self.began.elapsed().saturating_sub(active) >= self.idle_timeout {
-            Err(Cause::Idle)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Ends the connection: all its threads wake up and see that their sockets are closed.
-    fn fail(&self, cause: Cause) {
-        self.cause.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
-        for socket in [self.client, self.upstream] {
-            // It may be closed already; then there is nobody to wake.
-            drop(socket.shutdown(Shutdown::Both));
-        }
-    }
-}
-
-impl<P, M> Shared<'_, M>
-where
-    P: BufferPool,
-    M: Fn() -> Result<P, ConfigError> + Sync,
-{
+impl<C: Carrier> Shared<C> {
     /// Passes `client` on to the upstream until both have ended.
-    pub(super) fn run(&self, client: &TcpStream) {
-        let Ok(upstream) = self.connect(client) else {
-            report::lock(self.report).failed += 1;
+    pub(super) async fn pass_on(self: Rc<Self>, client: std::net::TcpStream) {
+        let Ok((client, upstream)) = self.connect(client).await else {
+            self.report.borrow_mut().failed += 1;
             return;
         };
-        let link = Link {
-            client,
-            upstream: &upstream,
-            began: Instant::now(),
-            active_ms: AtomicU64::new(0),
-            cause: Mutex::new(None),
-            idle_timeout: self.settings.idle_timeout,
-            grace: self.settings.grace,
-            stop: self.stop,
-        };
-        let (mut bytes_up, mut bytes_down) = (0, 0);
-        thread::scope(|scope| {
-            let up = thread::Builder::new().spawn_scoped(scope, || self.pump(&link, client, &upstream));
-            let Ok(up) = up else {
-                link.fail(Cause::Broken);
-                return;
-            };
-            bytes_down = self.pump(&link, &upstream, client);
-            bytes_up = up.join().unwrap_or(0);
-        });
-        let cause = *link.cause.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut report = report::lock(self.report);
+        let (up, down) = (Progress::new(), Progress::new());
+        let cause = self.both_ways(client, upstream, &up, &down).await.err();
+        let mut report = self.report.borrow_mut();
         report.connections += 1;
-        report.bytes_up += bytes_up;
-        report.bytes_down += bytes_down;
+        report.bytes_up += up.written();
+        report.bytes_down += down.written();
         match cause {
             None => {}
             Some(Cause::Broken) => report.broken += 1,
@@ -131,110 +45,70 @@ where
         }
     }
 
-    fn connect(&self, client: &TcpStream) -> io::Result<TcpStream> {
-        let upstream = TcpStream::connect_timeout(&self.settings.upstream, self.settings.connect_timeout)?;
-        for socket in [client, &upstream] {
+    async fn connect(&self, client: std::net::TcpStream) -> io::Result<(TcpStream, TcpStream)> {
+        let client = TcpStream::from_std(client)?;
+        let connect = timeout(self.settings.connect_timeout, TcpStream::connect(self.settings.upstream));
+        let upstream = tokio::select! {
+            connected = connect => connected??,
+            () = self.over.cancelled() => return Err(io::ErrorKind::Interrupted.into()),
+        };
+        for socket in [&client, &upstream] {
             // What is read is passed on at once; waiting for more would only add latency.
             socket.set_nodelay(true)?;
-            socket.set_read_timeout(Some(TICK))?;
-            socket.set_write_timeout(Some(TICK))?;
         }
-        Ok(upstream)
+        Ok((client, upstream))
     }
 
-    /// One direction, to its end. Returns how many bytes were written.
-    fn pump(&self, link: &Link<'_>, from: &TcpStream, to: &TcpStream) -> u64 {
-        let (sender, receiver) = sync_channel(self.settings.queue_buffers);
-        let mut written = 0;
-        thread::scope(|scope| {
-            let writer = thread::Builder::new().spawn_scoped(scope, || write_side(link, to, receiver));
-            let Ok(writer) = writer else {
-                link.fail(Cause::Broken);
-                return;
-            };
-            match (self.make_pool)() {
-                Ok(mut pool) => {
-                    if let Err(cause) = self.read_side(link, from, &mut pool, sender) {
-                        link.fail(cause);
-                    }
-                    report::lock(self.report).add_pool(&pool.stats());
-                }
-                Err(_) => {
-                    drop(sender);
-                    link.fail(Cause::Broken);
-                }
-            }
-            written = writer.join().unwrap_or(0);
-        });
-        written
-    }
-
-    /// Reads into buffers and queues them until the sender is done.
-    fn read_side(
+    async fn both_ways(
         &self,
-        link: &Link<'_>,
-        mut from: &TcpStream,
-        pool: &mut P,
-        queue: SyncSender<Buf<P::Lease>>,
+        client: TcpStream,
+        upstream: TcpStream,
+        up: &Arc<Progress>,
+        down: &Arc<Progress>,
     ) -> Result<(), Cause> {
-        let mut sizes = Sizes::new(self.settings.min_buffer_bytes, self.settings.max_buffer_bytes);
-        loop {
-            let mut buf = pool.acquire(sizes.next()).map_err(|_| Cause::Broken)?;
-            loop {
-                match buf.read_from(&mut from) {
-                    Ok(0) => return Ok(()),
-                    Ok(_) => {}
-                    Err(error) if is_tick(&error) => {
-                        link.check()?;
-                        continue;
-                    }
-                    Err(_) => return Err(Cause::Broken),
-                }
-                link.touch();
-                if !sizes.note(buf.len(), buf.capacity()) {
-                    break;
-                }
-                let mut small = pool.acquire(buf.len()).map_err(|_| Cause::Broken)?;
-                small.extend_from_slice(&buf).map_err(|_| Cause::Broken)?;
-                buf.clear();
-                queue.send(small).map_err(|_| Cause::Broken)?;
-            }
-            queue.send(buf).map_err(|_| Cause::Broken)?;
+        let (from_client, to_client) = client.into_split();
+        let (from_upstream, to_upstream) = upstream.into_split();
+        let is_broken = Cell::new(false);
+        let directions = async {
+            tokio::try_join!(
+                one_way(&self.up, from_client, to_upstream, up, &is_broken),
+                one_way(&self.down, from_upstream, to_client, down, &is_broken),
+            )
+            .map(drop)
+        };
+        tokio::select! {
+            result = directions => result?,
+            () = until_idle(up, down, self.settings.idle_timeout) => return Err(Cause::Idle),
+            () = self.over.cancelled() => return Err(Cause::Stopped),
         }
+        if is_broken.get() { Err(Cause::Broken) } else { Ok(()) }
     }
 }
 
-/// Writes what is queued and passes the end on. Returns how many bytes were written.
-fn write_side<L: Lease>(link: &Link<'_>, to: &TcpStream, queue: Receiver<Buf<L>>) -> u64 {
-    let mut written = 0;
-    for buf in queue {
-        if let Err(cause) = write_all(link, to, &buf, &mut written) {
-            link.fail(cause);
-            return written;
-        }
-    }
-    // The other side may have closed everything already, which is as good.
-    drop(to.shutdown(Shutdown::Write));
-    written
-}
-
-fn write_all(link: &Link<'_>, mut to: &TcpStream, mut bytes: &[u8], written: &mut u64) -> Result<(), Cause> {
-    while !bytes.is_empty() {
-        match to.write(bytes) {
-            Ok(0) => return Err(Cause::Broken),
-            Ok(n) => {
-                bytes = &bytes[n..];
-                *written += n as u64;
-                link.touch();
-            }
-            Err(error) if is_tick(&error) => link.check()?,
-            Err(_) => return Err(Cause::Broken),
-        }
+/// One direction to its end, which is passed on. An error ends the whole connection at once, with one exception: who takes no more may
+/// have sent something before, which the other direction still delivers; it meets that error, or the end, behind it.
+async fn one_way(
+    carrier: &impl Carrier,
+    from: OwnedReadHalf,
+    to: OwnedWriteHalf,
+    progress: &Arc<Progress>,
+    is_broken: &Cell<bool>,
+) -> Result<(), Cause> {
+    match carrier.carry(from, to, progress).await {
+        Ok(()) => {}
+        Err(Failure::Write) => is_broken.set(true),
+        Err(Failure::Read) => return Err(Cause::Broken),
     }
     Ok(())
 }
 
-/// Whether the call only came back to let us look around. Systems differ in what they call it.
-fn is_tick(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+/// Until nothing has moved for so long, in either direction.
+async fn until_idle(up: &Progress, down: &Progress, limit: Duration) {
+    loop {
+        let end = up.active().max(down.active()) + limit;
+        if end <= tokio::time::Instant::now() {
+            return;
+        }
+        sleep_until(end).await;
+    }
 }

@@ -1,57 +1,84 @@
-//! A TCP proxy whose buffers come from any [`BufferPool`].
+//! A TCP proxy whose buffers come from any [`BufferPool`], for thousands of connections.
 //!
-//! Each direction of a connection is two threads and a queue. The reader has a pool of its own, fills buffers from one socket and
-//! puts them into the queue; the writer empties them into the other socket and drops them, which gives the memory back to the
-//! reader's pool from another thread. A full queue stops the reader, so a slow receiver slows its sender down instead of filling
-//! the memory.
+//! A few workers, each a thread with a runtime of its own, have the connections in turn. A worker has two pools for all of its
+//! connections, one for each direction; what it acquires, it releases. Each direction of a connection waits until its socket can be read, takes a buffer, reads,
+//! writes all of it to the other socket, and gives the buffer back before it waits again:
 //!
 //! ```text
-//!  client --read--> [buf] --queue--> [buf] --write--> upstream
-//!         <-write-- [buf] <--queue-- [buf] <--read---
+//!  client --readable?--> [buf] --write--> upstream
+//!         <--write-- [buf] <--readable?--
 //! ```
 //!
-//! The end of one direction is passed on as such (half-close) once its queue is empty; the other direction goes on. An error, or
-//! no traffic in either direction for too long, ends the connection at once.
+//! So a connection that is idle holds no buffer, and one whose receiver is slow holds one, which is as small as its bytes, and reads no more:
+//! its sender is slowed down instead of the memory filled. When the pool is exhausted, those that want to read wait until somebody gives
+//! a buffer back; their bytes wait in the system. (This is why the directions have a pool each: an upstream that answers while it reads would
+//! take no more before its answers are read, for which there would be no buffer.)
+//!
+//! With [`Settings::queue_buffers`], readers put their buffers into a queue, and threads of their own write and release them: this is how
+//! traces are recorded, for then buffers are of many sizes, wait for each other, and are released on other threads.
+//!
+//! [`serve_rings`] has a [mirrored ring](bufmirror::MirrorRing) in each direction instead, which goes on reading while the receiver is
+//! slow, until it is full; its memory stays with the connection.
+//!
+//! The end of one direction is passed on as such (half-close); the other direction goes on. An error, or no traffic in either direction
+//! for too long, ends the connection at once.
 
+mod carrier;
 mod connection;
+mod control;
+mod pooled;
 mod report;
+mod ringed;
 mod sizes;
+mod worker;
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use core::sync::atomic::{AtomicBool, Ordering};
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::net::SocketAddr;
+use core::num::NonZero;
 use core::time::Duration;
 use std::io;
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Mutex, PoisonError};
+use std::net::TcpListener;
 use std::thread;
-use std::time::Instant;
 
 use bufcore::{BufferPool, ConfigError};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-pub use report::Report;
+pub use control::Control;
+pub use report::{Report, Status};
 
-/// How long to wait when the system has no more descriptors or threads for another connection.
+use carrier::Carrier;
+use pooled::{Pooled, Writers};
+use ringed::Ringed;
+use worker::Job;
+
+/// How long to wait when the system has no more files for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-
-/// How long the connection that wakes the accepting thread may take.
-const WAKE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the proxy is told.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where connections are passed on to.
     pub upstream: SocketAddr,
+    /// Threads.
+    pub workers: NonZero<usize>,
+    /// Whether the pools of all workers for a direction are handles of the same one: its statistics count once, and who waits for a buffer
+    /// is told of those that other workers give back.
+    pub shares_pool: bool,
+    /// Buffers that may wait for a writer, in each direction of a connection. With 0, who reads writes, before it reads on. Else others write,
+    /// on threads of their own, and the buffers come back from there.
+    pub queue_buffers: usize,
     /// The smallest buffer that is read into, in bytes.
     pub min_buffer_bytes: usize,
     /// The largest.
     pub max_buffer_bytes: usize,
-    /// Buffers that may wait for a writer, in each direction of a connection.
-    pub queue_buffers: usize,
     /// How long connecting to the upstream may take.
     pub connect_timeout: Duration,
     /// How long a connection may go without a byte in either direction.
     pub idle_timeout: Duration,
-    /// How long connections may go on after [`Stop::stop`].
+    /// How long connections may go on after [`Control::stop`].
     pub grace: Duration,
     /// After so many connections, no more are accepted; the proxy ends with the last of them.
     pub max_connections: Option<u64>,
@@ -63,9 +90,11 @@ impl Settings {
     pub fn new(upstream: SocketAddr) -> Self {
         Self {
             upstream,
+            workers: thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+            shares_pool: false,
+            queue_buffers: 0,
             min_buffer_bytes: 512,
             max_buffer_bytes: 64 * 1024,
-            queue_buffers: 8,
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(2),
@@ -74,103 +103,161 @@ impl Settings {
     }
 }
 
-/// Tells a running proxy to stop.
-#[derive(Debug)]
-pub struct Stop {
-    stopping: AtomicBool,
-    since: Mutex<Option<Instant>>,
-    wake: SocketAddr,
+/// Where bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the upstream.
+    Up,
+    /// To the client.
+    Down,
 }
 
-impl Stop {
-    /// For the proxy that accepts on `listener`.
-    ///
-    /// # Errors
-    ///
-    /// When the listener has no address.
-    pub fn new(listener: &TcpListener) -> io::Result<Self> {
-        let mut wake = listener.local_addr()?;
-        match wake.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => wake.set_ip(Ipv4Addr::LOCALHOST.into()),
-            IpAddr::V6(ip) if ip.is_unspecified() => wake.set_ip(Ipv6Addr::LOCALHOST.into()),
-            _ => {}
-        }
-        Ok(Self { stopping: AtomicBool::new(false), since: Mutex::new(None), wake })
-    }
-
-    /// Accepts no more connections, and ends those that go on longer than the grace.
-    pub fn stop(&self) {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
-        // ORDER: Release pairs with the Acquire in `is_stopping`: whoever sees the flag sees the time.
-        self.stopping.store(true, Ordering::Release);
-        // The accepting thread sleeps in the system until a connection comes. If it cannot be had, there is no such thread.
-        drop(TcpStream::connect_timeout(&self.wake, WAKE_TIMEOUT));
-    }
-
-    fn is_stopping(&self) -> bool {
-        // ORDER: Acquire pairs with the Release in `stop`.
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    /// Whether it was stopped longer than `grace` ago.
-    fn is_over(&self, grace: Duration) -> bool {
-        self.is_stopping()
-            && self
-                .since
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .is_some_and(|since| since.elapsed() >= grace)
-    }
-}
-
-/// Passes connections on until it is stopped or has had as many as it should. Each direction of each gets a pool from
-/// `make_pool`, made on the thread that acquires from it.
+/// Passes connections on until it is stopped or has had as many as it should. Each worker gets a pool for each direction from `make_pool`,
+/// made on its thread.
 ///
 /// # Errors
 ///
-/// When the settings make no sense. What goes wrong with a connection ends that connection and is counted.
+/// When the settings make no sense, or there is no pool. What goes wrong with a connection ends that connection and is counted.
 pub fn serve<P, M>(
     listener: &TcpListener,
     settings: &Settings,
-    stop: &Stop,
+    control: &Control,
     make_pool: M,
 ) -> io::Result<Report>
 where
-    P: BufferPool,
-    M: Fn() -> Result<P, ConfigError> + Sync,
+    P: BufferPool + 'static,
+    M: Fn(Direction) -> Result<P, ConfigError> + Sync,
 {
-    if settings.min_buffer_bytes == 0 || settings.min_buffer_bytes > settings.max_buffer_bytes {
+    let (min, max) = (settings.min_buffer_bytes, settings.max_buffer_bytes);
+    if min == 0 || min > max {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "buffer sizes must be at least 1, and min <= max",
         ));
     }
-    let report = Mutex::new(Report::default());
-    let shared = connection::Shared { settings, stop, report: &report, make_pool: &make_pool };
+    // Dropped when all connections have ended.
+    let writing = match settings.queue_buffers {
+        0 => None,
+        _ => {
+            let mut threads = tokio::runtime::Builder::new_multi_thread();
+            threads.worker_threads(settings.workers.get()).thread_name("writer").enable_time();
+            Some(threads.build()?)
+        }
+    };
+    let writers = writing
+        .as_ref()
+        .map(|runtime| Writers { runtime: runtime.handle().clone(), queue: settings.queue_buffers });
+    let shared = [Arc::new(Notify::new()), Arc::new(Notify::new())];
+    serve_with(listener, settings, control, |direction| {
+        let freed = match direction {
+            _ if !settings.shares_pool => Arc::default(),
+            Direction::Up => Arc::clone(&shared[0]),
+            Direction::Down => Arc::clone(&shared[1]),
+        };
+        let pool =
+            make_pool(direction).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        Pooled::new(pool, freed, min, max, writers.clone())
+    })
+}
+
+/// As [`serve`], with a ring of `ring_bytes` for each direction of a connection.
+///
+/// # Errors
+///
+/// When there is no ring of this size.
+pub fn serve_rings(
+    listener: &TcpListener,
+    settings: &Settings,
+    control: &Control,
+    ring_bytes: usize,
+) -> io::Result<Report> {
+    // A size that cannot be is known before somebody connects.
+    bufmirror::MirrorRing::new(ring_bytes)?;
+    serve_with(listener, settings, control, |_| Ok(Ringed::new(ring_bytes)))
+}
+
+fn serve_with<C, M>(
+    listener: &TcpListener,
+    settings: &Settings,
+    control: &Control,
+    make: M,
+) -> io::Result<Report>
+where
+    C: Carrier,
+    M: Fn(Direction) -> io::Result<C> + Sync,
+{
+    let (senders, receivers): (Vec<_>, Vec<_>) =
+        (0..settings.workers.get()).map(|_| unbounded_channel()).unzip();
+    control.set_workers(senders.clone());
     thread::scope(|scope| {
-        let mut accepted = 0;
-        while !stop.is_stopping() && settings.max_connections.is_none_or(|max| accepted < max) {
-            let client = match listener.accept() {
-                Ok(_) if stop.is_stopping() => break,
-                Ok((client, _)) => client,
-                Err(error) => {
-                    if error.kind() != io::ErrorKind::ConnectionAborted {
-                        thread::sleep(ACCEPT_PAUSE);
-                    }
-                    continue;
-                }
+        let mut workers = Vec::new();
+        for (number, jobs) in receivers.into_iter().enumerate() {
+            let make = &make;
+            let stopping = control.stopping.clone();
+            let counts_pool = number == 0 || !settings.shares_pool;
+            let work = move || {
+                // Without a pool there is nothing to accept connections for.
+                let make = |direction| make(direction).inspect_err(|_| control.stop());
+                let (up, down) = (make(Direction::Up)?, make(Direction::Down)?);
+                worker::run(up, down, settings, stopping, jobs, counts_pool)
             };
-            accepted += 1;
-            let started =
-                thread::Builder::new().name(format!("client {accepted}")).spawn_scoped(scope, move || {
-                    shared.run(&client);
-                });
-            if started.is_err() {
-                // The client was dropped with the closure: it sees its connection end.
-                report::lock(&report).failed += 1;
-                thread::sleep(ACCEPT_PAUSE);
+            workers.push(thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, work)?);
+        }
+        let accepted = accept(listener, settings, control, &senders);
+        for sender in &senders {
+            // A worker that is gone says why below.
+            drop(sender.send(Job::Finish));
+        }
+        let mut report = Report::default();
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for worker in workers {
+            let (part, pools) = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            report += part;
+            up.push(pools.0);
+            down.push(pools.1);
+        }
+        for mut pools in [up, down] {
+            if settings.shares_pool {
+                // All of them are of one pool; the last one knows most.
+                pools.sort_by_key(|pool| pool.acquired);
+                pools.drain(..pools.len().saturating_sub(1));
+            }
+            pools.iter().for_each(|pool| report.add_pool(pool));
+        }
+        accepted.map(|()| report)
+    })
+}
+
+/// Gives the workers their connections, in turn.
+fn accept(
+    listener: &TcpListener,
+    settings: &Settings,
+    control: &Control,
+    workers: &[UnboundedSender<Job>],
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    runtime.block_on(async {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener.try_clone()?)?;
+        let mut workers = workers.iter().cycle();
+        let mut accepted = 0;
+        while settings.max_connections.is_none_or(|max| accepted < max) {
+            let client = tokio::select! {
+                () = control.stopping.cancelled() => break,
+                client = listener.accept() => client,
+            };
+            // The worker's runtime is to watch the socket, not this one.
+            match client.and_then(|(client, _)| client.into_std()) {
+                Ok(client) => {
+                    accepted += 1;
+                    if let Some(worker) = workers.next() {
+                        drop(worker.send(Job::Connect(client)));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
-    });
-    Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(())
+    })
 }

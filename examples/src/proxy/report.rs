@@ -1,7 +1,7 @@
-//! What the proxy has done.
+//! What the proxy has done, and what it holds at the moment.
 
 use core::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::ops::AddAssign;
 
 use bufcore::PoolStats;
 
@@ -17,12 +17,14 @@ pub struct Report {
     pub idle: u64,
     /// Of those, ended because the proxy stopped.
     pub stopped: u64,
-    /// Connections that never were passed on: the upstream refused, or the system had no thread or memory.
+    /// Connections that never were passed on: the upstream refused, or the system had no file or memory.
     pub failed: u64,
     /// Bytes written to the upstream.
     pub bytes_up: u64,
     /// Bytes written to clients.
     pub bytes_down: u64,
+    /// How often a direction waited because the pool was exhausted.
+    pub waits: u64,
     /// Buffers acquired from all pools.
     pub acquired: u64,
     /// Of those, from memory that a pool held.
@@ -40,9 +42,20 @@ impl Report {
     }
 }
 
-pub(super) fn lock(report: &Mutex<Report>) -> MutexGuard<'_, Report> {
-    // Numbers stay numbers, whoever panicked.
-    report.lock().unwrap_or_else(PoisonError::into_inner)
+impl AddAssign for Report {
+    fn add_assign(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.broken += other.broken;
+        self.idle += other.idle;
+        self.stopped += other.stopped;
+        self.failed += other.failed;
+        self.bytes_up += other.bytes_up;
+        self.bytes_down += other.bytes_down;
+        self.waits += other.waits;
+        self.acquired += other.acquired;
+        self.reused += other.reused;
+        self.fallbacks += other.fallbacks;
+    }
 }
 
 impl fmt::Display for Report {
@@ -55,8 +68,32 @@ impl fmt::Display for Report {
         writeln!(f, "bytes        {} up, {} down", self.bytes_up, self.bytes_down)?;
         write!(
             f,
-            "buffers      {} acquired, {} of them from memory already held, {} from the fallback",
-            self.acquired, self.reused, self.fallbacks
+            "buffers      {} acquired, {} of them from memory already held, {} from the fallback; waited for {} times",
+            self.acquired, self.reused, self.fallbacks, self.waits
+        )
+    }
+}
+
+/// What a running proxy holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Connections that are open.
+    pub connections: usize,
+    /// Buffers that are out of their pools; of rings, those with bytes in them.
+    pub in_use: usize,
+    /// Bytes of these; of rings, bytes in them.
+    pub in_use_bytes: usize,
+    /// Bytes that the pools hold, or the rings are.
+    pub reserved_bytes: usize,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "status: {} connections, {} buffers in use, {} bytes in use, {} bytes reserved",
+            self.connections, self.in_use, self.in_use_bytes, self.reserved_bytes
         )
     }
 }

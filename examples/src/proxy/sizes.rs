@@ -1,11 +1,15 @@
 //! How large the next buffer should be, learnt from how much came before.
 
-/// A read that uses at most this part of its buffer is moved to a buffer of its own size, so that what waits in a queue does not
-/// hold memory that it does not need.
+/// Bytes that have to wait are moved to a buffer of their own size if they take at most this part of theirs.
 const COMPACT_BELOW: usize = 4;
 
 /// So many small reads in a row make the next buffer smaller.
 const SMALL_READS: u32 = 2;
+
+/// Whether `bytes` that have to wait should not keep a buffer of `capacity` from others.
+pub(super) fn is_wasteful(bytes: usize, capacity: usize) -> bool {
+    bytes <= capacity / COMPACT_BELOW
+}
 
 /// The size of the next buffer: doubled by a read that fills it, halved by small reads in a row.
 #[derive(Debug)]
@@ -25,8 +29,14 @@ impl Sizes {
         self.next
     }
 
-    /// Learns from a read of `bytes` into a buffer of `capacity`. Returns whether the bytes should move to one of their own size.
-    pub(super) fn note(&mut self, bytes: usize, capacity: usize) -> bool {
+    /// The next is the smallest, because memory is short.
+    pub(super) fn start_over(&mut self) {
+        self.next = self.min;
+        self.small_reads = 0;
+    }
+
+    /// Learns from a read of `bytes` into a buffer of `capacity`.
+    pub(super) fn note(&mut self, bytes: usize, capacity: usize) {
         if bytes == capacity {
             self.small_reads = 0;
             self.next = self.next.saturating_mul(2).min(self.max);
@@ -39,7 +49,6 @@ impl Sizes {
         } else {
             self.small_reads = 0;
         }
-        bytes <= capacity / COMPACT_BELOW
     }
 }
 
@@ -51,10 +60,10 @@ mod tests {
     fn grows_when_full_and_shrinks_slowly() {
         let mut sizes = Sizes::new(512, 4096);
         for expected in [1024, 2048, 4096, 4096] {
-            assert!(!sizes.note(sizes.next(), sizes.next()));
+            sizes.note(sizes.next(), sizes.next());
             assert_eq!(sizes.next(), expected);
         }
-        assert!(sizes.note(100, 4096), "100 bytes need no 4096");
+        sizes.note(100, 4096);
         assert_eq!(sizes.next(), 4096, "one small read is not a habit");
         sizes.note(3000, 4096);
         sizes.note(100, 4096);
@@ -65,5 +74,14 @@ mod tests {
             sizes.note(1, sizes.next());
         }
         assert_eq!(sizes.next(), 512);
+        sizes.note(512, 512);
+        sizes.start_over();
+        assert_eq!(sizes.next(), 512);
+    }
+
+    #[test]
+    fn a_quarter_is_the_most_that_is_moved() {
+        assert!(is_wasteful(100, 4096) && is_wasteful(1024, 4096));
+        assert!(!is_wasteful(1025, 4096));
     }
 }

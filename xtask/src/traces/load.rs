@@ -10,12 +10,13 @@ use anyhow::{Context, Result};
 use super::servers::{Program, Running, TempFolder, free_port};
 use crate::shell;
 
-const REDIS_SERVER: Program =
+pub(crate) const REDIS_SERVER: Program =
     Program { name: "redis-server", package: "redis-server", version: ("--version", 3) };
-const REDIS_BENCHMARK: Program =
+pub(crate) const REDIS_BENCHMARK: Program =
     Program { name: "redis-benchmark", package: "redis-tools", version: ("--version", 2) };
-const NGINX_SERVER: Program = Program { name: "nginx", package: "nginx-light", version: ("-v", 3) };
-const WRK: Program = Program { name: "wrk", package: "wrk", version: ("-v", 2) };
+pub(crate) const NGINX_SERVER: Program =
+    Program { name: "nginx", package: "nginx-light", version: ("-v", 3) };
+pub(crate) const WRK: Program = Program { name: "wrk", package: "wrk", version: ("-v", 2) };
 
 /// The longest that one step of a load may take.
 const STEP_LIMIT: Duration = Duration::from_secs(60);
@@ -75,6 +76,9 @@ const REDIS_STEPS: &[&[&str]] = &[
 /// How long wrk runs, how many connections, and the longest pause before a request.
 const WRK_SECONDS: u64 = 12;
 const WRK_CONNECTIONS: &str = "48";
+
+/// Connections that nginx accepts.
+const NGINX_CONNECTIONS: usize = 512;
 
 /// Files that nginx serves. Their sizes are spread evenly over the orders of magnitude from the first to the last.
 const FILES: usize = 40;
@@ -169,14 +173,15 @@ impl Source {
             "proxy",
             "--",
         ]);
-        command.args(["--to", &format!("127.0.0.1:{port}"), "--record-name", self.name]);
+        // Traces are to have what pools differ in: buffers of many sizes that wait for each other and come back from other threads.
+        command.args(["--to", &format!("127.0.0.1:{port}"), "--queue", "8", "--record-name", self.name]);
         command.args(["--record-made-by", &format!("TCP proxy, {}", made.versions.join(", "))]);
         command.arg("--record").arg(path);
         let mut proxy = Running::start(&mut command, true)?;
         let line = proxy.first_line()?;
         let proxy_port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
         let proxy_port = proxy_port.with_context(|| format!("the proxy says `{}`", line.trim()))?;
-        made.commands.push(format!("proxy --to 127.0.0.1:PORT --record {}.buftrace", self.name));
+        made.commands.push(format!("proxy --to 127.0.0.1:PORT --queue 8 --record {}.buftrace", self.name));
 
         (self.drive)(proxy_port, folder.path(), &mut made)?;
         proxy.terminate()?;
@@ -234,8 +239,8 @@ fn start_nginx(port: u16, folder: &Path, made: &mut Made) -> Result<Running> {
         // What is in them does not matter: nothing on the way looks at it.
         fs::write(files.join(format!("{number}.bin")), vec![b'.'; bytes.round() as usize])?;
     }
-    let config = nginx_config("PORT", "TMP");
-    let real = nginx_config(&port.to_string(), &folder.to_string_lossy());
+    let config = nginx_config("PORT", "TMP", NGINX_CONNECTIONS);
+    let real = nginx_config(&port.to_string(), &folder.to_string_lossy(), NGINX_CONNECTIONS);
     let path = folder.join("nginx.conf");
     fs::write(&path, real)?;
     made.files.push(("TMP/nginx.conf", config));
@@ -246,18 +251,18 @@ fn start_nginx(port: u16, folder: &Path, made: &mut Made) -> Result<Running> {
 }
 
 /// One process in the foreground that keeps everything in its own folder.
-fn nginx_config(port: &str, folder: &str) -> String {
+pub(crate) fn nginx_config(port: &str, folder: &str, connections: usize) -> String {
     format!(
         "daemon off;
 master_process off;
 pid {folder}/nginx.pid;
 error_log stderr warn;
-events {{ worker_connections 512; }}
+events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     sendfile on;
     tcp_nopush on;
-    keepalive_requests 10000;
+    keepalive_requests 1000000;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;

@@ -4,10 +4,10 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::env;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
@@ -26,28 +26,28 @@ const SERVER_FOLDER: &str = "/usr/sbin";
 
 /// A program and the Debian package that has it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Program {
-    pub(super) name: &'static str,
-    pub(super) package: &'static str,
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) package: &'static str,
     /// How it is asked for its version, and with how many words it answers.
-    pub(super) version: (&'static str, usize),
+    pub(crate) version: (&'static str, usize),
 }
 
 impl Program {
     /// Where it is.
-    pub(super) fn path(&self) -> Option<PathBuf> {
+    pub(crate) fn path(&self) -> Option<PathBuf> {
         let path = env::var_os("PATH").unwrap_or_default();
         let mut folders = env::split_paths(&path).chain([PathBuf::from(SERVER_FOLDER)]);
         folders.find_map(|folder| Some(folder.join(self.name)).filter(|path| path.is_file()))
     }
 
     /// It, to be run.
-    pub(super) fn command(&self) -> Result<Command> {
+    pub(crate) fn command(&self) -> Result<Command> {
         Ok(Command::new(self.path().with_context(|| format!("{} is not installed", self.name))?))
     }
 
     /// What it says about its version, on either output.
-    pub(super) fn version(&self) -> Result<String> {
+    pub(crate) fn version(&self) -> Result<String> {
         let (option, words) = self.version;
         let output = self.command()?.arg(option).stdin(Stdio::null()).output();
         let output = output.with_context(|| format!("cannot start {}", self.name))?;
@@ -58,7 +58,7 @@ impl Program {
 }
 
 /// Names all that is missing, with the packages to install.
-pub(super) fn check_installed<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
+pub(crate) fn check_installed<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
     let missing: Vec<_> = programs.filter(|program| program.path().is_none()).collect();
     if missing.is_empty() {
         return Ok(());
@@ -71,14 +71,14 @@ pub(super) fn check_installed<'a>(programs: impl Iterator<Item = &'a Program>) -
 
 /// A program that is killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     shown: String,
 }
 
 impl Running {
     /// Starts it; its standard output is ours to read if `piped`, thrown away otherwise.
-    pub(super) fn start(command: &mut Command, piped: bool) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command, piped: bool) -> Result<Self> {
         let shown = shell::show(command);
         eprintln!("$ {shown}");
         command.stdin(Stdio::null()).stdout(if piped { Stdio::piped() } else { Stdio::null() });
@@ -86,8 +86,24 @@ impl Running {
         Ok(Self { child, shown })
     }
 
+    /// Starts it, to be talked with line by line.
+    pub(crate) fn start_talking(command: &mut Command) -> Result<(Self, Talk)> {
+        let shown = shell::show(command);
+        eprintln!("$ {shown}");
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.with_context(|| format!("cannot start `{shown}`"))?;
+        let input = child.stdin.take().context("input is piped")?;
+        let output = BufReader::new(child.stdout.take().context("output is piped")?);
+        Ok((Self { child, shown }, Talk { input, output }))
+    }
+
+    /// Its number, for the system.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it accepts connections.
-    pub(super) fn wait_for_port(&mut self, port: u16) -> Result<()> {
+    pub(crate) fn wait_for_port(&mut self, port: u16) -> Result<()> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let deadline = Instant::now() + PATIENCE;
         while TcpStream::connect_timeout(&address, PATIENCE).is_err() {
@@ -101,7 +117,7 @@ impl Running {
     }
 
     /// The first line that it prints; the rest goes on to our standard error.
-    pub(super) fn first_line(&mut self) -> Result<String> {
+    pub(crate) fn first_line(&mut self) -> Result<String> {
         let mut output = BufReader::new(self.child.stdout.take().context("output is piped")?);
         let mut line = String::new();
         output.read_line(&mut line)?;
@@ -116,13 +132,13 @@ impl Running {
     }
 
     /// Asks it to end, and waits for that.
-    pub(super) fn terminate(self) -> Result<()> {
+    pub(crate) fn terminate(self) -> Result<()> {
         shell::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
         self.finish(PATIENCE)
     }
 
     /// Waits until it ends by itself, with success.
-    pub(super) fn finish(mut self, within: Duration) -> Result<()> {
+    pub(crate) fn finish(mut self, within: Duration) -> Result<()> {
         let deadline = Instant::now() + within;
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -135,6 +151,35 @@ impl Running {
     }
 }
 
+/// The input and the output of a program that answers each line with one.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Talk {
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        ensure!(self.output.read_line(&mut line)? != 0, "the program says no more");
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// Its answer to a line.
+    pub(crate) fn ask(&mut self) -> Result<String> {
+        self.input.write_all(b"\n")?;
+        self.line()
+    }
+
+    /// What it says until it ends.
+    pub(crate) fn rest(mut self) -> Result<String> {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest)?;
+        Ok(rest)
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended already; then there is nothing to kill, and waiting returns at once.
@@ -144,17 +189,17 @@ impl Drop for Running {
 }
 
 /// A port that was free a moment ago.
-pub(super) fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())
 }
 
 /// A folder that is removed with this.
 #[derive(Debug)]
-pub(super) struct TempFolder(PathBuf);
+pub(crate) struct TempFolder(PathBuf);
 
 impl TempFolder {
-    pub(super) fn new(name: impl AsRef<OsStr>) -> Result<Self> {
+    pub(crate) fn new(name: impl AsRef<OsStr>) -> Result<Self> {
         let mut file_name = name.as_ref().to_owned();
         file_name.push(format!("-{}", std::process::id()));
         let path = env::temp_dir().join(file_name);
@@ -162,7 +207,7 @@ impl TempFolder {
         Ok(Self(path))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -156,6 +156,8 @@ pub(crate) struct End<S: Side> {
     is_corrupt: bool,
     /// Whether the other end was found to be gone without a word.
     is_dead: bool,
+    /// Whether this end has said that it is done.
+    is_over: bool,
     side: PhantomData<S>,
 }
 
@@ -182,6 +184,7 @@ impl<S: Side> End<S> {
             known,
             is_corrupt: false,
             is_dead: false,
+            is_over: false,
             side,
         };
         // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose process has ended.
@@ -257,7 +260,8 @@ impl<S: Side> End<S> {
             self.is_corrupt = true;
             0
         } else if S::IS_PRODUCER {
-            self.capacity - filled
+            // The other end may have read the last byte there will be.
+            if self.is_over { 0 } else { self.capacity - filled }
         } else {
             filled
         };
@@ -327,10 +331,10 @@ impl<S: Side> End<S> {
         self.core.link.disarm(S::IS_PRODUCER);
     }
 
-    /// Whether the other end is gone. Bytes that it wrote before may be there still.
+    /// Whether the other end is gone, or this one is done. Bytes that the other one wrote before may be there still.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_dead || self.has_closed()
+        self.is_over || self.is_dead || self.has_closed()
     }
 
     /// Whether the other end went in good order.
@@ -434,10 +438,31 @@ impl<S: Side> End<S> {
     }
 }
 
-impl<S: Side> Drop for End<S> {
-    fn drop(&mut self) {
-        // ORDER: Release pairs with the Acquire in `is_closed`.
+impl<S: Side> End<S> {
+    /// Tells the other end that this one is gone.
+    fn say_closed(&self) {
+        // ORDER: Release pairs with the Acquire in `has_closed`.
         self.mine().state.0.fetch_or(CLOSED, Ordering::Release);
         self.ring();
+    }
+}
+
+impl End<Writes> {
+    /// Whether `close` was called.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// No byte is this end's any more, and the other end knows.
+    pub(crate) fn close(&mut self) {
+        self.is_over = true;
+        self.known = 0;
+        self.say_closed();
+    }
+}
+
+impl<S: Side> Drop for End<S> {
+    fn drop(&mut self) {
+        self.say_closed();
     }
 }

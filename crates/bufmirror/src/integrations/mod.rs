@@ -6,3 +6,5 @@ mod bytes;
 mod embedded_io;
 #[cfg(feature = "std")]
 mod std_io;
+#[cfg(feature = "tokio")]
+mod tokio;

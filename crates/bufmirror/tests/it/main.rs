@@ -17,6 +17,8 @@ mod ring;
 mod shared;
 #[cfg(target_os = "linux")]
 mod system;
+#[cfg(all(feature = "tokio", feature = "bytes"))]
+mod tokio;
 
 use bufmirror::bufcore::Region;
 use bufmirror::{Builder, MirrorRing};

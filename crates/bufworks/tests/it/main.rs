@@ -7,4 +7,6 @@
 
 mod any;
 mod conformance;
+#[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
+mod net;
 mod reexports;

@@ -1,0 +1,160 @@
+//! Sockets of tokio: buffers that are taken only when there is something to read.
+
+use core::fmt;
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::Poll;
+use std::io;
+
+use bufcore::{AcquireError, Buf, Lease};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// A stream that says when it can be read, without being read: the sockets of tokio and their reading halves.
+///
+/// A wrapper implements it by asking the stream that it wraps, if it keeps no bytes of its own back.
+pub trait ReadReady: AsyncRead + Unpin {
+    /// Waits until a read would not have to wait: there are bytes, or the end, or an error. It may be mistaken, as tokio is of
+    /// sockets that were just accepted; then the read waits.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says when it can watch the stream no longer.
+    fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+macro_rules! sockets {
+    ($($type:ty),+) => {
+        $(impl ReadReady for $type {
+            #[inline]
+            async fn readable(&self) -> io::Result<()> {
+                // The type's own, which is found before the trait's.
+                self.readable().await
+            }
+        })+
+    };
+}
+
+sockets!(tokio::net::TcpStream, tokio::net::tcp::ReadHalf<'_>, tokio::net::tcp::OwnedReadHalf);
+#[cfg(unix)]
+sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::unix::OwnedReadHalf);
+
+/// Why [`read_ready`] has no bytes. None that had come is lost: the next call finds them.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// No buffer could be had. The stream is readable, and its bytes wait in the system.
+    Refused(AcquireError),
+    /// The buffer that was acquired has no room for a byte.
+    NoRoom,
+    /// The stream has failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(error) => write!(f, "no buffer to read into: {error}"),
+            Self::NoRoom => write!(f, "the buffer to read into has no room"),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Refused(error) => Some(error),
+            Self::NoRoom => None,
+            Self::Io(error) => Some(error),
+        }
+    }
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// `OutOfMemory` for a buffer that was refused, `InvalidInput` for one without room.
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Refused(_) => Self::new(io::ErrorKind::OutOfMemory, error),
+            ReadError::NoRoom => Self::new(io::ErrorKind::InvalidInput, error),
+            ReadError::Io(error) => error,
+        }
+    }
+}
+
+/// Reads what has come, into a buffer from `acquire`, which is called when the stream is readable and not before: who waits for an idle
+/// stream holds no buffer. `None` at the end of the stream.
+///
+/// The bytes are appended to the buffer, which may have some already. Should there be nothing to read after all, the buffer goes back
+/// before the wait goes on.
+///
+/// Cost: one system call for a read that does not fill its buffer, where the runtime is told of changes only (Linux, macOS, the BSDs).
+/// No copy.
+///
+/// # Errors
+///
+/// When `acquire` fails, when its buffer is full already, or when the stream fails.
+///
+/// # Cancel safety
+///
+/// Dropping the future loses no byte: it never waits with bytes in its hands.
+///
+/// ```
+/// use bufworks::net::read_ready;
+/// # use bufworks::{BufferPool, HeapPool};
+/// # use tokio::io::AsyncWriteExt;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+/// # let mut socket = listener.accept().await?.0;
+/// # let mut pool = HeapPool::new();
+/// client.write_all(b"hello").await?;
+/// client.shutdown().await?;
+/// while let Some(buf) = read_ready(&mut socket, || pool.acquire(4096)).await? {
+///     assert_eq!(&buf[..], b"hello");
+/// }
+/// # std::io::Result::Ok(()) })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub async fn read_ready<S, L, A>(stream: &mut S, mut acquire: A) -> Result<Option<Buf<L>>, ReadError>
+where
+    S: ReadReady,
+    L: Lease,
+    A: FnMut() -> Result<Buf<L>, AcquireError>,
+{
+    loop {
+        stream.readable().await?;
+        let mut buf = acquire().map_err(ReadError::Refused)?;
+        let mut room = ReadBuf::new(buf.spare_mut());
+        if room.remaining() == 0 {
+            return Err(ReadError::NoRoom);
+        }
+        // Not the `await` of a read: that would keep the buffer while it waits.
+        let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut room))).await;
+        let n = room.filled().len();
+        match polled {
+            Poll::Ready(Ok(())) if n == 0 => return Ok(None),
+            Poll::Ready(Ok(())) => {
+                buf.advance(n);
+                return Ok(Some(buf));
+            }
+            Poll::Ready(Err(error)) => return Err(ReadError::Io(error)),
+            Poll::Pending => drop(buf),
+        }
+        // The read will wake the task: when there is more, or because the task has had its turn.
+        until_woken().await;
+    }
+}
+
+/// Lets others run until the task is woken.
+async fn until_woken() {
+    let mut has_waited = false;
+    poll_fn(|_| if core::mem::replace(&mut has_waited, true) { Poll::Ready(()) } else { Poll::Pending })
+        .await;
+}

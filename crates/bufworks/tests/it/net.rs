@@ -1,0 +1,292 @@
+//! `read_ready`: no buffer while nothing has come, and no byte lost.
+
+use core::cell::{Cell, RefCell};
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use bufworks::net::{ReadError, ReadReady, read_ready};
+use bufworks::ring::RingAllocator;
+use bufworks::slot::SlotPool;
+use bufworks::{AcquireError, BufferPool, Reject};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{LocalSet, yield_now};
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (client.unwrap(), server.unwrap().0)
+}
+
+/// Lets everybody go on until nobody can; the runtime looks at its sockets meanwhile.
+async fn settle() {
+    for _ in 0..20 {
+        yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+#[test]
+fn idle_connections_hold_nothing() {
+    const CONNECTIONS: usize = 50;
+    let pool = Rc::new(RefCell::new(SlotPool::new(64 * 1024, CONNECTIONS).unwrap()));
+    let calls = Rc::new(Cell::new(0));
+    LocalSet::new().block_on(&one_thread(), async {
+        let mut clients = Vec::new();
+        let mut servers = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let (client, mut server) = pair().await;
+            clients.push(client);
+            let (pool, calls) = (Rc::clone(&pool), Rc::clone(&calls));
+            servers.push(tokio::task::spawn_local(async move {
+                let mut came = Vec::new();
+                let mut acquire = || {
+                    calls.set(calls.get() + 1);
+                    pool.borrow_mut().acquire(1000)
+                };
+                while let Some(buf) = read_ready(&mut server, &mut acquire).await.unwrap() {
+                    came.extend_from_slice(&buf);
+                }
+                came
+            }));
+        }
+        for round in 0..3 {
+            settle().await;
+            assert!(pool.borrow().is_idle(), "idle, round {round}");
+            // Some runtimes take a socket that was just accepted for readable, and look once.
+            let reads = round * CONNECTIONS..=(round + 1) * CONNECTIONS;
+            assert!(reads.contains(&calls.get()), "{} calls in round {round}", calls.get());
+            for client in &mut clients {
+                client.write_all(b"request ").await.unwrap();
+            }
+        }
+        drop(clients);
+        for server in servers {
+            assert_eq!(server.await.unwrap(), b"request request request ");
+        }
+    });
+    assert!(pool.borrow().is_idle());
+}
+
+#[test]
+fn on_several_threads() {
+    const CONNECTIONS: u32 = 40;
+    let pool = Arc::new(Mutex::new(RingAllocator::new(1 << 20).unwrap()));
+    let runtime = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut readers = Vec::new();
+        for number in 0..CONNECTIONS {
+            let (mut client, server) = pair().await;
+            let sent: Vec<u8> = (0..20_000 * (number % 7 + 1)).map(|at| (at * 31 + number) as u8).collect();
+            let pool = Arc::clone(&pool);
+            readers.push(tokio::spawn(async move {
+                let send = async {
+                    for piece in sent.chunks(777) {
+                        client.write_all(piece).await.unwrap();
+                    }
+                    client.shutdown().await.unwrap();
+                };
+                let receive = async {
+                    let (mut half, _other) = server.into_split();
+                    let mut came = Vec::new();
+                    while let Some(buf) =
+                        read_ready(&mut half, || pool.lock().unwrap().acquire(4096)).await.unwrap()
+                    {
+                        came.extend_from_slice(&buf);
+                    }
+                    came
+                };
+                let ((), came) = tokio::join!(send, receive);
+                assert!(came == sent, "connection {number}");
+            }));
+        }
+        for reader in readers {
+            timeout(PATIENCE, reader).await.unwrap().unwrap();
+        }
+    });
+    assert!(pool.lock().unwrap().is_idle());
+}
+
+#[test]
+fn a_read_that_is_dropped_loses_nothing() {
+    const BYTES: usize = 300_000;
+    let mut pool = SlotPool::new(8 * 1024, 4).unwrap();
+    let (came, dropped) = one_thread().block_on(async {
+        let (mut client, mut server) = pair().await;
+        let send = async {
+            for at in 0..BYTES / 100 {
+                client.write_all(&[at as u8; 100]).await.unwrap();
+                if at % 3 == 0 {
+                    yield_now().await;
+                }
+            }
+            client.shutdown().await.unwrap();
+        };
+        let receive = async {
+            let (mut came, mut dropped) = (Vec::new(), 0);
+            loop {
+                let read = {
+                    let mut read = pin!(read_ready(&mut server, || pool.acquire(1500)));
+                    core::future::poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await
+                };
+                let Poll::Ready(read) = read else {
+                    dropped += 1;
+                    yield_now().await;
+                    continue;
+                };
+                match read.unwrap() {
+                    Some(buf) => came.extend_from_slice(&buf),
+                    None => return (came, dropped),
+                }
+            }
+        };
+        tokio::join!(send, receive).1
+    });
+    assert!(dropped > 10, "only {dropped} reads were dropped");
+    let sent: Vec<u8> = (0..BYTES / 100).flat_map(|at| [at as u8; 100]).collect();
+    assert!(came == sent);
+    assert!(pool.is_idle());
+}
+
+/// Says that it can be read when it cannot, so many times.
+struct Mistaken {
+    mistakes: usize,
+    asked: Rc<Cell<usize>>,
+}
+
+impl AsyncRead for Mistaken {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.asked.set(self.asked.get() + 1);
+        if self.mistakes > 0 {
+            self.mistakes -= 1;
+            cx.waker().wake_by_ref(); // as a task's that has had its turn
+            return Poll::Pending;
+        }
+        into.put_slice(b"at last");
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl ReadReady for Mistaken {
+    fn readable(&self) -> impl Future<Output = io::Result<()>> + Send {
+        core::future::ready(Ok(()))
+    }
+}
+
+#[test]
+fn a_buffer_goes_back_when_there_is_nothing_to_read_after_all() {
+    let asked = Rc::new(Cell::new(0));
+    let mut stream = Mistaken { mistakes: 3, asked: Rc::clone(&asked) };
+    let pool = RefCell::new(RingAllocator::new(4096).unwrap());
+    let mut read = pin!(read_ready(&mut stream, || pool.borrow_mut().acquire(100)));
+    let mut cx = Context::from_waker(Waker::noop());
+    for round in 1..=3 {
+        assert!(read.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(asked.get(), round, "others have their turn in between");
+        assert!(pool.borrow().is_idle(), "waiting without a buffer");
+    }
+    let Poll::Ready(Ok(Some(buf))) = read.as_mut().poll(&mut cx) else { panic!("there are bytes") };
+    assert_eq!((&buf[..], pool.borrow().is_idle()), (&b"at last"[..], false));
+}
+
+#[test]
+fn a_refused_buffer_loses_nothing() {
+    let mut ring = RingAllocator::new(1024).unwrap();
+    one_thread().block_on(async {
+        let (mut client, mut server) = pair().await;
+        client.write_all(b"patience").await.unwrap();
+        let all = ring.acquire(1024).unwrap();
+        let refused = read_ready(&mut server, || ring.acquire(600)).await.unwrap_err();
+        assert!(
+            matches!(refused, ReadError::Refused(AcquireError::Exhausted { requested: 600, .. })),
+            "{refused}"
+        );
+        assert_eq!(io::Error::from(refused).kind(), ErrorKind::OutOfMemory);
+        let never = read_ready(&mut server, || Reject.acquire(1)).await.unwrap_err();
+        assert!(matches!(never, ReadError::Refused(AcquireError::TooLarge { .. })), "{never}");
+        drop(all);
+        let buf = read_ready(&mut server, || ring.acquire(600)).await.unwrap().unwrap();
+        assert_eq!(&buf[..], b"patience");
+    });
+}
+
+#[test]
+fn bytes_are_appended_and_a_full_buffer_is_no_end() {
+    let mut pool = SlotPool::new(4096, 4).unwrap();
+    one_thread().block_on(async {
+        let (mut client, mut server) = pair().await;
+        client.write_all(b"world").await.unwrap();
+        let mut acquire = |room: usize| {
+            let mut buf = pool.acquire(6 + room)?;
+            buf.extend_from_slice(b"hello ").unwrap();
+            let spare = buf.remaining();
+            // A pool may give more than was asked for.
+            buf.extend_from_slice(&b"................"[..spare - room]).unwrap();
+            Ok(buf)
+        };
+        let full = read_ready(&mut server, || acquire(0)).await.unwrap_err();
+        assert!(matches!(full, ReadError::NoRoom), "{full}");
+        assert_eq!(io::Error::from(full).kind(), ErrorKind::InvalidInput);
+        let buf = read_ready(&mut server, || acquire(3)).await.unwrap().unwrap();
+        assert!(buf.starts_with(b"hello ") && buf.ends_with(b"wor"));
+        let buf = read_ready(&mut server, || acquire(100)).await.unwrap().unwrap();
+        assert!(buf.ends_with(b"ld"));
+        drop(buf);
+        drop(client);
+        assert!(read_ready(&mut server, || acquire(1)).await.unwrap().is_none());
+        assert!(read_ready(&mut server, || acquire(1)).await.unwrap().is_none(), "an end stays one");
+    });
+    assert!(pool.is_idle());
+}
+
+#[test]
+fn a_reset_is_an_error() {
+    let mut pool = SlotPool::new(4096, 4).unwrap();
+    one_thread().block_on(async {
+        let (client, mut server) = pair().await;
+        client.set_zero_linger().unwrap();
+        drop(client);
+        let error = read_ready(&mut server, || pool.acquire(100)).await.unwrap_err();
+        assert!(
+            matches!(&error, ReadError::Io(error) if error.kind() == ErrorKind::ConnectionReset),
+            "{error}"
+        );
+    });
+    assert!(pool.is_idle());
+}
+
+#[cfg(unix)]
+#[test]
+fn all_kinds_of_sockets_and_halves() {
+    let mut pool = SlotPool::new(4096, 4).unwrap();
+    one_thread().block_on(async {
+        let (mut near, mut far) = tokio::net::UnixStream::pair().unwrap();
+        near.write_all(b"a").await.unwrap();
+        assert_eq!(&read_ready(&mut far, || pool.acquire(10)).await.unwrap().unwrap()[..], b"a");
+        near.write_all(b"b").await.unwrap();
+        assert_eq!(&read_ready(&mut far.split().0, || pool.acquire(10)).await.unwrap().unwrap()[..], b"b");
+        near.write_all(b"c").await.unwrap();
+        let (mut half, _other) = far.into_split();
+        assert_eq!(&read_ready(&mut half, || pool.acquire(10)).await.unwrap().unwrap()[..], b"c");
+        let (mut near, mut far) = pair().await;
+        near.write_all(b"d").await.unwrap();
+        assert_eq!(&read_ready(&mut far.split().0, || pool.acquire(10)).await.unwrap().unwrap()[..], b"d");
+    });
+}

@@ -1,0 +1,164 @@
+//! A server of framed messages: what one client sends, all others get. A frame is received into a buffer of a pool once, and all clients
+//! share that one; who is connected and silent holds nothing.
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+
+use bufcore::Frozen;
+use bufshard::{ShardLease, ShardPool};
+use bufworks::net::{ReadError, read_ready};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{Receiver, Sender, channel};
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::frames::{FrameCodec, FrameError, send};
+
+/// What the server is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// The longest frame, in bytes.
+    pub max_frame: usize,
+    /// How much is read at once, at the most.
+    pub read_bytes: usize,
+    /// A client that is so many frames behind is let go.
+    pub max_behind: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { max_frame: 1 << 20, read_bytes: 16 << 10, max_behind: 1024 }
+    }
+}
+
+/// What the server has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Clients that were there.
+    pub clients: u64,
+    /// Of those, let go because they sent nonsense, did not read, or broke off.
+    pub failed: u64,
+    /// Frames received.
+    pub frames: u64,
+}
+
+/// A frame, and who sent it.
+#[derive(Clone)]
+struct Message {
+    from: u64,
+    frame: Frozen<ShardLease>,
+}
+
+/// What all clients share.
+struct Hub {
+    settings: Settings,
+    pool: ShardPool,
+    messages: Sender<Message>,
+    frames: AtomicU64,
+}
+
+/// Serves until `stop`.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    pool: ShardPool,
+    settings: Settings,
+    stop: CancellationToken,
+) -> io::Result<Report> {
+    let (messages, _) = channel(settings.max_behind);
+    let hub = Arc::new(Hub { settings, pool, messages, frames: AtomicU64::new(0) });
+    let mut clients = JoinSet::new();
+    let mut report = Report::default();
+    let mut number = 0;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            client = listener.accept() => {
+                number += 1;
+                // Here, so that who came earlier misses nothing of who came later.
+                let messages = hub.messages.subscribe();
+                clients.spawn(Arc::clone(&hub).client(number, client?.0, messages));
+            }
+            Some(ended) = clients.join_next() => report.failed += u64::from(has_failed(&ended)),
+        }
+    }
+    clients.abort_all();
+    while let Some(ended) = clients.join_next().await {
+        report.failed += u64::from(has_failed(&ended));
+    }
+    report.clients = number;
+    // ORDER: Relaxed: a number to be read.
+    report.frames = hub.frames.load(Ordering::Relaxed);
+    Ok(report)
+}
+
+/// Who was still there when the server stopped has done nothing wrong.
+fn has_failed(ended: &Result<Result<(), FrameError>, JoinError>) -> bool {
+    match ended {
+        Ok(result) => result.is_err(),
+        Err(error) => !error.is_cancelled(),
+    }
+}
+
+impl Hub {
+    /// One client, until it says that it is done.
+    async fn client(
+        self: Arc<Self>,
+        number: u64,
+        socket: TcpStream,
+        messages: Receiver<Message>,
+    ) -> Result<(), FrameError> {
+        socket.set_nodelay(true)?;
+        let (from, to) = socket.into_split();
+        tokio::select! {
+            received = self.receive(number, from) => received,
+            sent = self.send_others(number, to, messages) => sent,
+        }
+    }
+
+    async fn receive(&self, number: u64, mut from: OwnedReadHalf) -> Result<(), FrameError> {
+        let mut codec = FrameCodec::new(&self.pool, self.settings.max_frame);
+        let read = || self.pool.acquire(self.settings.read_bytes);
+        while let Some(chunk) = read_ready(&mut from, read).await.map_err(read_failed)? {
+            let mut bytes = chunk.freeze();
+            while let Some(frame) = codec.decode_from(&mut bytes)? {
+                // ORDER: Relaxed: a number, which orders nothing.
+                self.frames.fetch_add(1, Ordering::Relaxed);
+                // This client listens as well, so there is somebody.
+                drop(self.messages.send(Message { from: number, frame }));
+            }
+        }
+        if codec.is_inside_frame() { Err(FrameError::Truncated) } else { Ok(()) }
+    }
+
+    async fn send_others(
+        &self,
+        number: u64,
+        mut to: OwnedWriteHalf,
+        mut messages: Receiver<Message>,
+    ) -> Result<(), FrameError> {
+        loop {
+            match messages.recv().await {
+                Ok(message) if message.from == number => {}
+                Ok(message) => send(&mut to, message.frame, self.settings.max_frame).await?,
+                Err(RecvError::Lagged(_)) => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+                Err(RecvError::Closed) => return Ok(()),
+            }
+        }
+    }
+}
+
+fn read_failed(error: ReadError) -> FrameError {
+    match error {
+        ReadError::Refused(error) => FrameError::Refused(error),
+        error => FrameError::Io(error.into()),
+    }
+}

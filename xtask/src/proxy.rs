@@ -1,0 +1,89 @@
+//! `cargo xtask proxy`: the TCP proxy with each strategy between real servers and a thousand clients each, and a table of it.
+
+mod load;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::shell;
+use crate::steps::Outcome;
+use crate::traces::servers;
+use load::{Load, PROGRAMS, Run, Site};
+
+/// What the proxy can have its buffers from, after no proxy at all.
+const POOLS: [&str; 6] = ["heap", "slot", "ring", "bump", "shard", "mirror"];
+
+/// Options of `proxy`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How often each pool has its turn.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    rounds: usize,
+    /// How long wrk runs, each time.
+    #[arg(long, default_value_t = 2, value_name = "S")]
+    seconds: u64,
+    /// Requests of redis-benchmark, each time and of each kind.
+    #[arg(long, default_value_t = 50_000, value_name = "N")]
+    requests: u64,
+    /// Clients at once.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    clients: usize,
+    /// Each pool once and shortly, to see that nothing is lost: what CI runs.
+    #[arg(long)]
+    test: bool,
+    /// Where the table goes.
+    #[arg(long, default_value = "docs/proxy.md", value_name = "FILE")]
+    out: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        servers::check_installed(PROGRAMS.iter())?;
+        let load = if self.test {
+            Load { clients: self.clients, requests: 5000, seconds: 1 }
+        } else {
+            Load { clients: self.clients, requests: self.requests, seconds: self.seconds }
+        };
+        let rounds = if self.test { 1 } else { self.rounds };
+        ensure!(rounds > 0 && load.seconds > 0 && load.clients > 0, "nothing to do");
+        let args = ["build", "--release", "--package", "bufworks-examples", "--bin", "proxy"];
+        shell::run(shell::cargo().args(args))?;
+        let site = Site::start()?;
+        let mut runs: Vec<Run> = Vec::new();
+        for round in 0..rounds {
+            if !self.test {
+                runs.push(site.measure(None, &load)?);
+            }
+            for at in 0..POOLS.len() {
+                // Whoever is first finds the servers as the last round left them: not the same one each time.
+                let pool = POOLS[(at + round) % POOLS.len()];
+                let run = site.measure(Some(pool), &load).with_context(|| format!("with {pool}"))?;
+                eprintln!("proxy: round {} of {rounds}, {}", round + 1, run.told());
+                run.check()?;
+                runs.push(run);
+            }
+        }
+        if self.test {
+            println!(
+                "proxy: {} clients each with {}; no error, no buffer held idle",
+                load.clients,
+                POOLS.join(", ")
+            );
+            return Ok(());
+        }
+        let page = table::page(&runs, &load, rounds)?;
+        fs::write(&self.out, page).with_context(|| format!("cannot write {}", self.out.display()))
+    }
+}
+
+/// The short form, where the programs are installed.
+pub(crate) fn check() -> Result<Outcome> {
+    if let Err(error) = servers::check_installed(PROGRAMS.iter()) {
+        return Outcome::skipped(format!("proxy: {error}"));
+    }
+    crate::run(["xtask", "proxy", "--test"])?;
+    Ok(Outcome::Passed)
+}

@@ -4,3 +4,8 @@ pub mod frames;
 pub mod limits;
 pub mod proxy;
 pub mod relay;
+
+/// The examples of the workspace's README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

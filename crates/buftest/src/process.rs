@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Set in the child, to the name of the test that it is for.
 const ALONE: &str = "BUFTEST_ALONE";
+/// The program that runs test binaries of another processor: this system cannot start them by themselves.
+const RUNNER: &str = "BUFTEST_RUNNER";
 
 /// Runs `body` in a process of its own: this test binary, started again for this one test.
 ///
@@ -30,7 +32,10 @@ pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
     if env::var(ALONE).is_ok_and(|value| value == name) {
         return body();
     }
-    let mut child = Command::new(env::current_exe().expect("the test binary has a path"))
+    let binary = env::current_exe().expect("the test binary has a path");
+    let words = env::var_os(RUNNER).into_iter().chain([binary.into_os_string()]).collect::<Vec<_>>();
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
         .args([&name, "--exact", "--nocapture", "--test-threads=1"])
         .env(ALONE, &name)
         // Panics on purpose are many.

@@ -13,6 +13,10 @@ use crate::test::default_env;
 /// More features than this would make the powerset a matter of hours.
 const MAX_FEATURES: usize = 14;
 
+/// Features that take types from elsewhere, with the same methods, and add nothing: their code meets no other's. Checked alone, and
+/// tested with all others; so is everything else without them.
+const EXCHANGES: [&str; 1] = ["portable-atomic"];
+
 /// Features whose code meets. Tested together, beside each feature alone, none, and all.
 const MEETING: [&[&str]; 5] = [
     &["alloc", "stats"],                // the heap pool shares its counters with its leases
@@ -24,7 +28,7 @@ const MEETING: [&[&str]; 5] = [
 
 /// A test build is one of some fifty, and has less traffic and fewer programs than the others. Not less than this: a trial that saw
 /// no memory used twice says that it showed nothing.
-const SHORT: [(&str, &str); 4] = [
+pub(crate) const SHORT: [(&str, &str); 4] = [
     ("BUFTEST_COUNT", "5000"),
     ("BUFTEST_CASES", "8"),
     ("BUFTEST_SOAK_SECONDS", "0"),
@@ -129,22 +133,34 @@ fn closure(features: &Features, set: impl IntoIterator<Item = String>) -> Set {
     closed
 }
 
-/// Every combination, of those that turn on the same only one. `default` is a set of others, so not one itself.
+/// Every combination, of those that turn on the same only one, without what only exchanges types; and each of that alone, and all.
+/// `default` is a set of others, so not one itself.
 fn powerset(features: &Features) -> Result<BTreeSet<Set>> {
-    let names: Vec<_> = features.keys().filter(|name| *name != "default").cloned().collect();
+    let (exchanges, names): (Vec<_>, Vec<_>) = features
+        .keys()
+        .filter(|name| *name != "default")
+        .cloned()
+        .partition(|name| EXCHANGES.contains(&name.as_str()));
     ensure!(names.len() <= MAX_FEATURES, "{} features are too many for a powerset", names.len());
     let pick = |bits: usize| {
         let chosen = names.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1);
         chosen.map(|(_, name)| name.clone()).collect::<Vec<_>>()
     };
-    Ok((0..1usize << names.len()).map(|bits| closure(features, pick(bits))).collect())
+    let mut sets: BTreeSet<_> =
+        (0..1usize << names.len()).map(|bits| closure(features, pick(bits))).collect();
+    for exchange in exchanges {
+        sets.insert(closure(features, [exchange]));
+        sets.insert(closure(features, features.keys().filter(|name| *name != "default").cloned()));
+    }
+    Ok(sets)
 }
 
 /// None, each alone, those that meet, all.
 fn covering(features: &Features) -> Vec<Set> {
     let names = || features.keys().filter(|name| *name != "default").cloned();
     let mut sets = vec![Set::new()];
-    sets.extend(names().map(|name| closure(features, [name])));
+    let alone = names().filter(|name| !EXCHANGES.contains(&name.as_str()));
+    sets.extend(alone.map(|name| closure(features, [name])));
     for group in MEETING.iter().filter(|group| group.iter().all(|name| features.contains_key(*name))) {
         sets.push(closure(features, group.iter().map(|name| (*name).to_owned())));
     }
@@ -173,6 +189,18 @@ mod tests {
     fn combinations_that_turn_on_the_same_are_one() {
         let sets: Vec<_> = powerset(&features()).unwrap().iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
+    }
+
+    #[test]
+    fn what_exchanges_types_is_checked_alone_and_with_all() {
+        let mut features = features();
+        features.insert("portable-atomic".to_owned(), vec!["dep:portable-atomic".to_owned()]);
+        let with: Vec<_> = powerset(&features).unwrap().iter().map(join).collect();
+        assert_eq!(with.len(), 6 + 2);
+        assert!(with.contains(&"portable-atomic".to_owned()));
+        assert!(with.contains(&"alloc,other,portable-atomic,std".to_owned()));
+        let tested: Vec<_> = covering(&features).iter().map(join).collect();
+        assert_eq!(tested, ["", "alloc", "other", "alloc,std", "alloc,other,portable-atomic,std"]);
     }
 
     #[test]

@@ -8,11 +8,14 @@
 mod bench;
 mod broken;
 mod ci;
+mod debian;
 mod features;
+mod firmware;
 mod instructions;
 mod loom;
 mod nostd;
 mod packages;
+mod platforms;
 mod sanitize;
 mod shell;
 mod steps;
@@ -47,7 +50,7 @@ enum Task {
     Features(features::Args),
     /// Run the models: every interleaving of a few threads.
     Loom(loom::Args),
-    /// Build and run a program without the standard library; type-check for a microcontroller.
+    /// Build and run a program without the standard library, and firmware in an emulator; type-check for microcontrollers.
     Nostd(nostd::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),

@@ -204,7 +204,7 @@ pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
         });
     }
     #[cfg(feature = "stats")]
-    check!(pool.stats().acquired == served as usize && pool.stats().in_use == 0);
+    check!(pool.stats().acquired == u64::from(served) && pool.stats().in_use == 0);
     check!(pool.is_idle());
     Ok(())
 }

@@ -2,6 +2,9 @@
 //! checker's under `--cfg loom`.
 
 // Loom has none; what it models are processors, and its compiler moves nothing.
+/// Shared ownership, of what is no part of the models.
+#[cfg(all(feature = "alloc", feature = "stats", not(feature = "portable-atomic")))]
+pub(crate) use alloc::sync::Arc;
 #[cfg(feature = "fences")]
 pub(crate) use core::sync::atomic::compiler_fence;
 #[cfg(all(not(feature = "portable-atomic"), not(loom)))]
@@ -10,6 +13,9 @@ pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+#[cfg(all(feature = "alloc", feature = "stats", feature = "portable-atomic"))]
+pub(crate) use portable_atomic_util::Arc;
+
 #[cfg(all(feature = "portable-atomic", not(loom)))]
 pub use portable_atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 

@@ -22,7 +22,7 @@ type SlotLease = <SlotPool<Reject> as BufferPool>::Lease;
 /// Cycles from one exception to the next: some tens of acquires.
 const PERIOD: u32 = 997;
 /// Releases in the handler, and those of them that have to come while the main program is within a pool.
-const RELEASES: u32 = 20_000;
+const RELEASES: u32 = 5000;
 const WITHIN: u32 = 200;
 /// More buffers than this are never needed for that.
 const MOST_BUFFERS: u32 = 20_000_000;

@@ -154,7 +154,7 @@ enum Held<L: Lease> {
 pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
     let mut numbers = Numbers::new(rounds);
     let mut held: [(u32, Held<S::Of>); HELD] = [const { (0, Held::Nothing) }; HELD];
-    let (mut served, mut refused) = (0, 0);
+    let (mut served, mut refused) = (0_u32, 0_u32);
     let largest = pool.max_capacity() / 4;
     for seed in 1..=rounds {
         let at = numbers.below(HELD);
@@ -176,7 +176,8 @@ pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
                 Held::Nothing
             }
             Held::Nothing => {
-                let size = numbers.below(largest);
+                // Not of no bytes: those are there always, and not counted.
+                let size = 1 + numbers.below(largest);
                 match pool.acquire(size) {
                     Ok(mut buf) => {
                         ok!(buf.resize(size, 0));
@@ -204,7 +205,12 @@ pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
         });
     }
     #[cfg(feature = "stats")]
-    check!(pool.stats().acquired == u64::from(served) && pool.stats().in_use == 0);
+    {
+        let stats = pool.stats();
+        check!(
+            stats.acquired == u64::from(served) && stats.exhausted == u64::from(refused) && stats.in_use == 0
+        );
+    }
     check!(pool.is_idle());
     Ok(())
 }

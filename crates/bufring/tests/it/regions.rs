@@ -98,7 +98,7 @@ fn settings_that_are_wrong() {
         Some(ConfigError::TooLarge { .. })
     ));
     // More than there is; of 32 bits a machine may have them all.
-    let refused = error(Builder::new().capacity(1).alignment(isize::MAX as usize / 2 + 1));
+    let refused = error(Builder::new().capacity(1).alignment(isize::MAX as usize / 8 + 1));
     assert!(match refused {
         Some(ConfigError::TooLarge { .. } | ConfigError::Region(RegionError::OutOfMemory { .. })) => true,
         other => other.is_none() && cfg!(target_pointer_width = "32"),

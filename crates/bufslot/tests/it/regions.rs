@@ -89,7 +89,7 @@ fn settings_at_their_edges() {
         assert_eq!(error(pool().capacity(1).alignment(alignment)), ConfigError::BadAlignment { alignment });
     }
     // Legal, and more than there is; of 32 bits a machine may have them all.
-    let refused = pool().capacity(1).alignment(isize::MAX as usize / 2 + 1).build().is_err();
+    let refused = pool().capacity(1).alignment(isize::MAX as usize / 8 + 1).build().is_err();
     assert!(refused || cfg!(target_pointer_width = "32"));
     // Whatever is refused is said in words.
     assert!(error(pool().capacity(0)).to_string().contains("capacity"));

@@ -9,14 +9,14 @@
 #![allow(clippy::missing_errors_doc, reason = "every error is a check that does not hold")]
 
 #[cfg(test)]
-extern crate std;
+extern crate alloc;
 
 use core::fmt;
 
+use bufcore::{Region, Reject};
 use bufmirror::Builder as MirrorBuilder;
 use bufring::RingAllocator;
 use bufslot::SlotPool;
-use bufslot::bufcore::{Region, Reject};
 
 /// Ends the scenario unless `condition` holds.
 #[macro_export]
@@ -148,11 +148,16 @@ fn with_pool<S: Strategy>(region: Region, scenario: impl FnOnce(&mut S) -> Check
     Ok(region)
 }
 
+/// The examples of the guide to machines without an operating system, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedded.md")]
+struct Guide;
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::boxed::Box;
-    use std::vec;
+    use alloc::boxed::Box;
+    use alloc::vec;
 
     fn memory(bytes: usize) -> Region {
         Region::from_static(Box::leak(vec![0xEE; bytes].into_boxed_slice()))

@@ -2,7 +2,7 @@
 
 use core::mem;
 
-use bufslot::bufcore::{AcquireError, Buf, Frozen, Lease, Region};
+use bufcore::{AcquireError, Buf, Frozen, Lease, Region};
 
 use crate::pattern::{self, Numbers};
 use crate::{Checked, Strategy};

@@ -1,7 +1,7 @@
 //! What only the ring has: buffers that grow beside others, and typed ones.
 
+use bufcore::{AcquireError, BufferPool, Region};
 use bufring::Builder;
-use bufslot::bufcore::{AcquireError, BufferPool, Region};
 
 use crate::Checked;
 

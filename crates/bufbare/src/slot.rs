@@ -1,6 +1,6 @@
 //! What only the slot pool has: its modes.
 
-use bufslot::bufcore::{AcquireError, BufferPool, FrameBuffer, Region, Reject};
+use bufcore::{AcquireError, BufferPool, FrameBuffer, Region, Reject};
 use bufslot::{Builder, Mode};
 
 use crate::Checked;

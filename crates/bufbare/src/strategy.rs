@@ -1,8 +1,8 @@
 //! What the scenarios need of a strategy beyond its traits: made over memory that is lent, and giving it back.
 
+use bufcore::{BufferPool, FrameBuffer, Lease, Region, Reject};
 use bufring::RingAllocator;
 use bufslot::SlotPool;
-use bufslot::bufcore::{BufferPool, FrameBuffer, Lease, Region, Reject};
 
 use crate::Checked;
 

@@ -163,8 +163,8 @@ pub fn smaps(address: usize) -> String {
 /// Lowers a resource limit of this process for good. Only for tests that run [`alone`].
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     assert!(is_alone(), "a limit would hit the other tests of this process");
-    // As wide as the machine; what does not fit is more than it has.
-    let value = value.min(libc::RLIM_INFINITY as u64) as libc::rlim_t;
+    // As wide as the machine's addresses, which all limits are within.
+    let value = value as libc::rlim_t;
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: the pointer is to a live `rlimit`.
     let done = unsafe { libc::setrlimit(resource, &raw const limit) };

@@ -117,7 +117,16 @@ impl Emulated {
         let Some(mut command) = debian::cargo_for(self.platform, Library::Test)? else {
             return Outcome::skipped(debian::MISSING);
         };
-        command.args(["test", "--test", "it", "--target", self.platform, "--target-dir", "target/emulate"]);
+        command.args([
+            "test",
+            "--no-fail-fast",
+            "--test",
+            "it",
+            "--target",
+            self.platform,
+            "--target-dir",
+            "target/emulate",
+        ]);
         for package in TESTED {
             command.args(["--package", package]);
         }

@@ -1,8 +1,6 @@
 //! `cargo xtask ci`: the jobs of continuous integration, by name, in one order everywhere.
 
 use std::iter;
-use std::path::Path;
-use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
@@ -13,20 +11,10 @@ use crate::packages;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::test::{default_env, some_ran};
-use crate::{features, instructions, loom, nostd, package, proxy, sanitize, tidy};
+use crate::{features, instructions, loom, nostd, package, platforms, proxy, sanitize, tidy};
 
 /// What `rust-version` promises; checked by `msrv`.
 const OLDEST: &str = "1.88";
-
-/// Platforms that are type-checked where their standard library is installed.
-const PLATFORMS: [&str; 6] = [
-    "aarch64-unknown-linux-gnu",
-    "i686-unknown-linux-gnu",
-    "x86_64-unknown-linux-musl",
-    "aarch64-apple-darwin",
-    "x86_64-pc-windows-msvc",
-    "s390x-unknown-linux-gnu",
-];
 
 /// Options of `ci`.
 #[derive(Debug, clap::Args)]
@@ -55,6 +43,7 @@ enum Job {
     Instructions,
     Msrv,
     Cross,
+    Emulate,
     Package,
     Deny,
 }
@@ -105,6 +94,7 @@ impl Job {
                 | Self::Broken
                 | Self::Msrv
                 | Self::Cross
+                | Self::Emulate
         )
     }
 
@@ -131,7 +121,8 @@ impl Job {
             }
             Self::Instructions => return instructions::check(false),
             Self::Msrv => return msrv(),
-            Self::Cross => return cross(),
+            Self::Cross => return platforms::cross(),
+            Self::Emulate => return platforms::emulate(),
             Self::Package => package::check()?,
             Self::Deny => return deny(),
         }
@@ -183,33 +174,6 @@ fn msrv() -> Result<Outcome> {
         command.args(["--package", &package.name]);
     }
     shell::run(&mut command)?;
-    Ok(Outcome::Passed)
-}
-
-/// Type-checks the published packages for other platforms.
-fn cross() -> Result<Outcome> {
-    let host = shell::host_triple()?;
-    let packages = packages::published()?;
-    let (mut checked, mut missing) = (Vec::new(), Vec::new());
-    for platform in PLATFORMS.into_iter().filter(|platform| *platform != host) {
-        let args = ["--print", "target-libdir", "--target", platform];
-        let folder = shell::output(Command::new("rustc").args(args))?;
-        if !Path::new(folder.trim()).is_dir() {
-            missing.push(platform);
-            continue;
-        }
-        let mut command = cargo();
-        command.args(["check", "--all-features", "--target", platform, "--target-dir", "target/cross"]);
-        for package in &packages {
-            command.args(["--package", &package.name]);
-        }
-        shell::run(&mut command)?;
-        checked.push(platform);
-    }
-    println!("cross: checked {checked:?}; no standard library here for {missing:?}");
-    if checked.is_empty() {
-        return Outcome::skipped("no standard library of another platform is installed");
-    }
     Ok(Outcome::Passed)
 }
 

@@ -24,7 +24,7 @@ const MEETING: [&[&str]; 5] = [
 
 /// A test build is one of some fifty, and has less traffic and fewer programs than the others. Not less than this: a trial that saw
 /// no memory used twice says that it showed nothing.
-const SHORT: [(&str, &str); 4] = [
+pub(crate) const SHORT: [(&str, &str); 4] = [
     ("BUFTEST_COUNT", "5000"),
     ("BUFTEST_CASES", "8"),
     ("BUFTEST_SOAK_SECONDS", "0"),

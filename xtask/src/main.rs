@@ -10,12 +10,15 @@ mod bench;
 mod beside;
 mod broken;
 mod ci;
+mod debian;
 mod features;
+mod firmware;
 mod instructions;
 mod loom;
 mod nostd;
 mod package;
 mod packages;
+mod platforms;
 mod proxy;
 mod sanitize;
 mod shell;
@@ -53,7 +56,7 @@ enum Task {
     Features(features::Args),
     /// Run the models: every interleaving of a few threads.
     Loom(loom::Args),
-    /// Build and run a program without the standard library; type-check for a microcontroller.
+    /// Build and run a program without the standard library, and firmware in an emulator; type-check for microcontrollers.
     Nostd(nostd::Args),
     /// Measure the TCP proxy with each strategy, between real servers and a thousand clients.
     Proxy(proxy::Args),

@@ -1,10 +1,12 @@
 //! `cargo xtask nostd`: the pools without the standard library, built, linked and run.
 
-use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
+use crate::debian::{self, Library};
+use crate::firmware;
+use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 
@@ -14,24 +16,21 @@ const PROGRAM: &str = "target/nostd/release/nostd-check";
 /// No C runtime, no C library, nothing to relocate.
 const FLAGS: &str =
     "-Dwarnings -Crelocation-model=static -Clink-arg=-nostdlib -Clink-arg=-static -Clink-arg=-no-pie";
+const RUNS_HERE: bool = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+const ELSEWHERE: &str = "the program's entry point is for Linux on x86-64";
 /// Features of the program: without an allocator, and with one.
 const BUILDS: [&str; 4] = ["", "wipe,stats", "alloc", "alloc,wipe,stats"];
 
-/// A compiler that comes with the sources of `core`, as Debian packages it.
-const DEBIAN_CARGO: &str = "/usr/bin/cargo";
-const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-const DEBIAN_CORE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
-/// A microcontroller: 32 bits, no operating system, atomics with compare-exchange.
-const MICROCONTROLLER: &str = "thumbv7m-none-eabi";
-/// Features of pools that are type-checked for it.
-const POOL_FEATURES: [&str; 3] = ["", "embedded-io,stats,wipe", "alloc,bytes,embedded-io,stats,wipe"];
-/// Packages that are, each with its features.
-const BARE: [(&str, [&str; 3]); 4] = [
-    ("bufcore", POOL_FEATURES),
-    ("bufmirror", ["", "embedded-io", "alloc,bytes,embedded-io"]),
-    ("bufring", POOL_FEATURES),
-    ("bufslot", POOL_FEATURES),
+/// Processors without compare-and-swap, one of them without any atomics: `portable-atomic` brings them.
+const WITHOUT_SWAPS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
+/// Features with which the pools are type-checked for processors, of those that each has.
+const SETS: [&[&str]; 3] = [
+    &["ring", "slot", "mirror"],
+    &["ring", "slot", "mirror", "embedded-io", "stats", "wipe"],
+    &["ring", "slot", "mirror", "alloc", "bytes", "embedded-io", "stats", "wipe"],
 ];
+/// One of the ways of `portable-atomic`, which the program chooses: here, that there is one processor.
+const ONE_PROCESSOR: &str = "--cfg portable_atomic_unsafe_assume_single_core";
 
 /// Options of `nostd`.
 #[derive(Debug, clap::Args)]
@@ -48,31 +47,26 @@ impl Args {
 
 /// Runs all of it.
 pub(crate) fn check() -> Result<Outcome> {
-    let mut steps = Steps::new("nostd", BUILDS.len() + 1);
+    let mut steps = Steps::new("nostd", BUILDS.len() + 2 + WITHOUT_SWAPS.len() + firmware::STEPS);
     for features in BUILDS {
         let name = if features.is_empty() { "no allocator" } else { features };
         steps.step(&format!("program, {name}"), || program(features));
     }
-    steps.step(&format!("types, {MICROCONTROLLER}"), microcontroller);
+    steps.step("program, a defect fails", broken);
+    steps.step(&format!("types, {}", firmware::PLATFORM), || types(firmware::PLATFORM, None, ""));
+    for platform in WITHOUT_SWAPS {
+        steps.step(&format!("types, {platform}"), || types(platform, Some("portable-atomic"), ONE_PROCESSOR));
+    }
+    firmware::add(&mut steps);
     steps.finish()?;
     Ok(Outcome::Passed)
 }
 
 fn program(features: &str) -> Result<Outcome> {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Outcome::skipped("the program's entry point is for Linux on x86-64");
+    if !RUNS_HERE {
+        return Outcome::skipped(ELSEWHERE);
     }
-    let mut build = cargo();
-    build.args([
-        "build",
-        "--quiet",
-        "--release",
-        "--manifest-path",
-        MANIFEST,
-        "--target-dir",
-        "target/nostd",
-    ]);
-    shell::run(build.args(["--features", features]).env("RUSTFLAGS", FLAGS))?;
+    build(features, "target/nostd", "")?;
     shell::run(&mut Command::new(PROGRAM))?;
     if !shell::works(Command::new("nm").arg("--version")) {
         return Outcome::skipped("it runs, but there is no nm to look into it");
@@ -83,6 +77,26 @@ fn program(features: &str) -> Result<Outcome> {
         bail!("the program has what it must not have:\n{}", foreign.join("\n"));
     }
     println!("nostd: {} symbols, none of std, none missing", symbols.lines().count());
+    Ok(Outcome::Passed)
+}
+
+fn build(features: &str, folder: &str, flags: &str) -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--release", "--manifest-path", MANIFEST, "--target-dir", folder]);
+    shell::run(build.args(["--features", features]).env("RUSTFLAGS", format!("{FLAGS}{flags}")))
+}
+
+/// The scenarios find a pool that takes no slot for used (docs/testing.md).
+fn broken() -> Result<Outcome> {
+    if !RUNS_HERE {
+        return Outcome::skipped(ELSEWHERE);
+    }
+    build("", "target/nostd-broken", " --cfg bufworks_broken=\"nolock\"")?;
+    let output = Command::new("target/nostd-broken/release/nostd-check").output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.code() == Some(1), "the scenarios pass with a defect: {text}");
+    ensure!(text.contains("the check at"), "the program with a defect fails, but says `{text}`");
+    println!("{}", text.trim());
     Ok(Outcome::Passed)
 }
 
@@ -98,32 +112,37 @@ fn foreign(symbols: &str, has_allocator: bool) -> Vec<&str> {
     symbols.lines().filter(is_foreign).collect()
 }
 
-/// Type-checks for a machine without an operating system, with `core` built from source.
-fn microcontroller() -> Result<Outcome> {
-    if ![DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_CORE].iter().all(|file| Path::new(file).exists()) {
-        return Outcome::skipped("rustc-web, cargo-web and rust-web-src are not installed");
-    }
-    for (package, sets) in BARE {
-        for features in sets {
-            let mut command = Command::new(DEBIAN_CARGO);
-            // The variables that the running cargo sets name its own compiler.
-            for stale in ["CARGO", "RUSTDOC", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
-                command.env_remove(stale);
-            }
-            command.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
-            command.args([
-                "check",
-                "--quiet",
-                "--lib",
-                "-Zbuild-std=core,alloc",
-                "--target",
-                MICROCONTROLLER,
-            ]);
-            command.args(["--target-dir", "target/thumb", "--package", package, "--no-default-features"]);
-            shell::run(command.args(["--features", features]).env("RUSTFLAGS", "-Dwarnings"))?;
+/// Type-checks all packages that can do without `std` for a processor, with `also` of their features.
+fn types(platform: &str, also: Option<&str>, flags: &str) -> Result<Outcome> {
+    let mut packages = packages::published()?;
+    // The others cannot do without it, so they do not name it.
+    packages.retain(|package| package.features.contains_key("std"));
+    for set in SETS {
+        let Some(mut command) = debian::cargo_for(platform, Library::Alloc)? else {
+            return Outcome::skipped(debian::MISSING);
+        };
+        command.args(["check", "--quiet", "--lib", "--no-default-features", "--target", platform]);
+        command.args([
+            "--target-dir",
+            "target/bare",
+            "--features",
+            &features(&packages, set.iter().copied().chain(also)),
+        ]);
+        for package in &packages {
+            command.args(["--package", &package.name]);
         }
+        shell::run(command.env("RUSTFLAGS", format!("-Dwarnings {flags}")))?;
     }
     Ok(Outcome::Passed)
+}
+
+/// Those of `wanted` that each package has, as cargo takes them for several packages.
+fn features<'a>(packages: &[Package], wanted: impl Iterator<Item = &'a str>) -> String {
+    let of_each = |feature: &'a str| {
+        let having = packages.iter().filter(move |package| package.features.contains_key(feature));
+        having.map(move |package| format!("{}/{feature}", package.name))
+    };
+    wanted.flat_map(of_each).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::sync::AtomicU32;
 use crate::track::Tracker;
 use crate::{AcquireError, Buf, BufferPool, ConfigError, Lease, PoolStats};
 #[cfg(feature = "stats")]
-use {crate::stats::Released, alloc::sync::Arc};
+use crate::{stats::Released, sync::Arc};
 
 /// Every acquire is a fresh, zeroed heap allocation, and every release frees it.
 ///

@@ -27,7 +27,8 @@
 //! # Features
 //!
 //! `std` (default), `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe`; `fences` is for strategies. Features only add items. Without
-//! any of them the crate needs neither an operating system nor an allocator.
+//! any of them the crate needs neither an operating system nor an allocator. `portable-atomic` adds none: it takes the atomics from the
+//! crate of that name, for processors without compare-and-swap.
 //!
 //! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own: with `stats` a [`HeapPool`]
 //! allocates its counters when it is made, with `track` every pool allocates a list when it is made and an entry with each

@@ -23,7 +23,10 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
     zeroize::Zeroize::zeroize(bytes);
 }
 
-/// The atomics and locks that strategies use: `core`'s and `std`'s, or the model checker's under `--cfg loom`.
+/// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or the model
+/// checker's under `--cfg loom`.
+///
+/// A [`Lease`](crate::Lease) has to count its views with these: whoever else is in the program decides which they are.
 pub mod sync {
     pub use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
     #[cfg(any(feature = "std", loom))]

@@ -1,12 +1,23 @@
-//! The atomics and locks of this crate: `core`'s and `std`'s, or the model checker's under `--cfg loom`.
+//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors that `core` has none for, or the model
+//! checker's under `--cfg loom`.
 
 // Loom has none; what it models are processors, and its compiler moves nothing.
+/// Shared ownership, of what is no part of the models.
+#[cfg(all(feature = "alloc", feature = "stats", not(feature = "portable-atomic")))]
+pub(crate) use alloc::sync::Arc;
 #[cfg(feature = "fences")]
 pub(crate) use core::sync::atomic::compiler_fence;
+#[cfg(all(not(feature = "portable-atomic"), not(loom)))]
+pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+#[cfg(all(feature = "alloc", feature = "stats", feature = "portable-atomic"))]
+pub(crate) use portable_atomic_util::Arc;
+
+#[cfg(all(feature = "portable-atomic", not(loom)))]
+pub use portable_atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
 #[cfg(loom)]
 pub use loom::sync::{Mutex, MutexGuard};

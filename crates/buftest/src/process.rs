@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Set in the child, to the name of the test that it is for.
 const ALONE: &str = "BUFTEST_ALONE";
+/// The program that runs test binaries of another processor: this system cannot start them by themselves.
+const RUNNER: &str = "BUFTEST_RUNNER";
 
 /// Runs `body` in a process of its own: this test binary, started again for this one test.
 ///
@@ -22,6 +24,7 @@ const ALONE: &str = "BUFTEST_ALONE";
 /// When the child fails, dies of a signal, takes longer than `limit`, or did not run the test.
 #[track_caller]
 pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
+    let limit = as_long_here(limit);
     // The harness names tests without the crate.
     let name = match module.split_once("::") {
         Some((_, path)) => format!("{path}::{test}"),
@@ -30,7 +33,10 @@ pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
     if env::var(ALONE).is_ok_and(|value| value == name) {
         return body();
     }
-    let mut child = Command::new(env::current_exe().expect("the test binary has a path"))
+    let binary = env::current_exe().expect("the test binary has a path");
+    let words = env::var_os(RUNNER).into_iter().chain([binary.into_os_string()]).collect::<Vec<_>>();
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
         .args([&name, "--exact", "--nocapture", "--test-threads=1"])
         .env(ALONE, &name)
         // Panics on purpose are many.
@@ -60,6 +66,12 @@ pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
     let stderr = stderr.join().expect("reading does not panic");
     assert!(status.success(), "{name} failed in its own process ({status}):\n{stdout}\n{stderr}");
     assert!(stdout.contains("1 passed"), "{name} was not run in its own process:\n{stdout}");
+}
+
+/// What takes `limit` at the most may take so long in an emulator.
+fn as_long_here(limit: Duration) -> Duration {
+    const SLOWER: u32 = 20;
+    if env::var_os(RUNNER).is_some() { limit * SLOWER } else { limit }
 }
 
 /// All that comes out of a pipe, in the background so that it never fills up.
@@ -158,6 +170,8 @@ pub fn smaps(address: usize) -> String {
 /// Lowers a resource limit of this process for good. Only for tests that run [`alone`].
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     assert!(is_alone(), "a limit would hit the other tests of this process");
+    // As wide as the machine's addresses, which all limits are within.
+    let value = value as libc::rlim_t;
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: the pointer is to a live `rlimit`.
     let done = unsafe { libc::setrlimit(resource, &raw const limit) };
@@ -191,6 +205,7 @@ pub fn address_space_bytes() -> usize {
 /// Runs `body` and fails if it took longer than `limit`.
 #[track_caller]
 pub fn within<R>(limit: Duration, what: &str, body: impl FnOnce() -> R) -> R {
+    let limit = as_long_here(limit);
     let started = Instant::now();
     let result = body();
     let took = started.elapsed();

@@ -21,7 +21,8 @@
 //!
 //! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are there.
 //! `tokio` adds `net`, for sockets whose buffers are taken when there is something to read.
-//! `full` is everything but `stats` and `track`, which cost something on every buffer.
+//! `portable-atomic` is for processors without compare-and-swap. `full` is everything but that and `stats` and `track`, which cost something
+//! on every buffer.
 //!
 //! # Example
 //!

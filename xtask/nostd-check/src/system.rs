@@ -2,6 +2,7 @@
 //! that compiled code calls.
 
 use core::arch::{asm, global_asm};
+use core::fmt;
 use core::panic::PanicInfo;
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -43,6 +44,16 @@ pub(crate) fn exit(code: i32) -> ! {
     loop {
         // SAFETY: takes no memory; does not return.
         unsafe { call(EXIT_GROUP, code as usize, 0, 0) };
+    }
+}
+
+/// What is written is printed.
+pub(crate) struct Output;
+
+impl fmt::Write for Output {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        print(text.as_bytes());
+        Ok(())
     }
 }
 

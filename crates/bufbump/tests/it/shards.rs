@@ -55,7 +55,12 @@ fn requests_of_nothing_of_a_shard_and_of_more() {
         pool.acquire(limit + 1).map(drop),
         Err(AcquireError::TooLarge { requested: limit + 1, limit })
     );
-    assert_eq!(pool.acquire(limit).map(drop), Err(AcquireError::OutOfMemory { requested: limit }));
+    let most = pool.acquire(limit).map(drop);
+    // Of 32 bits a machine may have them all.
+    assert!(
+        most == Err(AcquireError::OutOfMemory { requested: limit })
+            || (most.is_ok() && cfg!(target_pointer_width = "32"))
+    );
     drop((nothing, exact));
     assert_eq!(pool.stats().in_use, 0);
 }

@@ -56,8 +56,6 @@ pub(crate) struct Padded<T>(pub(crate) T);
 pub(crate) const SLEEPS: u32 = 1;
 /// The end is gone.
 pub(crate) const CLOSED: u32 = 2;
-/// The end was there, between processes.
-pub(crate) const OPENED: u32 = 4;
 
 /// What is seen of one end by the other.
 #[repr(C)]
@@ -65,7 +63,8 @@ pub(crate) const OPENED: u32 = 4;
 pub(crate) struct Half {
     /// C1.
     pub(crate) position: Padded<AtomicUsize>,
-    /// `SLEEPS`, `CLOSED` and `OPENED`. Apart from the position, because it changes rarely and is read by the other end all the time.
+    /// `SLEEPS` and `CLOSED`, and a flag of `shared::link`'s. Apart from the position, because it changes rarely and is read by the
+    /// other end all the time.
     pub(crate) state: Padded<AtomicU32>,
 }
 

@@ -8,8 +8,10 @@ use bufcore::strategy::sync::{AtomicU32, Ordering};
 
 use super::ShareError;
 use super::file::{HeaderPage, PREAMBLE_BYTES, Seat, SharedFile};
-use crate::channel::end::{CLOSED, Half, Header, Link, OPENED, SLEEPS};
+use crate::channel::end::{CLOSED, Half, Header, Link, SLEEPS};
 
+/// Beside `SLEEPS` and `CLOSED` in a half's state: the end was there. Only an end in another process can go without saying so.
+const OPENED: u32 = 4;
 /// How long an end sleeps at a time: a process that is killed wakes nobody, so who sleeps looks after it from time to time.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 

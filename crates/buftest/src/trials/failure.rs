@@ -13,12 +13,18 @@ use crate::conformance::Frames;
 use crate::hostile::{Hostile, Mood};
 use crate::{pattern, process};
 
+/// Half of what a processor addresses: those of 64 bits use 48 of them.
+const HALF_OF_MEMORY: usize = (usize::MAX >> if cfg!(target_pointer_width = "64") { 17 } else { 1 }) + 1;
+/// What no machine has, so that no request for it is served.
+const NOBODY_HAS: usize =
+    if cfg!(target_pointer_width = "64") { HALF_OF_MEMORY >> 7 } else { HALF_OF_MEMORY };
+
 /// Sizes that nobody asks for in earnest.
 const ABSURD: [usize; 10] = [
     1 << 31,
     (1 << 31) + 1,
-    1 << 47,
-    1 << 61,
+    HALF_OF_MEMORY,
+    HALF_OF_MEMORY + (usize::MAX >> 3) + 1,
     isize::MAX as usize - 4096,
     isize::MAX as usize - 1,
     isize::MAX as usize,
@@ -161,7 +167,7 @@ pub fn absurd_requests<P: BufferPool>(kit: &Kit<P>) {
                     assert!(kit.rejects || asked > 1 << 30, "{error}");
                 }
             }
-            assert!(asked < 1 << 40 || pool.acquire_zeroed(asked).is_err(), "{asked} zeroed bytes");
+            assert!(asked < NOBODY_HAS || pool.acquire_zeroed(asked).is_err(), "{asked} zeroed bytes");
         });
         // Not changed by it: an ordinary buffer is still served, and is what was asked for.
         let zeroed = pool.acquire_zeroed(33).expect("a small request");
@@ -171,11 +177,11 @@ pub fn absurd_requests<P: BufferPool>(kit: &Kit<P>) {
 
 /// T5 for pools: every capacity gives a pool that has it, or an error.
 pub fn absurd_pools<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, E>) {
-    let sizes = [0, 1, 9, 16, 17, 1 << 60];
+    let sizes = [0, 1, 9, 16, 17, isize::MAX as usize / 8 + 1];
     for bytes in sizes.into_iter().chain(ABSURD) {
         process::within(Duration::from_secs(1), "one construction", || match sized(bytes) {
             Ok(mut pool) => {
-                assert!((1..1 << 40).contains(&bytes), "a pool of {bytes} bytes exists");
+                assert!((1..NOBODY_HAS).contains(&bytes), "a pool of {bytes} bytes exists");
                 assert!(pool.max_capacity() >= bytes, "{} of {bytes} bytes", pool.max_capacity());
                 let mut buf = pool.acquire(bytes).expect("a fresh pool serves its capacity");
                 if let [first, .., last] = buf.spare_mut() {

@@ -1,0 +1,35 @@
+//! What only the ring has: buffers that grow beside others, and typed ones.
+
+use bufcore::{AcquireError, BufferPool, Region};
+use bufring::Builder;
+
+use crate::Checked;
+
+/// Fixed, growing and typed, until it is full.
+pub(crate) fn growing_and_typed(region: Region) -> Checked<Region> {
+    let mut ring = ok!(Builder::new().alignment(32).build_in(region));
+    let capacity = ring.capacity();
+    let mut first = ok!(ring.acquire(capacity / 8));
+    ok!(first.extend_from_slice(b"first"));
+    check!(first.as_ptr().addr() % 32 == 0);
+
+    let mut growing = ok!(ring.extendable(4));
+    for _ in 0..capacity / 16 {
+        ok!(growing.extend_from_slice(b"growing "));
+    }
+    let len = growing.len();
+    check!(growing.make_room(capacity).is_err() && growing.len() == len);
+    let grown = growing.finish();
+    check!(grown.len() == capacity / 16 * 8 && grown.chunks(8).all(|word| word == b"growing "));
+
+    let mut words = ok!(ring.acquire_vec::<u64>(3));
+    check!(
+        words.push(7).is_ok() && words.insert(0, 6).is_ok() && words[..] == [6, 7] && words.remove(1) == 7
+    );
+    check!(matches!(ring.acquire(capacity), Err(AcquireError::Exhausted { .. })));
+    drop((grown, words));
+    check!(&first[..] == b"first");
+    drop(first);
+    check!(ring.acquire(capacity).is_ok());
+    Ok(ok!(ring.into_region()))
+}

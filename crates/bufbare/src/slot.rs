@@ -1,0 +1,31 @@
+//! What only the slot pool has: its modes.
+
+use bufcore::{AcquireError, BufferPool, FrameBuffer, Region, Reject};
+use bufslot::{Builder, Mode};
+
+use crate::Checked;
+
+/// Whole buffers, to the last slot and past it, and what became of them.
+pub(crate) fn modes(region: Region) -> Checked<Region> {
+    let mut pool = ok!(Builder::new().slots(4).build_in(region, Reject));
+    let quarter = pool.capacity() / 5;
+    let first = ok!(pool.acquire(quarter));
+    check!(pool.mode() == Mode::Back && pool.slot_of(&first) == Some(0) && pool.is_taken(0));
+    let others = [ok!(pool.acquire(quarter)), ok!(pool.acquire(quarter)), ok!(pool.acquire(quarter))];
+    // The slots are out, though not the memory.
+    check!(matches!(pool.acquire(1), Err(AcquireError::Exhausted { requested: 1, .. })));
+    check!(pool.mode() == Mode::Fallback);
+    drop(others);
+    check!(pool.is_taken(0) && !pool.is_taken(3));
+
+    // A frame that was given up stays readable until it is detached; the pool outlives none of it.
+    ok!(pool.extend_from_slice(b"headbody"));
+    pool.discard_front(4);
+    let frame = ok!(pool.detach());
+    check!(&frame[..] == b"body");
+    let Err(pool) = pool.into_region() else {
+        fail!();
+    };
+    drop((first, frame));
+    Ok(ok!(pool.into_region()))
+}

@@ -1,0 +1,66 @@
+//! What the scenarios need of a strategy beyond its traits: made over memory that is lent, and giving it back.
+
+use bufcore::{BufferPool, FrameBuffer, Lease, Region, Reject};
+use bufring::RingAllocator;
+use bufslot::SlotPool;
+
+use crate::Checked;
+
+/// A pool over memory that is lent to it.
+pub trait Strategy: BufferPool<Lease = Self::Of> + FrameBuffer<Lease = Self::Of> + Sized {
+    /// Its leases.
+    type Of: Lease;
+    /// As people call it.
+    const NAME: &'static str;
+    /// To what its buffers are aligned.
+    const ALIGNMENT: usize = 16;
+
+    /// Made over `region`.
+    fn over(region: Region) -> Checked<Self>;
+
+    /// Its memory, unless anything is out.
+    fn into_region(self) -> Result<Region, Self>;
+
+    /// Whether nothing is out.
+    fn is_idle(&self) -> bool;
+}
+
+impl Strategy for SlotPool<Reject> {
+    type Of = <Self as BufferPool>::Lease;
+    const NAME: &'static str = "== the slot pool";
+
+    fn over(region: Region) -> Checked<Self> {
+        let builder = bufslot::Builder::new().slots(16).alignment(Self::ALIGNMENT);
+        #[cfg(feature = "wipe")]
+        let builder = builder.wipe(true);
+        Ok(ok!(builder.build_in(region, Reject)))
+    }
+
+    fn into_region(self) -> Result<Region, Self> {
+        self.into_region()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_idle()
+    }
+}
+
+impl Strategy for RingAllocator {
+    type Of = <Self as BufferPool>::Lease;
+    const NAME: &'static str = "== the ring";
+
+    fn over(region: Region) -> Checked<Self> {
+        let builder = bufring::Builder::new().alignment(Self::ALIGNMENT);
+        #[cfg(feature = "wipe")]
+        let builder = builder.wipe(true);
+        Ok(ok!(builder.build_in(region)))
+    }
+
+    fn into_region(self) -> Result<Region, Self> {
+        self.into_region()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_idle()
+    }
+}

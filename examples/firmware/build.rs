@@ -1,0 +1,6 @@
+//! Tells the linker where the vectors, the code and the memory are.
+
+fn main() {
+    println!("cargo::rustc-link-arg-bins=-Tlink.x");
+    println!("cargo::rerun-if-changed=build.rs");
+}

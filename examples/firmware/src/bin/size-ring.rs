@@ -1,0 +1,23 @@
+//! The least that uses the ring: buffers are acquired, filled, shared as views, and released.
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+
+use bufcore::BufferPool;
+use cortex_m_rt::entry;
+use lm3s6965 as _;
+use panic_halt as _;
+
+#[entry]
+fn main() -> ! {
+    let memory: &'static mut [u8] = cortex_m::singleton!(: [u8; 4096] = [0; 4096]).expect("taken once");
+    let Ok(mut ring) = bufring::Builder::new().build_static(memory) else { panic!() };
+    loop {
+        let Ok(mut buf) = ring.acquire(black_box(100)) else { continue };
+        let _ = black_box(&mut buf).extend_from_slice(black_box(&[1; 10]));
+        let view = buf.freeze();
+        black_box(view.clone());
+        black_box(view);
+    }
+}

@@ -1,0 +1,47 @@
+//! Pools on the heap: what of them outlives its pool, and that it all comes back.
+
+use bufbare::{Checked, check, ok, stream};
+use bufmirror::MirrorRing;
+use bufring::RingAllocator;
+use bufslot::SlotPool;
+use bufslot::bufcore::BufferPool;
+use bufslot::bufcore::strategy::orphans;
+
+use crate::bump;
+
+pub(crate) fn all() -> Checked {
+    slots()?;
+    ring()?;
+    stream::around(ok!(MirrorRing::new(1000)))?;
+    check!(bump::outstanding() == 0);
+    Ok(())
+}
+
+fn ring() -> Checked {
+    let mut ring = ok!(RingAllocator::new(4096));
+    let mut small = ok!(ring.acquire(100));
+    ok!(small.extend_from_slice(b"outlives its ring"));
+    drop(ring);
+    check!(orphans::pending() == 1);
+    check!(&small[..] == b"outlives its ring");
+    drop(small);
+    check!(orphans::pending() == 0);
+    check!(bump::outstanding() == 0);
+    Ok(())
+}
+
+fn slots() -> Checked {
+    let mut pool = ok!(SlotPool::new(4096, 2));
+    let mut small = ok!(pool.acquire(100));
+    ok!(small.extend_from_slice(b"outlives its pool"));
+    let large = ok!(pool.acquire(100_000));
+    check!(large.lease().is_fallback() && !small.lease().is_fallback());
+    drop(large);
+    drop(pool);
+    check!(orphans::pending() == 1);
+    check!(&small[..] == b"outlives its pool");
+    drop(small);
+    check!(orphans::pending() == 0);
+    check!(bump::outstanding() == 0);
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The firmware for a microcontroller: built, run in an emulator, and measured.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::debian::{self, Library};
+use crate::shell;
+use crate::steps::{Outcome, Steps};
+
+/// The firmware, a workspace of its own.
+const MANIFEST: &str = "examples/firmware/Cargo.toml";
+/// Its processor: 32 bits, no operating system, atomics with compare-exchange.
+pub(crate) const PLATFORM: &str = "thumbv7m-none-eabi";
+const EMULATOR: &str = "qemu-system-arm";
+/// Several times what it takes; what hangs is a failure.
+const SECONDS: &str = "120";
+
+/// The sizes are those of what uses nothing, and of each strategy; the first is taken off the others.
+const SIZES: [&str; 4] = ["size-none", "size-slot", "size-ring", "size-mirror"];
+
+/// Runs that have to fail: what is asked of the firmware, and what it then says.
+const WRONG: [(&str, &str); 2] = [("corrupt", "the check at src/link.rs"), ("panic", "as asked for")];
+
+/// How many steps [`add`] adds.
+pub(crate) const STEPS: usize = 3;
+
+/// The steps of `cargo xtask nostd` that are about the firmware.
+pub(crate) fn add(steps: &mut Steps) {
+    steps.step("firmware, run", || run("", "firmware: all is well", true));
+    steps.step("firmware, wrong runs fail", || {
+        for (word, says) in WRONG {
+            if let Outcome::Skipped(reason) = run(word, says, false)? {
+                return Outcome::skipped(reason);
+            }
+        }
+        Ok(Outcome::Passed)
+    });
+    steps.step("firmware, sizes", sizes);
+}
+
+/// Builds all programs of the firmware; the folder they are in, or `None` without a compiler.
+fn build() -> Result<Option<PathBuf>> {
+    let Some(mut command) = debian::cargo_for(PLATFORM, Library::Alloc)? else { return Ok(None) };
+    let folder = "target/firmware";
+    command.args(["build", "--quiet", "--release", "--manifest-path", MANIFEST, "--target", PLATFORM]);
+    command.args(["--target-dir", folder]);
+    command.env("RUSTFLAGS", "-Dwarnings");
+    command.env(debian::variable(PLATFORM, "LINKER"), debian::linker()?);
+    shell::run(&mut command)?;
+    Ok(Some(Path::new(folder).join(PLATFORM).join("release")))
+}
+
+/// Runs it: it has to end with success or not, and to say `says`, so that an emulator that does not start is no success at failing.
+fn run(word: &str, says: &str, succeeds: bool) -> Result<Outcome> {
+    if !shell::works(Command::new(EMULATOR).arg("--version")) {
+        return Outcome::skipped(format!("{EMULATOR} not installed"));
+    }
+    let Some(folder) = build()? else { return Outcome::skipped(debian::MISSING) };
+    let wire = Wire::new(&folder.join("wire"))?;
+    // An emulator whose program waits would wait for ever.
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", SECONDS, EMULATOR, "-machine", "lm3s6965evb", "-cpu", "cortex-m3"]);
+    command.args(["-display", "none", "-monitor", "none", "-semihosting-config"]);
+    command.arg(format!("enable=on,target=native,arg=firmware,arg={word}"));
+    command.args(wire.ports()?).arg("-kernel").arg(folder.join("firmware"));
+    eprintln!("$ {}", shell::show(&command));
+    let output = command.stdin(Stdio::null()).output().context("cannot start the emulator")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() == succeeds, "the firmware ended with {}\n{errors}", output.status);
+    ensure!(text.contains(says), "the firmware ended as it should, but not with `{says}`\n{errors}");
+    Ok(Outcome::Passed)
+}
+
+/// A wire between the two serial ports: two pipes, each with both of its names.
+struct Wire(PathBuf);
+
+impl Wire {
+    fn new(folder: &Path) -> Result<Self> {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => fs::create_dir_all(folder)?,
+        }
+        for (from, to) in [("left", "right"), ("right", "left")] {
+            let pipe = format!("{from}.out");
+            shell::run(Command::new("mkfifo").arg(folder.join(&pipe)))?;
+            symlink(&pipe, folder.join(format!("{to}.in")))?;
+        }
+        Ok(Self(folder.to_owned()))
+    }
+
+    /// The emulator's options for the two ports.
+    fn ports(&self) -> Result<Vec<String>> {
+        let folder = self.0.to_str().context("the folder's name is text")?;
+        let port = |end| {
+            let device = format!("pipe,id={end},path={folder}/{end}");
+            ["-chardev".to_owned(), device, "-serial".to_owned(), format!("chardev:{end}")]
+        };
+        Ok(["left", "right"].into_iter().flat_map(port).collect())
+    }
+}
+
+/// Prints what each strategy takes of the flash and of the memory.
+fn sizes() -> Result<Outcome> {
+    if !shell::works(Command::new("size").arg("--version")) {
+        return Outcome::skipped("no `size`: binutils not installed");
+    }
+    let Some(folder) = build()? else { return Outcome::skipped(debian::MISSING) };
+    let of = |program: &&str| size(&shell::output(Command::new("size").arg(folder.join(program)))?);
+    let found = SIZES.iter().map(of).collect::<Result<Vec<_>>>()?;
+    let (flash, memory) = found[0];
+    println!("| | flash, bytes | RAM, bytes |\n| --- | --- | --- |");
+    println!("| an empty program with a region of 4096 bytes | {flash} | {memory} |");
+    for (program, (more_flash, more_memory)) in SIZES.iter().zip(&found).skip(1) {
+        let strategy = program.trim_start_matches("size-");
+        ensure!(*more_flash > flash, "{program} has nothing of its strategy in it");
+        println!("| {strategy} | + {} | + {} |", more_flash - flash, more_memory - memory);
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Flash and memory, of what `size` prints: `text data bss …`, below a line of headings. What has a value at the start is in both.
+fn size(table: &str) -> Result<(u64, u64)> {
+    let row = table.lines().nth(1).context("`size` printed no table")?;
+    let numbers = row.split_whitespace().take(3).map(str::parse).collect::<Result<Vec<u64>, _>>()?;
+    let [text, data, bss] = numbers[..] else { anyhow::bail!("`size` printed `{row}`") };
+    Ok((text + data, data + bss))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn the_table_is_read() {
+        let table = "   text\t   data\t    bss\t    dec\t    hex\tfilename\n    596\t     4\t   4100\t   4700\t   125c\ta\n";
+        assert_eq!(size(table).unwrap(), (600, 4104));
+        assert!(size("").is_err() && size("a\nb c d").is_err());
+    }
+}

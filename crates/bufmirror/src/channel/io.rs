@@ -12,7 +12,24 @@ impl Write for Producer {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.wait(usize::from(slices.iter().any(|slice| !slice.is_empty())))?;
+        self.wait(least_of(slices))?;
+        Ok(self.put_slices(slices))
+    }
+
+    /// What was written is on its way already.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes that a write of `slices` waits for: one, unless they have none.
+pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
+    usize::from(slices.iter().any(|slice| !slice.is_empty()))
+}
+
+impl Producer {
+    /// Appends as many of the slices' bytes as there is room for now; returns how many.
+    pub(crate) fn put_slices(&mut self, slices: &[IoSlice<'_>]) -> usize {
         let mut written = 0;
         for slice in slices {
             let n = self.put_some(slice);
@@ -21,12 +38,7 @@ impl Write for Producer {
                 break;
             }
         }
-        Ok(written)
-    }
-
-    /// What was written is on its way already.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        written
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod consumer;
 pub(crate) mod end;
-mod io;
+pub(crate) mod io;
 mod producer;
 mod threads;
 pub(crate) mod waits;

@@ -6,6 +6,7 @@ use std::io::{self, IoSlice};
 
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::channel::io::least_of;
 use crate::{Consumer, Producer, WaitError};
 
 /// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after a shutdown.
@@ -19,17 +20,8 @@ impl AsyncWrite for Producer {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let wanted = slices.iter().any(|slice| !slice.is_empty());
-        ready!(self.poll_wait(cx, usize::from(wanted)))?;
-        let mut written = 0;
-        for slice in slices {
-            let n = self.put_some(slice);
-            written += n;
-            if n < slice.len() {
-                break;
-            }
-        }
-        Poll::Ready(Ok(written))
+        ready!(self.poll_wait(cx, least_of(slices)))?;
+        Poll::Ready(Ok(self.put_slices(slices)))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -13,8 +13,8 @@ svg .dot { stroke-width: 0.75; } svg .hollow { stroke-width: 1.5; } svg .name.st
 ";
 
 /// Colours of a role or a contestant, on a light and on a dark page. Strategies (`s`) are strong, controls (`c`) grey, peers
-/// (`p`) in between, other settings of a strategy (`v`) from light to dark.
-const COLOURS: [(&str, &str, &str); 38] = [
+/// (`p`) in between, other settings of a strategy (`v`) from light to dark, or the strategies' own, paler.
+const COLOURS: [(&str, &str, &str); 42] = [
     ("ink", "#1f2328", "#e6edf3"),
     ("soft", "#656d76", "#9198a1"),
     ("faint", "#d8dee4", "#3d444d"),
@@ -30,6 +30,10 @@ const COLOURS: [(&str, &str, &str); 38] = [
     ("v2", "#de8450", "#b4703f"),
     ("v3", "#c4612c", "#db9259"),
     ("v4", "#9c4415", "#f5bb8a"),
+    ("v5", "#f2a27c", "#8f4a17"),
+    ("v6", "#7fb2dd", "#2f6690"),
+    ("v7", "#86c596", "#3d7a4c"),
+    ("v8", "#c48fd1", "#7a4a86"),
     ("c0", "#868e96", "#868e96"),
     ("c1", "#1f2328", "#e6edf3"),
     ("c2", "#adb5bd", "#5c636a"),

@@ -79,7 +79,8 @@ fn the_other_process() {
             process::abort();
         }
         "stay" => {
-            let _producer = ring.producer().expect("the end is free");
+            let mut producer = ring.producer().expect("the end is free");
+            producer.put(b"!").expect("there is room");
             thread::sleep(LONG);
         }
         other => panic!("{other}"),
@@ -155,9 +156,9 @@ fn t06_a_sleeper_sees_a_process_that_is_killed() {
     let ring = SharedRing::create(4096).unwrap();
     let mut consumer = ring.consumer().unwrap();
     let mut child = start(&ring, "stay");
-    while ring.producer().is_ok() {
-        thread::sleep(Duration::from_millis(1));
-    }
+    // Not by trying to take that end: it would be taken when the other process wants it.
+    consumer.wait_timeout(1, LONG).expect("the other process says when it is there");
+    consumer.get(&mut [0]).expect("waited for");
     assert_eq!(ring.producer().unwrap_err(), ShareError::Taken);
     assert!(!consumer.is_closed());
     let timed_out = consumer.wait_timeout(1, Duration::from_millis(300));

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     jobs: Vec<Job>,
 }
 
-/// One job. Their order is that of `ci all`: what fails fast comes first. There, those with a folder of their own run beside the others.
+/// One job. Their order is that of `ci all`: what fails fast comes first. There, some run beside the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Job {
     All,
@@ -54,12 +54,12 @@ impl Args {
             return run(&self.jobs, None);
         }
         let all = Job::value_variants().iter().copied().filter(|job| *job != Job::All);
-        let (apart, shared): (Vec<_>, Vec<_>) = all.partition(|job| job.has_own_folder());
+        let (beside, here): (Vec<_>, Vec<_>) = all.partition(|job| job.runs_beside());
         if thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-            let names = apart.iter().map(|job| job.name()).collect::<Result<Vec<_>>>()?;
-            run(&shared, Some(Beside::start(&names)?))
+            let names = beside.iter().map(|job| job.name()).collect::<Result<Vec<_>>>()?;
+            run(&here, Some(Beside::start(&names)?))
         } else {
-            run(&[shared, apart].concat(), None)
+            run(&[here, beside].concat(), None)
         }
     }
 }
@@ -82,20 +82,10 @@ impl Job {
         Ok(value.get_name().to_owned())
     }
 
-    /// Whether it builds in a folder of its own, so that it can run beside others without waiting for them. These take about half of
+    /// Whether it runs beside the others: it builds in a folder of its own, so that neither waits for the other. These take about half of
     /// the time of all.
-    fn has_own_folder(self) -> bool {
-        matches!(
-            self,
-            Self::Features
-                | Self::Nostd
-                | Self::Loom
-                | Self::Sanitize
-                | Self::Broken
-                | Self::Msrv
-                | Self::Cross
-                | Self::Emulate
-        )
+    fn runs_beside(self) -> bool {
+        matches!(self, Self::Features | Self::Loom | Self::Sanitize | Self::Broken)
     }
 
     fn run(self) -> Result<Outcome> {

@@ -56,7 +56,7 @@ enum Task {
     Features(features::Args),
     /// Run the models: every interleaving of a few threads.
     Loom(loom::Args),
-    /// Build and run a program without the standard library, and firmware in an emulator; type-check for microcontrollers.
+    /// Build and run a program without the standard library, and firmware in an emulator; build the libraries for microcontrollers.
     Nostd(nostd::Args),
     /// Measure the TCP proxy with each strategy, between real servers and a thousand clients.
     Proxy(proxy::Args),

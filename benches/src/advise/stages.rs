@@ -1,5 +1,6 @@
 //! Runs the candidates in child processes: all of them a few rounds, and the better ones more.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -130,10 +131,6 @@ impl Parent<'_> {
             let next = better(&entries, &going, stage);
             stages.push((going, times));
             going = next;
-            // Without a pool: everybody wants to know how that compares.
-            going.extend((0..entries.len()).filter(|one| entries[*one].candidate.is_control()));
-            going.sort_unstable();
-            going.dedup();
         }
         let left = effort.seconds - started.elapsed().as_secs_f64();
         // A replay with a clock around each operation takes as long as three others.
@@ -339,12 +336,16 @@ fn scale(entries: &mut [Entry], stage: usize, going: &[usize], times: &StageTime
 }
 
 /// Who goes on to the next stage: of those that served everything, who is near the fastest; of too many, the fastest and those that take
-/// the least memory.
+/// the least memory. The fastest of each strategy does in any case: a few rounds are not enough to rule out a strategy, and everybody wants to
+/// know how the others compare, those without a pool too.
 fn better(entries: &[Entry], going: &[usize], stage: usize) -> Vec<usize> {
     let mut fit: Vec<usize> = going.iter().copied().filter(|one| entries[*one].serves_all()).collect();
     fit.sort_by(|one, other| entries[*one].times.median.total_cmp(&entries[*other].times.median));
     let Some(first) = fit.first() else { return Vec::new() };
     let limit = entries[*first].times.median * GOES_ON[stage];
+    let mut strategies = BTreeSet::new();
+    let mut firsts = fit.clone();
+    firsts.retain(|one| strategies.insert(entries[*one].candidate.strategy()));
     let near = fit.iter().filter(|one| entries[**one].times.median <= limit).count();
     fit.truncate(near.max(LEAST[stage]));
     let (most, half) = (MOST[stage], MOST[stage] / 2);
@@ -352,6 +353,8 @@ fn better(entries: &[Entry], going: &[usize], stage: usize) -> Vec<usize> {
         fit[half..].sort_by_key(|one| entries[*one].bytes());
         fit.truncate(most);
     }
+    firsts.retain(|one| !fit.contains(one));
+    fit.extend(firsts);
     fit
 }
 
@@ -405,5 +408,21 @@ mod tests {
         entries.push(entry(200.0, 0, 0));
         let all: Vec<usize> = (0..21).collect();
         assert_eq!(better(&entries, &all, 1), [0, 1, 2, 3, 19, 18, 17, 16]);
+    }
+
+    #[test]
+    fn the_fastest_of_each_strategy_goes_on() {
+        let mut entries: Vec<Entry> = (0..8).map(|n| entry(100.0 + f64::from(n), 1, 0)).collect();
+        let mut slow = |median, refused| {
+            entries.push(entry(median, 1, refused));
+            entries.last_mut().unwrap().candidate = Candidate::Ring { buffers: 1, capacity: 1 };
+        };
+        slow(200.0, 1);
+        slow(400.0, 0);
+        slow(300.0, 0);
+        let all: Vec<usize> = (0..11).collect();
+        for stage in [0, 1] {
+            assert_eq!(better(&entries, &all, stage), [0, 1, 2, 3, 4, 5, 6, 7, 10]);
+        }
     }
 }

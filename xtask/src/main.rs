@@ -19,7 +19,9 @@ mod nostd;
 mod package;
 mod packages;
 mod platforms;
+mod programs;
 mod proxy;
+mod queue;
 mod sanitize;
 mod shell;
 mod steps;
@@ -62,7 +64,7 @@ enum Task {
     Proxy(proxy::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
-    /// Run all tests, debug and release, with documentation and examples.
+    /// Run the tests of every crate, the documentation's examples and the example programs; with `--long`, the trials in full.
     Test(test::Args),
     /// Check what the compiler does not: module docs, unfinished marks, file lengths, trailing space.
     Tidy(tidy::Args),

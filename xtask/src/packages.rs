@@ -25,6 +25,8 @@ pub(crate) struct Package {
     pub(crate) features: BTreeMap<String, Vec<String>>,
     /// Features that the manifest keeps out of the powerset, as `package.metadata.bufworks.apart`.
     pub(crate) apart: BTreeSet<String>,
+    /// Features that bring many crates of others along, as `package.metadata.bufworks.heavy`: left out where minutes count.
+    pub(crate) heavy: BTreeSet<String>,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
 }
@@ -96,6 +98,7 @@ fn package(value: &Value) -> Result<Package> {
         documents_all: value["metadata"]["docs"]["rs"]["all-features"] == true,
         features: features.iter().map(|(name, turns_on)| (name.clone(), words(turns_on))).collect(),
         apart: words(&value["metadata"]["bufworks"]["apart"]).into_iter().collect(),
+        heavy: words(&value["metadata"]["bufworks"]["heavy"]).into_iter().collect(),
         dependencies: list(value, "dependencies")?.iter().map(dependency).collect::<Result<_>>()?,
         targets: list(value, "targets")?.iter().map(target).collect::<Result<_>>()?,
     })

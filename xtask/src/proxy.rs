@@ -74,7 +74,7 @@ impl Args {
             );
             return Ok(());
         }
-        let page = table::page(&runs, &load, rounds)?;
+        let page = table::page(&runs, &load, rounds, &table::machine()?)?;
         fs::write(&self.out, page).with_context(|| format!("cannot write {}", self.out.display()))
     }
 }

@@ -37,6 +37,18 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", show(command)))
 }
 
+/// Runs a command to its end and returns what it printed; its errors and its progress are seen meanwhile.
+pub(crate) fn output_with_progress(command: &mut Command) -> Result<String> {
+    eprintln!("$ {}", show(command));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+    let child = child.with_context(|| format!("cannot start `{}`", show(command)))?;
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        bail!("`{}` failed: {}", show(command), output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", show(command)))
+}
+
 /// Runs tests to their end, and returns what they printed as well as passing it on. The error of tests that fail says which, and
 /// what they said: at the end of a long job that is what one looks for.
 pub(crate) fn run_tests(command: &mut Command) -> Result<String> {
@@ -73,7 +85,7 @@ fn pass_on(from: Option<impl Read>, text: &Mutex<String>, to: impl Fn(&str)) -> 
 }
 
 /// What the output of `cargo test` says of tests that failed and programs that ended badly; its last lines if that is nothing.
-fn failures(text: &str) -> String {
+pub(crate) fn failures(text: &str) -> String {
     const MOST_LINES: usize = 200;
     let mut inside = false;
     let told = |line: &&str| {

@@ -1,62 +1,261 @@
-//! `cargo xtask test`: everything that a change has to pass on this machine.
+//! `cargo xtask test`: everything that a change has to pass on this machine, in minutes; with `--long`, the trials in full.
 
 use std::env;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use crate::packages::{self, Package};
+use crate::programs::{self, Program, Ran};
+use crate::queue;
 use crate::shell::{self, cargo};
-use crate::steps::{Outcome, Steps};
-
-/// Buffers per long trial in a short run.
-const QUICK_COUNT: &str = "20000";
 
 /// Not in the release build: no trials of pools, and most of what would have to be compiled. `ci bench-test` runs the matrix as
 /// it is released.
 const DEBUG_ONLY: [&str; 2] = ["bufbench", "xtask"];
+/// The package whose tests are built once more with all of its features.
+const WITH_PEERS: &str = "bufbench";
+/// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
+const SOAKED: &str = "bufshard";
+const SOAK_SECONDS: &str = "60";
+/// Tests of what must not compile. Each of these programs runs cargo, in one folder for all of them.
+const COMPILE_FAIL: &str = "compile_fail";
+/// No program takes nearly as long.
+const TIME_LIMIT: Duration = Duration::from_secs(1200);
+/// Programs that the table names one by one.
+const SLOWEST: usize = 8;
 
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Debug tests and documentation only, and short trials.
+    /// Run the trials in full, in release builds: a million buffers, a thousand generated programs, a soak of a minute. Test the
+    /// benchmark matrix with the crates that it compares.
     #[arg(long)]
-    quick: bool,
+    long: bool,
+    /// List the tests, by package and program, and run none.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Something to run.
+#[derive(Debug)]
+enum Task {
+    /// Tests, or an example.
+    Program(Program),
+    /// The soaks of a program for longer.
+    Soak(Program),
+    /// The examples in the documentation.
+    Documentation(Vec<String>),
+}
+
+/// What was run, and how that ended.
+#[derive(Debug)]
+struct Done {
+    name: String,
+    kind: Kind,
+    ran: Result<Ran>,
+}
+
+/// The rows of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tests,
+    Documentation,
+    Example,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        let quick = self.quick;
-        let mut steps = Steps::new("test", if quick { 2 } else { 4 });
-        steps.step("tests, debug build", || {
-            let mut command = tests(&[]);
-            if quick {
-                default_env(&mut command, "BUFTEST_COUNT", QUICK_COUNT);
-            }
-            shell::run_tests(&mut command)?;
-            Ok(Outcome::Passed)
-        });
-        steps.step("examples in the documentation", || {
-            shell::run_tests(cargo().args(["test", "--workspace", "--all-features", "--doc"]))?;
-            Ok(Outcome::Passed)
-        });
-        if !quick {
-            steps.step("tests, release build, long trials", || {
-                let mut command = tests(&["--release"]);
-                shell::run_tests(command.args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package])))?;
-                Ok(Outcome::Passed)
-            });
-            steps.step("example programs", examples);
+        let started = Instant::now();
+        let tasks = if self.long { long()? } else { short()? };
+        let built = started.elapsed();
+        if self.list {
+            return list(&tasks);
         }
-        steps.finish()
+        let all = tasks.len();
+        let mut done: Vec<Done> = Vec::new();
+        queue::run(tasks, Task::group, Task::run, |one| {
+            println!("[{:>2}/{all}] {}", done.len() + 1, one.line());
+            done.push(one);
+        });
+        print!("\n{}", table(built, started.elapsed(), &done));
+        let left_out = if self.long {
+            "sanitizers, models, other systems, real servers: `cargo xtask ci`"
+        } else {
+            "the trials in full, soaks, and the crates that the matrix compares: `cargo xtask test --long`; \
+             sanitizers, models, other systems, real servers: `cargo xtask ci`"
+        };
+        println!("left out: {left_out}");
+        verdict(&done)
     }
 }
 
-fn tests(more: &[&str]) -> Command {
+/// Builds the tests of the workspace and its examples without optimisation, and without what brings crates of others along.
+fn short() -> Result<Vec<Task>> {
+    let packages = packages::all()?;
+    let features = light_features(&packages);
     let mut command = cargo();
-    command.args(["test", "--workspace", "--all-features", "--no-fail-fast"]);
-    command.args(["--lib", "--bins", "--tests"]).args(more);
-    command
+    command.args(["test", "--workspace", "--features", &features]);
+    let programs = programs::build(command.args(["--lib", "--bins", "--tests", "--examples"]), &packages)?;
+    let documentation = ["--workspace", "--features", &features].map(str::to_owned).to_vec();
+    Ok(in_order(programs.into_iter().map(Task::Program).chain([Task::Documentation(documentation)])))
+}
+
+/// Builds the matrix' tests with all features, and all others, and the examples, as they are released.
+fn long() -> Result<Vec<Task>> {
+    let packages = packages::all()?;
+    let mut peers = cargo();
+    peers.args(["test", "--package", WITH_PEERS, "--all-features", "--lib", "--tests"]);
+    let peers = programs::build(&mut peers, &packages)?;
+    let mut release = cargo();
+    release.args(["test", "--release", "--workspace", "--all-features"]);
+    release.args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]));
+    let released = programs::build(release.args(["--lib", "--bins", "--tests", "--examples"]), &packages)?;
+    let soaks = released.iter().filter(|program| program.package == SOAKED && program.target == "it");
+    let soaks: Vec<_> = soaks.cloned().map(Task::Soak).collect();
+    ensure!(!soaks.is_empty(), "{SOAKED} has no suite to soak");
+    Ok(in_order(soaks.into_iter().chain(peers.into_iter().chain(released).map(Task::Program))))
+}
+
+/// All features of all packages, as cargo takes them for a workspace, except those that a manifest calls heavy: the tests have to be built in
+/// minutes.
+fn light_features(packages: &[Package]) -> String {
+    let of = |package: &Package| {
+        let names = package.features.keys().filter(|name| !package.heavy.contains(*name));
+        names.map(|name| format!("{}/{name}", package.name)).collect::<Vec<_>>()
+    };
+    packages.iter().flat_map(of).collect::<Vec<_>>().join(",")
+}
+
+/// What takes longest, or cannot run beside each other, comes first: then both ends of the queue are busy to its end.
+fn in_order(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
+    let mut tasks: Vec<_> = tasks.collect();
+    tasks.sort_by_key(|task| match task {
+        Task::Soak(_) => 0,
+        Task::Program(program) if program.target == COMPILE_FAIL => 1,
+        Task::Documentation(_) => 2,
+        Task::Program(program) if program.package == WITH_PEERS => 3,
+        Task::Program(program) if program.target == "it" => 4,
+        Task::Program(_) => 5,
+    });
+    tasks
+}
+
+impl Task {
+    fn group(&self) -> &'static str {
+        match self {
+            Self::Program(program) if program.target == COMPILE_FAIL => COMPILE_FAIL,
+            _ => "",
+        }
+    }
+
+    fn run(self) -> Done {
+        let (name, kind, ran) = match &self {
+            Self::Program(program) => {
+                let kind = if program.kind == "example" { Kind::Example } else { Kind::Tests };
+                (program.name(), kind, program.run(&mut program.command(), TIME_LIMIT))
+            }
+            Self::Soak(program) => {
+                let mut command = program.command();
+                default_env(command.arg("t19_"), "BUFTEST_SOAK_SECONDS", SOAK_SECONDS);
+                let ran = program.run_as("soak", &mut command, TIME_LIMIT);
+                (format!("{}, {SOAK_SECONDS} s of soak", program.name()), Kind::Tests, ran)
+            }
+            Self::Documentation(arguments) => {
+                let mut command = cargo();
+                command.args(["test", "--doc"]).args(arguments);
+                let log = shell::target_folder().join("documentation.log");
+                ("examples in the documentation".into(), Kind::Documentation, programs::run(&mut command, &log, TIME_LIMIT))
+            }
+        };
+        // A program with a test harness that ran no test shows nothing.
+        let ran = ran.and_then(|ran| {
+            ensure!(!(kind == Kind::Documentation && ran.passed() && ran.count() == 0), "no example ran");
+            Ok(ran)
+        });
+        Done { name, kind, ran }
+    }
+}
+
+impl Done {
+    /// One line: how it ended, what it was, how many tests passed, how long it took.
+    fn line(&self) -> String {
+        match &self.ran {
+            Ok(ran) => {
+                let how = if ran.passed() { "ok    " } else { "FAILED" };
+                let count = if ran.count() > 0 { format!("{:>4} passed", ran.count()) } else { String::new() };
+                format!("{how} {:<44} {count:>11} {:>7.1} s", self.name, ran.took.as_secs_f64())
+            }
+            Err(error) => format!("FAILED {}: {error:#}", self.name),
+        }
+    }
+}
+
+/// Where the time went: building, each kind of what ran, and the slowest of it.
+fn table(built: Duration, total: Duration, done: &[Done]) -> String {
+    let mut text = format!("{:<52}  seconds\n", "where the time went");
+    let mut row = |name: &str, took: Duration| text += &format!("{name:<52}  {:7.1}\n", took.as_secs_f64());
+    row("building", built);
+    row("running, some beside each other", total.saturating_sub(built));
+    for (kind, name) in [
+        (Kind::Tests, "tests"),
+        (Kind::Documentation, "examples in the documentation"),
+        (Kind::Example, "example programs"),
+    ] {
+        let of_kind: Vec<_> =
+            done.iter().filter(|one| one.kind == kind).filter_map(|one| one.ran.as_ref().ok()).collect();
+        let count = match kind {
+            Kind::Example => of_kind.len() as u64,
+            _ => of_kind.iter().map(|ran| ran.count()).sum(),
+        };
+        row(&format!("  {count} {name}"), of_kind.iter().map(|ran| ran.took).sum());
+    }
+    let mut slowest: Vec<_> =
+        done.iter().filter_map(|one| Some((one.ran.as_ref().ok()?.took, &one.name))).collect();
+    slowest.sort_unstable_by(|a, b| b.cmp(a));
+    for (took, name) in slowest.iter().take(SLOWEST) {
+        row(&format!("    {name}"), *took);
+    }
+    row("all", total);
+    text
+}
+
+/// Fails when something did, with what it printed.
+fn verdict(done: &[Done]) -> Result<()> {
+    let mut failed = Vec::new();
+    for one in done {
+        match &one.ran {
+            Ok(ran) if ran.passed() => {}
+            Ok(ran) => failed.push(format!("{} ({}):\n{}", one.name, ran.how(), shell::failures(&ran.log))),
+            Err(error) => failed.push(format!("{}: {error:#}", one.name)),
+        }
+    }
+    if !failed.is_empty() {
+        bail!("{} of {} failed:\n\n{}", failed.len(), done.len(), failed.join("\n\n"));
+    }
+    println!("test: all passed");
+    Ok(())
+}
+
+/// Prints a line for each test. A program without the test harness is one test.
+fn list(tasks: &[Task]) -> Result<()> {
+    for task in tasks {
+        let Task::Program(program) = task else { continue };
+        if program.kind == "example" {
+            println!("{} example {}", program.package, program.target);
+            continue;
+        }
+        // Without the harness it would do its work: as little of it as it can.
+        let mut command = program.command();
+        let tests = program.tests(command.env("BUFTEST_COUNT", "1").env("BUFTEST_CASES", "1"), TIME_LIMIT)?;
+        let at = format!("{} {} {}", program.package, program.kind, program.target);
+        match &tests[..] {
+            [] => println!("{at}"),
+            tests => tests.iter().for_each(|test| println!("{at} {test}")),
+        }
+    }
+    Ok(())
 }
 
 /// Sets a variable for `command`, if the caller of ours has not.
@@ -66,43 +265,17 @@ pub(crate) fn default_env(command: &mut Command, name: &str, value: &str) {
     }
 }
 
-/// Runs every example of the published packages. They take no arguments, and end by themselves.
-fn examples() -> Result<Outcome> {
-    let packages = packages::published()?;
-    for package in &packages {
-        for example in package.examples() {
-            shell::run(&mut run_example(package, example))?;
-        }
-    }
-    let count: usize = packages.iter().map(|package| package.examples().count()).sum();
-    if count == 0 {
-        return Outcome::skipped("no published package has an example");
-    }
-    println!("example programs: {count} ran to their end");
-    Ok(Outcome::Passed)
-}
-
-fn run_example(package: &Package, example: &str) -> Command {
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "--all-features", "--package", &package.name]);
-    command.args(["--example", example]);
-    command
-}
-
 /// Fails unless the output of `cargo test` says that at least one test ran.
 pub(crate) fn some_ran(output: &str) -> Result<()> {
-    let ran = |line: &str| {
-        let counts = line.strip_prefix("test result: ok. ")?;
-        counts.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    let total: u64 = output.lines().filter_map(ran).sum();
-    ensure!(total > 0, "no test ran");
+    ensure!(programs::passed(output) > 0, "no test ran");
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::some_ran;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
 
     #[test]
     fn a_run_of_no_tests_is_a_failure() {
@@ -111,5 +284,25 @@ mod tests {
         assert!(some_ran(&line(0)).is_err());
         assert!(some_ran("").is_err());
         assert!(some_ran(&(line(0) + &line(3))).is_ok());
+    }
+
+    #[test]
+    fn heavy_features_are_left_out() {
+        let package = |name: &str, features: &[&str], heavy: &[&str]| Package {
+            name: name.into(),
+            features: features.iter().map(|name| ((*name).to_owned(), Vec::new())).collect::<BTreeMap<_, _>>(),
+            heavy: heavy.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(),
+            ..Package::default()
+        };
+        let packages = [package("a", &["std", "peers"], &["peers"]), package("b", &["std"], &[])];
+        assert_eq!(light_features(&packages), "a/std,b/std");
+    }
+
+    #[test]
+    fn what_failed_is_told() {
+        assert!(verdict(&[]).is_ok());
+        let failed = Done { name: "some".into(), kind: Kind::Tests, ran: Err(anyhow::anyhow!("no program")) };
+        let error = verdict(&[failed]).unwrap_err().to_string();
+        assert_eq!(error, "1 of 1 failed:\n\nsome: no program");
     }
 }

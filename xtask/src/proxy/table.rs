@@ -28,12 +28,10 @@ two addresses that was used.
 `none` is without a proxy.
 ";
 
-/// All of it.
-pub(super) fn page(runs: &[Run], load: &Load, rounds: usize) -> Result<String> {
-    let mut page = format!(
-        "# A thousand clients through the proxy\n\nWritten by `cargo xtask proxy`.\n\n{}\n",
-        machine()?
-    );
+/// All of it. `machine` is what [`machine`] said.
+pub(super) fn page(runs: &[Run], load: &Load, rounds: usize, machine: &str) -> Result<String> {
+    let mut page =
+        format!("# A thousand clients through the proxy\n\nWritten by `cargo xtask proxy`.\n\n{machine}\n");
     writeln!(page, "- clients: {}, in {rounds} rounds", load.clients)?;
     writeln!(
         page,
@@ -65,8 +63,8 @@ pub(super) fn page(runs: &[Run], load: &Load, rounds: usize) -> Result<String> {
     Ok(page)
 }
 
-/// What a number means nothing without.
-fn machine() -> Result<String> {
+/// What a number means nothing without: the processor, the system, and the versions of the servers, which have to be installed.
+pub(super) fn machine() -> Result<String> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let cpu = cpu.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
@@ -118,7 +116,8 @@ mod tests {
             .flat_map(|pool| [1.0, 9.0, 4.0].map(|set| run(pool, set)))
             .collect();
         let load = Load { clients: 10, requests: 1, seconds: 1 };
-        let page = page(&runs, &load, 3).unwrap();
+        let page = page(&runs, &load, 3, "- processor: some").unwrap();
+        assert!(page.contains("- processor: some\n- clients: 10, in 3 rounds\n"), "{page}");
         for pool in POOLS {
             assert!(
                 page.contains(&format!("| {pool} | 4 (1 – 9) | 2 (2 – 2) | 3 (3 – 3) | 0 | 0.0 MiB |")),

@@ -1,0 +1,104 @@
+//! Tasks that several threads take from one queue, so that no processor waits while there is something to do.
+
+use std::num::NonZero;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+
+/// The tasks that nobody has taken, and the groups of those that run.
+#[derive(Debug)]
+struct Waiting<T> {
+    tasks: Vec<T>,
+    busy: Vec<&'static str>,
+}
+
+/// Runs `work` on each of `tasks`, as many at once as there are processors, and hands every result to `done` on this thread.
+///
+/// The first task that can start is taken first. Tasks of one group never run at the same time; those of the group `""` belong to none.
+pub(crate) fn run<T: Send, R: Send>(
+    tasks: Vec<T>,
+    group: impl Fn(&T) -> &'static str + Sync,
+    work: impl Fn(T) -> R + Sync,
+    mut done: impl FnMut(R),
+) {
+    let workers = thread::available_parallelism().map_or(1, NonZero::get).min(tasks.len());
+    let waiting = Mutex::new(Waiting { tasks, busy: Vec::new() });
+    let changed = Condvar::new();
+    let (sender, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            let (sender, waiting, changed, group, work) = (sender.clone(), &waiting, &changed, &group, &work);
+            scope.spawn(move || {
+                while let Some(task) = take(waiting, changed, group) {
+                    let name = group(&task);
+                    let result = work(task);
+                    lock(waiting).busy.retain(|busy| *busy != name);
+                    changed.notify_all();
+                    // The receiver lives until all workers are done.
+                    drop(sender.send(result));
+                }
+            });
+        }
+        drop(sender);
+        results.iter().for_each(&mut done);
+    });
+}
+
+/// The first task whose group is not busy; waits while all of them are. `None` when no task is left.
+fn take<T>(
+    waiting: &Mutex<Waiting<T>>,
+    changed: &Condvar,
+    group: impl Fn(&T) -> &'static str,
+) -> Option<T> {
+    let mut waiting = lock(waiting);
+    loop {
+        if waiting.tasks.is_empty() {
+            return None;
+        }
+        let free = waiting.tasks.iter().position(|task| !waiting.busy.contains(&group(task)));
+        if let Some(at) = free {
+            let task = waiting.tasks.remove(at);
+            let name = group(&task);
+            if !name.is_empty() {
+                waiting.busy.push(name);
+            }
+            return Some(task);
+        }
+        waiting = changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Locks `mutex`, ignoring poisoning: a list of tasks is whole at every moment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once() {
+        let mut seen = Vec::new();
+        run((0..100).collect(), |_| "", |task| task * 2, |result: i32| seen.push(result));
+        seen.sort_unstable();
+        assert_eq!(seen, (0..100).map(|task| task * 2).collect::<Vec<_>>());
+        run(Vec::<()>::new(), |()| "", |()| panic!("there is no task"), |()| {});
+    }
+
+    #[test]
+    fn a_group_runs_one_at_a_time() {
+        let running = AtomicUsize::new(0);
+        let work = |_| {
+            let before = running.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(1));
+            running.fetch_sub(1, Ordering::SeqCst);
+            before
+        };
+        let mut most = 0;
+        run((0..20).collect(), |_: &i32| "one", work, |before| most = most.max(before));
+        assert_eq!(most, 0);
+    }
+}

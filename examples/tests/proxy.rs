@@ -22,22 +22,11 @@ const CONNECTIONS: u64 = 6;
 const BYTES_EACH_WAY: usize = 3 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes that look random (xorshift), the same for the same seed.
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn bytes(seed: u64, len: usize) -> Vec<u8> {
-        let mut noise = Self(seed | 1);
-        let words = (0..len.div_ceil(8)).flat_map(|_| noise.next().to_le_bytes());
-        words.take(len).collect()
-    }
+/// Bytes that look random, the same for the same seed.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    fastrand::Rng::with_seed(seed).fill(&mut bytes);
+    bytes
 }
 
 /// Sends `out` in pieces of changing size while reading to the end; returns what came.
@@ -46,11 +35,12 @@ fn exchange(socket: &TcpStream, seed: u64, out: &[u8]) -> Vec<u8> {
     socket.set_write_timeout(Some(PATIENCE)).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut noise = Noise(seed | 1);
+            let mut random = fastrand::Rng::with_seed(!seed);
             let (mut rest, mut socket) = (out, socket);
             while !rest.is_empty() {
                 // Mostly small pieces, some large ones.
-                let piece = (noise.next() as usize % (1 << (noise.next() % 18))) + 1;
+                let most = 1 << random.u32(..18);
+                let piece = random.usize(1..=most);
                 let (now, later) = rest.split_at(piece.min(rest.len()));
                 socket.write_all(now).unwrap();
                 rest = later;
@@ -72,8 +62,8 @@ fn upstream(listener: &TcpListener, seed: u64) {
                 let mut number = [0; 8];
                 socket.read_exact(&mut number).unwrap();
                 let key = seed ^ u64::from_le_bytes(number);
-                let came = exchange(&socket, key, &Noise::bytes(key ^ 0xd0, BYTES_EACH_WAY));
-                assert!(came == Noise::bytes(key ^ 0xff, BYTES_EACH_WAY), "bytes up differ");
+                let came = exchange(&socket, key, &noise(key ^ 0xd0, BYTES_EACH_WAY));
+                assert!(came == noise(key ^ 0xff, BYTES_EACH_WAY), "bytes up differ");
             });
         }
     });
@@ -118,8 +108,8 @@ fn push_through_all(
                 let mut socket = TcpStream::connect(address).unwrap();
                 socket.write_all(&number.to_le_bytes()).unwrap();
                 let key = seed ^ number;
-                let came = exchange(&socket, !key, &Noise::bytes(key ^ 0xff, BYTES_EACH_WAY));
-                assert!(came == Noise::bytes(key ^ 0xd0, BYTES_EACH_WAY), "bytes down differ");
+                let came = exchange(&socket, !key, &noise(key ^ 0xff, BYTES_EACH_WAY));
+                assert!(came == noise(key ^ 0xd0, BYTES_EACH_WAY), "bytes down differ");
             });
         }
         proxy.join().unwrap()

@@ -34,7 +34,9 @@ fn message(number: usize, round: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed((number * ROUNDS + round) as u64);
     let length = 1 << random.u32(4..16);
     let length = length + random.usize(0..length);
-    core::iter::repeat_with(|| random.u8(..)).take(length).collect()
+    let mut bytes = vec![0; length];
+    random.fill(&mut bytes);
+    bytes
 }
 
 /// Sends back what comes.

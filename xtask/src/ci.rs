@@ -1,20 +1,47 @@
 //! `cargo xtask ci`: the jobs of continuous integration, by name, in one order everywhere.
 
+use std::env;
+use std::fs;
 use std::iter;
-use std::thread;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 
-use crate::beside::Beside;
 use crate::packages;
+use crate::programs;
+use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::test::{default_env, some_ran};
 use crate::{features, instructions, loom, nostd, package, platforms, proxy, sanitize, tidy};
+
+#[cfg(target_os = "linux")]
+use crate::bare;
+
+/// On other systems the job says that it is for Linux.
+#[cfg(not(target_os = "linux"))]
+mod bare {
+    use anyhow::Result;
+
+    use crate::steps::Outcome;
+
+    pub(super) fn possible() -> Result<Outcome> {
+        Outcome::skipped("its surroundings are made of Debian's packages")
+    }
+
+    pub(super) fn run() -> Result<Outcome> {
+        possible()
+    }
+}
 
 /// What `rust-version` promises; checked by `msrv`.
 const OLDEST: &str = "1.88";
+/// No job takes nearly as long.
+const TIME_LIMIT: Duration = Duration::from_secs(3600);
+/// Lines of a passed job's output that are shown.
+const LAST_LINES: usize = 12;
 
 /// Options of `ci`.
 #[derive(Debug, clap::Args)]
@@ -22,70 +49,122 @@ pub(crate) struct Args {
     /// The jobs; all of them unless some are named.
     #[arg(value_enum)]
     jobs: Vec<Job>,
+    /// List the jobs and run none.
+    #[arg(long)]
+    list: bool,
 }
 
-/// One job. Their order is that of `ci all`: what fails fast comes first. There, some run beside the others.
+/// One job. `ci all` starts them in this order, as many at once as there are processors: what is long comes early, so that nothing long is
+/// left for the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Job {
+pub(crate) enum Job {
     All,
     Fmt,
-    Clippy,
     Tidy,
-    Docs,
-    Test,
-    Soak,
-    Features,
-    Nostd,
-    Loom,
-    Sanitize,
+    Clippy,
     Broken,
+    Long,
+    Sanitize,
     BenchTest,
+    Features,
+    Bare,
     Instructions,
-    Msrv,
-    Cross,
     Emulate,
+    Docs,
+    Cross,
+    Loom,
+    Nostd,
     Package,
+    Msrv,
     Deny,
+    Test,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        if !self.jobs.is_empty() && !self.jobs.contains(&Job::All) {
-            return run(&self.jobs, None);
+        if self.list {
+            for job in Job::each() {
+                println!("{}", job.name()?);
+            }
+            return Ok(());
         }
-        let all = Job::value_variants().iter().copied().filter(|job| *job != Job::All);
-        let (beside, here): (Vec<_>, Vec<_>) = all.partition(|job| job.runs_beside());
-        if thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-            let names = beside.iter().map(|job| job.name()).collect::<Result<Vec<_>>>()?;
-            run(&here, Some(Beside::start(&names)?))
-        } else {
-            run(&[here, beside].concat(), None)
+        if self.jobs.is_empty() || self.jobs.contains(&Job::All) {
+            return all();
         }
+        let mut steps = Steps::new("ci", self.jobs.len());
+        for job in self.jobs {
+            steps.step(&job.name()?, || job.run());
+        }
+        steps.finish()
     }
 }
 
-/// One job after the other, then the end of those that run beside them.
-fn run(jobs: &[Job], beside: Option<Beside>) -> Result<()> {
-    let mut steps = Steps::new("ci", jobs.len() + usize::from(beside.is_some()));
-    for job in jobs {
-        steps.step(&job.name()?, || job.run());
+/// Runs every job in a process of its own. What a job prints is kept until it ends, so that it is not mixed up.
+fn all() -> Result<()> {
+    let mut jobs: Vec<_> = Job::each().collect();
+    if let Outcome::Passed = bare::possible()? {
+        // The same command, in richer surroundings.
+        jobs.retain(|job| *job != Job::Test);
+    } else {
+        jobs.retain(|job| *job != Job::Bare);
     }
-    if let Some(beside) = beside {
-        steps.step("those beside", || beside.finish());
-    }
+    let folder = shell::target_folder().join("ci");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut steps = Steps::new("ci", jobs.len());
+    let run = |job: Job| {
+        eprintln!("==> ci: {job:?} begins");
+        (job, job.run_apart(&folder))
+    };
+    queue::run(jobs, |job| job.group(), run, |(job, ran)| match ran {
+        Ok((outcome, took)) => steps.add(&format!("{job:?}").to_lowercase(), outcome, took),
+        Err(error) => steps.add(&format!("{job:?}").to_lowercase(), Err(error), Duration::ZERO),
+    });
     steps.finish()
 }
 
 impl Job {
-    fn name(self) -> Result<String> {
+    /// All jobs.
+    pub(crate) fn each() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied().filter(|job| *job != Self::All)
+    }
+
+    /// As on the command line.
+    pub(crate) fn name(self) -> Result<String> {
         let value = self.to_possible_value().context("every job has a name")?;
         Ok(value.get_name().to_owned())
     }
 
-    /// Whether it runs beside the others: it builds in a folder of its own, so that neither waits for the other. These take about half of
-    /// the time of all.
-    fn runs_beside(self) -> bool {
-        matches!(self, Self::Features | Self::Loom | Self::Sanitize | Self::Broken)
+    /// Jobs of one group build in one folder, so that one would wait for the other. They share what they build.
+    fn group(self) -> &'static str {
+        match self {
+            Self::Clippy
+            | Self::Long
+            | Self::BenchTest
+            | Self::Instructions
+            | Self::Docs
+            | Self::Package
+            | Self::Deny
+            | Self::Test => "target",
+            _ => "",
+        }
+    }
+
+    /// Runs the job in a process of its own, and says how it ended and how long it took.
+    fn run_apart(self, folder: &Path) -> Result<(Result<Outcome>, Duration)> {
+        let name = self.name()?;
+        let mut command = Command::new(env::current_exe().context("a program has a path")?);
+        command.args(["ci", &name]);
+        let log = folder.join(format!("{name}.log"));
+        let ran = programs::run(&mut command, &log, TIME_LIMIT)?;
+        let outcome = if ran.passed() {
+            let lines: Vec<_> = ran.log.trim_end().lines().collect();
+            eprintln!("{}", lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"));
+            Ok(skipped(&ran.log, &name).map_or(Outcome::Passed, Outcome::Skipped))
+        } else {
+            eprintln!("{}", ran.log.trim_end());
+            Err(anyhow!("{}\n{}", ran.how(), shell::failures(&ran.log)))
+        };
+        Ok((outcome, ran.took))
     }
 
     fn run(self) -> Result<Outcome> {
@@ -99,7 +178,8 @@ impl Job {
             Self::Tidy => xtask(&["tidy"])?,
             Self::Docs => docs()?,
             Self::Test => xtask(&["test"])?,
-            Self::Soak => soak()?,
+            Self::Bare => return bare::run(),
+            Self::Long => xtask(&["test", "--long"])?,
             Self::Features => features::check()?,
             Self::Nostd => return nostd::check(),
             Self::Loom => loom::check()?,
@@ -125,13 +205,10 @@ fn xtask(arguments: &[&str]) -> Result<()> {
     crate::run(iter::once("xtask").chain(arguments.iter().copied()))
 }
 
-/// The soaks of the pool that several threads share for longer than in the tests. (The others are soaked by hand.)
-fn soak() -> Result<()> {
-    const SECONDS: &str = "60";
-    let mut command = cargo();
-    command.args(["test", "--release", "--all-features", "--package", "bufshard", "--test", "it", "t19_"]);
-    default_env(&mut command, "BUFTEST_SOAK_SECONDS", SECONDS);
-    some_ran(&shell::run_tests(&mut command)?)
+/// Why the job of this name was skipped, if the table that it printed last says so.
+fn skipped(log: &str, name: &str) -> Option<String> {
+    let row = log.lines().rfind(|line| line.split_whitespace().next() == Some(name))?;
+    Some(row.split_once("  skipped: ")?.1.to_owned())
 }
 
 fn clippy(features: &str) -> Result<()> {
@@ -173,4 +250,17 @@ fn deny() -> Result<Outcome> {
     }
     shell::run(cargo().args(["deny", "--all-features", "check"]))?;
     Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skipped_job_is_seen() {
+        let table = |result| format!("noise deny\n\nci    seconds  result\ndeny      0.1  {result}\n");
+        assert_eq!(skipped(&table("skipped: no tool"), "deny").as_deref(), Some("no tool"));
+        assert_eq!(skipped(&table("passed"), "deny"), None);
+        assert_eq!(skipped("", "deny"), None);
+    }
 }

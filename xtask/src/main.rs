@@ -6,8 +6,9 @@
 )]
 
 mod advise;
+#[cfg(target_os = "linux")]
+mod bare;
 mod bench;
-mod beside;
 mod broken;
 mod ci;
 mod debian;

@@ -47,12 +47,23 @@ impl Steps {
         eprintln!("\n==> {} {at}/{}: {name}", self.title, self.total);
         let start = Instant::now();
         let outcome = run();
+        self.record(name, outcome, start.elapsed());
+    }
+
+    /// Adds a step that ran elsewhere.
+    pub(crate) fn add(&mut self, name: &str, outcome: Result<Outcome>, took: Duration) {
+        let at = self.rows.len() + 1;
+        eprintln!("==> {} {at}/{}: {name} ended after {:.0} s", self.title, self.total, took.as_secs_f64());
+        self.record(name, outcome, took);
+    }
+
+    fn record(&mut self, name: &str, outcome: Result<Outcome>, took: Duration) {
         match &outcome {
             Ok(Outcome::Passed) => {}
             Ok(Outcome::Skipped(reason)) => eprintln!("skipped: {reason}"),
             Err(error) => eprintln!("error: {error:#}"),
         }
-        self.rows.push(Row { name: name.to_owned(), outcome, took: start.elapsed() });
+        self.rows.push(Row { name: name.to_owned(), outcome, took });
     }
 
     /// Prints the table; fails if a step did, and says which and why.

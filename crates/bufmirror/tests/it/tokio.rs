@@ -27,7 +27,9 @@ fn runtime() -> tokio::runtime::Runtime {
 /// Bytes of which no window looks like another.
 fn noise() -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
-    std::iter::repeat_with(|| random.u8(..)).take(BYTES).collect()
+    let mut bytes = vec![0; BYTES];
+    random.fill(&mut bytes);
+    bytes
 }
 
 /// Writes in pieces of all sizes, some larger than the ring.

@@ -55,7 +55,9 @@ pub(crate) fn run() -> Result<Outcome> {
     shell::run(Command::new("git").args(["clone", "--quiet", "--no-local"]).arg(&here).arg(&clone))?;
     place.open_to_all(&clone)?;
     command.args(["env", "-i", "LANG=C.UTF-8", "USER=nobody"]);
-    for (name, value) in [("HOME", "home"), ("CARGO_HOME", "home/cargo"), ("PATH", "programs"), ("TMPDIR", "tmp")] {
+    for (name, value) in
+        [("HOME", "home"), ("CARGO_HOME", "home/cargo"), ("PATH", "programs"), ("TMPDIR", "tmp")]
+    {
         command.arg(format!("{name}={}", place.folder.join(value).display()));
     }
     for (name, value) in NETWORK.iter().filter_map(|name| Some((name, env::var(name).ok()?))) {
@@ -107,7 +109,7 @@ impl Place {
             fs::create_dir_all(place.folder.join(name))?;
         }
         place.link_programs()?;
-        place.copy_toolchain()?;
+        place.link_toolchain()?;
         place.copy_registry()?;
         place.open_to_all(&place.folder.join("home"))?;
         place.open_to_all(&place.folder.join("tmp"))?;
@@ -133,10 +135,14 @@ impl Place {
         Ok(())
     }
 
-    /// The pinned toolchain itself, not rustup's stand-ins for its programs: those would find other toolchains.
-    fn copy_toolchain(&self) -> Result<()> {
+    /// Links to the pinned toolchain itself, not rustup's stand-ins for its programs: those would find other toolchains.
+    fn link_toolchain(&self) -> Result<()> {
         let root = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
-        copy(Path::new(root.trim()), &self.folder.join("toolchain"))?;
+        let (from, to) = (Path::new(root.trim()), self.folder.join("toolchain"));
+        // It is more than a gigabyte, so its files are copied only where they are on another file system.
+        if !shell::works(Command::new("cp").arg("-rlL").arg(from).arg(&to)) {
+            copy(from, &to)?;
+        }
         for program in fs::read_dir(self.folder.join("toolchain/bin"))? {
             let program = program?;
             let link = self.folder.join("programs").join(program.file_name());

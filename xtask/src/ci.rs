@@ -115,10 +115,15 @@ fn all() -> Result<()> {
         eprintln!("==> ci: {job:?} begins");
         (job, job.run_apart(&folder))
     };
-    queue::run(jobs, |job| job.group(), run, |(job, ran)| match ran {
-        Ok((outcome, took)) => steps.add(&format!("{job:?}").to_lowercase(), outcome, took),
-        Err(error) => steps.add(&format!("{job:?}").to_lowercase(), Err(error), Duration::ZERO),
-    });
+    queue::run(
+        jobs,
+        |job| job.group(),
+        run,
+        |(job, ran)| match ran {
+            Ok((outcome, took)) => steps.add(&format!("{job:?}").to_lowercase(), outcome, took),
+            Err(error) => steps.add(&format!("{job:?}").to_lowercase(), Err(error), Duration::ZERO),
+        },
+    );
     steps.finish()
 }
 

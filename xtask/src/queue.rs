@@ -44,11 +44,7 @@ pub(crate) fn run<T: Send, R: Send>(
 }
 
 /// The first task whose group is not busy; waits while all of them are. `None` when no task is left.
-fn take<T>(
-    waiting: &Mutex<Waiting<T>>,
-    changed: &Condvar,
-    group: impl Fn(&T) -> &'static str,
-) -> Option<T> {
+fn take<T>(waiting: &Mutex<Waiting<T>>, changed: &Condvar, group: impl Fn(&T) -> &'static str) -> Option<T> {
     let mut waiting = lock(waiting);
     loop {
         if waiting.tasks.is_empty() {

@@ -166,7 +166,11 @@ impl Task {
                 let mut command = cargo();
                 command.args(["test", "--doc"]).args(arguments);
                 let log = shell::target_folder().join("documentation.log");
-                ("examples in the documentation".into(), Kind::Documentation, programs::run(&mut command, &log, TIME_LIMIT))
+                (
+                    "examples in the documentation".into(),
+                    Kind::Documentation,
+                    programs::run(&mut command, &log, TIME_LIMIT),
+                )
             }
         };
         // A program with a test harness that ran no test shows nothing.
@@ -184,7 +188,8 @@ impl Done {
         match &self.ran {
             Ok(ran) => {
                 let how = if ran.passed() { "ok    " } else { "FAILED" };
-                let count = if ran.count() > 0 { format!("{:>4} passed", ran.count()) } else { String::new() };
+                let count =
+                    if ran.count() > 0 { format!("{:>4} passed", ran.count()) } else { String::new() };
                 format!("{how} {:<44} {count:>11} {:>7.1} s", self.name, ran.took.as_secs_f64())
             }
             Err(error) => format!("FAILED {}: {error:#}", self.name),
@@ -290,7 +295,10 @@ mod tests {
     fn heavy_features_are_left_out() {
         let package = |name: &str, features: &[&str], heavy: &[&str]| Package {
             name: name.into(),
-            features: features.iter().map(|name| ((*name).to_owned(), Vec::new())).collect::<BTreeMap<_, _>>(),
+            features: features
+                .iter()
+                .map(|name| ((*name).to_owned(), Vec::new()))
+                .collect::<BTreeMap<_, _>>(),
             heavy: heavy.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(),
             ..Package::default()
         };

@@ -5,6 +5,7 @@ mod lex;
 mod links;
 mod manifests;
 mod source;
+mod workflow;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use self::figures::Figures;
+use crate::ci::Job;
 use crate::packages;
 
 /// Folders that hold nothing of ours.
@@ -69,6 +71,10 @@ impl Args {
             let findings = manifests::check(package, &packages);
             found.extend(findings.into_iter().map(|finding| (manifest.clone(), finding)));
         }
+        let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;
+        let jobs = Job::each().map(Job::name).collect::<Result<Vec<_>>>()?;
+        let findings = workflow::check(&workflow, &jobs);
+        found.extend(findings.into_iter().map(|finding| (PathBuf::from(workflow::FILE), finding)));
         report(&found, files.len())?;
         println!("tidy: {} files, {} packages, nothing found", files.len(), packages.len());
         Ok(())

@@ -8,15 +8,18 @@
 //! uses for them alone. The wrappers are shell scripts; the trials need Linux anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
 
+use crate::packages::{self, Package};
+use crate::programs::{self, Program, Ran};
+use crate::queue;
 use crate::sanitize::TSAN_SUPPRESSIONS;
 use crate::shell;
 use crate::test::default_env;
@@ -260,10 +263,13 @@ const CASES: &[Case] = &[
 ];
 
 /// A test program: package, test target, and what it runs under.
-type Program = (&'static str, &'static str, Tool);
+type Wanted = (&'static str, &'static str, Tool);
+
+/// The programs of one build.
+type Built = BTreeMap<Wanted, Program>;
 
 impl Case {
-    fn program(&self) -> Program {
+    fn wanted(&self) -> Wanted {
         (self.target.0, self.target.1, self.tool)
     }
 
@@ -291,27 +297,31 @@ impl Args {
             bail!("no such defect; `cargo xtask broken --list` shows them all");
         }
         let started = Instant::now();
-        sound(&chosen)?;
+        let packages = packages::all()?;
+        sound(&chosen, &packages)?;
         let defects: BTreeSet<&str> = chosen.iter().map(|case| case.defect).collect();
         let mut passed = Vec::new();
-        for defect in defects {
-            let cases: Vec<_> = chosen.iter().filter(|case| case.defect == defect).collect();
-            let programs: BTreeSet<_> = cases.iter().map(|case| case.program()).collect();
-            for (program, executable) in build(&programs, Some(defect))? {
-                for case in cases.iter().filter(|case| case.program() == program) {
-                    for test in case.tests.iter().map(Some).chain(case.tests.is_empty().then_some(None)) {
-                        let row = format!("{} {} {}", case.trial, defect, test.unwrap_or(&case.target.1));
-                        let run = Run::of(&executable, program, test.copied().as_slice())?;
-                        if run.passed() {
-                            println!("{row}: PASSED, which it must not");
-                            passed.push(row);
-                        } else {
-                            println!("{row}: fails, as it has to ({})", run.how());
-                        }
+        // The next defect is built while the tests see the last one.
+        let (sender, builds) = mpsc::sync_channel(1);
+        thread::scope(|scope| {
+            let (chosen, packages) = (&chosen, &packages);
+            scope.spawn(move || {
+                for defect in defects {
+                    let cases: Vec<&Case> =
+                        chosen.iter().copied().filter(|case| case.defect == defect).collect();
+                    let wanted = cases.iter().map(|case| case.wanted()).collect();
+                    let built = build(&wanted, Some(defect), packages);
+                    // Nobody receives any more after an error.
+                    if sender.send((cases, built)).is_err() {
+                        break;
                     }
                 }
+            });
+            for (cases, built) in builds {
+                try_out(&cases, &built?, &mut passed)?;
             }
-        }
+            anyhow::Ok(())
+        })?;
         if !passed.is_empty() {
             bail!("{} of the tests did not see their defect:\n{}", passed.len(), passed.join("\n"));
         }
@@ -320,90 +330,87 @@ impl Args {
     }
 }
 
+/// Runs the tests of `cases`, of one defect, and adds those to `passed` that do not see it.
+fn try_out(cases: &[&Case], built: &Built, passed: &mut Vec<String>) -> Result<()> {
+    let mut tasks = Vec::new();
+    for case in cases {
+        let tests = case.tests.iter().copied().map(Some).chain(case.tests.is_empty().then_some(None));
+        tasks.extend(tests.map(|test| (*case, &built[&case.wanted()], test)));
+    }
+    let mut outcome = Ok(());
+    let run = |(case, program, test): (&Case, &Program, Option<&'static str>)| {
+        let row =
+            format!("{} {} {} {}", case.trial, case.defect, case.target.0, test.unwrap_or(case.target.1));
+        (row, run(program, test.as_slice()))
+    };
+    queue::run(
+        tasks,
+        |_| "",
+        run,
+        |(row, ran)| match ran {
+            Ok(ran) if ran.passed() => {
+                println!("{row}: PASSED, which it must not");
+                passed.push(row);
+            }
+            Ok(ran) => println!("{row}: fails, as it has to ({})", how(&ran)),
+            Err(error) => outcome = Err(error.context(row)),
+        },
+    );
+    outcome
+}
+
 /// Runs the tests of all `cases` without a defect, where they have to pass.
-fn sound(cases: &[&Case]) -> Result<()> {
-    let programs: BTreeSet<_> = cases.iter().map(|case| case.program()).collect();
-    for (program, executable) in build(&programs, None)? {
-        let of_program = || cases.iter().filter(|case| case.program() == program);
+fn sound(cases: &[&Case], packages: &[Package]) -> Result<()> {
+    let wanted: BTreeSet<_> = cases.iter().map(|case| case.wanted()).collect();
+    for (wanted, program) in build(&wanted, None, packages)? {
+        let of_program = || cases.iter().filter(|case| case.wanted() == wanted);
         let tests: BTreeSet<&str> = of_program().flat_map(|case| case.tests).copied().collect();
         let tests: Vec<&str> = tests.into_iter().collect();
         let has_harness = of_program().any(|case| case.has_harness());
         // A harness takes many names, and runs them side by side; other programs take one.
         let runs = if has_harness || tests.is_empty() { vec![&tests[..]] } else { tests.chunks(1).collect() };
         for names in runs {
-            let run = Run::of(&executable, program, names)?;
-            let ran_all = !has_harness || run.log.contains(&format!("ok. {} passed", names.len()));
+            let ran = run(&program, names)?;
+            let ran_all = !has_harness || ran.count() == names.len() as u64;
             ensure!(
-                run.passed() && ran_all,
-                "without a defect, these have to pass: {} {} {names:?} ({}):\n{}",
-                program.0,
-                program.1,
-                run.how(),
-                run.log
+                ran.passed() && ran_all,
+                "without a defect, these have to pass: {} {names:?} ({}):\n{}",
+                program.name(),
+                how(&ran),
+                ran.log
             );
         }
-        println!("{} {}: {} tests pass without a defect", program.0, program.1, tests.len().max(1));
+        println!("{}: {} tests pass without a defect", program.name(), tests.len().max(1));
     }
     Ok(())
 }
 
-/// A test program that ran to its end, or until it was stopped.
-struct Run {
-    /// `None` for one that took too long.
-    status: Option<ExitStatus>,
-    /// What it printed.
-    log: String,
+/// Runs some tests of a program by their names.
+fn run(program: &Program, tests: &[&str]) -> Result<Ran> {
+    let mut command = program.command();
+    command.args(tests.first().map(|_| "--exact")).args(tests);
+    default_env(&mut command, "BUFTEST_COUNT", "20000");
+    // The first report is enough.
+    let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
+    let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());
+    command.env("TSAN_OPTIONS", options);
+    command.env("RUST_BACKTRACE", "0");
+    let name = tests.join("+").replace("::", "-");
+    program.run_as(&name[..name.len().min(100)], &mut command, TIME_LIMIT)
 }
 
-impl Run {
-    fn of(executable: &Path, (package, _, _): Program, tests: &[&str]) -> Result<Self> {
-        let log = PathBuf::from(TARGET_DIR).join("log");
-        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut command = Command::new(executable);
-        command.args(tests.first().map(|_| "--exact")).args(tests);
-        // As under `cargo test`.
-        command.current_dir(Path::new("crates").join(package));
-        default_env(&mut command, "BUFTEST_COUNT", "20000");
-        // The first report is enough.
-        let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
-        let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());
-        command.env("TSAN_OPTIONS", options);
-        command.env("RUST_BACKTRACE", "0");
-        eprintln!("$ {}", shell::show(&command));
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        let mut child = command.spawn().with_context(|| format!("cannot start {}", executable.display()))?;
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break Some(status);
-            }
-            if started.elapsed() > TIME_LIMIT {
-                child.kill()?;
-                child.wait()?;
-                break None;
-            }
-            thread::sleep(Duration::from_millis(5));
-        };
-        Ok(Self { status, log: String::from_utf8_lossy(&fs::read(&log)?).into_owned() })
-    }
-
-    fn passed(&self) -> bool {
-        self.status.is_some_and(|status| status.success())
-    }
-
-    /// How it ended. Signals and time-outs of the processes that trials start for themselves are in the log.
-    fn how(&self) -> String {
-        let Some(status) = self.status else {
-            return format!("no end within {TIME_LIMIT:?}");
-        };
-        let started_alone = self.log.split_once("failed in its own process (");
-        let ended = started_alone.and_then(|(_, rest)| Some(rest.split_once("):")?.0));
-        match ended.filter(|ended| ended.starts_with("signal")) {
-            Some(signal) => signal.to_owned(),
-            None if self.log.contains("did not end within") => "no end within the trial's limit".to_owned(),
-            None if self.log.contains("ThreadSanitizer: data race") => "data race reported".to_owned(),
-            None => status.to_string(),
-        }
+/// How a program ended. Signals and time-outs of the processes that trials start for themselves are in the log.
+fn how(ran: &Ran) -> String {
+    let Some(status) = ran.status else {
+        return format!("no end within {TIME_LIMIT:?}");
+    };
+    let started_alone = ran.log.split_once("failed in its own process (");
+    let ended = started_alone.and_then(|(_, rest)| Some(rest.split_once("):")?.0));
+    match ended.filter(|ended| ended.starts_with("signal")) {
+        Some(signal) => signal.to_owned(),
+        None if ran.log.contains("did not end within") => "no end within the trial's limit".to_owned(),
+        None if ran.log.contains("ThreadSanitizer: data race") => "data race reported".to_owned(),
+        None => status.to_string(),
     }
 }
 
@@ -416,38 +423,41 @@ fn names(case: &Case) -> String {
     format!("`{package}`{target}{tests}{tool}")
 }
 
-/// Builds test programs, with a defect or without, and returns where each is.
-fn build(programs: &BTreeSet<Program>, defect: Option<&str>) -> Result<BTreeMap<Program, PathBuf>> {
+/// Builds test programs, with a defect or without.
+fn build(wanted: &BTreeSet<Wanted>, defect: Option<&str>, packages: &[Package]) -> Result<Built> {
     let mut built = BTreeMap::new();
     for tool in [Tool::Plain, Tool::ThreadSanitizer] {
-        let of_tool: Vec<_> = programs.iter().copied().filter(|program| program.2 == tool).collect();
+        let of_tool: Vec<_> = wanted.iter().copied().filter(|wanted| wanted.2 == tool).collect();
         if of_tool.is_empty() {
             continue;
         }
         // With one command: what they share is compiled once, and what they do not side by side.
-        let messages = shell::output(&mut build_command(tool, &of_tool, defect)?)?;
-        let messages: Vec<Value> =
-            messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        for program in of_tool {
-            built.insert(program, executable(&messages, program)?);
+        let programs = programs::build(&mut build_command(tool, &of_tool, defect)?, packages)?;
+        for wanted in of_tool {
+            let (package, target, _) = wanted;
+            let is_it = |program: &&Program| program.package == package && program.target == target;
+            let found = programs.iter().find(is_it);
+            let found =
+                found.with_context(|| format!("cargo names no test program `{target}` of {package}"))?;
+            built.insert(wanted, found.clone());
         }
     }
     Ok(built)
 }
 
-fn build_command(tool: Tool, programs: &[Program], defect: Option<&str>) -> Result<Command> {
+fn build_command(tool: Tool, programs: &[Wanted], defect: Option<&str>) -> Result<Command> {
     let mut command = match tool {
         Tool::Plain => shell::cargo(),
         Tool::ThreadSanitizer => shell::cargo_of("nightly").context("no nightly toolchain installed")?,
     };
-    command.args(["test", "--no-run"]);
+    command.arg("test");
     for package in programs.iter().map(|program| program.0).collect::<BTreeSet<_>>() {
         command.args(["--package", package]);
     }
     for target in programs.iter().map(|program| program.1).collect::<BTreeSet<_>>() {
         command.args(["--test", target]);
     }
-    command.args(["--target-dir", TARGET_DIR, "--message-format=json-render-diagnostics"]);
+    command.args(["--target-dir", TARGET_DIR]);
     match tool {
         Tool::Plain => {
             command.arg("--all-features");
@@ -464,18 +474,6 @@ fn build_command(tool: Tool, programs: &[Program], defect: Option<&str>) -> Resu
         command.env("RUSTC_WORKSPACE_WRAPPER", wrapper(defect)?);
     }
     Ok(command)
-}
-
-/// Where cargo says that it put a program.
-fn executable(messages: &[Value], (package, target, _): Program) -> Result<PathBuf> {
-    let manifest = Path::new("crates").join(package).join("Cargo.toml");
-    let is_it = |message: &&Value| {
-        let of_package =
-            message["manifest_path"].as_str().is_some_and(|path| Path::new(path).ends_with(&manifest));
-        of_package && message["target"]["name"] == target && message["target"]["kind"][0] == "test"
-    };
-    let found = messages.iter().filter(is_it).find_map(|message| message["executable"].as_str());
-    Ok(found.with_context(|| format!("cargo names no test program `{target}` of {package}"))?.into())
 }
 
 /// A program that calls the compiler with a defect switched on.

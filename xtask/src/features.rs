@@ -22,6 +22,10 @@ const MEETING: [&[&str]; 5] = [
     &["std", "stats", "track", "wipe"], // ticket, count and wipe share a buffer's release
 ];
 
+/// Features that only add items: nothing else behaves differently with them. They are tested together, and where they meet others, but not
+/// each alone.
+const ADDING: [&str; 5] = ["bytes", "embedded-io", "mmap", "serde", "tokio"];
+
 /// A test build is one of some fifty, and has less traffic and fewer programs than the others. Not less than this: a trial that saw
 /// no memory used twice says that it showed nothing.
 pub(crate) const SHORT: [(&str, &str); 4] = [
@@ -91,7 +95,7 @@ fn check_one(package: &Package, set: &Set) -> Result<()> {
 /// bookkeeping of some features does not survive, so that with all features there is no such test.
 const SUITES: [&str; 2] = ["it", "oom"];
 
-/// The unit tests, the suites, and the documentation. What else has a program of its own (what must not compile) does not depend on
+/// The unit tests, the suites, and, with no feature and with all, the documentation. What else has a program of its own (what must not compile) does not depend on
 /// features so much that `cargo xtask test` with all of them would not do.
 fn test_one(package: &Package, set: &Set) -> Result<()> {
     let suites = SUITES.into_iter().filter(|name| {
@@ -99,7 +103,8 @@ fn test_one(package: &Package, set: &Set) -> Result<()> {
         needs.is_some_and(|needs| needs.iter().all(|feature| set.contains(feature)))
     });
     let programs: Vec<_> = iter::once("--lib").chain(suites.flat_map(|name| ["--test", name])).collect();
-    for chosen in [&programs[..], &["--doc"]] {
+    let is_border = set.is_empty() || *set == everything(package);
+    for chosen in [&programs[..], &["--doc"]].into_iter().take(1 + usize::from(is_border)) {
         let args = ["test", "--quiet", "--no-default-features", "--target-dir", "target/features"];
         let mut command = cargo();
         command.args(args).args(["--package", &package.name, "--features", &join(set)]).args(chosen);
@@ -161,16 +166,23 @@ fn powerset(features: &Features, names: &[String]) -> Result<BTreeSet<Set>> {
     Ok((0..1usize << names.len()).map(|bits| closure(features, pick(bits))).collect())
 }
 
-/// None, each alone that is not kept apart, those that meet, all.
+/// All of a package's features.
+fn everything(package: &Package) -> Set {
+    closure(&package.features, package.features.keys().filter(|name| *name != "default").cloned())
+}
+
+/// None, each alone that is not kept apart and does not only add, those that meet, all.
 fn covering(package: &Package) -> Vec<Set> {
     let Package { features, apart, .. } = package;
-    let names = || features.keys().filter(|name| *name != "default").cloned();
+    let changing = features
+        .keys()
+        .filter(|name| *name != "default" && !apart.contains(*name) && !ADDING.contains(&name.as_str()));
     let mut sets = vec![Set::new()];
-    sets.extend(names().filter(|name| !apart.contains(name)).map(|name| closure(features, [name])));
+    sets.extend(changing.map(|name| closure(features, [name.clone()])));
     for group in MEETING.iter().filter(|group| group.iter().all(|name| features.contains_key(*name))) {
         sets.push(closure(features, group.iter().map(|name| (*name).to_owned())));
     }
-    sets.push(closure(features, names()));
+    sets.push(everything(package));
     let mut seen = BTreeSet::new();
     sets.retain(|set| seen.insert(set.clone()));
     sets
@@ -226,5 +238,10 @@ mod tests {
         assert_eq!(sets, ["", "alloc", "other", "alloc,std", "alloc,other,std"]);
         let sets: Vec<_> = covering(&package(&["other"])).iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "alloc,std", "alloc,other,std"]);
+        let mut adding = package(&[]);
+        let turns_on = adding.features.remove("other").unwrap();
+        adding.features.insert("serde".into(), turns_on);
+        let sets: Vec<_> = covering(&adding).iter().map(join).collect();
+        assert_eq!(sets, ["", "alloc", "alloc,std", "alloc,serde,std"]);
     }
 }

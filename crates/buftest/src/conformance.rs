@@ -52,7 +52,7 @@ impl<P: BufferPool> Copy for Kit<P> {}
 ///     sized: |bytes| SlotPool::new(bytes, 8),            // a pool of that capacity: T5, T18
 ///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14
 ///     wiping: || SlotPool::builder().wipe(true)…,        // T11
-///     over: |hostile| SlotPool::builder()…build_with(hostile), // over a fallback: T9
+///     over: |hostile| SlotPool::builder()…build_with(hostile), // over a fallback: T9, T21 to T23
 ///     promised: |n, bytes| SlotPool::builder()…,         // set up for n buffers of equal size: T27
 /// }
 /// ```
@@ -229,6 +229,21 @@ macro_rules! conformance {
                 #[test]
                 fn t09_hostile_fallback() {
                     trials::failure::hostile_fallback($over, |pool| Some(pool));
+                }
+
+                #[test]
+                fn t21_lying_fallback() {
+                    trials::fallbacks::t21_lies($over, |pool, body| body(pool));
+                }
+
+                #[test]
+                fn t22_panicking_fallback() {
+                    trials::fallbacks::t22_panics($over, |pool, body| body(pool), $is_fallback);
+                }
+
+                #[test]
+                fn t23_reentering_fallback() {
+                    trials::fallbacks::t23_reentered($over, |pool, body| body(pool), $is_fallback);
                 }
             )?
 

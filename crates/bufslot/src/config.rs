@@ -155,8 +155,7 @@ impl Builder {
             return Err(ConfigError::Zero { setting: "capacity" });
         }
         let region = Region::heap(self.required_bytes()?, size::CACHE_LINE_BYTES)?;
-        let exact = Self { capacity: self.wanted(), ..self };
-        exact.build_in(region, fallback).map_err(|refused| refused.error)
+        self.build_in(region, fallback).map_err(|refused| refused.error)
     }
 
     /// The pool over a region of the caller's, with a fallback of the caller's. Needs no allocator.
@@ -186,8 +185,13 @@ impl Builder {
                 ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: region.len() / 32 };
             return Err(Refused { error, region, fallback });
         };
-        let capacity = self.capacity.unwrap_or(region.len().saturating_sub(places.overhead()));
-        let stagger = self.staggers(capacity);
+        let room = region.len().saturating_sub(places.overhead());
+        let (capacity, stagger) = match (self.capacity, self.wanted()) {
+            (None, _) => (room, self.staggers(room)),
+            // The gaps come on top of the capacity, or not at all: they take no buffer's place.
+            (Some(capacity), Some(wanted)) if wanted <= room => (wanted, self.staggers(capacity)),
+            (Some(capacity), _) => (capacity, false),
+        };
         match Table::build(region, places, self.slots, capacity, self.wipe) {
             Ok(table) => Ok(SlotPool::over(table, capacity, self.alignment, stagger, fallback)),
             Err((error, region)) => Err(Refused { error, region, fallback }),
@@ -210,8 +214,12 @@ impl Builder {
         Ok(())
     }
 
+    /// Whether buffers are staggered in so many bytes. Not where they are aligned to more than the lines of a cache: a gap
+    /// would be a whole alignment then, and take buffers their places.
     fn staggers(&self, capacity: usize) -> bool {
-        self.stagger && capacity / self.slots >= size::STAGGER_FROM_BYTES
+        self.stagger
+            && self.alignment <= size::CACHE_LINE_BYTES
+            && capacity / self.slots >= size::STAGGER_FROM_BYTES
     }
 
     /// The capacity that was asked for and the gaps that may stand behind its buffers.

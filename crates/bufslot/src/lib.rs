@@ -74,10 +74,12 @@ extern crate alloc;
 extern crate std;
 
 mod config;
+mod elsewhere;
 mod frame;
 mod lease;
 mod mode;
 mod pool;
+mod search;
 mod table;
 #[cfg(all(test, feature = "std"))]
 mod tests;

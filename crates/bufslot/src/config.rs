@@ -64,7 +64,8 @@ impl Builder {
         Self::default()
     }
 
-    /// Bytes that the slots share. Over a given region the default is all that is left beside the bookkeeping.
+    /// Bytes that the slots share: for n buffers of one size, n times that size, rounded up to the alignment. Over a given region
+    /// the default is all that is left beside the bookkeeping, the gaps of [`stagger`](Self::stagger) included.
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
@@ -78,7 +79,8 @@ impl Builder {
         self
     }
 
-    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 1 unless set.
+    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 1 unless set. The heap as fallback follows; a
+    /// fallback that is given keeps its own alignment.
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
@@ -86,8 +88,8 @@ impl Builder {
     }
 
     /// Whether buffers of 1 KiB and more are spread over the sets of the first-level cache by a gap of up to 127 bytes behind
-    /// each; they are unless set. Only in pools that have at least 1 KiB for each slot; on the heap, the gaps come on top of the
-    /// capacity that was asked for.
+    /// each; they are unless set. Only in pools that have at least 1 KiB for each slot and an alignment of 64 bytes at most. The
+    /// gaps come on top of the capacity that was asked for; a given region without room for them has none.
     #[must_use]
     pub fn stagger(mut self, stagger: bool) -> Self {
         self.stagger = stagger;

@@ -412,14 +412,16 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Opens the frame in a place that was just carved, or moves it there with its `len` bytes.
     fn move_frame(&mut self, carved: Carved, len: usize) {
-        self.copy_frame(carved.start);
-        if self.frame != NONE {
-            self.table.abandon(self.frame, self.frame_end());
+        let (old, spill) = (self.frame, self.spill.take());
+        if old != NONE || spill.is_some() {
+            self.copy_frame(carved.start);
         }
-        let old = self.spill.take();
+        if old != NONE {
+            self.table.abandon(old, self.frame_end());
+        }
         self.place_frame(carved, len);
         // Last, because it is the user's code (E1 of `elsewhere`).
-        drop(old);
+        drop(spill);
     }
 
     /// Copies the frame's bytes to `start`; the two places may overlap.

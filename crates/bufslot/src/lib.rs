@@ -11,7 +11,7 @@
 //!
 //! - Several threads acquire: a `SlotPool` serves one at a time. Give each its own.
 //! - Many long-lived buffers of very different ages: the holes between them are found by a bounded search, and what it misses
-//!   goes to the fallback.
+//!   goes to the fallback. Only before an error is returned does the search go all the way round.
 //!
 //! # Modes
 //!

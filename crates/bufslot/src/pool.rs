@@ -453,7 +453,7 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
     /// Cost: some thirty plain instructions; a bounded search when the gap at the tail is used up, and the fallback's cost
-    /// when that finds nothing. Allocates nothing itself.
+    /// when that finds nothing. When the fallback refuses as well, two looks at every slot. Allocates nothing itself.
     ///
     /// # Source
     ///

@@ -71,6 +71,7 @@ fn room<P: BufferPool>(pool: &mut P, is_fallback: fn(&Buf<P::Lease>) -> bool) ->
             return held.len();
         }
         held.push(buf);
+        assert!(held.len() < LARGE, "more buffers than the region has bytes");
     }
 }
 

@@ -18,7 +18,7 @@ pub enum AcquireError {
     Exhausted {
         /// Bytes asked for.
         requested: usize,
-        /// Bytes that the pool could have handed out in one piece at that moment, as far as it knew without a search.
+        /// Bytes that the pool could have handed out in one piece at that moment.
         available: usize,
     },
     /// The operating system or the allocator refused.

@@ -58,13 +58,20 @@ pub unsafe trait SplitLease: Lease + Sized {
     fn nothing() -> Self;
 }
 
-/// The lease of a pool that never hands out anything, such as [`Reject`](crate::Reject). It has no values.
+/// The lease of a buffer without bytes, from a pool that never hands out any, such as [`Reject`](crate::Reject).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoLease {}
+pub struct NoLease(());
 
-// SAFETY: there is no value of this type, so there is nothing to uphold.
+impl NoLease {
+    pub(crate) const fn new() -> Self {
+        Self(())
+    }
+}
+
+// SAFETY: it holds no memory, so there is nothing to uphold; `views` is `None`, as for all such leases.
 unsafe impl Lease for NoLease {
+    #[inline]
     fn views(&self) -> Option<&AtomicU32> {
-        match *self {}
+        None
     }
 }

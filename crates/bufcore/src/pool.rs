@@ -1,5 +1,7 @@
 //! The two ways to ask a strategy for memory.
 
+use core::ptr::NonNull;
+
 use crate::copying::copy_bytes;
 use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
 
@@ -133,7 +135,14 @@ pub trait FrameBuffer {
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError>;
 }
 
-/// A pool that refuses every request: as a fallback, it makes its strategy report exhaustion instead of falling back.
+/// A pool that refuses every request for bytes: as a fallback, it makes its strategy report exhaustion instead of falling back.
+///
+/// ```
+/// use bufcore::{AcquireError, BufferPool, Reject};
+///
+/// assert_eq!(Reject.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
+/// assert!(Reject.acquire(0).is_ok_and(|buf| buf.capacity() == 0));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reject;
 
@@ -141,7 +150,11 @@ impl BufferPool for Reject {
     type Lease = NoLease;
 
     fn acquire(&mut self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
-        Err(AcquireError::TooLarge { requested: capacity, limit: 0 })
+        if capacity > 0 {
+            return Err(AcquireError::TooLarge { requested: capacity, limit: 0 });
+        }
+        // SAFETY: no bytes are claimed.
+        Ok(unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, NoLease::new()) })
     }
 
     fn max_capacity(&self) -> usize {

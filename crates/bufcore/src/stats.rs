@@ -119,8 +119,9 @@ impl Counters {
             }
             let elsewhere = elsewhere();
             let (buffers_back, bytes_back) = released.load();
-            let buffers = counts.in_use.wrapping_sub(buffers_back) + elsewhere.in_use;
-            let bytes = counts.in_use_bytes.wrapping_sub(bytes_back) + elsewhere.in_use_bytes;
+            // The fallback's numbers are the user's, and may be any.
+            let buffers = counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use);
+            let bytes = counts.in_use_bytes.wrapping_sub(bytes_back).saturating_add(elsewhere.in_use_bytes);
             counts.high_water = counts.high_water.max(buffers);
             counts.high_water_bytes = counts.high_water_bytes.max(bytes);
         }
@@ -143,8 +144,12 @@ impl Counters {
         let stats = {
             let (buffers_back, bytes_back) = released.load();
             PoolStats {
-                in_use: self.counts.in_use.wrapping_sub(buffers_back) + elsewhere.in_use,
-                in_use_bytes: self.counts.in_use_bytes.wrapping_sub(bytes_back) + elsewhere.in_use_bytes,
+                in_use: self.counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use),
+                in_use_bytes: self
+                    .counts
+                    .in_use_bytes
+                    .wrapping_sub(bytes_back)
+                    .saturating_add(elsewhere.in_use_bytes),
                 ..self.counts
             }
         };

@@ -64,7 +64,8 @@ impl Builder {
         Self::default()
     }
 
-    /// Bytes that the slots share. Over a given region the default is all that is left beside the bookkeeping.
+    /// Bytes that the slots share: for n buffers of one size, n times that size, rounded up to the alignment. Over a given region
+    /// the default is all that is left beside the bookkeeping, the gaps of [`stagger`](Self::stagger) included.
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
@@ -78,7 +79,8 @@ impl Builder {
         self
     }
 
-    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 1 unless set.
+    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 1 unless set. The heap as fallback follows; a
+    /// fallback that is given keeps its own alignment.
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
@@ -86,8 +88,8 @@ impl Builder {
     }
 
     /// Whether buffers of 1 KiB and more are spread over the sets of the first-level cache by a gap of up to 127 bytes behind
-    /// each; they are unless set. Only in pools that have at least 1 KiB for each slot; on the heap, the gaps come on top of the
-    /// capacity that was asked for.
+    /// each; they are unless set. Only in pools that have at least 1 KiB for each slot and an alignment of 64 bytes at most. The
+    /// gaps come on top of the capacity that was asked for; a given region without room for them has none.
     #[must_use]
     pub fn stagger(mut self, stagger: bool) -> Self {
         self.stagger = stagger;
@@ -155,8 +157,7 @@ impl Builder {
             return Err(ConfigError::Zero { setting: "capacity" });
         }
         let region = Region::heap(self.required_bytes()?, size::CACHE_LINE_BYTES)?;
-        let exact = Self { capacity: self.wanted(), ..self };
-        exact.build_in(region, fallback).map_err(|refused| refused.error)
+        self.build_in(region, fallback).map_err(|refused| refused.error)
     }
 
     /// The pool over a region of the caller's, with a fallback of the caller's. Needs no allocator.
@@ -186,8 +187,13 @@ impl Builder {
                 ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: region.len() / 32 };
             return Err(Refused { error, region, fallback });
         };
-        let capacity = self.capacity.unwrap_or(region.len().saturating_sub(places.overhead()));
-        let stagger = self.staggers(capacity);
+        let room = region.len().saturating_sub(places.overhead());
+        let (capacity, stagger) = match (self.capacity, self.wanted()) {
+            (None, _) => (room, self.staggers(room)),
+            // The gaps come on top of the capacity, or not at all: they take no buffer's place.
+            (Some(capacity), Some(wanted)) if wanted <= room => (wanted, self.staggers(capacity)),
+            (Some(capacity), _) => (capacity, false),
+        };
         match Table::build(region, places, self.slots, capacity, self.wipe) {
             Ok(table) => Ok(SlotPool::over(table, capacity, self.alignment, stagger, fallback)),
             Err((error, region)) => Err(Refused { error, region, fallback }),
@@ -210,8 +216,12 @@ impl Builder {
         Ok(())
     }
 
+    /// Whether buffers are staggered in so many bytes. Not where they are aligned to more than the lines of a cache: a gap
+    /// would be a whole alignment then, and take buffers their places.
     fn staggers(&self, capacity: usize) -> bool {
-        self.stagger && capacity / self.slots >= size::STAGGER_FROM_BYTES
+        self.stagger
+            && self.alignment <= size::CACHE_LINE_BYTES
+            && capacity / self.slots >= size::STAGGER_FROM_BYTES
     }
 
     /// The capacity that was asked for and the gaps that may stand behind its buffers.

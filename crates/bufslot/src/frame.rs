@@ -45,32 +45,39 @@ unsafe impl<F: BufferPool + Send> Send for OpenFrame<'_, F> {}
 unsafe impl<F: BufferPool + Sync> Sync for OpenFrame<'_, F> {}
 
 impl<F: BufferPool> OpenFrame<'_, F> {
-    /// Lets the pool make room, and takes the frame over again. By value, so that the writer itself need not be in memory.
+    /// Lets the pool make room. By value, so that the writer itself need not be in memory.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     fn make_room(
         pool: &mut SlotPool<F>,
         next: NonNull<u8>,
+        room: usize,
         additional: usize,
-    ) -> (Result<(), AcquireError>, NonNull<u8>, usize) {
-        pool.frame_next = next;
-        (pool.make_room(additional), pool.frame_next, pool.frame_room())
+    ) -> Result<(), AcquireError> {
+        pool.take_back(next, room);
+        pool.make_room(additional)
     }
 
     /// Sees to it that the frame can grow by `additional` bytes, more than it can already.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     fn grow(&mut self, additional: usize) -> Result<(), AcquireError> {
-        let made;
-        (made, self.next, self.room) = Self::make_room(self.pool, self.next, additional);
-        made
+        let writer = Renewed(self);
+        Self::make_room(writer.0.pool, writer.0.next, writer.0.room, additional)
     }
 
-    /// Tells the pool where the frame ends by now.
+    /// Takes over the frame as the pool has it.
+    #[inline(always)]
+    fn renew(&mut self) {
+        (self.next, self.room) = self.pool.lend();
+    }
+
+    /// Tells the pool where the frame ends by now. This writer keeps what the frame can grow into.
     #[inline]
     fn sync(&mut self) {
-        self.pool.frame_next = self.next;
+        self.pool.take_back(self.next, self.room);
+        self.renew();
     }
 
     /// Closes the frame and returns its bytes as an owned buffer; an empty one when nothing was written.
@@ -137,17 +144,27 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
 
     #[inline]
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
-        self.sync();
-        let buf = self.pool.detach();
-        (self.next, self.room) = (self.pool.frame_next, self.pool.frame_room());
-        buf
+        self.pool.take_back(self.next, self.room);
+        let writer = Renewed(self);
+        writer.0.pool.detach()
     }
 }
 
 impl<F: BufferPool> Drop for OpenFrame<'_, F> {
     #[inline]
     fn drop(&mut self) {
-        self.sync();
+        self.pool.take_back(self.next, self.room);
+    }
+}
+
+/// A writer whose pool is asked for something. When that is over the writer takes over what the pool
+/// has, also when the fallback panicked: what it had before may be another's by then.
+struct Renewed<'w, 'a, F: BufferPool>(&'w mut OpenFrame<'a, F>);
+
+impl<F: BufferPool> Drop for Renewed<'_, '_, F> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.renew();
     }
 }
 
@@ -161,8 +178,34 @@ impl<F: BufferPool> SlotPool<F> {
     /// A writer for the open frame, or for a new one if none is open. See [`OpenFrame`].
     #[inline]
     pub fn open_frame(&mut self) -> OpenFrame<'_, F> {
-        let (next, room) = (self.frame_next, self.frame_room());
+        let (next, room) = self.lend();
         OpenFrame { pool: self, next, room }
+    }
+
+    /// Where the frame ends and what it can grow into (P6), for a writer that has both from here on.
+    ///
+    /// With the feature `wipe` the pool keeps none of that room. So it sees that a writer was forgotten,
+    /// who may have written there: the room that the frame seems to have is not all that it has.
+    #[inline(always)]
+    fn lend(&mut self) -> (NonNull<u8>, usize) {
+        let lent = (self.frame_next, self.frame_room());
+        #[cfg(feature = "wipe")]
+        {
+            self.frame_limit = self.frame_next.addr().get();
+        }
+        lent
+    }
+
+    /// Takes back what a writer had, which ends at `next` by now and can grow by `room` bytes from there.
+    #[inline(always)]
+    fn take_back(&mut self, next: NonNull<u8>, room: usize) {
+        self.frame_next = next;
+        #[cfg(feature = "wipe")]
+        {
+            self.frame_limit = next.addr().get() + room;
+        }
+        #[cfg(not(feature = "wipe"))]
+        debug_assert!(room == self.frame_room(), "a writer counts what it uses");
     }
 
     /// What the frame can grow by without asking (P6).
@@ -204,9 +247,43 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn return_gap(&mut self) {
         if core::mem::take(&mut self.gap_borrowed) {
+            #[cfg(feature = "wipe")]
+            if self.frame_room() == 0 {
+                self.wipe_gap();
+            }
             self.table.slots().set_end(self.frame, self.frame_end());
             self.frame_limit = self.frame_next.addr().get();
         }
+    }
+
+    /// Zeroes the gap behind the frame, which has borrowed it, if the pool wipes: a forgotten writer may
+    /// have written there (see [`lend`](Self::lend)).
+    #[cfg(feature = "wipe")]
+    #[cold]
+    #[inline(never)]
+    fn wipe_gap(&self) {
+        let slots = self.table.slots();
+        self.table.wipe(self.frame_end(), slots.start(slots.next(self.frame)));
+    }
+
+    /// Lets a frame that is with the fallback have the rest of its buffer, if a forgotten writer had it,
+    /// and zeroes that if the pool or its fallback wipes.
+    #[cfg(feature = "wipe")]
+    fn renew_spill(&mut self) {
+        let (first, next) = (self.frame_first.addr().get(), self.frame_next.addr().get());
+        let Some(spill) = self.spill.as_mut().filter(|_| self.frame_limit == next) else { return };
+        let wipes = self.table.wipes() || bufcore::Lease::wipe_range(spill.lease()).is_some();
+        let memory = spill.spare_mut();
+        let (discarded, used) = (first - memory.as_ptr().addr(), next - memory.as_ptr().addr());
+        if wipes {
+            memory[used..].fill(0);
+        }
+        self.frame_limit = memory.as_ptr().addr() + memory.len();
+        let start = NonNull::from(memory).cast::<u8>();
+        // SAFETY: the frame starts and ends in this buffer (P5).
+        self.frame_first = unsafe { start.add(discarded) };
+        // SAFETY: likewise.
+        self.frame_next = unsafe { start.add(used) };
     }
 
     /// Sees to it that the frame can grow by `additional` bytes, more than it can already.
@@ -214,27 +291,39 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
+        #[cfg(feature = "wipe")]
+        {
+            self.renew_spill();
+            if additional <= self.frame_room() {
+                return Ok(());
+            }
+        }
         let len = self.frame_len();
         let Some(wanted) = len.checked_add(additional).filter(|&wanted| wanted <= size::MAX_BYTES) else {
-            let limit = self.max_capacity().saturating_sub(len);
+            let limit = self.max_capacity().min(size::MAX_BYTES).saturating_sub(len);
             return Err(AcquireError::TooLarge { requested: additional, limit });
         };
         if self.frame != NONE {
             self.return_gap();
-            if self.grow_in_place(wanted) || self.move_frame(wanted) {
-                return Ok(());
-            }
-        } else if self.spill.is_none() {
-            let carved = self.find(wanted);
-            if carved.is_somewhere() {
-                self.place_frame(carved, 0);
+            if self.grow_in_place(wanted) {
                 return Ok(());
             }
         }
-        self.spill_frame(wanted, len)
+        if self.spill.is_none() {
+            let carved = self.find(wanted);
+            if carved.is_somewhere() {
+                self.move_frame(carved, len);
+                return Ok(());
+            }
+        }
+        match self.spill_frame(wanted, len) {
+            Ok(()) => Ok(()),
+            Err(error) => self.squeeze_frame(wanted, len, error),
+        }
     }
 
-    /// Moves the frame of `len` bytes to a new buffer of the fallback's, with room for `wanted` bytes.
+    /// Moves the frame of `len` bytes to a new buffer of the fallback's, with room for `wanted` bytes. The
+    /// error is the fallback's own.
     #[cfg_attr(feature = "track", track_caller)]
     fn spill_frame(&mut self, wanted: usize, len: usize) -> Result<(), AcquireError> {
         if cfg!(bufworks_broken = "earlyclose") {
@@ -242,7 +331,11 @@ impl<F: BufferPool> SlotPool<F> {
         }
         // Room to grow, because the next step would move again.
         let roomy = if len == 0 { wanted } else { wanted.max(len.saturating_mul(2)).min(size::MAX_BYTES) };
-        let mut spill = self.fall_back_with_room(roomy, wanted, len)?;
+        let with_room = if roomy > wanted { self.ask_fallback(roomy).ok() } else { None };
+        let mut spill = match with_room {
+            Some(spill) => spill,
+            None => self.ask_fallback(wanted)?,
+        };
         let room = spill.spare_mut();
         copy_bytes(&mut room[..len], self.filled());
         let (first, bytes) = (NonNull::from(&mut *room).cast::<u8>(), room.len());
@@ -251,8 +344,35 @@ impl<F: BufferPool> SlotPool<F> {
         // SAFETY: `len` bytes were just copied there.
         self.frame_next = unsafe { first.add(len) };
         self.frame_limit = first.addr().get() + bytes;
-        self.spill = Some(spill);
+        let old = self.spill.replace(spill);
+        // Last, because it is the user's code (E1 of `elsewhere`).
+        drop(old);
         Ok(())
+    }
+
+    /// Makes room for `wanted` bytes in the region, wherever that is, for a frame of `len` bytes that the
+    /// fallback has refused with `error`.
+    fn squeeze_frame(&mut self, wanted: usize, len: usize, error: AcquireError) -> Result<(), AcquireError> {
+        let is_in_region = self.frame != NONE;
+        // Buffers may have come back while the fallback was asked.
+        if is_in_region && self.grow_in_place(wanted) {
+            return Ok(());
+        }
+        let largest = match self.go_round(wanted) {
+            Ok(carved) => {
+                self.move_frame(carved, len);
+                return Ok(());
+            }
+            Err(largest) => largest,
+        };
+        let in_place = if is_in_region {
+            let slots = self.table.slots();
+            let start = self.align(slots.end(slots.prev(self.frame)));
+            slots.start(slots.next(self.frame)).saturating_sub(start)
+        } else {
+            len + self.frame_room()
+        };
+        Err(self.refusal(error, wanted, len, largest.max(in_place)))
     }
 
     /// Opens, or moves, the frame to a place that was just carved, where it has `len` bytes, and lets it have the gap behind.
@@ -290,17 +410,18 @@ impl<F: BufferPool> SlotPool<F> {
         true
     }
 
-    /// Moves the frame to another gap with room for `wanted` bytes.
-    fn move_frame(&mut self, wanted: usize) -> bool {
-        let (old, len, end) = (self.frame, self.frame_len(), self.frame_end());
-        let carved = self.find(wanted);
-        if !carved.is_somewhere() {
-            return false;
+    /// Opens the frame in a place that was just carved, or moves it there with its `len` bytes.
+    fn move_frame(&mut self, carved: Carved, len: usize) {
+        let (old, spill) = (self.frame, self.spill.take());
+        if old != NONE || spill.is_some() {
+            self.copy_frame(carved.start);
         }
-        self.copy_frame(carved.start);
-        self.table.abandon(old, end);
+        if old != NONE {
+            self.table.abandon(old, self.frame_end());
+        }
         self.place_frame(carved, len);
-        true
+        // Last, because it is the user's code (E1 of `elsewhere`).
+        drop(spill);
     }
 
     /// Copies the frame's bytes to `start`; the two places may overlap.
@@ -309,25 +430,8 @@ impl<F: BufferPool> SlotPool<F> {
             return;
         }
         let from = self.frame_first;
-        // SAFETY: both places lie in the region; the frame owns the one, and the other is free or its own.
+        // SAFETY: the frame owns its bytes, in the region or in `spill`; the other place lies in the region, and is free or its own.
         unsafe { from.copy_to(self.table.byte(start), self.frame_len()) }
-    }
-
-    /// Takes `roomy` bytes from the fallback for a frame of `len` bytes, or the `wanted` ones if that is too much: one request, for
-    /// what is counted and for the error.
-    #[cfg_attr(feature = "track", track_caller)]
-    fn fall_back_with_room(
-        &mut self,
-        roomy: usize,
-        wanted: usize,
-        len: usize,
-    ) -> Result<Buf<F::Lease>, AcquireError> {
-        if roomy > wanted
-            && let Ok(spill) = self.ask_fallback(roomy)
-        {
-            return Ok(spill);
-        }
-        self.fall_back(wanted, len)
     }
 
     /// [`FrameBuffer::detach`] when there is no open frame in the region.
@@ -335,6 +439,14 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     fn detach_spill(&mut self) -> Buf<SlotLease<F::Lease>> {
+        if self.spill.is_none() {
+            self.forget_frame();
+            return self.hand_out_nothing();
+        }
+        // Before anything changes: it is the user's code.
+        let elsewhere = self.out_elsewhere();
+        #[cfg(feature = "wipe")]
+        self.renew_spill();
         let (first, len) = (self.frame_first.addr().get(), self.frame_len());
         self.forget_frame();
         let Some(mut spill) = self.spill.take() else {
@@ -343,7 +455,7 @@ impl<F: BufferPool> SlotPool<F> {
         let discarded = first - spill.spare_mut().as_ptr().addr();
         spill.advance(discarded + len);
         spill.discard_front(discarded);
-        self.hand_out_fallback(spill)
+        self.hand_out_fallback(spill, elsewhere)
     }
 
     /// Lets the open frame go, if it is in the region.
@@ -409,6 +521,8 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         if self.frame == NONE {
             return Ok(self.detach_spill());
         }
+        // Before anything changes: it is the user's code.
+        let elsewhere = self.out_elsewhere();
         self.return_gap();
         let carved = Carved { slot: self.frame, start: self.frame_start() };
         let len = self.frame_len();
@@ -416,7 +530,7 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         let taken = self.frame_end() - self.table.slots().start(self.frame);
         self.table.set_capacity(self.frame, taken);
         self.forget_frame();
-        let mut buf = self.hand_out(carved, len, taken);
+        let mut buf = self.hand_out(carved, len, taken, elsewhere);
         buf.advance(len);
         Ok(buf)
     }

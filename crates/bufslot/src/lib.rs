@@ -11,7 +11,7 @@
 //!
 //! - Several threads acquire: a `SlotPool` serves one at a time. Give each its own.
 //! - Many long-lived buffers of very different ages: the holes between them are found by a bounded search, and what it misses
-//!   goes to the fallback.
+//!   goes to the fallback. Only before an error is returned does the search go all the way round.
 //!
 //! # Modes
 //!
@@ -74,10 +74,12 @@ extern crate alloc;
 extern crate std;
 
 mod config;
+mod elsewhere;
 mod frame;
 mod lease;
 mod mode;
 mod pool;
+mod search;
 mod table;
 #[cfg(all(test, feature = "std"))]
 mod tests;

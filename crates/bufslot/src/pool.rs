@@ -33,9 +33,6 @@ type DefaultFallback = bufcore::HeapPool;
 #[cfg(not(feature = "alloc"))]
 type DefaultFallback = bufcore::Reject;
 
-/// How many live slots one request steps over in search of a gap. The next request goes on from there.
-const MAX_PROBES: usize = 64;
-
 /// A slot pool: up to N buffers carved from one region. See the [crate documentation](crate).
 ///
 /// `F` serves what the region cannot: the heap by default, another pool, or [`Reject`](bufcore::Reject) for an error instead.
@@ -47,11 +44,11 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     /// The slot in front of the gap being carved (P1).
     pub(crate) tail: u32,
     /// Top of the stack of slots that hold nothing (P4).
-    free: u32,
+    pub(crate) free: u32,
     /// Where the search goes on. A slot in the list, or the sentinel.
-    resume: u32,
+    pub(crate) resume: u32,
     /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A slot in the list, or the sentinel.
-    run: u32,
+    pub(crate) run: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
     /// Its first byte, and the address behind its last one (P5); the start of the region's memory while no frame is open.
@@ -65,11 +62,11 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     /// Buffers of at least so many bytes are staggered.
     stagger_from: usize,
     pub(crate) fell_back: bool,
-    fallback: F,
+    pub(crate) fallback: F,
     /// The open frame, when it is with the fallback (P7).
     pub(crate) spill: Option<Buf<F::Lease>>,
-    counters: Counters,
-    tracker: Tracker,
+    pub(crate) counters: Counters,
+    pub(crate) tracker: Tracker,
 }
 
 // SAFETY: the table is this pool's alone, but for the atomics in it; see `table`.
@@ -88,7 +85,7 @@ pub(crate) struct Carved {
 }
 
 impl Carved {
-    const NOWHERE: Self = Self { slot: NONE, start: 0 };
+    pub(crate) const NOWHERE: Self = Self { slot: NONE, start: 0 };
 
     #[inline(always)]
     pub(crate) fn is_somewhere(self) -> bool {
@@ -224,14 +221,8 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     #[inline]
-    fn sentinel(&self) -> u32 {
+    pub(crate) fn sentinel(&self) -> u32 {
         self.table.sentinel()
-    }
-
-    /// Bytes in the gap behind the tail; none when that is borrowed.
-    fn gap_bytes(&self) -> usize {
-        let slots = self.table.slots();
-        slots.start(slots.next(self.tail)).saturating_sub(slots.end(self.tail))
     }
 
     #[inline]
@@ -245,7 +236,7 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Where a buffer of `bytes` bytes starts in the gap behind the slot `before`.
     #[inline]
-    fn behind(&self, slots: Slots, before: u32, bytes: usize) -> usize {
+    pub(crate) fn behind(&self, slots: Slots, before: u32, bytes: usize) -> usize {
         let end = slots.end(before);
         if bytes < self.stagger_from {
             return self.align(end);
@@ -309,7 +300,7 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which must not be empty.
     #[inline(always)]
-    fn carve_new(&mut self, slots: Slots, tail: u32, start: usize, bytes: usize) -> Carved {
+    pub(crate) fn carve_new(&mut self, slots: Slots, tail: u32, start: usize, bytes: usize) -> Carved {
         let slot = self.free;
         self.free = slots.next(slot);
         slots.link(slot, tail);
@@ -395,81 +386,8 @@ impl<F: BufferPool> SlotPool<F> {
         Carved { slot, start }
     }
 
-    /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`), before the first or
-    /// between two (`Mode::Front`). Lets go of the free slots that it passes.
-    #[cold]
-    #[inline(never)]
-    fn search(&mut self, bytes: usize) -> Carved {
-        if bytes == 0 || bytes > self.capacity {
-            return Carved::NOWHERE;
-        }
-        self.resume = self.tail;
-        let carved = self.carve_widened(bytes);
-        if carved.is_somewhere() {
-            return carved;
-        }
-        // Behind the last slot, once the free ones there are gone.
-        let mut last = self.table.slots().prev(self.sentinel());
-        while self.table.slots().is_free(last) {
-            let before = self.table.slots().prev(last);
-            if self.tail == last {
-                self.tail = before;
-            }
-            self.let_go(last);
-            last = before;
-        }
-        for gap in [last, self.sentinel()] {
-            self.tail = gap;
-            let carved = self.carve_widened(bytes);
-            if carved.is_somewhere() {
-                return carved;
-            }
-        }
-        for _ in 0..MAX_PROBES {
-            self.tail = self.table.slots().next(self.resume);
-            self.resume = self.tail;
-            let carved = self.carve_widened(bytes);
-            if carved.is_somewhere() {
-                return carved;
-            }
-        }
-        Carved::NOWHERE
-    }
-
-    /// Carves behind the tail, after taking the free slots behind the gap into it.
-    fn carve_widened(&mut self, bytes: usize) -> Carved {
-        let limit = self.widen();
-        let slots = self.table.slots();
-        let start = self.behind(slots, self.tail, bytes);
-        if self.free == NONE || bytes > limit.saturating_sub(start) {
-            return Carved::NOWHERE;
-        }
-        self.carve_new(slots, self.tail, start, bytes)
-    }
-
-    /// Takes the free slots behind the tail out of the list; returns where the gap behind it ends then.
-    pub(crate) fn widen(&mut self) -> usize {
-        let slots = self.table.slots();
-        let mut next = slots.next(self.tail);
-        while slots.is_free(next) {
-            let behind = slots.next(next);
-            self.let_go(next);
-            next = behind;
-        }
-        slots.start(next)
-    }
-
-    /// Puts a free slot of the list on the stack.
-    pub(crate) fn let_go(&mut self, slot: u32) {
-        for kept in [&mut self.resume, &mut self.run] {
-            if *kept == slot {
-                *kept = self.table.slots().prev(slot);
-            }
-        }
-        self.free = self.table.slots().unlink(slot, self.free);
-    }
-
-    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release will count as back.
+    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release will
+    /// count as back, `elsewhere` what is out of the fallback.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(
@@ -477,79 +395,14 @@ impl<F: BufferPool> SlotPool<F> {
         carved: Carved,
         bytes: usize,
         taken: usize,
+        elsewhere: PoolStats,
     ) -> Buf<SlotLease<F::Lease>> {
         let lease = SlotLease { place: Place::Slot(self.table.slots().handle(carved.slot)) };
         // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised when it was made; the slot is
         // live until the lease is dropped, and a live slot's bytes are in no gap (P2), so nobody else gets them.
         let buf = unsafe { Buf::from_raw_parts(self.table.byte(carved.start), bytes, lease) };
-        // After the buffer exists, so that a fallback whose `stats` panics does not cost the slot.
-        let Self { counters, fallback, table, .. } = self;
-        counters.acquired(Served::Reused, taken, table.released(), || fallback.stats());
+        self.counters.acquired(Served::Reused, taken, self.table.released(), || elsewhere);
         self.tracker.attach(buf)
-    }
-
-    /// Serves a request that the region cannot, or one of no bytes.
-    #[cold]
-    #[inline(never)]
-    #[cfg_attr(feature = "track", track_caller)]
-    fn acquire_elsewhere(&mut self, bytes: usize) -> Result<Buf<SlotLease<F::Lease>>, AcquireError> {
-        if bytes == 0 {
-            return Ok(self.hand_out_nothing());
-        }
-        let buf = self.fall_back(bytes, 0)?;
-        Ok(self.hand_out_fallback(buf))
-    }
-
-    /// A buffer of no bytes, which holds nothing.
-    #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out_nothing(&mut self) -> Buf<SlotLease<F::Lease>> {
-        // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(self.table.byte(0), 0, SlotLease { place: Place::Nowhere }) };
-        self.tracker.attach(buf)
-    }
-
-    #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out_fallback(&mut self, buf: Buf<F::Lease>) -> Buf<SlotLease<F::Lease>> {
-        let Self { counters, fallback, table, .. } = self;
-        counters.acquired(Served::Fallback, buf.capacity(), table.released(), || fallback.stats());
-        // SAFETY: the new lease holds the old one, and drops it when it is dropped.
-        let buf = unsafe { buf.map_lease(|lease| SlotLease { place: Place::Fallback(lease) }) };
-        self.tracker.attach(buf)
-    }
-
-    /// Asks the fallback for `bytes` bytes, `held` of which an open frame has already, and says in this pool's own terms why it
-    /// has nothing either: the numbers of the error are those of the request, without what is held.
-    #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn fall_back(&mut self, bytes: usize, held: usize) -> Result<Buf<F::Lease>, AcquireError> {
-        let error = match self.ask_fallback(bytes) {
-            Ok(buf) => return Ok(buf),
-            Err(error) => error,
-        };
-        let requested = bytes - held;
-        let error = match error {
-            AcquireError::TooLarge { .. } if bytes <= self.capacity => {
-                AcquireError::Exhausted { requested, available: self.gap_bytes().saturating_sub(held) }
-            }
-            AcquireError::TooLarge { .. } => {
-                AcquireError::TooLarge { requested, limit: self.max_capacity().saturating_sub(held) }
-            }
-            AcquireError::Exhausted { available, .. } => {
-                AcquireError::Exhausted { requested, available: available.saturating_sub(held) }
-            }
-            AcquireError::OutOfMemory { .. } => AcquireError::OutOfMemory { requested },
-            error => error,
-        };
-        if matches!(error, AcquireError::Exhausted { .. }) {
-            self.counters.exhausted();
-        }
-        Err(error)
-    }
-
-    /// Asks the fallback for `bytes` bytes. A refusal is not counted: the caller may ask for less.
-    #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn ask_fallback(&mut self, bytes: usize) -> Result<Buf<F::Lease>, AcquireError> {
-        self.fell_back = true;
-        self.fallback.acquire(bytes)
     }
 }
 
@@ -600,7 +453,7 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
     /// Cost: some thirty plain instructions; a bounded search when the gap at the tail is used up, and the fallback's cost
-    /// when that finds nothing. Allocates nothing itself.
+    /// when that finds nothing. When the fallback refuses as well, two looks at every slot. Allocates nothing itself.
     ///
     /// # Source
     ///
@@ -608,12 +461,14 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
     /// Computer Programming* 1, 2.5) over an address-ordered list.
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        // Before anything changes: it is the user's code.
+        let elsewhere = self.out_elsewhere();
         if let Some(carved) = self.carve(capacity) {
-            return Ok(self.hand_out(carved, capacity, capacity));
+            return Ok(self.hand_out(carved, capacity, capacity, elsewhere));
         }
         let carved = self.carve_elsewhere(capacity);
         if carved.is_somewhere() {
-            Ok(self.hand_out(carved, capacity, capacity))
+            Ok(self.hand_out(carved, capacity, capacity, elsewhere))
         } else {
             // Taken apart and put together, so that what comes back in memory does not force the other case there too.
             #[allow(clippy::needless_question_mark, reason = "see above")]

@@ -245,6 +245,12 @@ impl Table {
         self.slots.slot(at).state.store(FREE, Ordering::Relaxed);
     }
 
+    /// Whether the pool wipes.
+    #[cfg(feature = "wipe")]
+    pub(crate) fn wipes(&self) -> bool {
+        self.block().wipe
+    }
+
     /// Zeroes the bytes `start .. end`, which are the pool's own, if the pool wipes and there are any.
     pub(crate) fn wipe(&self, start: usize, end: usize) {
         #[cfg(feature = "wipe")]
@@ -487,11 +493,15 @@ impl SlotHandle {
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         // SAFETY: the slot is valid while the handle lives, and nobody writes `extra` until it is free again.
         let slot = unsafe { self.slot.as_ref() };
-        // SAFETY: the block lives as long as any of its slots is live.
-        let block = unsafe { &*slot.extra.block.get() };
+        let block = slot.extra.block.get();
+        // SAFETY: the block lives as long as any of its slots is live, and nobody writes this field after `build`. It is read
+        // through the pointer: a reference to the block would cover its link, which a sweeper may be writing.
+        let wipe = unsafe { (*block).wipe };
+        // SAFETY: likewise.
+        let memory = unsafe { (*block).memory };
         // SAFETY: a live slot's start is within the memory.
-        let first = unsafe { block.memory.add(slot.start.get()) };
-        block.wipe.then(|| NonNull::slice_from_raw_parts(first, slot.extra.capacity.get()))
+        let first = unsafe { memory.add(slot.start.get()) };
+        wipe.then(|| NonNull::slice_from_raw_parts(first, slot.extra.capacity.get()))
     }
 }
 
@@ -502,9 +512,9 @@ impl Drop for SlotHandle {
         {
             // SAFETY: as in `wipe_range`.
             let slot = unsafe { self.slot.as_ref() };
-            // SAFETY: as in `wipe_range`.
-            let block = unsafe { &*slot.extra.block.get() };
-            block.released.add(slot.extra.capacity.get());
+            // SAFETY: as in `wipe_range`: of the block, only the counters are borrowed, which are atomic.
+            let released = unsafe { &(*slot.extra.block.get()).released };
+            released.add(slot.extra.capacity.get());
         }
         // SAFETY: valid until the store below.
         let state = unsafe { &(*self.slot.as_ptr()).state };

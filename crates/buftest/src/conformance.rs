@@ -52,7 +52,8 @@ impl<P: BufferPool> Copy for Kit<P> {}
 ///     sized: |bytes| SlotPool::new(bytes, 8),            // a pool of that capacity: T5, T18
 ///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14
 ///     wiping: || SlotPool::builder().wipe(true)…,        // T11
-///     over: |hostile| SlotPool::builder()…build_with(hostile), // over a fallback: T9
+///     over: |hostile| SlotPool::builder()…build_with(hostile), // over a fallback: T9, T21 to T23
+///     promised: |n, bytes| SlotPool::builder()…,         // set up for n buffers of equal size: T27
 /// }
 /// ```
 #[macro_export]
@@ -68,6 +69,7 @@ macro_rules! conformance {
         $(aligned: $aligned:expr,)?
         $(wiping: $wiping:expr,)?
         $(over: $over:expr,)?
+        $(promised: $promised:expr,)?
     ) => {
         mod $name {
             #[allow(unused_imports)]
@@ -227,6 +229,33 @@ macro_rules! conformance {
                 #[test]
                 fn t09_hostile_fallback() {
                     trials::failure::hostile_fallback($over, |pool| Some(pool));
+                }
+
+                #[test]
+                fn t21_lying_fallback() {
+                    trials::fallbacks::t21_lies($over, |pool, body| body(pool));
+                }
+
+                #[test]
+                fn t22_panicking_fallback() {
+                    trials::fallbacks::t22_panics($over, |pool, body| body(pool), $is_fallback);
+                }
+
+                #[test]
+                fn t23_reentering_fallback() {
+                    trials::fallbacks::t23_reentered($over, |pool, body| body(pool), $is_fallback);
+                }
+            )?
+
+            $(
+                #[test]
+                fn t27_refusals() {
+                    trials::refusing::t27_refusals(&kit());
+                }
+
+                #[test]
+                fn t27_equal_buffers() {
+                    trials::refusing::t27_equal_buffers($promised, $is_fallback);
                 }
             )?
         }

@@ -1,8 +1,8 @@
-//! A fallback pool that behaves badly on demand.
+//! Fallback pools that behave badly on demand.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bufcore::{AcquireError, Buf, BufferPool, HeapLease, HeapPool, PoolStats};
 
@@ -79,5 +79,92 @@ impl BufferPool for Hostile {
 
     fn stats(&self) -> PoolStats {
         self.heap.stats()
+    }
+}
+
+/// A call of a [`Scripted`] pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// `acquire`, of this many bytes.
+    Acquire(usize),
+    /// `max_capacity`.
+    MaxCapacity,
+    /// `stats`.
+    Stats,
+}
+
+/// What a [`Scripted`] pool answers. An answer to another call than the one that was made counts as [`Honest`](Self::Honest).
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+pub enum Answer {
+    /// What the heap says.
+    Honest,
+    /// To `acquire`: a buffer of `capacity` bytes, whatever was asked for, of which `filled` are filled, with ones.
+    Buffer {
+        /// The bytes of the buffer.
+        capacity: usize,
+        /// How many of them are filled.
+        filled: usize,
+    },
+    /// To `acquire`: this error.
+    Error(AcquireError),
+    /// To `max_capacity`: this number.
+    MaxCapacity(usize),
+    /// To `stats`: these numbers.
+    Stats(PoolStats),
+}
+
+/// A pool over the heap that does what a script says, for each call: it lies, panics, or runs code of the script's.
+pub struct Scripted {
+    heap: HeapPool,
+    script: Box<Mutex<dyn FnMut(Call) -> Answer + Send>>,
+}
+
+impl Scripted {
+    /// A pool that asks `script` what to do.
+    #[must_use]
+    pub fn new(script: impl FnMut(Call) -> Answer + Send + 'static) -> Self {
+        Self { heap: HeapPool::new(), script: Box::new(Mutex::new(script)) }
+    }
+
+    fn ask(&self, call: Call) -> Answer {
+        // A script that panicked is asked again.
+        (self.script.lock().unwrap_or_else(PoisonError::into_inner))(call)
+    }
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scripted").finish_non_exhaustive()
+    }
+}
+
+impl BufferPool for Scripted {
+    type Lease = HeapLease;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        match self.ask(Call::Acquire(capacity)) {
+            Answer::Error(error) => Err(error),
+            Answer::Buffer { capacity, filled } => {
+                let mut buf = self.heap.acquire(capacity)?;
+                buf.resize(filled, 1).expect("the script fills no more than there is");
+                Ok(buf)
+            }
+            _ => self.heap.acquire(capacity),
+        }
+    }
+
+    fn max_capacity(&self) -> usize {
+        match self.ask(Call::MaxCapacity) {
+            Answer::MaxCapacity(bytes) => bytes,
+            _ => self.heap.max_capacity(),
+        }
+    }
+
+    fn stats(&self) -> PoolStats {
+        match self.ask(Call::Stats) {
+            Answer::Stats(stats) => stats,
+            _ => self.heap.stats(),
+        }
     }
 }

@@ -170,3 +170,15 @@ fn the_leak_tracker() {
     std::thread::spawn(move || drop(thawed)).join().expect("dropping does not panic");
     assert!(pool.outstanding().is_empty());
 }
+
+/// A pool that refuses everything serves no bytes, as all pools do.
+#[test]
+fn reject_serves_no_bytes() {
+    let empty = Reject.acquire(0).expect("no bytes are always there");
+    assert_eq!((empty.len(), empty.capacity()), (0, 0));
+    let view = empty.freeze();
+    assert_eq!(view.clone().slice(..).len(), 0);
+    assert_eq!(view.try_thaw().expect("the only view").capacity(), 0);
+    assert_eq!(Reject.acquire_zeroed(0).expect("no bytes are always there").len(), 0);
+    assert_eq!(Reject.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
+}

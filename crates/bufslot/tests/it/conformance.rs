@@ -24,6 +24,7 @@ buftest::conformance! {
     rejects: true,
     sized: |bytes| SlotPool::builder().capacity(bytes).slots(8).build_with(Reject),
     aligned: |bytes| SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build_with(Reject),
+    promised: |n, bytes| rejecting_for(n, bytes, 1),
 }
 
 buftest::conformance! {
@@ -36,6 +37,29 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
+    promised: |n, bytes| {
+        let builder = Builder::new().slots(n).capacity(n * bytes);
+        let region = Region::heap(builder.required_bytes().expect("settings are right"), 1);
+        builder.build_in(region.expect("the heap has room"), Reject).expect("settings are right")
+    },
+}
+
+/// A pool for `n` buffers of `bytes` bytes each at once, as the guide says.
+fn rejecting_for(n: usize, bytes: usize, alignment: usize) -> SlotPool<Reject> {
+    let capacity = n * bytes.next_multiple_of(alignment);
+    let builder = SlotPool::builder().capacity(capacity).slots(n).alignment(alignment);
+    builder.build_with(Reject).expect("settings are right")
+}
+
+/// T27 for buffers whose starts are aligned.
+#[test]
+fn t27_equal_aligned_buffers() {
+    for alignment in [2, 32, 64, 128, 256, 4096] {
+        buftest::trials::refusing::t27_equal_buffers(
+            |n, bytes| rejecting_for(n, bytes, alignment),
+            |buf| buf.lease().is_fallback(),
+        );
+    }
 }
 
 #[cfg(feature = "mmap")]

@@ -8,5 +8,6 @@
 
 mod conformance;
 mod frames;
+mod hostile;
 mod pictures;
 mod regions;

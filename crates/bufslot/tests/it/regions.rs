@@ -112,16 +112,34 @@ fn one_two_and_a_thousand_slots() {
             for (index, buf) in bufs.iter().enumerate() {
                 assert_eq!(buf[..], [index as u8; 10]);
             }
-            // One in the middle comes back, and is handed out again: each request looks at 32 slots and the next goes on there.
+            // One in the middle comes back, and is handed out again.
             let freed = bufs.swap_remove(slots / 2);
             let address = freed.as_ptr();
             drop(freed);
-            let again = (0..=slots / 32).find_map(|_| pool.acquire(10).ok()).expect("one slot is back");
+            let again = pool.acquire(10).expect("one slot is back");
             assert_eq!(again.as_ptr(), address, "round {round} of {slots} slots");
         }
         assert!(pool.is_idle());
         let buf = pool.acquire(1).expect("room");
         assert!(pool.slot_of(&buf).is_some());
+    }
+}
+
+/// Staggered or not, as many buffers fit as were asked for, at every alignment and in a region that has no room for gaps.
+#[test]
+fn staggering_takes_no_places() {
+    for alignment in [1, 64, 128, 256, 4096] {
+        let bytes = alignment.max(1024);
+        let builder = SlotPool::builder().capacity(64 * bytes).slots(64).alignment(alignment);
+        let least = builder.stagger(false).required_bytes().expect("settings are right");
+        let exact = Region::heap(least, 1).expect("the heap has room");
+        for mut pool in [
+            builder.build_with(Reject).expect("settings are right"),
+            builder.build_in(exact, Reject).expect("that many are required"),
+        ] {
+            let bufs: Vec<_> = (0..64).map_while(|_| pool.acquire(bytes).ok()).collect();
+            assert_eq!(bufs.len(), 64, "buffers of {bytes} bytes that are aligned to {alignment}");
+        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! The trials T1 to T19, generic over the strategy. Each broke a published crate of this field, from safe code.
+//! The trials T1 to T19, T21 to T23 and T27, generic over the strategy. Each broke a published crate of this field, from safe code.
 
 pub mod books;
 pub mod clones;
 pub mod contents;
 pub mod failure;
+pub mod fallbacks;
 pub mod lifetime;
 pub mod memory;
 pub mod parts;
 pub mod refusals;
+pub mod refusing;
 pub mod secrets;
 pub mod serving;
 pub mod shared_books;

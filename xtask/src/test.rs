@@ -160,7 +160,8 @@ impl Task {
             }
             Self::Soak(program) => {
                 let mut command = program.command();
-                default_env(command.arg("t19_"), "BUFTEST_SOAK_SECONDS", SOAK_SECONDS);
+                // All soaks at once: they mostly wait for each other otherwise.
+                default_env(command.args(["t19_", "--test-threads=8"]), "BUFTEST_SOAK_SECONDS", SOAK_SECONDS);
                 let ran = program.run_as("soak", &mut command, TIME_LIMIT);
                 (format!("{}, {SOAK_SECONDS} s of soak", program.name()), Kind::Tests, ran)
             }

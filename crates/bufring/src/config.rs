@@ -115,7 +115,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`ConfigError::Zero`] without buffers or capacity, [`ConfigError::TooLarge`] for more than 64 GiB,
-    /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and [`ConfigError::Region`] when the allocator
+    /// refuses.
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<RingAllocator, ConfigError> {
         if self.capacity.is_none() {
@@ -176,7 +177,12 @@ impl Builder {
         if !self.alignment.is_power_of_two() || self.alignment > size::MAX_BYTES / 4 {
             return Err(ConfigError::BadAlignment { alignment: self.alignment });
         }
-        Ok(Grid::new(self.alignment))
+        let grid = Grid::new(self.alignment);
+        // One block at this alignment is more than a guard's `size` can count.
+        if grid.block_bytes(1) > MAX_BYTES {
+            return Err(ConfigError::BadAlignment { alignment: self.alignment });
+        }
+        Ok(grid)
     }
 
     /// Bytes of blocks and their guards for `capacity` bytes.

@@ -55,7 +55,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the address space.
+    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the address space. A ring is built
+    /// with a grid of which one block is at most `MAX_BYTES`; the builder refuses others.
     pub(crate) fn new(alignment: usize) -> Self {
         let step = alignment.max(UNIT);
         Self { raise: GUARD + step - 1, mask: !(step - 1) }
@@ -168,7 +169,8 @@ impl Ring {
         if bytes > left {
             return Err((too_small(bytes.saturating_add(places.overhead())), region));
         }
-        debug_assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
+        // The casts to `u32` below rest on this. Building is a cold path, so the check stays in every build.
+        assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
         let base = region.as_ptr();
         // SAFETY: `places.control` is less than `overhead + bytes`, which is at most the region's length.
         let control = unsafe { base.add(places.control) }.cast::<Control>();

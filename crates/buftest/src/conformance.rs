@@ -53,6 +53,7 @@ impl<P: BufferPool> Copy for Kit<P> {}
 ///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14
 ///     wiping: || SlotPool::builder().wipe(true)…,        // T11
 ///     over: |hostile| SlotPool::builder()…build_with(hostile), // over a fallback: T9
+///     promised: |n, bytes| SlotPool::builder()…,         // set up for n buffers of equal size: T27
 /// }
 /// ```
 #[macro_export]
@@ -68,6 +69,7 @@ macro_rules! conformance {
         $(aligned: $aligned:expr,)?
         $(wiping: $wiping:expr,)?
         $(over: $over:expr,)?
+        $(promised: $promised:expr,)?
     ) => {
         mod $name {
             #[allow(unused_imports)]
@@ -227,6 +229,18 @@ macro_rules! conformance {
                 #[test]
                 fn t09_hostile_fallback() {
                     trials::failure::hostile_fallback($over, |pool| Some(pool));
+                }
+            )?
+
+            $(
+                #[test]
+                fn t27_refusals() {
+                    trials::refusing::t27_refusals(&kit());
+                }
+
+                #[test]
+                fn t27_equal_buffers() {
+                    trials::refusing::t27_equal_buffers($promised, $is_fallback);
                 }
             )?
         }

@@ -1,4 +1,4 @@
-//! The trials T1 to T19 and T26, generic over the strategy. Each broke a published crate of this field, from safe code.
+//! The trials T1 to T19, T26 and T27, generic over the strategy. Each broke a published crate of this field, from safe code.
 
 pub mod books;
 pub mod clones;
@@ -9,6 +9,7 @@ pub mod lifetime;
 pub mod memory;
 pub mod parts;
 pub mod refusals;
+pub mod refusing;
 pub mod secrets;
 pub mod serving;
 pub mod shared_books;

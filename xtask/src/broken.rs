@@ -251,6 +251,8 @@ const CASES: &[Case] = &[
         &["costs::t26_late_releases"]),
     case("T26", "sweeps", "each late release looks at all memory that outlived its ring", RING,
         &["costs::t26_late_releases"]),
+    case("T27", "jams", "no block that is held is stepped over", RING,
+        &["conformance::heap::t27_refusals", "conformance::heap::t27_equal_buffers"]),
     case("budget", "nowake", "no cache is told that somebody waits", SHARD,
         &["budget::a_release_wakes", "budget::many_wait"]),
     case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,

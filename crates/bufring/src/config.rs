@@ -67,6 +67,9 @@ impl Builder {
 
     /// Among how many buffers the capacity is to be shared, at the most; 1 unless set. For each there is room for its guard and
     /// for rounding its size up, on top of the capacity. More buffers may be out, if they leave room for their guards.
+    ///
+    /// So many buffers of equal size always fit, in whichever order they are released, as long as no others are out and no frame is
+    /// open. Buffers of different sizes may leave holes between them that are too small.
     #[must_use]
     pub const fn buffers(mut self, buffers: usize) -> Self {
         self.buffers = buffers;

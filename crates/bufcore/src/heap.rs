@@ -40,14 +40,14 @@ pub struct HeapPool {
     released: Arc<Released>,
 }
 
-/// What stands in front of the bytes of each allocation.
+/// What stands behind the bytes of each allocation, `header_offset(capacity)` bytes from their start. Behind, so that the bytes can
+/// start where the allocation does, whatever their alignment.
 struct Header {
     views: AtomicU32,
     wipe: bool,
-    /// Bytes handed out, which follow `offset` bytes after the header's start.
+    /// Bytes handed out.
     capacity: usize,
-    /// Distance from the start of the allocation to its bytes; a multiple of `alignment`.
-    offset: usize,
+    /// Of the allocation.
     alignment: usize,
     #[cfg(feature = "stats")]
     released: Arc<Released>,
@@ -55,7 +55,14 @@ struct Header {
 
 const MIN_ALIGNMENT: usize = align_of::<Header>();
 
-/// The lease of a [`HeapPool`]: one pointer to a header in front of the bytes.
+/// Where the header stands behind `capacity` bytes, at most `max_capacity`.
+#[inline]
+fn header_offset(capacity: usize) -> usize {
+    // Wraps only with the defect that lets every size pass.
+    capacity.wrapping_add(MIN_ALIGNMENT - 1) & !(MIN_ALIGNMENT - 1)
+}
+
+/// The lease of a [`HeapPool`]: one pointer to a header behind the bytes.
 #[derive(Debug)]
 pub struct HeapLease {
     /// Valid until this lease is dropped; nobody else frees it.
@@ -71,6 +78,13 @@ impl HeapLease {
     fn header(&self) -> &Header {
         // SAFETY: valid until the lease is dropped, and never written but through its atomics.
         unsafe { self.header.as_ref() }
+    }
+
+    /// Where the bytes, and the allocation, start.
+    fn start(&self) -> NonNull<u8> {
+        let offset = header_offset(self.header().capacity);
+        // SAFETY: `take` put the header so many bytes behind the start of the allocation, which the pointer reaches all of.
+        unsafe { self.header.cast::<u8>().sub(offset) }
     }
 }
 
@@ -89,9 +103,7 @@ unsafe impl Lease for HeapLease {
         if !header.wipe {
             return None;
         }
-        // SAFETY: `offset` is within the allocation.
-        let bytes = unsafe { self.header.cast::<u8>().add(header.offset) };
-        Some(NonNull::slice_from_raw_parts(bytes, header.capacity))
+        Some(NonNull::slice_from_raw_parts(self.start(), header.capacity))
     }
 }
 
@@ -99,15 +111,17 @@ impl Drop for HeapLease {
     #[inline]
     fn drop(&mut self) {
         let header = self.header();
-        let (offset, capacity, alignment) = (header.offset, header.capacity, header.alignment);
+        let (capacity, alignment, start) = (header.capacity, header.alignment, self.start());
         #[cfg(feature = "stats")]
         header.released.add(capacity);
         // SAFETY: the header is initialised, and dropped once, here.
         unsafe { self.header.drop_in_place() };
-        // SAFETY: `acquire` built this very layout with the same numbers.
-        let layout = unsafe { Layout::from_size_align_unchecked(offset + capacity, alignment) };
+        // SAFETY: `take` built this very layout with the same numbers.
+        let layout = unsafe {
+            Layout::from_size_align_unchecked(header_offset(capacity) + size_of::<Header>(), alignment)
+        };
         // SAFETY: allocated with this layout, freed once, here.
-        unsafe { dealloc(self.header.as_ptr().cast(), layout) }
+        unsafe { dealloc(start.as_ptr(), layout) }
     }
 }
 
@@ -155,41 +169,33 @@ impl HeapPool {
         self.tracker.outstanding()
     }
 
-    /// Bytes from the start of an allocation to what is handed out.
-    fn offset(&self) -> usize {
-        // Both are powers of two, or a size that is a multiple of the smaller one, so the larger is a multiple of both.
-        size_of::<Header>().next_power_of_two().max(self.alignment)
-    }
-
     fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         let limit = self.max_capacity();
         if capacity > limit && !cfg!(bufworks_broken = "nolimit") {
             return Err(AcquireError::TooLarge { requested: capacity, limit });
         }
-        let offset = self.offset();
-        let layout = Layout::from_size_align(offset + capacity, self.alignment)
+        let offset = header_offset(capacity);
+        let layout = Layout::from_size_align(offset + size_of::<Header>(), self.alignment)
             .map_err(|_| AcquireError::TooLarge { requested: capacity, limit })?;
-        // SAFETY: the layout is not of zero size: `offset` is not.
+        // SAFETY: the layout is not of zero size: the header is not.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else {
             return Err(AcquireError::OutOfMemory { requested: capacity });
         };
-        let header = start.cast::<Header>();
+        // SAFETY: a header's bytes are left from there on.
+        let header = unsafe { start.add(offset) }.cast::<Header>();
         let contents = Header {
             views: AtomicU32::new(0),
             wipe: self.wipe,
             capacity,
-            offset,
             alignment: self.alignment,
             #[cfg(feature = "stats")]
             released: Arc::clone(&self.released),
         };
-        // SAFETY: `offset` bytes, at least a header's, aligned to at least a header's alignment, are ours to write.
+        // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and `offset` is a multiple of that.
         unsafe { header.write(contents) };
-        // SAFETY: `offset` is within the allocation or, for no bytes, one past it.
-        let bytes = unsafe { start.add(offset) };
-        // SAFETY: `capacity` zeroed bytes follow, which nobody else knows of until the lease frees them.
-        Ok(unsafe { Buf::from_raw_parts(bytes, capacity, HeapLease { header }) })
+        // SAFETY: `capacity` zeroed bytes are in front of the header, which nobody else knows of until the lease frees them.
+        Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease { header }) })
     }
 }
 
@@ -215,7 +221,8 @@ impl BufferPool for HeapPool {
     }
 
     fn max_capacity(&self) -> usize {
-        MAX_BYTES - self.offset() - self.alignment
+        // What a layout of this alignment can have, less the header and the rounding in front of it.
+        MAX_BYTES - size_of::<Header>() - MIN_ALIGNMENT - self.alignment
     }
 
     fn stats(&self) -> PoolStats {

@@ -49,16 +49,19 @@ pub mod fences {
 ///
 /// A strategy whose release is a plain store cannot tell, in that store, whether it was the last buffer of a pool that is
 /// already gone: two threads that only load and store cannot agree on who is last. So the pool, when it is dropped with
-/// buffers out, gives its memory to a list here, and every late release, every later drop of a pool, and
-/// [`sweep`](orphans::sweep) look through it and free what has nothing out any more.
+/// buffers out, marks and counts them, and gives its memory to a list here
+/// ([`adopt_counted`](orphans::adopt_counted)). A release that sees the mark counts itself
+/// ([`release_late`](orphans::release_late)), and the last one frees the memory, in constant time whatever else is on the list.
 ///
-/// A late release that sees that its pool is gone sweeps at once, so the memory goes with the last buffer. Only a release
-/// that was stopped by the scheduler between reading "pool alive" and storing "free", while the pool was dropped on another
-/// thread in just that moment, leaves the freeing to the next sweep.
+/// Only a release that was stopped by the scheduler between reading "pool alive" and storing "free", while the pool was dropped
+/// on another thread in just that moment, is not counted. Looks find it: by one of the last late releases of the same pool, by
+/// later ends of pools, which look at a bounded part of the list each, or by [`sweep`](orphans::sweep), which looks at all of it.
+///
+/// A strategy that counts by itself asks for such a sweep instead: [`adopt`](orphans::adopt).
 pub mod orphans {
     pub use crate::orphans::sweep;
     #[cfg(feature = "alloc")]
-    pub use crate::orphans::{Orphan, adopt, pending};
+    pub use crate::orphans::{Methods, Orphan, adopt, adopt_counted, pending, release_late};
 }
 
 /// How a thread finds what it has in a pool, for strategies with caches for each thread.

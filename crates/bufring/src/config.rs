@@ -67,6 +67,9 @@ impl Builder {
 
     /// Among how many buffers the capacity is to be shared, at the most; 1 unless set. For each there is room for its guard and
     /// for rounding its size up, on top of the capacity. More buffers may be out, if they leave room for their guards.
+    ///
+    /// So many buffers of equal size always fit, in whichever order they are released, as long as no others are out and no frame is
+    /// open. Buffers of different sizes may leave holes between them that are too small.
     #[must_use]
     pub const fn buffers(mut self, buffers: usize) -> Self {
         self.buffers = buffers;
@@ -115,7 +118,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`ConfigError::Zero`] without buffers or capacity, [`ConfigError::TooLarge`] for more than 64 GiB,
-    /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and [`ConfigError::Region`] when the allocator
+    /// refuses.
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<RingAllocator, ConfigError> {
         if self.capacity.is_none() {
@@ -176,7 +180,12 @@ impl Builder {
         if !self.alignment.is_power_of_two() || self.alignment > size::MAX_BYTES / 4 {
             return Err(ConfigError::BadAlignment { alignment: self.alignment });
         }
-        Ok(Grid::new(self.alignment))
+        let grid = Grid::new(self.alignment);
+        // One block at this alignment is more than a guard's `size` can count.
+        if grid.block_bytes(1) > MAX_BYTES {
+            return Err(ConfigError::BadAlignment { alignment: self.alignment });
+        }
+        Ok(grid)
     }
 
     /// Bytes of blocks and their guards for `capacity` bytes.

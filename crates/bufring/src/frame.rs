@@ -97,7 +97,7 @@ impl RingAllocator {
     pub(crate) fn open(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
         match self.take_whole(bytes) {
             Some(at) => Ok(self.frame_at(at)),
-            None => Err(self.refuse(bytes, 0)),
+            None => Err(self.refuse(bytes, 0, 0)),
         }
     }
 
@@ -123,19 +123,26 @@ impl RingAllocator {
         }
         let len = frame.len();
         if additional > self.capacity - len {
-            return Err(self.refuse(additional, len));
+            return Err(self.refuse(additional, len, 0));
         }
+        if self.grow_in_place(frame, additional) {
+            return Ok(());
+        }
+        // What these leave may be beside the frame.
+        self.close_lent();
+        self.return_gap();
         let moved = self.grow_in_place(frame, additional)
             || self.slide(frame, additional)
             || self.move_away(frame, additional);
         if moved {
             return Ok(());
         }
+        let reach = self.slides_to(frame).1 - len;
         if cfg!(bufworks_broken = "earlyclose") {
             self.close(*frame);
             *frame = Frame::closed(&self.ring);
         }
-        Err(self.refuse(additional, len))
+        Err(self.refuse(additional, len, reach))
     }
 
     /// Takes the free blocks behind the frame into its own.
@@ -151,13 +158,18 @@ impl RingAllocator {
         enough
     }
 
-    /// Moves the frame down over the free blocks in front of it, and over what was discarded of it.
-    fn slide(&mut self, frame: &mut Frame, additional: usize) -> bool {
+    /// The first of the free blocks in front of the frame, or its own, and the bytes from there to the frame's limit.
+    fn slides_to(&self, frame: &Frame) -> (At, usize) {
         let mut first = frame.at;
         while self.ring.is_free(self.ring.before(first)) {
             first = self.ring.before(first);
         }
-        let room = frame.limit - self.ring.data(first).addr().get();
+        (first, frame.limit - self.ring.data(first).addr().get())
+    }
+
+    /// Moves the frame down over the free blocks in front of it, and over what was discarded of it.
+    fn slide(&mut self, frame: &mut Frame, additional: usize) -> bool {
+        let (first, room) = self.slides_to(frame);
         if frame.len() + additional > room {
             return false;
         }

@@ -20,19 +20,22 @@ pub(crate) type At = NonNull<Guard>;
 pub(crate) const FREE: u32 = 0;
 /// A buffer or an open frame owns the block; or it is one of the two guards at the ends.
 pub(crate) const LIVE: u32 = 1;
-/// A buffer owns the block and the allocator is gone: its release has to look after the memory.
+/// A buffer owned the block when its allocator ended: its release is counted in the control block, and leaves the state as it is.
 pub(crate) const ORPHANED: u32 = 2;
+/// The block was free when its allocator ended, or its release was found afterwards.
+pub(crate) const SETTLED: u32 = 3;
 
 /// Stands in front of a block. It has no padding, so a guard that is merged into a block leaves initialised bytes.
 #[repr(C, align(16))]
 pub(crate) struct Guard {
-    /// `FREE`, `LIVE` or `ORPHANED`. Set to `LIVE` by the allocator, to `FREE` by the lease.
+    /// `FREE`, `LIVE`, and after the allocator's end `ORPHANED` or `SETTLED`. Set to `LIVE` by the allocator, to `FREE` by the lease.
     pub(crate) state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     views: AtomicU32,
     /// Units from this guard to the next one; 0 for the guard at the end.
     pub(crate) size: Cell<u32>,
-    /// Units from the guard in front to this one; 0 for the guard at the front.
+    /// Units from the guard in front to this one; 0 for the guard at the front. After the allocator's end, those from the guard at
+    /// the front.
     pub(crate) before: Cell<u32>,
 }
 
@@ -61,7 +64,7 @@ pub(crate) struct GuardHandle {
 }
 
 // SAFETY: through the handle only the guard's atomics and its `size` are used, and what the control block has of atomics and
-// settings; nobody writes the size of a block that a lease owns (R3).
+// settings; nobody writes the size of a block that a lease owns (R3). `before` is used after the allocator's end, which wrote it last.
 unsafe impl Send for GuardHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for GuardHandle {}
@@ -116,20 +119,43 @@ impl Drop for GuardHandle {
         }
         // SAFETY: valid until the store below.
         let state = unsafe { &(*self.guard.as_ptr()).state };
-        // ORDER: Relaxed. It only says whether to sweep; what the sweep reads is ordered by the sweep.
-        let seen = state.load(Ordering::Relaxed);
-        // ORDER: Release pairs with the Acquire loads in `Ring::is_free`, `Ring::leave` and `try_free`.
-        state.store(FREE, RELEASE);
-        // From here on the guard may be gone.
-        if seen != LIVE {
-            late();
+        // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
+        if state.load(Ordering::Relaxed) != LIVE {
+            // SAFETY: the state is not `LIVE`, and this is the drop of the lease.
+            return unsafe { self.late() };
         }
+        // ORDER: Release pairs with the Acquire in `Ring::is_free`, `Ring::leave` and `settle`.
+        if cfg!(loom) {
+            // loom does not put a store behind an exchange that it races with, though the exchange did not see it.
+            state.swap(FREE, RELEASE);
+        } else {
+            state.store(FREE, RELEASE);
+        }
+        // From here on the guard may be gone.
     }
 }
 
-/// A release after the allocator's end.
-#[cold]
-#[inline(never)]
-fn late() {
-    bufcore::strategy::orphans::sweep();
+impl GuardHandle {
+    /// Releases the block after the allocator's end.
+    ///
+    /// # Safety
+    ///
+    /// The guard's state was seen to be other than `LIVE`, and the handle is not used again.
+    #[cold]
+    #[inline(never)]
+    unsafe fn late(&self) {
+        #[cfg(feature = "alloc")]
+        {
+            // SAFETY: valid until the release is counted.
+            let guard = unsafe { self.guard.as_ref() };
+            // ORDER: Acquire pairs with the Release exchange in `Ring::leave`: `before` is as it was stored there.
+            let state = guard.state.load(Ordering::Acquire);
+            debug_assert_eq!(state, ORPHANED, "a block is released once");
+            // SAFETY: so far in front of it stands the guard at the front, in one region, which is all in reach of the handle's
+            // pointer.
+            let front = unsafe { self.guard.byte_sub(guard.before.get() as usize * UNIT) };
+            // SAFETY: the guard at the front, and the block was marked, once. The handle is not used again.
+            unsafe { crate::ring::release_late(front) };
+        }
+    }
 }

@@ -12,7 +12,8 @@
 //!
 //! - Several threads acquire: a [`RingAllocator`] serves one at a time. Give each its own, for example with a `LocalRing`.
 //! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
-//! - Many long-lived buffers of very different ages: the holes between them are found by a bounded search.
+//! - Many long-lived buffers of very different ages: the holes between them are found by a search from block to block, which goes
+//!   all the way round before a request is refused.
 //!
 //! # The ring
 //!
@@ -24,7 +25,7 @@
 //! A guard says whether its block is free, how long it is, and how far back the one before it starts. A request takes the block
 //! at the head: as it is when it fits, the front of it when it is longer, together with the free ones behind when it is shorter.
 //! When the newest block is free again, the requests go back to where they started, because that memory is hot. At the end they
-//! start over at the front; blocks that are held they step over, up to a bound per request.
+//! start over at the front; blocks that are held they step over.
 //!
 //! # Invariants
 //!

@@ -19,11 +19,8 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region};
 use crate::Builder;
 use crate::RingLease;
 use crate::frame::Frame;
-use crate::guard::{At, UNIT};
+use crate::guard::{At, GUARD, UNIT};
 use crate::ring::{Grid, Ring};
-
-/// How many live blocks one request steps over. The next request goes on from there.
-const MAX_PROBES: usize = 128;
 
 /// How many free blocks one request goes back over.
 const MAX_REWIND: usize = 64;
@@ -303,12 +300,11 @@ impl RingAllocator {
         found
     }
 
-    /// Finds a free block of at least `units` in one turn of the ring, or until it has stepped over too many live ones. Merges
-    /// the free ones that it passes; each was made by an earlier request. `newest` is there then.
+    /// Finds a free block of at least `units` in one turn of the ring; none only when there is none. Merges the free ones that it
+    /// passes; each was made by an earlier request. `newest` is there then.
     fn search(&mut self, units: usize) -> Option<At> {
         let start = self.newest;
         let (mut at, mut wrapped) = (start, false);
-        let mut probes = MAX_PROBES;
         loop {
             if at == self.ring.end() {
                 if wrapped {
@@ -323,10 +319,9 @@ impl RingAllocator {
                 }
             } else {
                 self.newest = at;
-                if probes == 0 || (wrapped && at >= start) || cfg!(bufworks_broken = "jams") && at != start {
+                if (wrapped && at >= start) || cfg!(bufworks_broken = "jams") && at != start {
                     return None;
                 }
-                probes -= 1;
             }
             at = self.ring.next(at);
         }
@@ -360,20 +355,30 @@ impl RingAllocator {
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     fn not_taken(&mut self, bytes: usize) -> Result<Buf<RingLease>, AcquireError> {
-        if bytes == 0 { Ok(self.hand_out_nothing()) } else { Err(self.refuse(bytes, 0)) }
+        if bytes == 0 { Ok(self.hand_out_nothing()) } else { Err(self.refuse(bytes, 0, 0)) }
     }
 
-    /// Why there are no `requested` bytes more, `held` of which an open frame has already.
+    /// Why there are no `requested` bytes more. An open frame has `held` bytes already, and can grow by `reach` where it is.
     #[cold]
-    pub(crate) fn refuse(&mut self, requested: usize, held: usize) -> AcquireError {
+    pub(crate) fn refuse(&mut self, requested: usize, held: usize, reach: usize) -> AcquireError {
         let limit = self.capacity - held;
         if requested > limit {
             return AcquireError::TooLarge { requested, limit };
         }
         self.counters.exhausted();
-        let free = |at| if self.ring.is_free(at) { self.ring.room(at) } else { 0 };
-        let available = free(self.newest).max(free(self.head));
+        // Less than what was requested, also when another thread has released something since the search.
+        let available = self.largest().saturating_sub(held).max(reach).min(requested.saturating_sub(1));
         AcquireError::Exhausted { requested, available }
+    }
+
+    /// The largest buffer that the free blocks have room for.
+    fn largest(&self) -> usize {
+        let (mut largest, mut run) = (0, 0);
+        for at in self.ring.all() {
+            run = if self.ring.is_free(at) { run + self.ring.size(at) } else { 0 };
+            largest = largest.max(run);
+        }
+        (largest * UNIT).saturating_sub(GUARD)
     }
 }
 
@@ -381,7 +386,7 @@ impl BufferPool for RingAllocator {
     type Lease = RingLease;
 
     /// Cost: some fifteen plain instructions when the block at hand fits, as it does where sizes recur; splitting and merging
-    /// otherwise, and a bounded search past blocks that are held. Allocates nothing.
+    /// otherwise, and a search past blocks that are held; all the way round before a request is refused. Allocates nothing.
     ///
     /// # Source
     ///

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  region
-//!  |<- pad ->|<- Control ->|<- pad ->| front | guard | block | guard | block | … | end |
-//!                                      16 B    16 B    aligned
+//!  |<- pad ->|<- Control ->| front | guard | block | guard | block | … | end |
+//!                            16 B    16 B    aligned
 //! ```
 //!
 //! A block starts where its guard ends and reaches to the next guard. The guards at the two ends are never free, so a walk in
@@ -19,7 +19,7 @@ use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::strategy::sync::Ordering;
 use bufcore::{ConfigError, Region, size};
 
-use crate::guard::{At, FREE, GUARD, Guard, GuardHandle, LIVE, ORPHANED, UNIT};
+use crate::guard::{At, FREE, GUARD, Guard, GuardHandle, LIVE, ORPHANED, SETTLED, UNIT};
 
 /// Units of the smallest block: a guard and the least that there can be behind it. What is left of a block is never too small to
 /// be one by more than that, so [`Builder::buffers`](crate::Builder::buffers) keeps its word for buffers of a byte too.
@@ -39,12 +39,13 @@ pub(crate) struct Control {
     /// The region that this very block stands in; moved out before it is dropped.
     region: ManuallyDrop<Region>,
     pub(crate) released: Released,
-    /// The first guard of the ring, the one at the front.
-    #[cfg(feature = "alloc")]
-    front: At,
     #[cfg(feature = "wipe")]
     pub(crate) wipe: bool,
 }
+
+/// Bytes from the control block to the guard at the front, which stands right behind it.
+const CONTROL: usize = size_of::<Control>().next_multiple_of(UNIT);
+const _: () = assert!(align_of::<Control>() <= UNIT, "in front of a guard a control block is aligned");
 
 /// How sizes are rounded: blocks are so many bytes that the start of each is aligned as its allocator wants it.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +56,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the address space.
+    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the address space. A ring is built
+    /// with a grid of which one block is at most `MAX_BYTES`; the builder refuses others.
     pub(crate) fn new(alignment: usize) -> Self {
         let step = alignment.max(UNIT);
         Self { raise: GUARD + step - 1, mask: !(step - 1) }
@@ -94,13 +96,13 @@ pub(crate) struct Places {
 impl Places {
     /// Places in a region that starts at `address`; `None` when they cannot be counted in a `usize`.
     pub(crate) fn new(address: usize, grid: Grid) -> Option<Self> {
-        let control = size::align_up(address, align_of::<Control>().max(UNIT))?;
-        let behind = control.checked_add(size_of::<Control>())?;
-        let mut block = size::align_up(behind.checked_add(2 * GUARD)?, grid.step())?;
+        let least = size::align_up(address, UNIT)?.checked_add(CONTROL + 2 * GUARD)?;
+        let mut block = size::align_up(least, grid.step())?;
         if cfg!(bufworks_broken = "noalign") {
             block += UNIT;
         }
-        Some(Self { control: control - address, front: block - 2 * GUARD - address })
+        let front = block - 2 * GUARD - address;
+        Some(Self { control: front - CONTROL, front })
     }
 
     /// Bytes that do not go to blocks and their guards.
@@ -112,8 +114,7 @@ impl Places {
 /// Bytes of bookkeeping, wherever the region starts, beside the blocks and their guards; `None` when there is no such number.
 pub(crate) fn overhead_bytes(grid: Grid) -> Option<usize> {
     // The worst start is one byte behind an aligned address.
-    let alignment = grid.step().max(align_of::<Control>());
-    Places::new(0, grid)?.overhead().checked_add(alignment)
+    Places::new(0, grid)?.overhead().checked_add(grid.step())
 }
 
 /// Bytes of `buffers` blocks with their guards for `capacity` bytes together; `None` when there is no such number.
@@ -168,7 +169,8 @@ impl Ring {
         if bytes > left {
             return Err((too_small(bytes.saturating_add(places.overhead())), region));
         }
-        debug_assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
+        // The casts to `u32` below rest on this. Building is a cold path, so the check stays in every build.
+        assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
         let base = region.as_ptr();
         // SAFETY: `places.control` is less than `overhead + bytes`, which is at most the region's length.
         let control = unsafe { base.add(places.control) }.cast::<Control>();
@@ -180,11 +182,9 @@ impl Ring {
         let end = unsafe { first.byte_add(bytes) };
         let contents = Control {
             #[cfg(feature = "alloc")]
-            orphan: Orphan::new(try_free),
+            orphan: Orphan::counted(&METHODS),
             region: ManuallyDrop::new(region),
             released: Released::default(),
-            #[cfg(feature = "alloc")]
-            front,
             #[cfg(feature = "wipe")]
             wipe,
         };
@@ -409,23 +409,37 @@ impl Ring {
                 !self.all().any(out)
             });
         }
-        let mut out = false;
+        let (mut out, mut places) = (0_usize, 0_usize);
+        let front = self.front.addr().get();
         for at in self.all() {
-            // ORDER: AcqRel on success: Acquire as in `is_free`; Release, with the lease's Relaxed load only telling it to
-            // sweep, orders nothing that it needs. Acquire on failure pairs with the Release store in `GuardHandle::drop`.
-            let seen =
-                self.guard(at).state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire);
-            out |= seen == Ok(LIVE);
+            let guard = self.guard(at);
+            places += 1;
+            // For `GuardHandle::late`, to which the exchange publishes it. No more than all blocks and the guard at the front, which
+            // are counted in a `u32`.
+            guard.before.set(((at.addr().get() - front) / UNIT) as u32);
+            // ORDER: AcqRel on success: Release pairs with the Acquire in `GuardHandle::late`; Acquire as in `is_free`. Acquire on
+            // failure pairs with the Release store in `GuardHandle::drop`.
+            match guard.state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => out += 1,
+                // ORDER: Relaxed: nobody else uses a guard that is free.
+                Err(_) => guard.state.store(SETTLED, Ordering::Relaxed),
+            }
         }
-        if !out {
+        if out == 0 {
+            #[cfg(all(test, loom))]
+            crate::tests::memory_goes();
             // SAFETY: all blocks are free, and the caller does not use the ring again.
             return Some(unsafe { take_region(self.control) });
         }
+        let _ = places;
         #[cfg(feature = "alloc")]
         if !self.control().region.is_static() {
-            // SAFETY: `orphan` is the first field of the control block (`repr(C)`), `try_free` frees such a block, and the caller
-            // does not use the ring again.
-            unsafe { orphans::adopt(self.control.cast()) };
+            // SAFETY:
+            // - the head: `orphan` is the first field of the control block (`repr(C)`), and `METHODS` are for such blocks.
+            // - counted once: of the marked blocks' leases each saw its mark, and then counts itself, or stores `FREE` over it,
+            //   which one `settle` finds.
+            // - nobody else: the caller does not use the ring again.
+            unsafe { orphans::adopt_counted(self.control.cast(), out, places) };
         }
         None
     }
@@ -442,32 +456,64 @@ unsafe fn take_region(control: NonNull<Control>) -> Region {
     ManuallyDrop::into_inner(control.region)
 }
 
-/// Frees an adopted control block whose ring has no live block.
+/// What the list of orphans asks of a control block.
+#[cfg(feature = "alloc")]
+static METHODS: orphans::Methods = orphans::Methods { settle, free };
+
+/// Counts the release of a block of a ring that is gone.
 ///
 /// # Safety
 ///
-/// As `Orphan::new` says: `orphan` is the first field of an adopted `Control`, and no other thread is in here with it.
+/// `front` is the guard at the front of a ring that has ended. The block was marked as `ORPHANED`, its release was not counted, and
+/// nobody uses it after this.
 #[cfg(feature = "alloc")]
-unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
-    let control = orphan.cast::<Control>();
-    // SAFETY: adopted and not freed, so the control block is valid, and only its atomics may change.
-    let front = unsafe { (*control.as_ptr()).front };
-    let mut at = front;
+pub(crate) unsafe fn release_late(front: At) {
+    // SAFETY: the control block stands right in front of this guard (`Places`), and the pointer reaches all of the region.
+    let control = unsafe { front.byte_sub(CONTROL) };
+    // SAFETY: `orphan` is the first field of the control block (`repr(C)`); the rest is the caller's promise.
+    unsafe { orphans::release_late(control.cast()) };
+}
+
+/// Finds the blocks that were marked, and whose leases stored `FREE` over the mark, and marks them as settled.
+///
+/// # Safety
+///
+/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose ring has ended.
+#[cfg(feature = "alloc")]
+unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
+    // SAFETY: the guard at the front stands right behind the control block, in one region (`Places`).
+    let front = unsafe { orphan.byte_add(CONTROL) }.cast::<Guard>();
+    // SAFETY: behind that comes the first one that has a block (`Ring::build`).
+    let mut at = unsafe { front.byte_add(GUARD) };
+    let mut found = 0;
     loop {
         // SAFETY: a guard of the ring (R1), whose links nobody writes any more; its state is atomic.
         let guard = unsafe { at.as_ref() };
         if guard.size.get() == 0 {
-            break;
+            return found;
         }
-        // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is done before the memory goes. Not
-        // to miss the newest store is the request counter's job (`orphans::sweep`).
-        if at != front && guard.state.load(Ordering::Acquire) != FREE {
-            return false;
+        // A model's load may miss the newest store; its exchange does not.
+        // ORDER: Relaxed: only compared. What it misses is left to a later look.
+        if cfg!(loom) || guard.state.load(Ordering::Relaxed) == FREE {
+            // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is done before the memory goes. Of
+            // several looks at once one finds it. A failure reads nothing that is used.
+            let seen = guard.state.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed);
+            found += usize::from(seen.is_ok());
         }
         // SAFETY: `size` leads to the next guard (R1).
         at = unsafe { at.byte_add(guard.size.get() as usize * UNIT) };
     }
-    // SAFETY: nothing is out and the allocator is gone, so nobody uses the block again.
-    drop(unsafe { take_region(control) });
-    true
+}
+
+/// Frees an adopted control block.
+///
+/// # Safety
+///
+/// As `Methods::free` says: `orphan` is the first field of an adopted `Control` that nobody uses any more.
+#[cfg(feature = "alloc")]
+unsafe fn free(orphan: NonNull<Orphan>) {
+    #[cfg(all(test, loom))]
+    crate::tests::memory_goes();
+    // SAFETY: the caller's promise.
+    drop(unsafe { take_region(orphan.cast()) });
 }

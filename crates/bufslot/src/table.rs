@@ -24,11 +24,14 @@ use bufcore::{ConfigError, Region, size};
 const FREE: u32 = 0;
 /// A buffer or the open frame owns the slot.
 const LIVE: u32 = 1;
-/// A buffer owns the slot and the pool is gone: its release has to look after the memory.
+/// A buffer owned the slot when its pool ended: its release is counted in the block, and leaves the state as it is.
 const ORPHANED: u32 = 2;
 
 /// The sentinel, which holds no buffer and is never free.
 const SENTINEL: u32 = 3;
+
+/// The slot was free when its pool ended, or its release was found afterwards.
+const SETTLED: u32 = 4;
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -43,7 +46,8 @@ pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
 /// One buffer's place.
 #[repr(C, align(32))]
 pub(crate) struct Slot {
-    /// `FREE`, `LIVE`, `ORPHANED` or `SENTINEL`. Set to `LIVE` by the pool, to `FREE` by the lease.
+    /// `FREE`, `LIVE`, `SENTINEL`, and after the pool's end `ORPHANED` or `SETTLED`. Set to `LIVE` by the pool, to `FREE` by the
+    /// lease.
     state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     views: AtomicU32,
@@ -51,7 +55,7 @@ pub(crate) struct Slot {
     start: Cell<usize>,
     /// Offset behind its last byte; 0 for the sentinel.
     end: Cell<usize>,
-    /// Neighbours in the list, or `next` in the stack.
+    /// Neighbours in the list, or `next` in the stack. After the pool's end `prev` is where this very slot stands.
     prev: Cell<u32>,
     next: Cell<u32>,
     #[cfg(any(feature = "wipe", feature = "stats"))]
@@ -160,7 +164,7 @@ impl Table {
         let memory = unsafe { base.add(places.memory) };
         let contents = Block {
             #[cfg(feature = "alloc")]
-            orphan: Orphan::new(try_free),
+            orphan: Orphan::counted(&METHODS),
             region: ManuallyDrop::new(region),
             released: Released::default(),
             slots: slots as u32,
@@ -300,27 +304,33 @@ impl Table {
                 !self.all().any(out)
             });
         }
-        let mut out = false;
+        let mut out = 0_usize;
         for at in self.all() {
-            // ORDER: AcqRel on success: Acquire as in `is_free`; Release, with the lease's Relaxed load only telling it to
-            // sweep, orders nothing that it needs. Acquire on failure pairs with the Release store in `SlotHandle::drop`.
-            let seen = self.slots.slot(at).state.compare_exchange(
-                LIVE,
-                ORPHANED,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            out |= seen == Ok(LIVE);
+            let slot = self.slots.slot(at);
+            // For `SlotHandle::late`, to which the exchange publishes it.
+            slot.prev.set(at);
+            // ORDER: AcqRel on success: Release pairs with the Acquire in `SlotHandle::late`; Acquire as in `is_free`. Acquire on
+            // failure pairs with the Release store in `SlotHandle::drop`.
+            match slot.state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => out += 1,
+                // ORDER: Relaxed: nobody else uses a slot that is free.
+                Err(_) => slot.state.store(SETTLED, Ordering::Relaxed),
+            }
         }
-        if !out {
+        if out == 0 {
+            #[cfg(all(test, loom))]
+            crate::tests::memory_goes();
             // SAFETY: all slots are free, and the caller does not use the table again.
             return Some(unsafe { take_region(self.block) });
         }
         #[cfg(feature = "alloc")]
         if !self.block().region.is_static() {
-            // SAFETY: `orphan` is the first field of the block (`repr(C)`), `try_free` frees such a block, and the caller
-            // does not use the table again.
-            unsafe { orphans::adopt(self.block.cast()) };
+            // SAFETY:
+            // - the head: `orphan` is the first field of the block (`repr(C)`), and `METHODS` are for such blocks.
+            // - counted once: of the marked slots' leases each saw its mark, and then counts itself, or stores `FREE` over it,
+            //   which one `settle` finds.
+            // - nobody else: the caller does not use the table again.
+            unsafe { orphans::adopt_counted(self.block.cast(), out, self.block().slots as usize) };
         }
         None
     }
@@ -425,7 +435,10 @@ impl Slots {
     /// The lease of a slot that was just occupied.
     #[inline]
     pub(crate) fn handle(self, at: u32) -> SlotHandle {
-        SlotHandle { slot: NonNull::from(self.slot(at)) }
+        debug_assert!(at.is_multiple_of(STEP), "slot at {at}");
+        // From the region's own pointer, so that a late release may go from here to the block.
+        // SAFETY: `at <= sentinel` (T2), so this stays in the table (T1).
+        SlotHandle { slot: unsafe { self.first.byte_add(at as usize) } }
     }
 }
 
@@ -440,32 +453,54 @@ unsafe fn take_region(block: NonNull<Block>) -> Region {
     ManuallyDrop::into_inner(block.region)
 }
 
-/// Frees an adopted block whose slots are all free.
+/// What the list of orphans asks of a block.
+#[cfg(feature = "alloc")]
+static METHODS: orphans::Methods = orphans::Methods { settle, free };
+
+/// Bytes from a block to its first slot: `Places` put the table right behind it, at the next multiple of a slot's alignment.
+#[cfg(feature = "alloc")]
+const TABLE_OFFSET: usize = size_of::<Block>().next_multiple_of(align_of::<Slot>());
+
+/// Finds the slots that were marked, and whose leases stored `FREE` over the mark, and marks them as settled.
 ///
 /// # Safety
 ///
-/// As `Orphan::new` says: `orphan` is the first field of an adopted `Block`, and no other thread is in here with it.
+/// As `Methods::settle` says: `orphan` is the first field of a valid `Block` whose pool has ended.
 #[cfg(feature = "alloc")]
-unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
+unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
     let block = orphan.cast::<Block>();
-    // SAFETY: adopted and not freed, so the block is valid, and only its atomics may change.
+    // SAFETY: the block is valid, and this field is never written.
     let slots = unsafe { (*block.as_ptr()).slots };
-    // `build` placed the table right behind the block, at the next multiple of a slot's alignment.
-    let offset = size_of::<Block>().next_multiple_of(align_of::<Slot>());
+    let mut found = 0;
     for index in 0..slots as usize {
         // SAFETY: within the table.
-        let slot = unsafe { block.cast::<u8>().add(offset + index * size_of::<Slot>()) }.cast::<Slot>();
+        let slot = unsafe { block.cast::<u8>().add(TABLE_OFFSET + index * size_of::<Slot>()) }.cast::<Slot>();
         // SAFETY: an initialised slot, of which only the state is used here and may change.
         let state = unsafe { &(*slot.as_ptr()).state };
-        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: the last owner is done before the memory goes. Not
-        // to miss the newest store is the request counter's job (`orphans::sweep`).
-        if state.load(Ordering::Acquire) != FREE {
-            return false;
+        // A model's load may miss the newest store; its exchange does not.
+        // ORDER: Relaxed: only compared. What it misses is left to a later look.
+        if !cfg!(loom) && state.load(Ordering::Relaxed) != FREE {
+            continue;
         }
+        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: the last owner is done before the memory goes. Of
+        // several looks at once one finds it. A failure reads nothing that is used.
+        let seen = state.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed);
+        found += usize::from(seen.is_ok());
     }
-    // SAFETY: nothing is out and the pool is gone, so nobody uses the block again.
-    drop(unsafe { take_region(block) });
-    true
+    found
+}
+
+/// Frees an adopted block.
+///
+/// # Safety
+///
+/// As `Methods::free` says: `orphan` is the first field of an adopted `Block` that nobody uses any more.
+#[cfg(feature = "alloc")]
+unsafe fn free(orphan: NonNull<Orphan>) {
+    #[cfg(all(test, loom))]
+    crate::tests::memory_goes();
+    // SAFETY: the caller's promise.
+    drop(unsafe { take_region(orphan.cast()) });
 }
 
 /// The release of one slot.
@@ -518,20 +553,43 @@ impl Drop for SlotHandle {
         }
         // SAFETY: valid until the store below.
         let state = unsafe { &(*self.slot.as_ptr()).state };
-        // ORDER: Relaxed. It only says whether to sweep; what the sweep reads is ordered by the sweep.
-        let seen = state.load(Ordering::Relaxed);
-        // ORDER: Release pairs with the Acquire loads in `Table::is_free`, `Table::leave` and `try_free`.
-        state.store(FREE, RELEASE);
-        // From here on the slot may be gone.
-        if seen != LIVE {
-            late();
+        // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
+        if state.load(Ordering::Relaxed) != LIVE {
+            // SAFETY: the state is not `LIVE`, and this is the drop of the lease.
+            return unsafe { self.late() };
         }
+        // ORDER: Release pairs with the Acquire in `Slots::is_free`, `Table::leave` and `settle`.
+        if cfg!(loom) {
+            // loom does not put a store behind an exchange that it races with, though the exchange did not see it.
+            state.swap(FREE, RELEASE);
+        } else {
+            state.store(FREE, RELEASE);
+        }
+        // From here on the slot may be gone.
     }
 }
 
-/// A release after the pool's end.
-#[cold]
-#[inline(never)]
-fn late() {
-    bufcore::strategy::orphans::sweep();
+impl SlotHandle {
+    /// Releases the slot after the pool's end.
+    ///
+    /// # Safety
+    ///
+    /// The slot's state was seen to be other than `LIVE`, and the handle is not used again.
+    #[cold]
+    #[inline(never)]
+    unsafe fn late(&self) {
+        #[cfg(feature = "alloc")]
+        {
+            // SAFETY: valid until the release is counted.
+            let slot = unsafe { self.slot.as_ref() };
+            // ORDER: Acquire pairs with the Release exchange in `Table::leave`: `prev` is as it was stored there.
+            let state = slot.state.load(Ordering::Acquire);
+            debug_assert_eq!(state, ORPHANED, "a slot is released once");
+            let back = slot.prev.get() as usize + TABLE_OFFSET;
+            // SAFETY: so far behind its block stands the slot, in one region, which is all in reach of the handle's pointer.
+            let block = unsafe { self.slot.cast::<u8>().sub(back) };
+            // SAFETY: `orphan` is the first field of the block, and the slot was marked, once. The handle is not used again.
+            unsafe { orphans::release_late(block.cast()) };
+        }
+    }
 }

@@ -8,4 +8,5 @@
 
 mod bufs;
 mod conformance;
+mod heap;
 mod regions;

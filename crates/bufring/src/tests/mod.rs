@@ -2,6 +2,8 @@
 
 #[cfg(loom)]
 mod loom;
+#[cfg(loom)]
+pub(crate) use self::loom::memory_goes;
 #[cfg(not(loom))]
 mod region;
 #[cfg(not(loom))]

@@ -11,6 +11,9 @@ buftest::conformance! {
     rejects: true,
     sized: RingAllocator::new,
     aligned: |bytes| RingAllocator::builder().capacity(1 << 20).alignment(bytes).build(),
+    promised: |n, bytes| {
+        RingAllocator::builder().capacity(n * bytes).buffers(n).build().expect("settings are right")
+    },
 }
 
 buftest::conformance! {
@@ -23,6 +26,11 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
+    promised: |n, bytes| {
+        let settings = Builder::new().capacity(n * bytes).buffers(n).alignment(256);
+        let region = Region::heap(settings.required_bytes().expect("settings are right"), 1);
+        settings.build_in(region.expect("the heap has room")).expect("settings are right")
+    },
 }
 
 #[cfg(feature = "mmap")]

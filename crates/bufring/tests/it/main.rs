@@ -7,6 +7,7 @@
 )]
 
 mod conformance;
+mod costs;
 mod growing;
 mod locals;
 mod regions;

@@ -98,11 +98,41 @@ fn settings_that_are_wrong() {
         Some(ConfigError::TooLarge { .. })
     ));
     // More than there is; of 32 bits a machine may have them all.
-    let refused = error(Builder::new().capacity(1).alignment(isize::MAX as usize / 8 + 1));
-    assert!(match refused {
-        Some(ConfigError::TooLarge { .. } | ConfigError::Region(RegionError::OutOfMemory { .. })) => true,
-        other => other.is_none() && cfg!(target_pointer_width = "32"),
-    });
+    let largest = if cfg!(target_pointer_width = "32") { 1 << 28 } else { (1_u64 << 35) as usize };
+    let refused = error(Builder::new().capacity(1).alignment(largest));
+    assert!(
+        matches!(refused, None | Some(ConfigError::Region(RegionError::OutOfMemory { .. }))),
+        "{refused:?}"
+    );
+}
+
+/// An alignment at which one block is more than a ring can count is refused, whatever the region and with or without a capacity.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn alignments_beyond_the_limit() {
+    for shift in 36..61 {
+        let alignment = 1 << shift;
+        let bad = ConfigError::BadAlignment { alignment };
+        for settings in [Builder::new(), Builder::new().capacity(1), Builder::new().capacity(1 << 20)] {
+            let settings = settings.alignment(alignment);
+            assert_eq!(settings.required_bytes().err(), Some(bad), "2^{shift}");
+            assert_eq!(settings.build_static(leaked(4096)).err(), Some(bad), "2^{shift}");
+        }
+    }
+    // Half of the limit is the most: one block, whose bytes and guard are so many.
+    let most = Builder::new().capacity(1).alignment(1 << 35);
+    assert!(most.required_bytes().is_ok_and(|bytes| bytes <= 3 << 35));
+}
+
+/// The same in a region in which such a block would have a place, where the system maps one.
+#[cfg(all(feature = "mmap", target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn alignments_beyond_the_limit_in_a_vast_region() {
+    let Ok(region) = bufcore::Region::mapped(3 << 36, bufcore::MapOptions::new()) else { return };
+    match Builder::new().alignment(1 << 36).build_in(region) {
+        Ok(ring) => panic!("a ring of {} bytes", ring.capacity()),
+        Err(refused) => assert_eq!(refused.error, ConfigError::BadAlignment { alignment: 1 << 36 }),
+    }
 }
 
 /// A frame is open while the region is asked for: it keeps its bytes, and the ring.

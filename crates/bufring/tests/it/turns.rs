@@ -123,9 +123,9 @@ fn held_buffers_do_not_jam() {
     }
 }
 
-/// More blocks in a row than one request steps over: it is refused, and a later one goes on from there.
+/// However many blocks are held in a row, a request finds the one that is free behind them.
 #[test]
-fn a_search_goes_on_where_it_ended() {
+fn a_search_goes_all_the_way_round() {
     let mut ring = ring(1010, 64);
     let first = take(&mut ring, 64);
     let held: Vec<_> = (0..1000).map(|_| take(&mut ring, 64)).collect();
@@ -133,8 +133,7 @@ fn a_search_goes_on_where_it_ended() {
     assert!(rest.len() >= 9);
     drop(first);
     // The one free block is a thousand live ones away.
-    let tries = (1..100).find(|_| ring.acquire(64).is_ok()).expect("within a few requests");
-    assert!(tries <= 12, "{tries} requests until the block was found");
+    assert!(ring.acquire(64).is_ok(), "one is free");
     assert_eq!(held.len(), 1000);
 }
 

@@ -7,6 +7,7 @@
 )]
 
 mod conformance;
+mod costs;
 mod frames;
 mod hostile;
 mod pictures;

@@ -1,8 +1,9 @@
-//! The trials T1 to T19, T21 to T23 and T27, generic over the strategy. Each broke a published crate of this field, from safe code.
+//! The trials T1 to T19, T21 to T23, T26 and T27, generic over the strategy. Each broke a published crate of this field, from safe code.
 
 pub mod books;
 pub mod clones;
 pub mod contents;
+pub mod costs;
 pub mod failure;
 pub mod fallbacks;
 pub mod lifetime;

@@ -1,0 +1,14 @@
+//! What the slot pool costs as its surroundings grow.
+
+use std::time::Duration;
+
+#[test]
+fn t26_late_releases() {
+    let make = |buffers| {
+        let pool = bufslot::SlotPool::builder().slots(buffers).capacity(32 * buffers);
+        pool.build_with(bufslot::bufcore::Reject).expect("settings are right")
+    };
+    buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
+        buftest::trials::costs::t26_late_releases(make);
+    });
+}

@@ -1,0 +1,145 @@
+//! T26: what an operation costs as its surroundings grow.
+
+use std::fmt;
+use std::mem;
+use std::time::Duration;
+#[cfg(not(target_os = "linux"))]
+use std::time::Instant;
+
+use bufcore::{Buf, BufferPool};
+use fastrand::Rng;
+
+/// Bytes of each buffer.
+const BYTES: usize = 32;
+/// Numbers of late releases: what one costs at the first is compared with what it costs at the others.
+const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[1_000, 16_000] } else { &[4_000, 32_000, 256_000] };
+/// How many handles of pools that are gone are forgotten before.
+const FORGOTTEN: usize = 1000;
+/// What a release may cost more at a large number than at a small one: a factor for caches that are too small, and what may come on
+/// top of that, which is 10 ms for 32 000 buffers of one pool. A cost that grows with the number is far beyond both.
+const FACTOR: u32 = 8;
+const SLACK: Duration = Duration::from_nanos(if cfg!(debug_assertions) { 3_000 } else { 312 });
+
+/// In which order the buffers are released.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    OldestFirst,
+    NewestFirst,
+    Random,
+}
+
+/// Whose the buffers were.
+#[derive(Debug, Clone, Copy)]
+enum Pools {
+    One,
+    OneForEach,
+}
+
+/// What the parts of a run cost, for one buffer.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    /// The end of the pools.
+    ends: Duration,
+    /// The releases.
+    releases: Duration,
+}
+
+impl Costs {
+    const NONE: Self = Self { ends: Duration::MAX, releases: Duration::MAX };
+
+    fn least(self, other: Self) -> Self {
+        Self { ends: self.ends.min(other.ends), releases: self.releases.min(other.releases) }
+    }
+
+    #[track_caller]
+    fn check(self, few: Self, pools: Pools, what: &dyn fmt::Display) {
+        // The memory of many pools is spread over the heap.
+        let slack = if matches!(pools, Pools::One) { SLACK } else { SLACK * 4 };
+        for (part, more, few) in [("end", self.ends, few.ends), ("release", self.releases, few.releases)] {
+            assert!(more <= few * FACTOR + slack, "{what}: {more:?} for each {part}, with few {few:?}");
+        }
+    }
+}
+
+/// The processor time of this thread: what others do on a loaded machine does not count.
+#[cfg(target_os = "linux")]
+fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid to write.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(failed, 0, "the clock of a thread can be read");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn now() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+/// Buffers of pools that are not gone yet.
+fn held<P: BufferPool>(make: &impl Fn(usize) -> P, pools: Pools, n: usize) -> (Vec<P>, Vec<Buf<P::Lease>>) {
+    let acquire = |pool: &mut P| pool.acquire(BYTES).expect("made for so many");
+    match pools {
+        Pools::One => {
+            let mut pool = make(n);
+            let bufs = (0..n).map(|_| acquire(&mut pool)).collect();
+            (vec![pool], bufs)
+        }
+        Pools::OneForEach => (0..n)
+            .map(|_| {
+                let mut pool = make(1);
+                let buf = acquire(&mut pool);
+                (pool, buf)
+            })
+            .unzip(),
+    }
+}
+
+/// Releases `n` buffers whose pools are gone.
+fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: usize) -> Costs {
+    let (pools, mut bufs) = held(make, from, n);
+    match order {
+        Order::OldestFirst => {}
+        Order::NewestFirst => bufs.reverse(),
+        Order::Random => Rng::with_seed(n as u64).shuffle(&mut bufs),
+    }
+    let start = now();
+    drop(pools);
+    let ended = now();
+    bufs.into_iter().for_each(drop);
+    let each = |time: Duration| time / n as u32;
+    Costs { ends: each(ended - start), releases: each(now() - ended) }
+}
+
+/// T26 for late releases: the buffers of pools that are gone cost the same to release, whatever their number and their order, and
+/// whatever was forgotten of other pools that are gone. `make` makes a pool for a number of buffers of 32 bytes at once.
+///
+/// For a process of its own, because what is forgotten stays for ever.
+pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {
+    let setups = || {
+        let orders = [Order::OldestFirst, Order::NewestFirst, Order::Random];
+        [Pools::One, Pools::OneForEach].into_iter().flat_map(move |pools| orders.map(|order| (pools, order)))
+    };
+    // The least of several, since an interrupt may fall into any of them.
+    let least = |pools, order, n| {
+        let runs = if n == NUMBERS[0] { 5 } else { 2 - usize::from(cfg!(debug_assertions)) };
+        (0..runs).fold(Costs::NONE, |least, _| run(&make, pools, order, n).least(least))
+    };
+    let few: Vec<_> = setups().map(|(pools, order)| least(pools, order, NUMBERS[0])).collect();
+    for forgotten in [0, FORGOTTEN] {
+        for pools in [Pools::One, Pools::OneForEach].into_iter().filter(|_| forgotten > 0) {
+            let (gone, bufs) = held(&make, pools, forgotten);
+            drop(gone);
+            bufs.into_iter().for_each(mem::forget);
+        }
+        for ((pools, order), few) in setups().zip(&few) {
+            for &n in NUMBERS {
+                let what = format!("{n} late releases, {order:?}, pools: {pools:?}, {forgotten} forgotten");
+                let costs = least(pools, order, n);
+                println!("{what}: {:?} for each end, {:?} for each release", costs.ends, costs.releases);
+                costs.check(*few, pools, &what);
+            }
+        }
+    }
+}

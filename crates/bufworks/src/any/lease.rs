@@ -85,6 +85,7 @@ unsafe impl Lease for AnyLease {
 
     fn another_of_nothing(&self) -> Option<Self> {
         let of = match &self.of {
+            Of::Heap(lease) => Of::Heap(lease.another_of_nothing()?),
             #[cfg(feature = "slot")]
             Of::Slot(lease) => Of::Slot(lease.another_of_nothing()?),
             #[cfg(feature = "slot")]

@@ -75,6 +75,10 @@ unsafe impl Lease for BumpLease {
         let capacity = unsafe { Block::capacity(block) };
         wipes.then(|| NonNull::slice_from_raw_parts(Block::bytes(block), capacity))
     }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(SplitLease::nothing())
+    }
 }
 
 // SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.

@@ -11,6 +11,7 @@ use core::slice;
 
 use crate::held::{self, Held};
 use crate::sync::{AtomicU32, Ordering};
+use crate::track::Ticket;
 use crate::{Buf, Lease};
 
 /// More views of one buffer than this are refused, long before the count could wrap.
@@ -45,7 +46,7 @@ pub struct Frozen<L: Lease> {
     /// Bytes up to the end of what this view may fill again once it is the only one.
     capacity: usize,
     /// The lease. Of the views of one buffer, all hold a bitwise copy and the last one drops its own (`Lease`, rules 2 and 3).
-    /// Where the lease has no count, the first view owns it and its clones, all of zero bytes, hold `None`.
+    /// Where the lease has no count, each view, all of zero bytes, has a lease of its own, or `None` where there is no other.
     held: ManuallyDrop<Option<Held<L>>>,
 }
 
@@ -94,6 +95,8 @@ impl<L: Lease> Frozen<L> {
     }
 
     /// Whether this is the only view of the buffer, at this moment.
+    ///
+    /// Views of a buffer of no bytes share no memory. Most pools do not count them, and then each of them is the only one.
     pub fn is_unique(&self) -> bool {
         // ORDER: Acquire pairs with the Release decrement in `Drop`: the other views' reads happen before what we do next.
         match &*self.held {
@@ -209,7 +212,10 @@ impl<L: Lease> Clone for Frozen<L> {
                 // only. The ticket beside the lease follows the same rule.
                 unsafe { ptr::read(&raw const *self.held) }
             }
-            None => None,
+            None => {
+                let another = self.held.as_ref().and_then(|held| held.lease.another_of_nothing());
+                another.map(|lease| Held::new(lease, Ticket::none()))
+            }
         };
         Self { ptr: self.ptr, len: self.len, capacity: self.capacity, held: ManuallyDrop::new(held) }
     }
@@ -240,8 +246,8 @@ impl<L: Lease> Drop for Frozen<L> {
             return;
         }
         if let Some(held) = &mut *self.held {
-            // SAFETY: we are the last view (the count said so, or there is no count and only the first view holds a lease), so
-            // this is the one copy that is released; `held` is not used again.
+            // SAFETY: we are the last view (the count said so, or there is no count and the lease is this view's own), so this is
+            // the one copy that is released; `held` is not used again.
             unsafe { held.release() }
         }
     }

@@ -18,6 +18,7 @@ use crate::sync::AtomicU32;
 /// 3. *Count.* What [`views`](Lease::views) returns is the same counter for all copies, is used by nobody else, and stays
 ///    valid until the lease has been dropped. It returns `None` only for a lease over zero bytes.
 /// 4. *Wipe.* What [`wipe_range`](Lease::wipe_range) returns lies within the memory of 1.
+/// 5. *Nothing.* What [`another_of_nothing`](Lease::another_of_nothing) returns is a lease over no bytes, whose `views` is `None`.
 pub unsafe trait Lease: Send + Sync + 'static {
     /// Where views of the buffer are counted, in place, so that freezing allocates nothing. `None` for a lease that holds no
     /// memory and so needs no count.
@@ -33,6 +34,17 @@ pub unsafe trait Lease: Send + Sync + 'static {
     /// The memory to zero before the lease is dropped, if its pool was told to wipe. All of it, not only what is filled:
     /// the unfilled part was lent out as well.
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        None
+    }
+
+    /// Another lease over no bytes, for another view of a buffer of none, which so becomes a buffer again by itself. Asked of a lease
+    /// whose [`views`](Lease::views) is `None`; with `None`, as a lease says that does not know better, clones of its views stay views.
+    ///
+    /// It is a value of its own, no copy: its `views` is `None` as well, and it is dropped for itself.
+    fn another_of_nothing(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
         None
     }
 }

@@ -37,4 +37,8 @@ unsafe impl Lease for RingLease {
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         None
     }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(Self { handle: None })
+    }
 }

@@ -68,6 +68,10 @@ unsafe impl Lease for ShardLease {
         let wipes = unsafe { header.shared().as_ref() }.settings.wipe;
         wipes.then(|| NonNull::slice_from_raw_parts(Block::start(block), header.usable_bytes()))
     }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(SplitLease::nothing())
+    }
 }
 
 // SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.

@@ -65,4 +65,12 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
             _ => None,
         }
     }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        let place = match &self.place {
+            Place::Fallback(lease) => Place::Fallback(lease.another_of_nothing()?),
+            _ => Place::Nowhere,
+        };
+        Some(Self { place })
+    }
 }

@@ -185,6 +185,11 @@ macro_rules! conformance {
             }
 
             #[test]
+            fn t14_views_of_nothing() {
+                trials::contents::views_of_nothing(&kit());
+            }
+
+            #[test]
             fn t15_mutators() {
                 trials::contents::mutators(&kit());
             }

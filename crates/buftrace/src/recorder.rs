@@ -136,6 +136,11 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         self.lease.wipe_range()
     }
+
+    /// Outside of the recording: the buffer that was acquired is released once.
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(Self { tag: None, lease: self.lease.another_of_nothing()? })
+    }
 }
 
 impl<L> Drop for RecordedLease<L> {

@@ -7,6 +7,23 @@ use bufcore::{Buf, BufferPool, Lease};
 use crate::Kit;
 use crate::model::Shadow;
 
+/// T14: each view of a buffer of no bytes becomes a buffer again once the others are gone, whichever it is.
+pub fn views_of_nothing<P: BufferPool>(kit: &Kit<P>) {
+    for kept in 0..3 {
+        let mut pool = (kit.make)();
+        let view = pool.acquire(0).expect("no bytes are always there").freeze();
+        let mut views = vec![view.clone(), view.slice(..), view];
+        let view = views.swap_remove(kept);
+        drop(views);
+        assert!(view.is_unique() && view.is_empty(), "view {kept}");
+        let buf =
+            view.try_thaw().unwrap_or_else(|_| panic!("view {kept} of three is the last, and does not thaw"));
+        assert_eq!((buf.len(), buf.capacity()), (0, 0));
+        drop(pool);
+        drop(buf);
+    }
+}
+
 /// T14: many live buffers of every small size are disjoint, and each keeps its bytes.
 pub fn disjoint<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();

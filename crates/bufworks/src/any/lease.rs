@@ -82,4 +82,21 @@ unsafe impl Lease for AnyLease {
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         each!(&self.of, lease => lease.wipe_range())
     }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        let of = match &self.of {
+            Of::Heap(lease) => Of::Heap(lease.another_of_nothing()?),
+            #[cfg(feature = "slot")]
+            Of::Slot(lease) => Of::Slot(lease.another_of_nothing()?),
+            #[cfg(feature = "slot")]
+            Of::BoundedSlot(lease) => Of::BoundedSlot(lease.another_of_nothing()?),
+            #[cfg(feature = "ring")]
+            Of::Ring(lease) => Of::Ring(lease.another_of_nothing()?),
+            #[cfg(feature = "bump")]
+            Of::Bump(lease) => Of::Bump(lease.another_of_nothing()?),
+            #[cfg(feature = "shard")]
+            Of::Shard(lease) => Of::Shard(lease.another_of_nothing()?),
+        };
+        Some(Self { of })
+    }
 }

@@ -74,9 +74,12 @@ impl<L: Lease> Buf<L> {
         (self.ptr, self.len, self.capacity, self.held)
     }
 
+    /// Replaces the tracker's ticket and returns the old one; `None`, and `ticket` is dropped, for one of several parts. The ticket is
+    /// the memory's then, and the other parts hold copies of it, of which the last handle drops one.
     #[cfg(feature = "track")]
-    pub(crate) fn ticket_mut(&mut self) -> &mut Ticket {
-        &mut self.held.ticket
+    pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
+        // No part can appear meanwhile: that takes this buffer.
+        self.held.is_alone().then(|| core::mem::replace(&mut *self.held.ticket, ticket()))
     }
 
     /// The lease, for strategies and for wrappers that look into it.

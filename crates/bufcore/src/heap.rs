@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 
 use crate::size::MAX_BYTES;
 use crate::stats::{Counters, Served};
-use crate::sync::AtomicU32;
 use crate::track::Tracker;
+use crate::views::Views;
 use crate::{AcquireError, Buf, BufferPool, ConfigError, Lease, PoolStats};
 #[cfg(feature = "stats")]
 use crate::{stats::Released, sync::Arc};
@@ -42,7 +42,7 @@ pub struct HeapPool {
 
 /// What stands in front of the bytes of each allocation.
 struct Header {
-    views: AtomicU32,
+    views: Views,
     wipe: bool,
     /// Bytes handed out, which follow `offset` bytes after the header's start.
     capacity: usize,
@@ -80,7 +80,7 @@ impl HeapLease {
 // - count: `views` is in the allocation, used by nobody else.
 // - wipe: exactly the bytes that were handed out.
 unsafe impl Lease for HeapLease {
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         Some(&self.header().views)
     }
 
@@ -176,7 +176,7 @@ impl HeapPool {
         };
         let header = start.cast::<Header>();
         let contents = Header {
-            views: AtomicU32::new(0),
+            views: Views::new(),
             wipe: self.wipe,
             capacity,
             offset,

@@ -102,6 +102,8 @@ impl Counters {
     ) {
         #[cfg(feature = "stats")]
         {
+            // First, and not believed: it is the user's code, which may panic.
+            let elsewhere = elsewhere();
             let counts = &mut self.counts;
             counts.acquired += 1;
             match served {
@@ -117,10 +119,9 @@ impl Counters {
                 counts.in_use = counts.in_use.wrapping_add(1);
                 counts.in_use_bytes = counts.in_use_bytes.wrapping_add(bytes);
             }
-            let elsewhere = elsewhere();
             let (buffers_back, bytes_back) = released.load();
-            let buffers = counts.in_use.wrapping_sub(buffers_back) + elsewhere.in_use;
-            let bytes = counts.in_use_bytes.wrapping_sub(bytes_back) + elsewhere.in_use_bytes;
+            let buffers = counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use);
+            let bytes = counts.in_use_bytes.wrapping_sub(bytes_back).saturating_add(elsewhere.in_use_bytes);
             counts.high_water = counts.high_water.max(buffers);
             counts.high_water_bytes = counts.high_water_bytes.max(bytes);
         }
@@ -143,8 +144,12 @@ impl Counters {
         let stats = {
             let (buffers_back, bytes_back) = released.load();
             PoolStats {
-                in_use: self.counts.in_use.wrapping_sub(buffers_back) + elsewhere.in_use,
-                in_use_bytes: self.counts.in_use_bytes.wrapping_sub(bytes_back) + elsewhere.in_use_bytes,
+                in_use: self.counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use),
+                in_use_bytes: self
+                    .counts
+                    .in_use_bytes
+                    .wrapping_sub(bytes_back)
+                    .saturating_add(elsewhere.in_use_bytes),
                 ..self.counts
             }
         };

@@ -9,6 +9,7 @@ pub use crate::sleeper::Sleeper;
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
 pub use crate::tagged::Tagged;
 pub use crate::track::Tracker;
+pub use crate::views::Views;
 
 /// Zeroes `range` in a way that the compiler cannot leave out.
 ///
@@ -26,7 +27,7 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
 /// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or the model
 /// checker's under `--cfg loom`.
 ///
-/// A [`Lease`](crate::Lease) has to count its views with these: whoever else is in the program decides which they are.
+/// Whoever else is in the program decides which they are.
 pub mod sync {
     pub use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
     #[cfg(any(feature = "std", loom))]

@@ -117,6 +117,15 @@ pub fn steady_allocator() {
     }
 }
 
+/// Makes glibc write nonsense over what is freed, so that a look at it goes wrong at once. Other allocators, such as AddressSanitizer's,
+/// are not told.
+pub fn spoil_freed_memory() {
+    assert!(is_alone(), "the allocator belongs to the other tests of this process too");
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: no preconditions.
+    let _ = unsafe { libc::mallopt(libc::M_PERTURB, 0xA5) };
+}
+
 /// Bytes of a page.
 #[must_use]
 pub fn page_bytes() -> usize {

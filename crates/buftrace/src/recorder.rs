@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::AtomicU32;
+use bufcore::strategy::Views;
 use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
 
 use crate::Recording;
@@ -123,7 +123,7 @@ impl<L> RecordedLease<L> {
 //   at, and the one that is dropped gives its one reference back.
 unsafe impl<L: Lease> Lease for RecordedLease<L> {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         self.lease.views()
     }
 

@@ -65,9 +65,13 @@ pub mod orphans {
 /// How a thread finds what it has in a pool, for strategies with caches for each thread.
 ///
 /// A cache is the strategy's own type, with a [`Cache`](threads::Cache) as its head. A thread has one for each pool that it uses, on
-/// lists that this module keeps, and a table without a destructor for what the fast paths need: a look into it is a handful of
+/// a list that this module keeps, and a table without a destructor for what the fast paths need: a look into it is a handful of
 /// instructions. When the thread ends, or the pool is found to be gone, the cache is told by one of its
 /// [`Methods`](threads::Methods).
+///
+/// A thread looks at some of its caches whenever it looks for one, at more when it has none yet. So of pools that ended on other threads
+/// a thread that goes on to use new ones keeps at most about as many caches as it ever had at once; one that does nothing keeps those
+/// that it has, until it uses a pool or ends.
 #[cfg(feature = "std")]
 pub mod threads {
     #[cfg(loom)]

@@ -94,9 +94,10 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Safety
     ///
-    /// The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory, and says of
-    /// itself what that one says of whether it is shared. A
-    /// panic in `wrap` drops the inner lease with it: the memory is then released, once.
+    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory, and says of
+    ///    itself what that one says of whether it is shared.
+    /// 2. For one of several parts `wrap` neither panics nor drops the lease that it takes: that would release the memory of the other
+    ///    parts. For a buffer that is alone in its memory it may, and the memory is then released, once.
     #[inline]
     pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
         let (ptr, len, capacity, held) = self.into_held();

@@ -15,7 +15,8 @@ pub use crate::views::Views;
 ///
 /// # Safety
 ///
-/// The range is valid, initialised, and used by nobody else.
+/// 1. The range is valid for reads and writes, and initialised.
+/// 2. Nobody else uses it during the call.
 #[cfg(feature = "wipe")]
 #[cold]
 pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {

@@ -42,7 +42,9 @@ impl<P> Recorder<P> {
     }
 
     fn tag<L: Lease>(&self, buf: Buf<L>, bytes: usize) -> Buf<RecordedLease<L>> {
-        let tag = self.recording.acquired(bytes);
+        // A part of a buffer that was split gives nothing back by itself, unless it is the last: so a pool that hands out parts has
+        // them unrecorded.
+        let tag = if buf.lease().is_shared() { None } else { self.recording.acquired(bytes) };
         // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and drops it when it is
         // dropped.
         unsafe { buf.map_lease(|lease| RecordedLease { tag, lease }) }

@@ -8,4 +8,5 @@
 
 mod bufs;
 mod conformance;
+mod hostile;
 mod regions;

@@ -75,6 +75,7 @@ const SHARD_RACES: (&str, &str) = ("bufshard", "races");
 const MIRROR: (&str, &str) = ("bufmirror", "it");
 const MIRROR_RACES: (&str, &str) = ("bufmirror", "races");
 const CORE: (&str, &str) = ("bufcore", "it");
+const WORKS: (&str, &str) = ("bufworks", "it");
 
 const fn case(
     trial: &'static str,
@@ -247,6 +248,11 @@ const CASES: &[Case] = &[
         &["conformance::heap::t19_soak"]),
     case("T19", "forgetful", "memory that outlives its ring is not kept on the list", RING,
         &["conformance::heap::t19_soak"]),
+    case("T21", "nozero", "`resize` does not write", CORE, &["hostile::t21_zeroed_means_zeroed"]),
+    case("T21", "ticketed", "the tracker's ticket of a part is replaced", BUMP, &["split::noted_again"]),
+    case("T21", "ticketed", "the tracker's ticket of a part is replaced", SHARD, &["split::noted_again"]),
+    case("T26", "linear", "a thread's caches are one long list", WORKS,
+        &["costs::t26_pools_in_turn_shard", "costs::t26_pools_in_turn_bump"]),
     case("budget", "nowake", "no cache is told that somebody waits", SHARD,
         &["budget::a_release_wakes", "budget::many_wait"]),
     case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,

@@ -126,6 +126,16 @@ pub fn spoil_freed_memory() {
     let _ = unsafe { libc::mallopt(libc::M_PERTURB, 0xA5) };
 }
 
+/// Time that the calling thread has run for: not the time for which others had its processor.
+#[must_use]
+pub fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live `timespec`.
+    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Bytes of a page.
 #[must_use]
 pub fn page_bytes() -> usize {

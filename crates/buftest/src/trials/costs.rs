@@ -1,24 +1,26 @@
 //! What a request costs as the surroundings grow (T26).
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bufcore::BufferPool;
 
-/// How often each number of pools is measured: the best counts, so that a machine that does other things too does not.
+use crate::process::thread_time;
+
+/// How often each number of pools is measured: the best counts, so that what others do to the processor's caches does not.
 const ROUNDS: usize = 12;
 
 /// Acquires and drops a buffer of each of the pools in turn; the shortest time of one, in the best of some rounds over all.
 fn in_turn<P: BufferPool>(pools: &mut [P]) -> Duration {
     let requests = 8192_usize.next_multiple_of(pools.len());
     let round = || {
-        let started = Instant::now();
+        let started = thread_time();
         for _ in 0..requests / pools.len() {
             for pool in &mut *pools {
                 drop(black_box(pool.acquire(black_box(64)).expect("a small request")));
             }
         }
-        started.elapsed()
+        thread_time() - started
     };
     let best = std::iter::repeat_with(round).take(ROUNDS).min().expect("some rounds");
     best / requests as u32

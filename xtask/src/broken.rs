@@ -78,6 +78,7 @@ const SHARD_RACES: (&str, &str) = ("bufshard", "races");
 const MIRROR: (&str, &str) = ("bufmirror", "it");
 const MIRROR_RACES: (&str, &str) = ("bufmirror", "races");
 const CORE: (&str, &str) = ("bufcore", "it");
+const WORKS: (&str, &str) = ("bufworks", "it");
 
 const fn case(
     trial: &'static str,
@@ -265,6 +266,11 @@ const CASES: &[Case] = &[
         &["costs::t26_late_releases"]),
     case("T27", "jams", "no block that is held is stepped over", RING,
         &["conformance::heap::t27_refusals", "conformance::heap::t27_equal_buffers"]),
+    case("T21", "nozero", "`resize` does not write", CORE, &["hostile::t21_zeroed_means_zeroed"]),
+    case("T21", "ticketed", "the tracker's ticket of a part is replaced", BUMP, &["split::noted_again"]),
+    case("T21", "ticketed", "the tracker's ticket of a part is replaced", SHARD, &["split::noted_again"]),
+    case("T26", "linear", "a thread's caches are one long list", WORKS,
+        &["costs::t26_pools_in_turn_shard", "costs::t26_pools_in_turn_bump"]),
     case("budget", "nowake", "no cache is told that somebody waits", SHARD,
         &["budget::a_release_wakes", "budget::many_wait"]),
     case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,

@@ -3,8 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::Tagged;
-use bufcore::strategy::sync::{AtomicU32, Ordering};
+use bufcore::strategy::{Tagged, Views};
 use bufcore::{Lease, SplitLease};
 
 use crate::shard::Block;
@@ -34,8 +33,7 @@ impl BumpLease {
 
     /// Whether no other buffer or view shares the memory, at this moment. For the lease of a buffer.
     pub(crate) fn is_alone(&self) -> bool {
-        // ORDER: Acquire, as in `Frozen::is_unique`: what the other parts did with the memory happened before what we do.
-        !self.is_shared() || self.views().is_none_or(|views| views.load(Ordering::Acquire) == 1)
+        !self.is_shared() || self.views().is_none_or(Views::is_one)
     }
 
     /// Whether the memory is an allocation of its own, because the request was larger than a shard, or because its thread was ending.
@@ -54,7 +52,7 @@ impl BumpLease {
 // - wipe: the bytes behind the block's header, as carved.
 unsafe impl Lease for BumpLease {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         // SAFETY: the buffer is out while its lease is borrowed.
         self.block().map(|block| unsafe { Block::views(block) })
     }

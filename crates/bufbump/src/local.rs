@@ -57,7 +57,8 @@ pub(crate) fn shard(id: usize) -> Option<NonNull<Shard>> {
 
 /// Lets the next acquire find the shard at once (L1).
 pub(crate) fn remember(id: usize, shard: &Shard) {
-    threads::remember(id, NonNull::from(shard).cast());
+    // SAFETY: the caller has a handle, and the cache of whose shard this is on the list; `shard` takes the value for a shard.
+    unsafe { threads::remember(id, NonNull::from(shard).cast()) };
 }
 
 /// The calling thread's cache for the pool `id`, which the caller has a handle of; null when there is none. Lets go of those that it
@@ -74,5 +75,6 @@ pub(crate) fn add(node: &Node) {
 
 /// Takes the cache for the pool `id` off the calling thread's lists, if it is there; else null.
 pub(crate) fn remove(id: usize) -> *const Node {
-    threads::remove(id).cast()
+    // SAFETY: the pool's end calls this, for its own number, and does what is to be done with the cache.
+    unsafe { threads::remove(id) }.cast()
 }

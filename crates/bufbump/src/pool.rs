@@ -335,6 +335,10 @@ impl Clone for BumpPool {
     /// Another handle of the same pool.
     ///
     /// Cost: one locked instruction.
+    ///
+    /// # Panics
+    ///
+    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
     fn clone(&self) -> Self {
         self.shared().keepers.add_handle();
         Self { ..*self }

@@ -31,7 +31,7 @@ use core::ptr::{self, NonNull};
 
 use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
-use bufcore::strategy::{Link, Listed};
+use bufcore::strategy::{Link, Listed, Views};
 use bufcore::{Region, RegionError, size};
 
 use crate::node::Node;
@@ -62,7 +62,7 @@ pub(crate) struct Block {
     /// The shard that the bytes are in.
     shard: NonNull<Shard>,
     /// Handles that share the buffer. Used by `bufcore` only.
-    views: AtomicU32,
+    views: Views,
     /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the buffer is all of its shard.
     step: u32,
 }
@@ -289,7 +289,7 @@ impl Shard {
         #[cfg(loom)]
         // SAFETY: likewise.
         unsafe {
-            (&raw mut (*block).views).write(AtomicU32::new(0))
+            (&raw mut (*block).views).write(Views::new())
         };
         block
     }

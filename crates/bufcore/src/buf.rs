@@ -74,9 +74,13 @@ impl<L: Lease> Buf<L> {
         (self.ptr, self.len, self.capacity, self.held)
     }
 
+    /// Replaces the tracker's ticket and returns the old one; `None`, and `ticket` is dropped, for one of several parts. The ticket is
+    /// the memory's then, and the other parts hold copies of it, of which the last handle drops one.
     #[cfg(feature = "track")]
-    pub(crate) fn ticket_mut(&mut self) -> &mut Ticket {
-        &mut self.held.ticket
+    pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
+        // No part can appear meanwhile: that takes this buffer.
+        let is_alone = self.held.is_alone() || cfg!(bufworks_broken = "ticketed");
+        is_alone.then(|| core::mem::replace(&mut *self.held.ticket, ticket()))
     }
 
     /// The lease, for strategies and for wrappers that look into it.
@@ -91,9 +95,10 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Safety
     ///
-    /// The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory, and says of
-    /// itself what that one says of whether it is shared. A
-    /// panic in `wrap` drops the inner lease with it: the memory is then released, once.
+    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory, and says of
+    ///    itself what that one says of whether it is shared.
+    /// 2. For one of several parts `wrap` neither panics nor drops the lease that it takes: that would release the memory of the other
+    ///    parts. For a buffer that is alone in its memory it may, and the memory is then released, once.
     #[inline]
     pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
         let (ptr, len, capacity, held) = self.into_held();

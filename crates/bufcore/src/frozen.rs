@@ -9,13 +9,10 @@ use core::ops::{Bound, Deref, RangeBounds};
 use core::ptr::{self, NonNull};
 use core::slice;
 
-use crate::held::{self, Held};
-use crate::sync::{AtomicU32, Ordering};
+use crate::held::Held;
 use crate::track::Ticket;
+use crate::views::Views;
 use crate::{Buf, Lease};
-
-/// More views of one buffer than this are refused, long before the count could wrap.
-const MAX_VIEWS: u32 = u32::MAX / 2;
 
 /// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the last view of it goes.
 ///
@@ -64,14 +61,12 @@ impl<L: Lease> Frozen<L> {
         if (!held.lease.is_shared() || cfg!(bufworks_broken = "recounted"))
             && let Some(views) = held.lease.views()
         {
-            // ORDER: Relaxed, because the buffer was exclusive until now; whatever hands a view to another thread publishes
-            // this store with it.
-            views.store(1, Ordering::Relaxed);
+            views.start(1);
         }
         Self { ptr, len, capacity, held: ManuallyDrop::new(Some(held)) }
     }
 
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         self.held.as_ref().and_then(|held| held.lease.views())
     }
 
@@ -98,9 +93,8 @@ impl<L: Lease> Frozen<L> {
     ///
     /// Views of a buffer of no bytes share no memory. Most pools do not count them, and then each of them is the only one.
     pub fn is_unique(&self) -> bool {
-        // ORDER: Acquire pairs with the Release decrement in `Drop`: the other views' reads happen before what we do next.
         match &*self.held {
-            Some(held) => held.lease.views().is_none_or(|views| views.load(Ordering::Acquire) == 1),
+            Some(held) => held.lease.views().is_none_or(Views::is_one),
             None => false,
         }
     }
@@ -207,7 +201,7 @@ impl<L: Lease> Clone for Frozen<L> {
     fn clone(&self) -> Self {
         let held = match self.views() {
             Some(views) => {
-                join(views);
+                views.join();
                 // SAFETY: `held` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
                 // only. The ticket beside the lease follows the same rule.
                 unsafe { ptr::read(&raw const *self.held) }
@@ -221,28 +215,10 @@ impl<L: Lease> Clone for Frozen<L> {
     }
 }
 
-/// Adds one handle to the count. The caller holds another.
-#[inline]
-pub(crate) fn join(views: &AtomicU32) {
-    // ORDER: Relaxed, because the caller's handle keeps the count above zero, and whatever hands the new one to another thread
-    // publishes it.
-    if views.fetch_add(1, Ordering::Relaxed) > MAX_VIEWS {
-        too_many_views(views);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn too_many_views(views: &AtomicU32) -> ! {
-    // ORDER: Relaxed, as the increment that it takes back.
-    views.fetch_sub(1, Ordering::Relaxed);
-    panic!("more than {MAX_VIEWS} views of one buffer");
-}
-
 impl<L: Lease> Drop for Frozen<L> {
     #[inline]
     fn drop(&mut self) {
-        if self.views().is_some_and(|views| !held::leave(views)) {
+        if self.views().is_some_and(|views| !views.leave()) {
             return;
         }
         if let Some(held) = &mut *self.held {

@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 
 use crate::size::MAX_BYTES;
 use crate::stats::{Counters, Served};
-use crate::sync::AtomicU32;
 use crate::track::Tracker;
+use crate::views::Views;
 use crate::{AcquireError, Buf, BufferPool, ConfigError, Lease, PoolStats};
 #[cfg(feature = "stats")]
 use crate::{stats::Released, sync::Arc};
@@ -43,7 +43,7 @@ pub struct HeapPool {
 /// What stands behind the bytes of each allocation, `header_offset(capacity)` bytes from their start. Behind, so that the bytes can
 /// start where the allocation does, whatever their alignment.
 struct Header {
-    views: AtomicU32,
+    views: Views,
     wipe: bool,
     /// Bytes handed out.
     capacity: usize,
@@ -94,7 +94,7 @@ impl HeapLease {
 // - count: `views` is in the allocation, used by nobody else.
 // - wipe: exactly the bytes that were handed out.
 unsafe impl Lease for HeapLease {
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         Some(&self.header().views)
     }
 
@@ -185,7 +185,7 @@ impl HeapPool {
         // SAFETY: a header's bytes are left from there on.
         let header = unsafe { start.add(offset) }.cast::<Header>();
         let contents = Header {
-            views: AtomicU32::new(0),
+            views: Views::new(),
             wipe: self.wipe,
             capacity,
             alignment: self.alignment,

@@ -4,8 +4,8 @@ use core::mem::ManuallyDrop;
 use core::ptr;
 
 use crate::Lease;
-use crate::sync::{AtomicU32, Ordering, RELEASE};
 use crate::track::Ticket;
+use crate::views::Views;
 
 /// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory wipes, if the pool asked for
 /// that, and releases.
@@ -15,6 +15,12 @@ pub(crate) struct Held<L: Lease> {
 }
 
 impl<L: Lease> Held<L> {
+    /// Whether this is the only handle of its memory. Of a buffer's lease.
+    #[cfg(feature = "track")]
+    pub(crate) fn is_alone(&self) -> bool {
+        !self.lease.is_shared() || self.lease.views().is_none_or(Views::is_one)
+    }
+
     #[inline]
     pub(crate) fn new(lease: L, ticket: Ticket) -> Self {
         Self { lease: ManuallyDrop::new(lease), ticket: ManuallyDrop::new(ticket) }
@@ -46,10 +52,11 @@ impl<L: Lease> Held<L> {
             // rule 1 exclusive to this last holder.
             unsafe { crate::strategy::wipe(range) };
         }
+        // Dropped behind the lease, also when code of the user's that the release calls, such as a waker, panics.
         // SAFETY: not used again, by the caller's promise.
-        unsafe { ManuallyDrop::drop(&mut self.lease) };
+        let _ticket = unsafe { ManuallyDrop::take(&mut self.ticket) };
         // SAFETY: likewise.
-        unsafe { ManuallyDrop::drop(&mut self.ticket) };
+        unsafe { ManuallyDrop::drop(&mut self.lease) };
     }
 }
 
@@ -69,28 +76,10 @@ impl<L: Lease> Drop for Held<L> {
     }
 }
 
-/// [`leave`] for one part of a buffer that was split, in a call and by value: what drops a buffer stays small enough to be compiled in
+/// [`Views::leave`] for one part of a buffer that was split, in a call and by value: what drops a buffer stays small enough to be compiled in
 /// where it is dropped, and the buffer need not be in memory.
 #[cold]
 #[inline(never)]
 fn leave_parts<L: Lease>(lease: ManuallyDrop<L>) -> bool {
-    lease.views().is_none_or(leave)
-}
-
-/// Takes one handle off the count, and says whether it was the last.
-#[inline]
-pub(crate) fn leave(views: &AtomicU32) -> bool {
-    // ORDER: Acquire pairs with the Release decrement below of every other handle: what it did with the memory, it did before we
-    // release it. The load alone decides for the only handle, since nobody is left to change the count.
-    if views.load(Ordering::Acquire) == 1 {
-        return true;
-    }
-    // ORDER: Release pairs with the Acquire loads above and below of whoever is last.
-    if views.fetch_sub(1, RELEASE) != 1 {
-        return false;
-    }
-    // ORDER: Acquire pairs with the Release decrements of the handles that went before: they all head release sequences that end
-    // in our own decrement, which this reads. Not a fence, which ThreadSanitizer does not see.
-    views.load(Ordering::Acquire);
-    true
+    lease.views().is_none_or(Views::leave)
 }

@@ -2,6 +2,10 @@
 
 use crate::sync::{AtomicUsize, Ordering};
 
+/// More handles of one pool than this are refused, long before the count could wrap: on 32 bits that takes minutes of clones that are
+/// forgotten.
+const MAX_HANDLES: usize = usize::MAX / 2;
+
 /// Who keeps a pool that threads share: its handles, with the last of which it ends, and whatever may outlive them and still needs the
 /// pool's bookkeeping.
 ///
@@ -30,10 +34,24 @@ impl Keepers {
     }
 
     /// One more handle. For holders of one.
+    ///
+    /// # Panics
+    ///
+    /// With more than half as many handles as a `usize` counts, which only forgotten ones can be. There is none more then.
     #[inline]
     pub fn add_handle(&self) {
         // ORDER: Relaxed: the caller's handle keeps the pool.
-        self.handles.fetch_add(1, Ordering::Relaxed);
+        if self.handles.fetch_add(1, Ordering::Relaxed) > MAX_HANDLES {
+            self.too_many();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_many(&self) -> ! {
+        // ORDER: Relaxed, as the increment that it takes back. There are not as many threads as the count is from its end.
+        self.handles.fetch_sub(1, Ordering::Relaxed);
+        panic!("more than {MAX_HANDLES} handles of one pool");
     }
 
     /// One handle less. `true` when it was the last: what all others did with theirs happened before.
@@ -45,6 +63,9 @@ impl Keepers {
     }
 
     /// One more that keeps the bookkeeping. For those who do already, and holders of a handle.
+    ///
+    /// Each has memory of its own that stays as long, or is on a thread's stack: so there is no room for as many as would make the
+    /// count wrap.
     #[inline]
     pub fn add_ref(&self) {
         // ORDER: Relaxed: the caller has a reference already, or a handle.
@@ -63,6 +84,21 @@ impl Keepers {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    /// As after so many clones that were forgotten.
+    #[test]
+    fn handles_do_not_wrap() {
+        let keepers = Keepers { handles: AtomicUsize::new(MAX_HANDLES), refs: AtomicUsize::new(1) };
+        keepers.add_handle();
+        for _ in 0..3 {
+            let add = core::panic::AssertUnwindSafe(|| keepers.add_handle());
+            assert!(std::panic::catch_unwind(add).is_err(), "one too many");
+            // ORDER: Relaxed: one thread.
+            assert_eq!(keepers.handles.load(Ordering::Relaxed), MAX_HANDLES + 1, "the pool has none more");
+        }
+        assert!(!keepers.drop_handle());
+        keepers.add_handle();
+    }
 
     #[test]
     fn the_last_is_told() {

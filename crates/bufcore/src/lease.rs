@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use crate::sync::AtomicU32;
+use crate::views::Views;
 
 /// The part of a buffer that knows how to return its memory. Dropping it is the release.
 ///
@@ -15,14 +15,14 @@ use crate::sync::AtomicU32;
 ///    whatever happens to the pool or to other buffers.
 /// 2. *Copies.* The value may be copied bit by bit, by `bufcore`, and the copies be used through `&self` on several threads
 ///    at once; exactly one of all copies is dropped, or none. So it owns nothing through a unique pointer such as `Box`.
-/// 3. *Count.* What [`views`](Lease::views) returns is the same counter for all copies, is used by nobody else, and stays
+/// 3. *Count.* What [`views`](Lease::views) returns is the same counter for all copies and for no other memory, and stays
 ///    valid until the lease has been dropped. It returns `None` only for a lease over zero bytes.
 /// 4. *Wipe.* What [`wipe_range`](Lease::wipe_range) returns lies within the memory of 1.
 /// 5. *Nothing.* What [`another_of_nothing`](Lease::another_of_nothing) returns is a lease over no bytes, whose `views` is `None`.
 pub unsafe trait Lease: Send + Sync + 'static {
     /// Where views of the buffer are counted, in place, so that freezing allocates nothing. `None` for a lease that holds no
     /// memory and so needs no count.
-    fn views(&self) -> Option<&AtomicU32>;
+    fn views(&self) -> Option<&Views>;
 
     /// Whether the buffer that holds this lease is counted in `views` already, because it is one of several that share the
     /// memory; see [`SplitLease`]. A lease that wraps another says what that one says.
@@ -83,7 +83,7 @@ impl NoLease {
 // SAFETY: it holds no memory, so there is nothing to uphold; `views` is `None`, as for all such leases.
 unsafe impl Lease for NoLease {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         None
     }
 }

@@ -89,6 +89,7 @@ mod tagged;
 #[cfg(feature = "std")]
 mod threads;
 mod track;
+mod views;
 
 pub mod size;
 pub mod strategy;

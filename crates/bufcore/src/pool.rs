@@ -48,6 +48,8 @@ pub trait BufferPool {
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         let mut buf = self.acquire(len)?;
+        // A pool of the user's may return one that is not empty.
+        buf.clear();
         let available = buf.remaining();
         buf.resize(len, 0).map_err(|_| AcquireError::Exhausted { requested: len, available })?;
         Ok(buf)

@@ -10,9 +10,7 @@
 use core::mem::ManuallyDrop;
 use core::ptr;
 
-use crate::frozen::join;
 use crate::held::Held;
-use crate::sync::Ordering;
 use crate::track::Ticket;
 use crate::{Buf, SplitLease};
 
@@ -84,12 +82,9 @@ fn share<L: SplitLease>(held: Held<L>) -> (Held<L>, Held<L>) {
     let was_shared = held.lease.is_shared();
     if let Some(views) = held.lease.views() {
         if was_shared {
-            join(views);
+            views.join();
         } else {
-            // ORDER: Relaxed, because the buffer was exclusive until now; whatever hands a part to another thread publishes this
-            // store with it.
-            let handles = if cfg!(bufworks_broken = "uncounted") { 1 } else { 2 };
-            views.store(handles, Ordering::Relaxed);
+            views.start(if cfg!(bufworks_broken = "uncounted") { 1 } else { 2 });
         }
     }
     let (lease, ticket) = held.into_parts();

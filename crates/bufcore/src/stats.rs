@@ -102,6 +102,8 @@ impl Counters {
     ) {
         #[cfg(feature = "stats")]
         {
+            // First, and not believed: it is the user's code, which may panic.
+            let elsewhere = elsewhere();
             let counts = &mut self.counts;
             counts.acquired += 1;
             match served {
@@ -117,7 +119,6 @@ impl Counters {
                 counts.in_use = counts.in_use.wrapping_add(1);
                 counts.in_use_bytes = counts.in_use_bytes.wrapping_add(bytes);
             }
-            let elsewhere = elsewhere();
             let (buffers_back, bytes_back) = released.load();
             // The fallback's numbers are the user's, and may be any.
             let buffers = counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use);

@@ -9,12 +9,14 @@ pub use crate::sleeper::Sleeper;
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
 pub use crate::tagged::Tagged;
 pub use crate::track::Tracker;
+pub use crate::views::Views;
 
 /// Zeroes `range` in a way that the compiler cannot leave out.
 ///
 /// # Safety
 ///
-/// The range is valid, initialised, and used by nobody else.
+/// 1. The range is valid for reads and writes, and initialised.
+/// 2. Nobody else uses it during the call.
 #[cfg(feature = "wipe")]
 #[cold]
 pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
@@ -26,7 +28,7 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
 /// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or the model
 /// checker's under `--cfg loom`.
 ///
-/// A [`Lease`](crate::Lease) has to count its views with these: whoever else is in the program decides which they are.
+/// Whoever else is in the program decides which they are.
 pub mod sync {
     pub use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
     #[cfg(any(feature = "std", loom))]
@@ -67,9 +69,13 @@ pub mod orphans {
 /// How a thread finds what it has in a pool, for strategies with caches for each thread.
 ///
 /// A cache is the strategy's own type, with a [`Cache`](threads::Cache) as its head. A thread has one for each pool that it uses, on
-/// lists that this module keeps, and a table without a destructor for what the fast paths need: a look into it is a handful of
+/// a list that this module keeps, and a table without a destructor for what the fast paths need: a look into it is a handful of
 /// instructions. When the thread ends, or the pool is found to be gone, the cache is told by one of its
 /// [`Methods`](threads::Methods).
+///
+/// A thread looks at some of its caches whenever it looks for one, at more when it has none yet. So of pools that ended on other threads
+/// a thread that goes on to use new ones keeps at most about as many caches as it ever had at once; one that does nothing keeps those
+/// that it has, until it uses a pool or ends.
 #[cfg(feature = "std")]
 pub mod threads {
     #[cfg(loom)]

@@ -114,10 +114,14 @@ pub fn copy(source: &mut impl ByteSource, sink: &mut impl ByteSink) -> usize {
         let (room, n) = match sink.reserve(wanted) {
             // A second call, because the first one's borrow would otherwise outlive its match.
             Ok(_) => (sink.reserve(wanted), wanted),
-            Err(ReserveError { available, .. }) => (sink.reserve(available), available),
+            Err(ReserveError { available, .. }) => {
+                let n = available.min(wanted);
+                (sink.reserve(n), n)
+            }
         };
         let Ok(room) = room else { return moved };
-        if n == 0 {
+        // Nothing to move, or a sink of the user's that does not lend what it says.
+        if n == 0 || room.len() != n {
             return moved;
         }
         copy_bytes(room, &bytes[..n]);

@@ -2,15 +2,23 @@
 //!
 //! # Invariants
 //!
-//! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`, whose cache is on the thread's lists.
-//!   Numbers are never used twice, and an entry is cleared when the cache leaves the lists: so an entry that is matched is valid.
-//! - L2: the caches on a thread's lists are the thread's, and each is valid until it is taken off.
+//! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`, whose cache is on the thread's list.
+//!   Numbers are never used twice, and an entry is cleared when the cache leaves the list: so an entry that is matched is valid.
+//! - L2: the caches on a thread's list are the thread's, and each is valid until it is taken off.
 //! - L3: a token is never used twice.
+//! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a list is borrowed or half done, for
+//!   caches that are off it already. So it may use these functions itself.
+
+mod caches;
 
 use core::cell::Cell;
-use core::fmt;
+use core::mem;
+use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
+use std::panic::catch_unwind;
 
+pub use self::caches::Cache;
+use self::caches::{Caches, Chain};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// Pools that a thread can use in turn without a look through its caches.
@@ -21,48 +29,23 @@ pub const NO_TOKEN: usize = 0;
 const FIRST_TOKEN: usize = 2;
 /// The last token, and the last number of a pool, so that the counts do not wrap.
 const LAST: usize = usize::MAX / 2;
+/// Caches that a search looks at beside the one that it is for, whether their pool is gone: when it finds that one, and when not, which
+/// is when a cache is going to be added. More than one, so that the list does not grow for good.
+const LOOKS: (usize, usize) = (1, 2);
 
-/// The head of a cache: what a thread has for one pool. First field of a `repr(C)` cache.
-pub struct Cache {
-    /// The pool's number.
-    id: usize,
-    /// The next on the thread's list; the thread's own.
-    next: Cell<*const Cache>,
-    methods: &'static Methods,
-}
-
-/// What the lists do with a cache that they know nothing else of.
+/// What the list does with a cache that it knows nothing else of.
 ///
-/// All are called with the address of a cache on the calling thread's lists. They may use the pool, and do not panic.
+/// All are called with the address of a cache that is or was on the calling thread's list, and may use the pool.
 #[derive(Debug)]
 pub struct Methods {
-    /// Whether the cache's pool is gone.
+    /// Whether the cache's pool is gone. Calls no code of the user's, nor any function of this module.
     pub is_closed: unsafe fn(NonNull<Cache>) -> bool,
     /// The thread ends. The cache is off the list, and its memory may go.
+    ///
+    /// Code of the user's that panics in it, such as a waker's drop, has nobody to tell: the panic ends here.
     pub end_of_thread: unsafe fn(NonNull<Cache>),
-    /// The pool is gone. The cache is off the list, and its memory may go.
+    /// The pool is gone. The cache is off the list, and its memory may go. A panic ends here, as above.
     pub let_go: unsafe fn(NonNull<Cache>),
-}
-
-impl Cache {
-    /// A head for a cache of the pool `id`, which is on no list.
-    #[must_use]
-    pub fn new(id: usize, methods: &'static Methods) -> Self {
-        Self { id, next: Cell::new(ptr::null()), methods }
-    }
-
-    /// The pool's number.
-    #[inline]
-    #[must_use]
-    pub fn id(&self) -> usize {
-        self.id
-    }
-}
-
-impl fmt::Debug for Cache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache").field("id", &self.id).finish_non_exhaustive()
-    }
 }
 
 /// One line of the table.
@@ -78,19 +61,10 @@ struct Local {
     entries: [Entry; ENTRIES],
 }
 
-/// A thread's caches, in lists by the lines of the table that their pools use.
-struct Caches([Cell<*const Cache>; ENTRIES]);
-
 impl Local {
     const fn new() -> Self {
         let entries = [const { Entry { id: Cell::new(0), value: Cell::new(NonNull::dangling()) } }; ENTRIES];
         Self { token: Cell::new(NO_TOKEN), entries }
-    }
-}
-
-impl Caches {
-    const fn new() -> Self {
-        Self([const { Cell::new(ptr::null()) }; ENTRIES])
     }
 }
 
@@ -117,32 +91,60 @@ loom::lazy_static! {
 
 impl Drop for Caches {
     fn drop(&mut self) {
-        self.end();
+        end(self);
     }
 }
 
-impl Caches {
-    /// The end of the thread.
-    fn end(&self) {
-        // No fast path finds a cache from here on. Where the table is gone already, none looks.
-        let _ = LOCAL.try_with(|local| local.entries.iter().for_each(|entry| entry.id.set(0)));
-        for list in &self.0 {
-            while let Some(cache) = NonNull::new(list.get().cast_mut()) {
-                // SAFETY: a cache of this thread's is valid (L2).
-                let head = unsafe { cache.as_ref() };
-                let methods = head.methods;
-                list.set(head.next.get());
-                // SAFETY: it is taken off the list, and not used again.
-                unsafe { (methods.end_of_thread)(cache) };
-            }
-        }
+/// The end of the thread.
+fn end(caches: &Caches) {
+    // No fast path finds a cache from here on. Where the table is gone already, none looks.
+    let _ = LOCAL.try_with(|local| local.entries.iter().for_each(|entry| entry.id.set(0)));
+    let mut chain = caches.take_all();
+    while let Some(cache) = chain.pop() {
+        // SAFETY: a cache of this thread's is valid (L2) until its method is called.
+        let methods = unsafe { cache.as_ref() }.methods();
+        // SAFETY: it is off the list, and not used again.
+        unsafe { call(methods.end_of_thread, cache) };
+    }
+}
+
+/// Lets go of caches of pools that are gone.
+#[cold]
+fn let_go(mut closed: Chain) {
+    while let Some(cache) = closed.pop() {
+        // SAFETY: a cache of this thread's is valid (L2) until its method is called.
+        let methods = unsafe { cache.as_ref() }.methods();
+        // SAFETY: it is off the list, and not used again.
+        unsafe { call(methods.let_go, cache) };
+    }
+}
+
+/// Calls a method in which code of the user's may run. If that panics, the panic was reported by its hook, and whoever met the cache
+/// goes on: it is a thread's end, or somebody who uses another pool.
+///
+/// # Safety
+///
+/// As the method says.
+unsafe fn call(method: unsafe fn(NonNull<Cache>), cache: NonNull<Cache>) {
+    // The model checker reports by panics.
+    if cfg!(loom) {
+        // SAFETY: the caller's promise.
+        return unsafe { method(cache) };
+    }
+    // SAFETY: the caller's promise.
+    let called = catch_unwind(AssertUnwindSafe(|| unsafe { method(cache) }));
+    if let Err(payload) = called
+        // The payload is the user's too.
+        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
+    {
+        mem::forget(payload);
     }
 }
 
 /// What the end of the calling thread does, earlier: the model checker's `join` does not wait for the destructors of variables.
 #[cfg(loom)]
 pub fn end_of_thread() {
-    CACHES.with(Caches::end);
+    CACHES.with(end);
 }
 
 /// The next of numbers that only have to differ, up to the last.
@@ -184,8 +186,14 @@ pub fn recall(id: usize) -> Option<NonNull<()>> {
     LOCAL.try_with(find).ok().flatten()
 }
 
-/// Lets the next [`recall`] find `value` at once, until the cache for the pool is off the thread's lists. For threads that have one.
-pub fn remember(id: usize, value: NonNull<()>) {
+/// Lets the next [`recall`] find `value` at once, until the cache for the pool is off the thread's list.
+///
+/// # Safety
+///
+/// 1. The calling thread has a cache for the pool `id` on its list.
+/// 2. `value` is what those who call [`recall`] for this pool take it for, for as long as that cache is on the list. Only the strategy
+///    that made the pool, and got `id` from [`new_id`], can know that.
+pub unsafe fn remember(id: usize, value: NonNull<()>) {
     let _ = LOCAL.try_with(|local| {
         let entry = &local.entries[id % ENTRIES];
         entry.value.set(value);
@@ -219,73 +227,77 @@ pub fn register() -> Option<usize> {
     LOCAL.try_with(set).ok()?
 }
 
-/// The calling thread's list for the pool `id`; `None` for a thread that has no caches.
-fn with_list<R>(id: usize, f: impl FnOnce(&Cell<*const Cache>) -> R) -> Option<R> {
-    // A thread without a token has used no pool; asking for its lists would register their destructor.
+/// Runs `f`, which calls no code of the user's (L4), with the calling thread's list; `None` for a thread that has no caches.
+fn with_caches<R>(f: impl FnOnce(&Caches) -> R) -> Option<R> {
+    // A thread without a token has used no pool; asking for its list would register the destructor.
     if token() == NO_TOKEN {
         return None;
     }
-    CACHES.try_with(|caches| f(&caches.0[id % ENTRIES])).ok()
+    CACHES.try_with(f).ok()
 }
 
-/// The calling thread's cache for the pool `id`; null when there is none. Lets go of those that it meets whose pool is gone, but for
-/// that one.
+/// The calling thread's cache for the pool `id`; null when there is none.
+///
+/// Lets go of caches whose pool is gone, but not of that one: of some with each call, so that a thread that goes on to use pools keeps
+/// few of them. So code of the user's may run in it.
+///
+/// Cost: a step for each second bit in which the numbers of the thread's pools differ.
 #[must_use]
 pub fn find(id: usize) -> *const Cache {
-    let find = |list: &Cell<*const Cache>| {
-        let mut link = list;
-        // SAFETY: caches of this thread's are valid (L2), until they are let go of.
-        while let Some(cache) = unsafe { link.get().as_ref() } {
-            if cache.id == id {
-                return ptr::from_ref(cache);
+    let look = |caches: &Caches| {
+        let found = caches.get(id);
+        let looks = if found.is_null() { LOOKS.1 } else { LOOKS.0 };
+        let mut closed = Chain::new();
+        caches.look_round(looks, |cache| {
+            // SAFETY: on this thread's list (L2).
+            let is_gone = cache.id() != id && unsafe { (cache.methods().is_closed)(NonNull::from(cache)) };
+            if is_gone {
+                forget(cache.id());
+                closed.push(caches, cache);
             }
-            let (methods, at) = (cache.methods, NonNull::from(cache));
-            // SAFETY: on this thread's list.
-            if unsafe { (methods.is_closed)(at) } {
-                link.set(cache.next.get());
-                forget(cache.id);
-                // SAFETY: taken off the list, and not used again.
-                unsafe { (methods.let_go)(at) };
-            } else {
-                link = &cache.next;
-            }
-        }
-        ptr::null()
+        });
+        (found, closed)
     };
-    with_list(id, find).unwrap_or(ptr::null())
+    let (found, closed) = with_caches(look).unwrap_or((ptr::null(), Chain::new()));
+    if closed.is_empty() {
+        return found;
+    }
+    let_go(closed);
+    // Anything may have become of it.
+    with_caches(|caches| caches.get(id)).unwrap_or(ptr::null())
 }
 
 /// Adds a cache that has just become this thread's. The thread has a token.
 ///
 /// # Safety
 ///
-/// The cache is on no list, and valid until one of its [`Methods`] has been called with the note that it is off the list, or until
-/// [`remove`] has returned it.
+/// 1. The cache is on no list, and valid until one of its [`Methods`] has been called with the note that it is off the list, or until
+///    [`remove`] has returned it.
+/// 2. Its methods are for caches of its kind, and the first field of a `repr(C)` type, whose address this is, is its head.
+/// 3. Its number came from [`new_id`], the thread has no other cache with it on its list, and whoever casts what [`find`] and [`remove`]
+///    return for this number takes it for the type that it is.
 pub unsafe fn add(cache: NonNull<Cache>) {
     // SAFETY: the caller's promise.
     let head = unsafe { cache.as_ref() };
-    let added = with_list(head.id, |list| {
-        head.next.set(list.get());
-        list.set(cache.as_ptr());
-    });
-    debug_assert!(added.is_some(), "a thread with a token has lists until it ends");
+    let added = with_caches(|caches| caches.add(head));
+    debug_assert!(added.is_some(), "a thread with a token has a list until it ends");
 }
 
-/// Takes the cache for the pool `id` off the calling thread's lists, if it is there; else null.
+/// Takes the cache for the pool `id` off the calling thread's list, if it is there; else null.
+///
+/// # Safety
+///
+/// The caller made the pool, and does with the cache what its methods would have done: they are not called any more.
 #[must_use]
-pub fn remove(id: usize) -> *const Cache {
-    let remove = |list: &Cell<*const Cache>| {
-        let mut link = list;
+pub unsafe fn remove(id: usize) -> *const Cache {
+    let remove = |caches: &Caches| {
+        let cache = caches.get(id);
         // SAFETY: caches of this thread's are valid (L2).
-        while let Some(cache) = unsafe { link.get().as_ref() } {
-            if cache.id == id {
-                link.set(cache.next.get());
-                forget(id);
-                return ptr::from_ref(cache);
-            }
-            link = &cache.next;
+        if let Some(cache) = unsafe { cache.as_ref() } {
+            caches.remove(cache);
+            forget(id);
         }
-        ptr::null()
+        cache
     };
-    with_list(id, remove).unwrap_or(ptr::null())
+    with_caches(remove).unwrap_or(ptr::null())
 }

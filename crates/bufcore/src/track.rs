@@ -40,9 +40,10 @@ mod off {
 
 #[cfg(feature = "track")]
 mod on {
-    use alloc::collections::BTreeMap;
     use alloc::sync::Arc;
     use alloc::vec::Vec;
+    use core::fmt;
+    use core::mem;
     use core::panic::Location;
     use core::time::Duration;
     use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -70,58 +71,143 @@ mod on {
         }
     }
 
-    impl core::fmt::Display for Outstanding {
-        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+    impl fmt::Display for Outstanding {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "{} bytes acquired at {}, {:?} ago", self.capacity, self.location, self.age())
         }
     }
 
+    /// A list shorter than this is not given back when it is empty.
+    const KEPT: usize = 64;
+
+    /// One line of the list.
+    #[derive(Debug, Clone, Copy)]
+    enum Line {
+        /// A buffer that is out; the number is its place in the order of acquisition.
+        Used(u64, Outstanding),
+        /// The line that was unused before this one was.
+        Unused(Option<usize>),
+    }
+
+    /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and writers are users' code, which may use the
+    /// pool.
     #[derive(Debug, Default)]
     struct Ledger {
-        /// In order of acquisition, since the keys only grow.
-        entries: BTreeMap<u64, Outstanding>,
+        lines: Vec<Line>,
+        unused: Option<usize>,
+        used: usize,
         next: u64,
+    }
+
+    impl Ledger {
+        /// Notes an entry, if there is a line for it.
+        fn note(&mut self, entry: Outstanding) -> Option<usize> {
+            let index = match self.unused {
+                Some(index) => index,
+                None if self.lines.len() < self.lines.capacity() => {
+                    self.lines.push(Line::Unused(None));
+                    self.lines.len() - 1
+                }
+                None => return None,
+            };
+            let line = mem::replace(&mut self.lines[index], Line::Used(self.next, entry));
+            self.unused = if let Line::Unused(next) = line { next } else { None };
+            self.next += 1;
+            self.used += 1;
+            Some(index)
+        }
+
+        /// Takes an entry off. Returns memory that is to be freed when the list is not locked any more.
+        fn strike(&mut self, index: usize) -> Vec<Line> {
+            self.lines[index] = Line::Unused(self.unused);
+            self.unused = Some(index);
+            self.used -= 1;
+            if self.used > 0 || self.lines.capacity() <= KEPT {
+                return Vec::new();
+            }
+            self.unused = None;
+            mem::take(&mut self.lines)
+        }
     }
 
     /// Notes every buffer that is out. Does nothing without the `track` feature.
     ///
-    /// Cost with it: a short lock and a map insertion per acquire and per release.
-    #[derive(Debug, Default)]
+    /// Cost with it: a short lock per acquire and per release, and now and then an allocation.
+    #[derive(Default)]
     pub struct Tracker {
         ledger: Arc<Mutex<Ledger>>,
     }
 
     fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-        // A panic while the lock is held (the allocator's, in an insertion) leaves the map as it was.
+        // Nothing that is done under the lock panics.
         ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     impl Tracker {
         /// Notes `buf` as acquired by the caller's caller.
+        ///
+        /// One of several parts of a buffer that was split is not noted: its memory is on the list of the pool that it was acquired
+        /// from until the last part goes.
         #[track_caller]
         pub fn attach<L: Lease>(&self, mut buf: Buf<L>) -> Buf<L> {
             let entry =
                 Outstanding { location: Location::caller(), since: Instant::now(), capacity: buf.capacity() };
-            let mut ledger = lock(&self.ledger);
-            let id = ledger.next;
-            ledger.next += 1;
-            ledger.entries.insert(id, entry);
-            drop(ledger);
-            *buf.ticket_mut() = Ticket { place: Some((Arc::clone(&self.ledger), id)) };
+            let old = buf.replace_ticket(|| self.ticket(entry));
+            drop(old);
             buf
+        }
+
+        fn ticket(&self, entry: Outstanding) -> Ticket {
+            let mut room = Vec::new();
+            loop {
+                let mut ledger = lock(&self.ledger);
+                if room.capacity() > ledger.lines.capacity() {
+                    // No allocation: it has room for all of them.
+                    room.append(&mut ledger.lines);
+                    mem::swap(&mut ledger.lines, &mut room);
+                }
+                let noted = ledger.note(entry);
+                let wanted = ledger.lines.len() * 2;
+                drop(ledger);
+                if let Some(index) = noted {
+                    return Ticket { place: Some((Arc::clone(&self.ledger), index)) };
+                }
+                room = Vec::with_capacity(wanted.max(4));
+            }
         }
 
         /// What is out now, longest first.
         #[must_use]
         pub fn outstanding(&self) -> Vec<Outstanding> {
-            lock(&self.ledger).entries.values().copied().collect()
+            let mut found = Vec::new();
+            loop {
+                let ledger = lock(&self.ledger);
+                let used = ledger.used;
+                if used <= found.capacity() {
+                    found.extend(ledger.lines.iter().filter_map(|line| match *line {
+                        Line::Used(number, entry) => Some((number, entry)),
+                        Line::Unused(_) => None,
+                    }));
+                    break;
+                }
+                drop(ledger);
+                found = Vec::with_capacity(used);
+            }
+            found.sort_unstable_by_key(|&(number, _)| number);
+            found.into_iter().map(|(_, entry)| entry).collect()
+        }
+    }
+
+    impl fmt::Debug for Tracker {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let used = lock(&self.ledger).used;
+            f.debug_struct("Tracker").field("outstanding", &used).finish()
         }
     }
 
     /// A buffer's place in its tracker.
-    #[derive(Debug)]
     pub(crate) struct Ticket {
-        place: Option<(Arc<Mutex<Ledger>>, u64)>,
+        place: Option<(Arc<Mutex<Ledger>>, usize)>,
     }
 
     impl Ticket {
@@ -133,9 +219,39 @@ mod on {
 
     impl Drop for Ticket {
         fn drop(&mut self) {
-            if let Some((ledger, id)) = self.place.take() {
-                lock(&ledger).entries.remove(&id);
+            if let Some((ledger, index)) = self.place.take() {
+                let unneeded = lock(&ledger).strike(index);
+                drop(unneeded);
             }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use crate::{BufferPool, HeapPool};
+
+        #[test]
+        fn lines_are_used_again_and_go() {
+            let mut pool = HeapPool::new();
+            let mut bufs: Vec<_> = (0..1000).map(|bytes| pool.acquire(bytes).expect("room")).collect();
+            assert!(pool.outstanding().iter().map(|entry| entry.capacity).eq(0..1000));
+            for index in (0..500).rev() {
+                drop(bufs.swap_remove(index * 2));
+            }
+            bufs.extend((1000..1500).map(|bytes| pool.acquire(bytes).expect("room")));
+            let listed = pool.outstanding();
+            assert_eq!(listed.len(), 1000);
+            assert!(listed.is_sorted_by_key(|entry| entry.since), "longest first");
+            assert!(listed[500..].iter().map(|entry| entry.capacity).eq(1000..1500));
+            drop(bufs);
+            assert!(pool.outstanding().is_empty());
+            let tracker = Tracker::default();
+            let buf = tracker.attach(HeapPool::new().acquire(1).expect("room"));
+            let others: Vec<_> = (0..500).map(|_| tracker.attach(pool.acquire(1).expect("room"))).collect();
+            assert!(lock(&tracker.ledger).lines.capacity() >= 501);
+            drop((buf, others));
+            assert_eq!(lock(&tracker.ledger).lines.capacity(), 0, "a burst leaves nothing");
         }
     }
 }

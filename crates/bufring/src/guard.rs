@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use crate::ring::Control;
+use bufcore::strategy::Views;
 use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
 
 /// Blocks are measured in units of so many bytes, so that a `u32` reaches to 64 GiB.
@@ -31,7 +32,7 @@ pub(crate) struct Guard {
     /// `FREE`, `LIVE`, and after the allocator's end `ORPHANED` or `SETTLED`. Set to `LIVE` by the allocator, to `FREE` by the lease.
     pub(crate) state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
-    views: AtomicU32,
+    views: Views,
     /// Units from this guard to the next one; 0 for the guard at the end.
     pub(crate) size: Cell<u32>,
     /// Units from the guard in front to this one; 0 for the guard at the front. After the allocator's end, those from the guard at
@@ -47,7 +48,7 @@ impl Guard {
     pub(crate) fn new(state: u32, size: u32, before: u32) -> Self {
         Self {
             state: AtomicU32::new(state),
-            views: AtomicU32::new(0),
+            views: Views::new(),
             size: Cell::new(size),
             before: Cell::new(before),
         }
@@ -84,7 +85,7 @@ impl GuardHandle {
     }
 
     #[inline]
-    pub(crate) fn views(&self) -> &AtomicU32 {
+    pub(crate) fn views(&self) -> &Views {
         // SAFETY: the guard is valid while the handle lives; atomics may be shared.
         unsafe { &(*self.guard.as_ptr()).views }
     }

@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use bufcore::Lease;
-use bufcore::strategy::sync::AtomicU32;
+use bufcore::strategy::Views;
 
 use crate::guard::GuardHandle;
 
@@ -22,7 +22,7 @@ pub struct RingLease {
 // - wipe: the block's memory, as handed out.
 unsafe impl Lease for RingLease {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         self.handle.as_ref().map(GuardHandle::views)
     }
 

@@ -18,11 +18,11 @@ use core::cell::Cell;
 use core::mem;
 use core::ptr::{self, NonNull};
 
+use bufcore::strategy::Views;
 use bufcore::{Region, RegionError, size};
 
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
 use crate::shared::Shared;
-use crate::sync::AtomicU32;
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
@@ -51,7 +51,7 @@ pub(crate) struct Block {
     /// The next of a chain.
     next: Cell<*const Block>,
     /// Views and parts of the buffer.
-    views: AtomicU32,
+    views: Views,
     /// From the start of the allocation to the header.
     lead: u32,
     /// The size class, or `NO_CLASS`.
@@ -87,7 +87,7 @@ impl Block {
             shared: NonNull::from(shared),
             id: shared.id,
             next: Cell::new(ptr::null()),
-            views: AtomicU32::new(0),
+            views: Views::new(),
             // Less than the alignment and the colours.
             lead: lead as u32,
             class,
@@ -183,7 +183,7 @@ impl Block {
     }
 
     #[inline]
-    pub(crate) fn views(&self) -> &AtomicU32 {
+    pub(crate) fn views(&self) -> &Views {
         &self.views
     }
 

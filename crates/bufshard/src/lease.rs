@@ -3,13 +3,12 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::Tagged;
+use bufcore::strategy::{Tagged, Views};
 use bufcore::{Lease, SplitLease};
 
 use crate::block::Block;
 use crate::node::Node;
 use crate::release;
-use crate::sync::AtomicU32;
 
 /// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
 pub struct ShardLease {
@@ -49,7 +48,7 @@ impl ShardLease {
 // - wipe: bytes behind the block's header, to the end of its allocation at the most.
 unsafe impl Lease for ShardLease {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         // SAFETY: the buffer is out while its lease is borrowed.
         self.block().map(|block| unsafe { &(*block.as_ptr()) }.views())
     }

@@ -227,7 +227,8 @@ impl Node {
 
     /// Lets the fast paths find the cache. For its thread.
     pub(crate) fn remember(&self) {
-        threads::remember(self.cache.id(), NonNull::from(self).cast());
+        // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall` takes the value for a cache.
+        unsafe { threads::remember(self.cache.id(), NonNull::from(self).cast()) };
     }
 
     pub(crate) fn home(&self) -> usize {

@@ -130,7 +130,8 @@ impl Shared {
         }
         // SAFETY: the chains are ours; the handles' reference keeps the pool.
         shared.stock.close(|chain| unsafe { Self::free_chain(this, chain) });
-        let own: *const Node = threads::remove(shared.id).cast();
+        // SAFETY: the number is this pool's, and what its caches need is done below.
+        let own: *const Node = unsafe { threads::remove(shared.id) }.cast();
         shared.nodes().for_each(Node::close);
         let fenced = sync::heavy_fence(shared.is_plain);
         for node in shared.nodes() {

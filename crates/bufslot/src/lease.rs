@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use bufcore::Lease;
-use bufcore::strategy::sync::AtomicU32;
+use bufcore::strategy::Views;
 
 use crate::table::SlotHandle;
 
@@ -40,7 +40,7 @@ impl<L> SlotLease<L> {
 // - wipe: the slot's memory, as carved.
 unsafe impl<L: Lease> Lease for SlotLease<L> {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         match &self.place {
             Place::Slot(handle) => Some(handle.views()),
             Place::Fallback(lease) => lease.views(),

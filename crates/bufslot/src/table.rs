@@ -14,10 +14,10 @@ use core::cell::Cell;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
-use bufcore::strategy::Released;
 #[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
+use bufcore::strategy::{Released, Views};
 use bufcore::{ConfigError, Region, size};
 
 /// The slot is free: its memory may be carved again.
@@ -50,7 +50,7 @@ pub(crate) struct Slot {
     /// lease.
     state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
-    views: AtomicU32,
+    views: Views,
     /// Offset of the buffer's first byte, in `0 .. capacity`; for the sentinel, `capacity`.
     start: Cell<usize>,
     /// Offset behind its last byte; 0 for the sentinel.
@@ -181,7 +181,7 @@ impl Table {
         for at in (0..=sentinel).step_by(STEP as usize) {
             let slot = Slot {
                 state: AtomicU32::new(if at == sentinel { SENTINEL } else { FREE }),
-                views: AtomicU32::new(0),
+                views: Views::new(),
                 start: Cell::new(capacity),
                 end: Cell::new(0),
                 prev: Cell::new(sentinel),
@@ -518,7 +518,7 @@ unsafe impl Sync for SlotHandle {}
 
 impl SlotHandle {
     #[inline]
-    pub(crate) fn views(&self) -> &AtomicU32 {
+    pub(crate) fn views(&self) -> &Views {
         // SAFETY: the slot is valid while the handle lives; atomics may be shared.
         unsafe { &(*self.slot.as_ptr()).views }
     }

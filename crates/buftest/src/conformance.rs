@@ -371,6 +371,15 @@ macro_rules! conformance_split {
             $crate::trials::parts::views_of_parts::<$pool>($make);
         }
 
+        #[test]
+        fn noted_again() {
+            #[cfg(feature = "track")]
+            let listed = |pool: &$pool| Some(pool.outstanding().len());
+            #[cfg(not(feature = "track"))]
+            let listed = |_: &$pool| None;
+            $crate::trials::parts::noted_again::<$pool>($make, listed);
+        }
+
         /// The list of what is out names a split buffer until its last part goes.
         #[cfg(feature = "track")]
         #[test]

@@ -117,6 +117,25 @@ pub fn steady_allocator() {
     }
 }
 
+/// Makes glibc write nonsense over what is freed, so that a look at it goes wrong at once. Other allocators, such as AddressSanitizer's,
+/// are not told.
+pub fn spoil_freed_memory() {
+    assert!(is_alone(), "the allocator belongs to the other tests of this process too");
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: no preconditions.
+    let _ = unsafe { libc::mallopt(libc::M_PERTURB, 0xA5) };
+}
+
+/// Time that the calling thread has run for: not the time for which others had its processor.
+#[must_use]
+pub fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live `timespec`.
+    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Bytes of a page.
 #[must_use]
 pub fn page_bytes() -> usize {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::AtomicU32;
+use bufcore::strategy::Views;
 use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
 
 use crate::Recording;
@@ -42,7 +42,9 @@ impl<P> Recorder<P> {
     }
 
     fn tag<L: Lease>(&self, buf: Buf<L>, bytes: usize) -> Buf<RecordedLease<L>> {
-        let tag = self.recording.acquired(bytes);
+        // A part of a buffer that was split gives nothing back by itself, unless it is the last: so a pool that hands out parts has
+        // them unrecorded.
+        let tag = if buf.lease().is_shared() { None } else { self.recording.acquired(bytes) };
         // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and drops it when it is
         // dropped.
         unsafe { buf.map_lease(|lease| RecordedLease { tag, lease }) }
@@ -123,7 +125,7 @@ impl<L> RecordedLease<L> {
 //   at, and the one that is dropped gives its one reference back.
 unsafe impl<L: Lease> Lease for RecordedLease<L> {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         self.lease.views()
     }
 

@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::orphans;
-use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
+use bufcore::strategy::sync::{Ordering, RELEASE};
+use bufcore::strategy::{Views, orphans};
 
 use super::{ABANDONED, Block, HEADER_BYTES, JOINED, ORPHANED, Shard};
 use crate::local;
@@ -23,7 +23,7 @@ impl Block {
     ///
     /// The block is that of a buffer that is out, for as long as the reference lives.
     #[inline]
-    pub(crate) unsafe fn views<'a>(block: NonNull<Block>) -> &'a AtomicU32 {
+    pub(crate) unsafe fn views<'a>(block: NonNull<Block>) -> &'a Views {
         // SAFETY: valid while the buffer is out (B3); atomics may be shared.
         unsafe { &(*block.as_ptr()).views }
     }

@@ -9,4 +9,5 @@
 mod bufs;
 mod conformance;
 mod heap;
+mod hostile;
 mod regions;

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::mem;
 use std::time::Duration;
-#[cfg(not(target_os = "linux"))]
-use std::time::Instant;
 
 use bufcore::{Buf, BufferPool};
 use fastrand::Rng;
+
+use crate::process::thread_time;
 
 /// Bytes of each buffer.
 const BYTES: usize = 32;
@@ -61,22 +61,6 @@ impl Costs {
     }
 }
 
-/// The processor time of this thread: what others do on a loaded machine does not count.
-#[cfg(target_os = "linux")]
-fn now() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid to write.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert_eq!(failed, 0, "the clock of a thread can be read");
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn now() -> Duration {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
-}
-
 /// Buffers of pools that are not gone yet.
 fn held<P: BufferPool>(make: &impl Fn(usize) -> P, pools: Pools, n: usize) -> (Vec<P>, Vec<Buf<P::Lease>>) {
     let acquire = |pool: &mut P| pool.acquire(BYTES).expect("made for so many");
@@ -104,12 +88,12 @@ fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: 
         Order::NewestFirst => bufs.reverse(),
         Order::Random => Rng::with_seed(n as u64).shuffle(&mut bufs),
     }
-    let start = now();
+    let start = thread_time();
     drop(pools);
-    let ended = now();
+    let ended = thread_time();
     bufs.into_iter().for_each(drop);
     let each = |time: Duration| time / n as u32;
-    Costs { ends: each(ended - start), releases: each(now() - ended) }
+    Costs { ends: each(ended - start), releases: each(thread_time() - ended) }
 }
 
 /// T26 for late releases: the buffers of pools that are gone cost the same to release, whatever their number and their order, and

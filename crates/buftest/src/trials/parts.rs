@@ -1,5 +1,6 @@
 //! Buffers that are split, for the pools whose buffers can be: every index, every order of going, with views and on other threads.
 
+use bufcore::strategy::Tracker;
 use bufcore::{Buf, BufferPool, SplitLease};
 
 use crate::pattern;
@@ -136,6 +137,28 @@ pub fn large_and_late<P: BufferPool<Lease: SplitLease>>(
     pattern::check(&front, 1, 0);
     drop(front);
     pattern::check(&large, 1, 20);
+}
+
+/// Parts that another tracker is told of as well, as by a pool whose fallback hands out parts: the list on which the memory is stays
+/// right, and no part's going frees anything of it twice.
+pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn(&P) -> Option<usize>) {
+    let elsewhere = Tracker::default();
+    let mut pool = make();
+    for which in 0..8 {
+        let mut front = filled(&mut pool, BYTES);
+        let back = front.split_off(16);
+        let note = |bit: usize, part| if which >> bit & 1 == 1 { elsewhere.attach(part) } else { part };
+        let (front, back) = (note(0, front), note(1, back));
+        assert_eq!(listed(&pool).unwrap_or(1), 1, "the memory is out");
+        let (first, last) = if which >> 2 == 0 { (front, back) } else { (back, front) };
+        drop(first);
+        assert_eq!(listed(&pool).unwrap_or(1), 1, "a part of it is");
+        // What is left is as good as a buffer that was never split.
+        let last = elsewhere.attach(last);
+        assert_eq!(listed(&pool).unwrap_or(0), 0, "it is on the other list");
+        drop(last);
+        assert_eq!((pool.stats().in_use, listed(&pool).unwrap_or(0)), (0, 0));
+    }
 }
 
 /// A thousand parts of one buffer, dropped by four threads.

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::AtomicU32;
+use bufcore::strategy::Views;
 use bufcore::{HeapLease, Lease};
 
 /// The lease of an [`AnyPool`](crate::AnyPool)'s buffer: that of its strategy.
@@ -69,7 +69,7 @@ impl AnyLease {
 // SAFETY: all four as the lease in it has them; which one that is never changes.
 unsafe impl Lease for AnyLease {
     #[inline]
-    fn views(&self) -> Option<&AtomicU32> {
+    fn views(&self) -> Option<&Views> {
         each!(&self.of, lease => lease.views())
     }
 

@@ -7,6 +7,10 @@
 
 mod any;
 mod conformance;
+#[cfg(all(feature = "bump", feature = "shard"))]
+mod costs;
+#[cfg(all(feature = "slot", feature = "bump", feature = "shard"))]
+mod hostile;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
 mod net;
 mod reexports;

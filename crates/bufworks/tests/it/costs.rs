@@ -1,0 +1,25 @@
+//! What a request costs where there are many pools.
+
+use buftest::trials::many;
+use bufworks::bump::BumpPool;
+use bufworks::shard::ShardPool;
+
+/// Room for one thread's small buffers, since there are thousands.
+fn shard() -> ShardPool {
+    ShardPool::builder().shards(1).largest_pooled(256).build().expect("settings are right")
+}
+
+fn bump() -> BumpPool {
+    BumpPool::builder().shard_size(64).build().expect("settings are right")
+}
+
+#[test]
+fn t26_pools_in_turn_shard() {
+    many::pools_in_turn(shard, 4);
+}
+
+/// Each request is larger than what is left of the shard, so each looks for the thread's cache.
+#[test]
+fn t26_pools_in_turn_bump() {
+    many::pools_in_turn(bump, 4);
+}

@@ -218,7 +218,10 @@ fn preallocated_within_a_budget() {
         let kept = pool.preallocate(wanted, size).expect("there is room for some");
         let reserved = pool.stats().reserved_bytes;
         assert!(kept < wanted || kept * size <= 100_000, "{kept} of {size} bytes");
-        assert!(kept * size <= reserved && reserved <= 100_000, "{kept} of {size} bytes, and {reserved} in all");
+        assert!(
+            kept * size <= reserved && reserved <= 100_000,
+            "{kept} of {size} bytes, and {reserved} in all"
+        );
         assert_eq!(pool.acquire(5000).expect("idle").as_ptr(), address, "another one made room");
         let bufs: Vec<_> = (0..kept).map(|_| pool.acquire(size).expect("kept")).collect();
         assert_eq!(pool.stats().reserved_bytes, reserved, "those are not new");

@@ -128,7 +128,11 @@ fn forgotten() {
         let buf = pool.acquire(80_000).expect("nobody waits any more");
         let address = buf.as_ptr();
         drop(buf);
-        assert_eq!(pool.acquire(80_000).expect("room").as_ptr(), address, "releases free as if somebody waited");
+        assert_eq!(
+            pool.acquire(80_000).expect("room").as_ptr(),
+            address,
+            "releases free as if somebody waited"
+        );
     }
 }
 

@@ -180,7 +180,9 @@ impl Shared {
         // ORDER: Relaxed: the fence orders it before the look at the caches, as that in `enlist` does the other way round.
         self.is_plain.store(1, Ordering::Relaxed);
         sync::full_fence();
-        self.nodes().for_each(Node::set_plain);
+        if !cfg!(bufworks_broken = "noplain") {
+            self.nodes().for_each(Node::set_plain);
+        }
     }
 
     /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that is ending, and when there is none.

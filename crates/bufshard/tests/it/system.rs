@@ -158,6 +158,19 @@ fn t25_forks_amid_waits() {
                 })
             })
             .collect();
+        // The queue is under way most of the time.
+        let pollers: Vec<_> = (0..2)
+            .map(|_| {
+                let (pool, over) = (pool.clone(), Arc::clone(&over));
+                thread::spawn(move || {
+                    let (_, waker) = counting();
+                    // ORDER: SeqCst, for ease.
+                    while !over.load(SeqCst) {
+                        let _ = poll(Box::pin(pool.acquire_async(700_000)).as_mut(), &waker);
+                    }
+                })
+            })
+            .collect();
         let forks = buftest::trials::scaled(20_000).clamp(100, 1000);
         for round in 0..forks {
             let ended = sandbox::forked(LIMIT / 4, || {
@@ -176,6 +189,7 @@ fn t25_forks_amid_waits() {
         }
         // ORDER: SeqCst, for ease.
         over.store(true, SeqCst);
-        threads.into_iter().for_each(|thread| thread.join().expect("all are served"));
+        let threads = threads.into_iter().chain(pollers);
+        threads.for_each(|thread| thread.join().expect("all are served"));
     });
 }

@@ -254,8 +254,6 @@ const CASES: &[Case] = &[
     case("T24", "nowake", "no cache is told that somebody waits", SHARD, &["waits::large_among_small"]),
     case("T25", "noplain", "a fence that is refused after the start is waited for", SHARD,
         &["system::t25_no_fence_after_the_start"]),
-    case("T25", "forked", "a lock that a thread of the parent has is waited for", SHARD,
-        &["system::t25_forks_amid_waits"]),
     case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,
         &["borders::every_start_copying", "borders::round_and_round", "model::a_copying_ring_is_a_queue"]),
     case("border", "noshift", "the end of the bytes stays where it is when their start goes back", MIRROR,

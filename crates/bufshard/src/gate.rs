@@ -57,7 +57,7 @@ mod own {
                 let locked = self.holder.compare_exchange(NOBODY, own, Ordering::Acquire, Ordering::Relaxed);
                 match locked {
                     Ok(_) => return Entered(self, PhantomData),
-                    Err(other) if other != own && !cfg!(bufworks_broken = "forked") => {
+                    Err(other) if other != own => {
                         // ORDER: Relaxed: the thread that had it is not in this process.
                         let taken =
                             self.holder.compare_exchange(other, own, Ordering::Relaxed, Ordering::Relaxed);

@@ -250,10 +250,10 @@ fn programs() {
         let pool = pool();
         let mut held = Vec::new();
         let mut tasks: Vec<Task<'_>> = Vec::new();
-        for _ in 0..rng.usize(5..40) {
+        for _ in 0..rng.usize(5..120) {
             match rng.u8(..8) {
                 0 | 1 => held.extend(pool.acquire(rng.usize(1..95_000)).ok()),
-                2 | 3 if tasks.len() < 6 => {
+                2 | 3 if tasks.len() < 12 => {
                     let mut task = Task::new(&pool, rng.usize(1..95_000));
                     match task.poll() {
                         Some(served) => held.push(served.expect("room")),

@@ -251,7 +251,6 @@ const CASES: &[Case] = &[
         &["budget::a_release_wakes", "budget::many_wait"]),
     case("T24", "onewake", "only the first who could be served is woken", SHARD,
         &["waits::woken_and_not_polled", "waits::forgotten", "waits::programs"]),
-    case("T24", "nowake", "no cache is told that somebody waits", SHARD, &["waits::large_among_small"]),
     case("T25", "noplain", "a fence that is refused after the start is waited for", SHARD,
         &["system::t25_no_fence_after_the_start"]),
     case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,

@@ -19,9 +19,10 @@
 //! - W1: while a ticket is in the queue, `count` is not 0 and every cache has its flag: releases free their memory, or leave it in a shard,
 //!   and then look at `count`; who waits raises `count` and then looks for memory. Between the two steps of each stands a fence, so one of
 //!   them sees the other.
-//! - W2: whenever nobody has the lock, either nobody is asleep, or there is not enough memory for the first who is, or somebody who was
-//!   called and answered a call before has not looked yet, or it is known to who looks next: each release, request, look and leave
-//!   looks for those who are to be called.
+//! - W2: each release, request and leave calls, before it gives up the lock for the last time, all from the first who is asleep on for whom
+//!   there is memory and whose last call is unanswered so far, was not yet, or was long ago; and of the others `BACKUPS`. So while
+//!   there is memory for the first who is asleep, there are `BACKUPS` who answered a call before, were called again, and have not
+//!   looked yet. When one of them looks, takes memory or goes, that is the next such event.
 //! - W3: who was called and does not look for `PATIENCE` is taken out, at the next release, request, look or leave; if he looks after
 //!   all, he comes back to his place. Who is asleep and first and has not looked for as long is called, enough memory or not.
 //! - W4: the lock is held for a few instructions and a flag for each cache; no waker is cloned, dropped or woken, and no memory is taken or

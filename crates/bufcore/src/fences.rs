@@ -55,7 +55,7 @@ mod membarrier {
     }
 
     pub(super) fn register() -> bool {
-        // ORDER: Relaxed: the answer is the kernel's, for the whole process, and stays as it is.
+        // ORDER: Relaxed: the answer is the kernel's, for the whole process. An old one makes `heavy` fail, which is seen there.
         let mut state = STATE.load(Ordering::Relaxed);
         if state == UNKNOWN {
             let answer = call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
@@ -65,8 +65,14 @@ mod membarrier {
         state == REGISTERED
     }
 
+    /// A filter may come later, as sandboxes are often closed after the start; who asks for `has_heavy` from then on is told.
     pub(super) fn execute() -> bool {
-        call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        let is_executed = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+        if !is_executed {
+            // ORDER: Relaxed: as in `register`; who was told otherwise before finds out here.
+            STATE.store(REFUSED, Ordering::Relaxed);
+        }
+        is_executed
     }
 }
 

@@ -71,6 +71,7 @@ mod chain;
 mod class;
 mod config;
 mod counts;
+mod gate;
 mod lease;
 mod node;
 mod pool;

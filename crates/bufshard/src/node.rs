@@ -42,6 +42,7 @@ use crate::class::{MAX_CLASSES, class_of};
 use crate::counts::Counts;
 use crate::shared::Shared;
 use crate::sync::{self, AtomicU32, AtomicUsize, Ordering, RELEASE};
+use crate::wait::Event;
 
 /// Somebody other than the thread uses the cache.
 const CLAIMED: usize = 1;
@@ -101,8 +102,10 @@ pub(crate) struct Node {
     /// N3.
     hot: AtomicU32,
     hot_block: Cell<*const Block>,
-    /// Whether the light fence needs help.
-    is_plain: bool,
+    /// Not 0 once the thread has found `PLAIN`: from then on its fast paths do nothing, and its slow ones execute full fences.
+    fenced: AtomicU32,
+    /// Whether that was since `take_news`; the thread's own.
+    is_news: Cell<bool>,
     /// The shard that the thread starts its searches at.
     home: usize,
     /// Not 0 when the cache of a closed pool was emptied (N5).
@@ -121,6 +124,15 @@ pub(crate) struct Node {
     _slots: Vec<Cell<*const Block>>,
     #[cfg(all(test, loom))]
     shadow: buftest::models::Shadow,
+}
+
+/// Why a cache is not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotHad {
+    /// Somebody else claims it, its thread is in the midst of something, or the pool is gone: to look again soon may help.
+    Busy,
+    /// The system refuses the fence, and the thread does not know of that yet.
+    NoFence,
 }
 
 /// Stacks that were not used for a time; see `Node::note_use`.
@@ -191,12 +203,13 @@ impl Node {
         });
         Some(Self {
             cache: Cache::new(shared.id, &METHODS),
-            word: AtomicUsize::new(FREE | if shared.is_plain { PLAIN } else { 0 }),
+            word: AtomicUsize::new(FREE | if shared.is_plain() { PLAIN } else { 0 }),
             seen: Cell::new(0),
             begun: AtomicU32::new(IDLE),
             hot: AtomicU32::new(if shared.settings.thread_cache == 0 { NEVER } else { NO_HOT }),
             hot_block: Cell::new(ptr::null()),
-            is_plain: shared.is_plain,
+            fenced: AtomicU32::new(u32::from(shared.is_plain())),
+            is_news: Cell::new(false),
             home,
             drained: AtomicU32::new(0),
             shared: NonNull::from(shared),
@@ -233,11 +246,6 @@ impl Node {
 
     pub(crate) fn home(&self) -> usize {
         self.home
-    }
-
-    fn shared(&self) -> &Shared {
-        // SAFETY: valid as long as the cache is.
-        unsafe { self.shared.as_ref() }
     }
 
     /// Takes a block of a class that was released lately; `None` when there is none, and when the slow path has to look why not.
@@ -354,11 +362,11 @@ impl Node {
         // ORDER: Release, as in `begin`.
         self.begun.store(BUSY, RELEASE);
         sync::light_fence();
-        if self.is_plain {
-            sync::full_fence();
-        }
         // ORDER: Acquire, as in `begin`.
-        let word = self.word.load(Ordering::Acquire);
+        let mut word = self.word.load(Ordering::Acquire);
+        if word & PLAIN != 0 {
+            word = self.fence();
+        }
         if word & (CLAIMED | CLOSED) != 0 {
             self.settle();
             return false;
@@ -368,17 +376,55 @@ impl Node {
         true
     }
 
-    /// Ends what `enter` began.
-    pub(crate) fn leave(&self) {
+    /// The fence between the two steps of a slow path where the system gives none that costs this side nothing; then the second step.
+    #[cold]
+    fn fence(&self) -> usize {
+        sync::full_fence();
+        // ORDER: Relaxed: only this thread writes it.
+        if self.fenced.load(Ordering::Relaxed) == 0 {
+            // ORDER: Release pairs with the Acquire in `is_fenced`: all that the thread announced without such a fence is seen.
+            self.fenced.store(1, RELEASE);
+            self.is_news.set(true);
+        }
+        // ORDER: Acquire, as in `begin`.
+        self.word.load(Ordering::Acquire)
+    }
+
+    /// Whether it is known that the thread executes full fences, so that a claim needs no other.
+    fn is_fenced(&self) -> bool {
+        // ORDER: Acquire pairs with the Release in `fence`.
+        self.fenced.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether what is in the cache was out of the reach of others until a moment ago: who waits is to be told. For its thread.
+    pub(crate) fn take_news(&self) -> bool {
+        self.is_news.take()
+    }
+
+    /// Makes all requests of the thread go the slow path, for good: the system gives no fence for the fast ones.
+    pub(crate) fn set_plain(&self) {
+        // ORDER: Relaxed: whether the thread has seen it is said by `fenced`.
+        self.word.fetch_or(PLAIN, Ordering::Relaxed);
+    }
+
+    /// Ends what `enter` began. `true` when the pool is gone: then the cache is to be drained, when nothing else is to be done.
+    #[must_use]
+    pub(crate) fn leave(&self) -> bool {
         self.settle();
         sync::light_fence();
-        if self.is_plain {
+        // ORDER: Relaxed, for both: nothing is read that this would order.
+        let mut word = self.word.load(Ordering::Relaxed);
+        if word & PLAIN != 0 {
             sync::full_fence();
+            word = self.word.load(Ordering::Relaxed);
         }
-        // ORDER: Relaxed: nothing is read that this would order.
-        if self.word.load(Ordering::Relaxed) & CLOSED != 0 {
-            self.drain_closed();
-        }
+        word & CLOSED != 0
+    }
+
+    /// As `leave`, where a handle keeps the pool from being gone.
+    pub(crate) fn leave_open(&self) {
+        let is_gone = self.leave();
+        debug_assert!(!is_gone, "the pool has a handle");
     }
 
     /// Takes back what a fast path announced and did not do.
@@ -536,14 +582,18 @@ impl Node {
         })
     }
 
-    /// Runs `f` while the caller has the stacks, from another thread than the cache's. `None` when the cache is not to be had: somebody else
-    /// claims it, its thread is in the midst of something, or the pool is gone. Then nothing was done. For holders of a handle.
-    pub(crate) fn claimed<R>(&self, f: impl FnOnce(&Self) -> R) -> Option<R> {
+    /// Runs `f` while the caller has the stacks, from another thread than the cache's; it calls nothing that is not ours. For holders of
+    /// a handle.
+    ///
+    /// # Errors
+    ///
+    /// When the cache is not to be had. Then nothing was done.
+    pub(crate) fn claimed<R>(&self, f: impl FnOnce(&Self) -> R) -> Result<R, NotHad> {
         // ORDER: Relaxed: compared only.
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & (CLAIMED | CLOSED) != 0 {
-                return None;
+                return Err(NotHad::Busy);
             }
             // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps `unclaim`'s for those behind. What the fence
             // orders is said there.
@@ -554,8 +604,12 @@ impl Node {
                 Err(now) => word = now,
             }
         }
-        let done = if sync::heavy_fence(self.is_plain) { self.rest() } else { None };
-        let result = done.map(|done| {
+        // A cache that no thread has gets none while it is claimed.
+        if !sync::heavy_fence(word & FREE != 0 || self.is_fenced()) {
+            self.unclaim(false);
+            return Err(NotHad::NoFence);
+        }
+        let result = self.rest().map(|done| {
             self.touch();
             let result = f(self);
             // It need not agree with the counters any more. By an exchange: the thread may have announced something else since, which is
@@ -570,7 +624,7 @@ impl Node {
             result
         });
         self.unclaim(result.is_some());
-        result
+        result.ok_or(NotHad::Busy)
     }
 
     /// Ends a claim. `used` says whether the stacks changed.
@@ -640,13 +694,15 @@ impl Node {
         self.word.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
-    /// The pool's end, second half, behind a heavy fence: empties the cache, unless its thread is in the midst of something; then it
-    /// does so itself. `is_own` says that the thread is the calling one.
-    pub(crate) fn empty_closed(&self, is_own: bool) {
+    /// The pool's end, second half, behind a full fence, which was a heavy one if `is_heavy`: empties the cache, unless its thread is in
+    /// the midst of something or cannot be asked; then it does so itself. `is_own` says that the thread is the calling one.
+    pub(crate) fn empty_closed(&self, is_own: bool, is_heavy: bool) {
         if is_own {
             self.settle();
         }
-        if is_own || self.rest().is_some() {
+        // ORDER: Acquire pairs with the Release in `end_of_thread`. A closed cache that no thread has gets none.
+        let is_free = || self.word.load(Ordering::Acquire) & FREE != 0;
+        if is_own || (is_heavy || self.is_fenced() || is_free()) && self.rest().is_some() {
             self.drain_closed();
         }
     }
@@ -659,10 +715,13 @@ impl Node {
             return;
         }
         self.touch();
+        // Everything first: an allocator that uses pools itself may let go of the cache.
+        let (shared, mut all) = (self.shared, Chain::new());
         for class in 0..MAX_CLASSES {
-            // SAFETY: the chain is ours, and a cache's thread, or the pool's end, keeps the pool's bookkeeping.
-            unsafe { Shared::free_chain(self.shared, self.take_all(class)) };
+            all.append(self.take_all(class));
         }
+        // SAFETY: the chain is ours, and a cache's thread, or the pool's end, keeps the pool's bookkeeping until the blocks do.
+        unsafe { Shared::free_chain(shared, all) };
     }
 
     /// The end of the thread that has the cache: its blocks go to the shards.
@@ -686,9 +745,11 @@ impl Node {
                 // SAFETY: just taken.
                 unsafe { apart.push(block) };
             }
-            node.leave();
+            // Where the pool is gone, it is drained below.
+            let _ = node.leave();
             for chain in [chain, apart] {
-                node.shared().store(node.home, class, chain);
+                // SAFETY: the thread's reference keeps the pool.
+                unsafe { Shared::store(node.shared, node.home, class, chain) };
             }
         }
         // ORDER: Release pairs with the Acquire in `adopt`, `claimed` and `close`: the cache is seen as it was left. Acquire, so that of a pool
@@ -697,6 +758,10 @@ impl Node {
         // Not by another look: it may be another thread's already, and that one's pool gone.
         if before & CLOSED != 0 {
             node.drain_closed();
+        } else if before & WAITED != 0 {
+            // What was not to be had is to be had now.
+            // SAFETY: the thread's reference keeps the pool.
+            unsafe { Shared::notify(node.shared, Event::Put) };
         }
         // SAFETY: the thread's reference, once, by the caller's promise.
         unsafe { Shared::drop_ref(node.shared) };
@@ -718,7 +783,8 @@ impl Node {
 
     /// Puts the cache on the calling thread's list, and gives the thread its reference.
     pub(crate) fn list(&self) {
-        self.shared().keepers.add_ref();
+        // SAFETY: valid as long as the cache is.
+        unsafe { self.shared.as_ref() }.keepers.add_ref();
         // SAFETY: on no list, since it was free; valid by the reference, until `end_of_thread` or `let_go`, or `Shared::close` for its own.
         unsafe { threads::add(NonNull::from(self).cast()) };
     }

@@ -55,6 +55,8 @@ pub(crate) enum Turn {
     Any,
     /// That of the first who waits.
     First,
+    /// One for later: it gets budget that nobody has or waits for, and nothing idle makes room for it.
+    Spare,
 }
 
 impl From<AcquireError> for Refused {
@@ -244,9 +246,10 @@ impl ShardPool {
                 });
             }
             if let Some(node) = entered {
-                node.leave();
+                node.leave_open();
             }
         }
+        shared.tell(node);
         if let Some(found) = found {
             return Ok(found);
         }
@@ -272,14 +275,15 @@ impl ShardPool {
     }
 
     /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the shards, and where those are full in the calling
-    /// thread's cache. Returns how many are kept; what there is no room for is not allocated.
+    /// thread's cache. Returns how many are kept; what there is no room for, there or in the [`budget`](Builder::budget), is not allocated, and
+    /// nothing that is idle makes room.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for sizes that are not pooled, with [`largest_pooled`](Self::largest_pooled) as the limit; otherwise as
-    /// [`acquire`](Self::acquire), and what was allocated until then is kept.
+    /// [`AcquireError::TooLarge`] for sizes that are not pooled, with [`largest_pooled`](Self::largest_pooled) as the limit;
+    /// [`AcquireError::OutOfMemory`] when the allocator refuses, and what was allocated until then is kept.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -301,7 +305,7 @@ impl ShardPool {
             let mut chain = Chain::new();
             let mut refused = None;
             for _ in 0..length.min(count - kept) {
-                match shared.pooled(class, size, Turn::Any) {
+                match shared.pooled(class, size, Turn::Spare) {
                     Ok(block) => {
                         // SAFETY: just made, so ours.
                         unsafe { Block::touch(block) };
@@ -320,11 +324,11 @@ impl ShardPool {
             let is_full = !rest.is_empty();
             // SAFETY: the rest is ours, of this pool.
             unsafe { Shared::free_chain(self.shared, rest) };
-            if let Some(error) = refused {
-                return Err(error);
-            }
-            if is_full {
-                break;
+            match refused {
+                Some(AcquireError::Exhausted { .. }) => break,
+                Some(error) => return Err(error),
+                None if is_full => break,
+                None => {}
             }
         }
         Ok(kept)
@@ -335,15 +339,25 @@ impl ShardPool {
         let shared = self.shared();
         let node = shared.node_or_new();
         let rest = shared.put(node.map_or(0, Node::home), class, || chain.pop());
-        shared.was_put(class, Chain::new());
+        // SAFETY: the handle keeps the pool.
+        unsafe { Shared::was_put(self.shared, class, Chain::new()) };
         match node {
             Some(node) if node.enter() => {
                 let rest = Self::fill(node, class, rest);
-                node.leave();
+                node.leave_open();
+                shared.tell(Some(node));
                 rest
             }
             _ => rest,
         }
+    }
+
+    /// What a request takes of the budget at the least.
+    pub(crate) fn need(&self, bytes: usize) -> usize {
+        let settings = &self.shared().settings;
+        let class = class_of(bytes);
+        let bytes = if settings.is_pooled(class) { class::bytes_of(class) } else { bytes };
+        Block::total(bytes, settings.alignment_of(bytes), 0)
     }
 
     /// The largest request that is pooled, in bytes; 0 when the [`budget`](Builder::budget) has no room for the smallest class.

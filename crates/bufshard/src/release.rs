@@ -6,6 +6,7 @@ use crate::block::Block;
 use crate::chain::Chain;
 use crate::node::Node;
 use crate::shared::{Refs, Shared};
+use crate::wait::Event;
 
 /// A release that a thread's cache did not take at once. Where that cache was found, the release is counted already.
 ///
@@ -39,36 +40,69 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
+    let home = node.home();
     if !node.enter() {
         if node.is_gone() {
             node.drain_closed();
         }
         // SAFETY: the caller's promise.
-        return unsafe { put(shared, node.home(), class, block) };
+        return unsafe { put(shared, home, class, block) };
     }
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
     if node.is_waited() && unsafe { shared.as_ref() }.is_waited_for() {
-        node.leave();
+        if node.leave() {
+            node.drain_closed();
+        }
+        if node.take_news() {
+            // SAFETY: as above.
+            unsafe { Shared::notify(shared, Event::Put) };
+        }
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    // SAFETY: the cache keeps the pool's bookkeeping: it is on this thread's list.
+    // SAFETY: the cache keeps the pool's bookkeeping: it is on this thread's list, and nothing is called that could take it off, until one
+    // of the last steps below.
     let pool = unsafe { shared.as_ref() };
     // SAFETY: the caller's promise; of this pool.
-    if unsafe { node.put_one(class, block) } {
-        return node.leave();
+    let is_kept = unsafe { node.put_one(class, block) };
+    let mut rest = Chain::new();
+    if !is_kept {
+        rest = pool.put(home, class, || node.take_of_stack(class));
+        // SAFETY: as above: it was not taken.
+        if !unsafe { node.put_one(class, block) } {
+            // A class of which a thread keeps nothing.
+            let mut block = Some(block);
+            rest.append(pool.put(home, class, || block.take()));
+        }
     }
-    let mut rest = pool.put(node.home(), class, || node.take_of_stack(class));
-    // SAFETY: as above: it was not taken.
-    if !unsafe { node.put_one(class, block) } {
-        // A class of which a thread keeps nothing.
-        let mut block = Some(block);
-        rest.append(pool.put(node.home(), class, || block.take()));
+    let is_gone = node.leave();
+    if !is_kept {
+        node.counts.look_at_others(pool.counts());
     }
-    node.leave();
-    node.counts.look_at_others(pool.counts());
-    // Last: where the pool is gone, an allocator that uses pools itself may let go of the cache.
-    pool.was_put(class, rest);
+    if is_gone {
+        // SAFETY: the rest is ours, and the cache keeps the pool.
+        return unsafe { drain(node, shared, class, rest) };
+    }
+    if !is_kept {
+        // SAFETY: as above. Nothing of the cache or the pool is used afterwards: wakers and the allocator may be the end of both.
+        unsafe { Shared::was_put(shared, class, rest) };
+    }
+}
+
+/// The end of a release that met the end of the pool.
+///
+/// # Safety
+///
+/// The cache is the calling thread's, and keeps the pool; the rest is the caller's, of this pool.
+#[cold]
+unsafe fn drain(node: &Node, shared: NonNull<Shared>, class: usize, rest: Chain) {
+    // SAFETY: the caller's promise.
+    unsafe { shared.as_ref() }.keepers.add_ref();
+    // SAFETY: the reference from above. An allocator that uses pools itself may let go of the cache, and with it of the pool.
+    let _kept = unsafe { Refs::new(shared, 1) };
+    node.drain_closed();
+    // SAFETY: the caller's promise, and kept.
+    unsafe { Shared::was_put(shared, class, rest) };
 }
 
 /// A release by a thread whose cache was not found at once, because it has none, or has used other pools since, or is ending.
@@ -112,7 +146,7 @@ unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull
     // SAFETY: the caller's promise.
     unsafe { chain.push(block) };
     // SAFETY: kept, as above.
-    unsafe { shared.as_ref() }.store(home, class, chain);
+    unsafe { Shared::store(shared, home, class, chain) };
 }
 
 /// Frees a block.

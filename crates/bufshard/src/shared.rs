@@ -21,11 +21,11 @@ use crate::chain::Chain;
 use crate::class::{self, NO_CLASS};
 use crate::config::Settings;
 use crate::counts::Counts;
-use crate::node::Node;
+use crate::node::{Node, NotHad};
 use crate::pool::{Refused, Turn};
 use crate::stock::Stock;
-use crate::sync::{self, AtomicUsize, Ordering};
-use crate::wait::Waiters;
+use crate::sync::{self, AtomicU32, AtomicUsize, Ordering};
+use crate::wait::{Event, Waiters};
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
@@ -34,8 +34,8 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
-    /// Whether the system gives no fence for the fast paths, so that all requests go the slow one.
-    pub(crate) is_plain: bool,
+    /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all requests go the slow one.
+    is_plain: AtomicU32,
     stock: Stock,
     /// All caches (P2).
     nodes: Roll<Node>,
@@ -62,7 +62,7 @@ impl Shared {
             keepers: Keepers::one_handle(),
             id,
             settings,
-            is_plain: !sync::has_heavy_fence(),
+            is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
             stock: Stock::new(&settings).ok_or(refused)?,
             nodes: Roll::default(),
             homes: AtomicUsize::new(0),
@@ -133,11 +133,11 @@ impl Shared {
         // SAFETY: the number is this pool's, and what its caches need is done below.
         let own: *const Node = unsafe { threads::remove(shared.id) }.cast();
         shared.nodes().for_each(Node::close);
-        let fenced = sync::heavy_fence(shared.is_plain);
+        let is_heavy = sync::heavy_fence(false);
         for node in shared.nodes() {
             let is_own = ptr::eq(node, own);
-            if is_own || fenced && !cfg!(bufworks_broken = "forgetful") {
-                node.empty_closed(is_own);
+            if is_own || !cfg!(bufworks_broken = "forgetful") {
+                node.empty_closed(is_own, is_heavy);
             }
         }
         if !own.is_null() {
@@ -161,7 +161,29 @@ impl Shared {
         if self.has_budget() {
             self.flag_new(node);
         }
+        // Whoever found out meanwhile may not have met this one.
+        sync::full_fence();
+        if self.is_plain() {
+            node.set_plain();
+        }
         Some(())
+    }
+
+    /// Whether all requests go the slow path.
+    pub(crate) fn is_plain(&self) -> bool {
+        // ORDER: Relaxed: whether a cache's thread knows is said by the cache.
+        self.is_plain.load(Ordering::Relaxed) != 0
+    }
+
+    /// The system refuses the fence for the fast paths, which it gave before: all go the slow one from here on.
+    #[cold]
+    fn go_plain(&self) {
+        // ORDER: Relaxed: the fence orders it before the look at the caches, as that in `enlist` does the other way round.
+        self.is_plain.store(1, Ordering::Relaxed);
+        sync::full_fence();
+        if !cfg!(bufworks_broken = "noplain") {
+            self.nodes().for_each(Node::set_plain);
+        }
     }
 
     /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that is ending, and when there is none.
@@ -174,6 +196,10 @@ impl Shared {
             return None;
         }
         threads::register()?;
+        // That may have called an allocator that uses the pool.
+        if let Some(node) = Node::find(self.id) {
+            return Some(node);
+        }
         let node = self.nodes().find(|node| node.adopt())?;
         node.list();
         Some(node)
@@ -233,12 +259,24 @@ impl Shared {
         }
     }
 
+    /// What is left of the budget.
+    pub(crate) fn free(&self) -> usize {
+        self.settings.budget.saturating_sub(self.reserved())
+    }
+
     /// Takes from the bytes of all blocks.
-    fn unreserve(&self, bytes: usize) {
+    ///
+    /// # Safety
+    ///
+    /// As for [`notify`](Self::notify).
+    unsafe fn unreserve(this: NonNull<Self>, bytes: usize) {
+        // SAFETY: the caller's promise.
+        let shared = unsafe { this.as_ref() };
         // ORDER: Relaxed: a count; for those who wait, the fence in `notify` orders it.
-        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
-        if self.has_budget() {
-            self.waiters.notify();
+        shared.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        if shared.has_budget() {
+            // SAFETY: the caller's promise.
+            unsafe { Self::notify(this, Event::Freed) };
         }
     }
 
@@ -277,21 +315,32 @@ impl Shared {
         requested: usize,
         turn: Turn,
     ) -> Result<NonNull<Block>, Refused> {
-        let total = Block::total(bytes, self.settings.alignment_of(bytes), colour);
-        if turn == Turn::Any && self.has_budget() && self.waiters.have_claims() {
+        let exhausted = |available, again| {
+            let error = AcquireError::Exhausted { requested, available };
+            Err(Refused { error, again })
+        };
+        let alignment = self.settings.alignment_of(bytes);
+        let (mut colour, mut total) = (colour, Block::total(bytes, alignment, colour));
+        if turn != Turn::First && self.has_budget() && self.has_claims() {
             // What there is, is for those who wait.
-            let error = AcquireError::Exhausted { requested, available: 0 };
-            return Err(Refused { error, again: false });
+            return exhausted(0, false);
         }
-        if self.reserve(total).is_err() {
+        if let Err(left) = self.reserve(total) {
+            if turn == Turn::Spare {
+                return exhausted(left, false);
+            }
             let saw_all = self.shrink(self.settings.budget.saturating_sub(total));
-            self.reserve(total).map_err(|available| Refused {
-                error: AcquireError::Exhausted { requested, available },
-                again: !saw_all,
-            })?;
+            if self.reserve(total).is_err() {
+                // The first colour takes the least.
+                (colour, total) = (0, Block::total(bytes, alignment, 0));
+                if let Err(left) = self.reserve(total) {
+                    return exhausted(left, !saw_all);
+                }
+            }
         }
         let block = Block::make(self, class, bytes, colour).map_err(|_refused| {
-            self.unreserve(total);
+            // SAFETY: the handle keeps the pool.
+            unsafe { Self::unreserve(NonNull::from(self), total) };
             AcquireError::OutOfMemory { requested }
         })?;
         self.keepers.add_ref();
@@ -316,7 +365,7 @@ impl Shared {
         // SAFETY: the references of blocks that are gone; given back whatever a waker does that is woken here.
         let _refs = unsafe { Refs::new(this, count) };
         // SAFETY: they keep it valid (P1).
-        unsafe { this.as_ref() }.unreserve(bytes);
+        unsafe { Self::unreserve(this, bytes) };
     }
 
     /// Puts the blocks that `next` gives into the shards, and returns those that they have no room for. To be followed by `was_put`, when
@@ -330,23 +379,42 @@ impl Shared {
         self.stock.put(home, class, self.settings.shard_limit(class), next)
     }
 
-    /// Tells those who wait, who may have looked into the shards already, and frees what the shards had no room for.
-    pub(crate) fn was_put(&self, class: usize, rest: Chain) {
-        if self.has_budget() {
-            self.waiters.notify();
-        }
+    /// Frees what the shards had no room for, and tells those who wait, who may have looked into the shards already.
+    ///
+    /// # Safety
+    ///
+    /// As for [`notify`](Self::notify); the rest is the caller's, of this pool.
+    pub(crate) unsafe fn was_put(this: NonNull<Self>, class: usize, rest: Chain) {
+        // SAFETY: the caller's promise.
+        let shared = unsafe { this.as_ref() };
         if !rest.is_empty() {
-            self.common.discarded(class, rest.len());
-            // SAFETY: given back by the shards, so ours.
-            unsafe { Self::free_chain(NonNull::from(self), rest) };
+            shared.common.discarded(class, rest.len());
         }
+        if !shared.has_budget() {
+            // SAFETY: the caller's promise.
+            return unsafe { Self::free_chain(this, rest) };
+        }
+        // Whatever wakers and the allocator do.
+        shared.keepers.add_ref();
+        // SAFETY: the reference from above.
+        let _kept = unsafe { Refs::new(this, 1) };
+        // SAFETY: the caller's promise.
+        unsafe { Self::free_chain(this, rest) };
+        // SAFETY: kept, as above.
+        unsafe { Self::notify(this, Event::Put) };
     }
 
     /// Puts a chain of a class into the shards, and frees what they have no room for.
-    pub(crate) fn store(&self, home: usize, class: usize, mut chain: Chain) {
+    ///
+    /// # Safety
+    ///
+    /// As for [`was_put`](Self::was_put).
+    pub(crate) unsafe fn store(this: NonNull<Self>, home: usize, class: usize, mut chain: Chain) {
         if !chain.is_empty() {
-            let rest = self.put(home, class, || chain.pop());
-            self.was_put(class, rest);
+            // SAFETY: the caller's promise.
+            let rest = unsafe { this.as_ref() }.put(home, class, || chain.pop());
+            // SAFETY: likewise; given back by the shards.
+            unsafe { Self::was_put(this, class, rest) };
         }
     }
 
@@ -390,17 +458,30 @@ impl Shared {
             if cfg!(bufworks_broken = "forgetful") && own.is_none_or(|own| !ptr::eq(own, node)) {
                 continue;
             }
-            match self.with_stacks(node, |node| self.take_excess(node, target)) {
+            match self.with_stacks(node, own, |node| self.take_excess(node, target)) {
                 // SAFETY: the chain is ours, of this pool.
-                Some(chain) => unsafe { Self::free_chain(this, chain) },
-                None => saw_all = false,
+                Ok(chain) => unsafe { Self::free_chain(this, chain) },
+                Err(NotHad::Busy) => saw_all = false,
+                // It stays with its thread, until that has seen this, which then tells those who wait.
+                Err(NotHad::NoFence) => self.go_plain(),
             }
         }
+        self.tell(own);
         saw_all
+    }
+
+    /// Tells those who wait when what is in the calling thread's cache was out of their reach until a moment ago. For holders of a handle.
+    pub(crate) fn tell(&self, own: Option<&Node>) {
+        if own.is_some_and(Node::take_news) {
+            // SAFETY: the handle keeps the pool.
+            unsafe { Self::notify(NonNull::from(self), Event::Put) };
+        }
     }
 
     /// Frees what was not used since the last look, if that was `age` ago or more, and looks. For holders of a handle.
     pub(crate) fn shrink_idle(&self, age: Duration) {
+        // Before the lock: it may call what is not ours.
+        let own = Node::find(self.id);
         let Some(mut since) = sync::try_lock(&self.idle_since) else { return };
         let now = Instant::now();
         if since.is_some_and(|since| now.duration_since(since) < age) {
@@ -415,27 +496,36 @@ impl Shared {
         for node in self.nodes() {
             if let Some(unused) = node.note_use()
                 && !is_first
-                && let Some(chain) = self.with_stacks(node, |node| node.take_unused(&unused))
             {
-                idle.append(chain);
+                match self.with_stacks(node, own, |node| node.take_unused(&unused)) {
+                    Ok(chain) => idle.append(chain),
+                    Err(NotHad::Busy) => {}
+                    Err(NotHad::NoFence) => self.go_plain(),
+                }
             }
         }
         drop(since);
         // SAFETY: the chain is ours, of this pool.
         unsafe { Self::free_chain(NonNull::from(self), idle) };
+        self.tell(own);
     }
 
-    /// Runs `f` with the stacks of a cache, the calling thread's or another's; `None` when they are not to be had.
-    fn with_stacks<R>(&self, node: &Node, f: impl FnOnce(&Node) -> R) -> Option<R> {
-        if !Node::find(self.id).is_some_and(|own| ptr::eq(own, node)) {
+    /// Runs `f` with the stacks of a cache, the calling thread's `own` or another's. For holders of a handle.
+    fn with_stacks<R>(
+        &self,
+        node: &Node,
+        own: Option<&Node>,
+        f: impl FnOnce(&Node) -> R,
+    ) -> Result<R, NotHad> {
+        if !own.is_some_and(|own| ptr::eq(own, node)) {
             return node.claimed(f);
         }
         if !node.enter() {
-            return None;
+            return Err(NotHad::Busy);
         }
         let result = f(node);
-        node.leave();
-        Some(result)
+        node.leave_open();
+        Ok(result)
     }
 
     /// Takes blocks out of a cache, the largest first, as many as are over the target. For those who have the cache.

@@ -8,5 +8,7 @@ pub(crate) use bufcore::strategy::fences::{
     full as full_fence, has_heavy as has_heavy_fence, heavy as heavy_fence, light as light_fence,
 };
 pub(crate) use bufcore::strategy::sync::{
-    AtomicPtr, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, RELEASE, lock, try_lock,
+    AtomicPtr, AtomicU32, AtomicUsize, Mutex, Ordering, RELEASE, try_lock,
 };
+#[cfg(loom)]
+pub(crate) use bufcore::strategy::sync::{MutexGuard, lock};

@@ -6,6 +6,7 @@
 //! - `models` is for the loom models, and only there with `--cfg loom`.
 //! - [`races`] is what ThreadSanitizer runs.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
+//! - `sandbox` makes the system refuse calls, and forks. [`tasks`] polls futures by hand.
 //!
 //! How to use it, and which defect shows that each trial can fail: `docs/testing.md`.
 
@@ -27,6 +28,9 @@ pub mod ops;
 pub mod pattern;
 pub mod process;
 pub mod races;
+#[cfg(unix)]
+pub mod sandbox;
+pub mod tasks;
 pub mod trials;
 
 pub use bufcore;

@@ -6,7 +6,8 @@
 //!
 //! The pools have one class, a thread keeps one block of it, and there is one shard with room for one.
 //!
-//! With `--cfg bufworks_broken="relaxed"`, `"nofence"`, `"nowake"` and `"overwrites"` some of these models fail, which is noted at each.
+//! With `--cfg bufworks_broken="relaxed"`, `"nofence"`, `"nowake"`, `"onewake"` and `"overwrites"` some of these models fail, which is noted
+//! at each.
 //! The light fence is a full one here, and orders more than it does elsewhere: that the orders without it are enough is for
 //! ThreadSanitizer to see (`tests/races.rs`), to which it is nothing. A thread that has no cache executes none.
 
@@ -266,6 +267,47 @@ fn loom_waiter_that_gives_up() {
         });
         drop(first);
         assert!(finish(second.as_mut(), &signal).is_ok());
+        other.join().unwrap();
+    });
+}
+
+/// Two wait, and the first is woken and never looks: the second is served all the same, whether it was there before the release or comes
+/// after it. Fails with `onewake`.
+#[test]
+fn loom_waiter_behind_one_that_never_looks() {
+    loom::model(|| {
+        let one = crate::block::Block::most_total(64, 16);
+        let pool = built(0, one + one / 2);
+        let held = acquire(&pool);
+        let signal = Signal::new();
+        let mut first = alloc::boxed::Box::pin(pool.acquire_async(BYTES));
+        assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let other = thread::spawn(move || {
+            drop(held);
+            threads::end_of_thread();
+        });
+        assert!(finish(pin!(pool.acquire_async(BYTES)), &signal).is_ok());
+        other.join().unwrap();
+    });
+}
+
+/// Two wait on two threads for the one buffer that there is room for: whoever is first, the other is woken when it is back. Fails with
+/// `nowake`.
+#[test]
+fn loom_waiters_one_after_the_other() {
+    loom::model(|| {
+        let one = crate::block::Block::most_total(64, 16);
+        let pool = built(0, one + one / 2);
+        let held = acquire(&pool);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                drop(finish(pin!(pool.acquire_async(BYTES)), &Signal::new()).expect("room"));
+                threads::end_of_thread();
+            })
+        };
+        drop(held);
+        drop(finish(pin!(pool.acquire_async(BYTES)), &Signal::new()).expect("room"));
         other.join().unwrap();
     });
 }

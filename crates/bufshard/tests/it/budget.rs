@@ -184,25 +184,29 @@ fn a_large_request_is_not_starved() {
     assert!(pool.acquire(10_000).is_ok(), "nobody waits any more");
 }
 
-/// First come, first served, whatever the sizes.
+/// First come, first served, whatever the sizes: who looks when he is woken, is not overtaken.
 #[test]
 fn in_order() {
     let pool = pool();
     let mut held = Some(pool.acquire(900_000).expect("room"));
     let (woken, wakers): (Vec<_>, Vec<_>) = (0..3).map(|_| counting()).unzip();
     let mut waiting: Vec<Pin<Box<_>>> =
-        [700_000, 1000, 200_000].map(|bytes| Box::pin(pool.acquire_async(bytes))).into();
+        [700_000, 1000, 600_000].map(|bytes| Box::pin(pool.acquire_async(bytes))).into();
     // The last is polled before the second, and so comes before it.
     assert!(poll(waiting[0].as_mut(), &wakers[0]).is_pending());
     assert!(poll(waiting[2].as_mut(), &wakers[2]).is_pending());
     drop(held.take());
     assert_eq!(woken[0].count(), 1, "the first is woken");
-    assert!(poll(waiting[2].as_mut(), &wakers[2]).is_pending(), "it is not its turn");
     let Poll::Ready(Ok(first)) = poll(waiting[0].as_mut(), &wakers[0]) else { panic!("not served") };
-    assert_eq!(woken[2].count(), 1, "the next is woken");
+    assert!(poll(waiting[2].as_mut(), &wakers[2]).is_pending(), "there is no room for it");
+    assert!(poll(waiting[1].as_mut(), &wakers[1]).is_pending(), "it is not its turn, though there is room");
+    let before = [woken[2].count(), woken[1].count()];
+    drop(first);
+    let woken = [woken[2].count() - before[0], woken[1].count() - before[1]];
+    assert_eq!(woken, [1, 1], "those who could be served are woken");
     let Poll::Ready(Ok(third)) = poll(waiting[2].as_mut(), &wakers[2]) else { panic!("not served") };
-    assert_eq!((first.capacity(), third.capacity()), (700_000, 200_000));
     assert!(matches!(poll(waiting[1].as_mut(), &wakers[1]), Poll::Ready(Ok(_))));
+    assert_eq!(third.capacity(), 600_000);
 }
 
 /// A future that is dropped, before it was woken and after, holds nobody up and loses nothing.
@@ -212,19 +216,31 @@ fn cancelled() {
     for woken_before in [false, true] {
         let mut held = Some(pool.acquire(900_000).expect("room"));
         let ((_, first), (next, second)) = (counting(), counting());
-        let mut waiting = Box::pin(pool.acquire_async(900_000));
+        let mut waiting = Some(Box::pin(pool.acquire_async(900_000)));
         let mut behind = pin!(pool.acquire_async(500_000));
-        assert!(poll(waiting.as_mut(), &first).is_pending());
+        assert!(poll(waiting.as_mut().expect("there").as_mut(), &first).is_pending());
         assert!(poll(behind.as_mut(), &second).is_pending());
         if woken_before {
             drop(held.take());
-            assert_eq!(next.count(), 0, "not its turn");
         }
-        drop(waiting);
-        assert_eq!(next.count(), 1, "the next is woken");
+        drop(waiting.take());
+        assert_eq!(next.count(), usize::from(woken_before), "woken when there is room, once");
         drop(held);
+        assert_eq!(next.count(), 1, "the next is woken");
         let served = poll(behind.as_mut(), &second);
         assert!(matches!(served, Poll::Ready(Ok(_))), "{woken_before}");
+    }
+    // One that keeps another from what there would be for it, and goes.
+    {
+        let _held = pool.acquire(500_000).expect("room");
+        let ((_, first), (next, second)) = (counting(), counting());
+        let mut waiting = Box::pin(pool.acquire_async(900_000));
+        let mut behind = pin!(pool.acquire_async(400_000));
+        assert!(poll(waiting.as_mut(), &first).is_pending());
+        assert!(poll(behind.as_mut(), &second).is_pending());
+        drop(waiting);
+        assert_eq!(next.count(), 1, "the next is woken");
+        assert!(matches!(poll(behind.as_mut(), &second), Poll::Ready(Ok(_))));
     }
     // A future that was never polled, and one behind.
     drop(pool.acquire_async(1));

@@ -14,5 +14,9 @@ mod handoff;
 mod soak;
 mod split;
 mod starts;
+#[cfg(target_os = "linux")]
+mod system;
 mod threads;
 mod trims;
+mod waits;
+mod wakers;

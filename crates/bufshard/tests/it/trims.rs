@@ -206,3 +206,25 @@ fn preallocated() {
         assert_eq!(pool.preallocate(1, size), Err(refused));
     }
 }
+
+/// Over a budget, no more are allocated than there is room for, none makes room for another, and the number is that of those kept.
+#[test]
+fn preallocated_within_a_budget() {
+    for (wanted, size) in [(100, 10_000), (20, 10_000), (9, 10_000), (3, 60_000)] {
+        let pool = ShardPool::builder().budget(100_000).build().expect("settings are right");
+        let other = pool.acquire(5000).expect("room");
+        let address = other.as_ptr();
+        drop(other);
+        let kept = pool.preallocate(wanted, size).expect("there is room for some");
+        let reserved = pool.stats().reserved_bytes;
+        assert!(kept < wanted || kept * size <= 100_000, "{kept} of {size} bytes");
+        assert!(
+            kept * size <= reserved && reserved <= 100_000,
+            "{kept} of {size} bytes, and {reserved} in all"
+        );
+        assert_eq!(pool.acquire(5000).expect("idle").as_ptr(), address, "another one made room");
+        let bufs: Vec<_> = (0..kept).map(|_| pool.acquire(size).expect("kept")).collect();
+        assert_eq!(pool.stats().reserved_bytes, reserved, "those are not new");
+        drop(bufs);
+    }
+}

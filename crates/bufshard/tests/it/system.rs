@@ -1,0 +1,200 @@
+//! T25: a system that is hostile: calls that are refused after the start, and forks amid traffic and waits.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bufshard::ShardPool;
+use buftest::process::alone;
+use buftest::sandbox;
+#[cfg(not(feature = "track"))]
+use buftest::sandbox::Ended;
+use buftest::tasks::{block_on, counting, poll};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const BUDGET: usize = 1 << 20;
+
+fn pool() -> ShardPool {
+    ShardPool::builder().budget(BUDGET).build().expect("settings are right")
+}
+
+/// Refuses `membarrier` from now on; `false`, with a note, where no filters are to be had.
+fn refuse_fences() -> bool {
+    let is_refused = sandbox::refuse(libc::SYS_membarrier, libc::EPERM);
+    if !is_refused {
+        eprintln!("no filters here");
+    }
+    is_refused
+}
+
+/// `membarrier` is refused after the pool was used by several threads: waits sleep, and are served; trims free; nothing else changes.
+#[test]
+fn t25_no_fence_after_the_start() {
+    alone(module_path!(), "t25_no_fence_after_the_start", LIMIT, || {
+        let pool = pool();
+        let (barrier, over) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let (theirs, there, last) = (pool.clone(), Arc::clone(&barrier), Arc::clone(&over));
+        let other = thread::spawn(move || {
+            drop([(); 4].map(|()| theirs.acquire(100_000).expect("room")));
+            there.wait();
+            there.wait();
+            // It uses the pool once more, and is idle from then on.
+            drop(theirs.acquire(1000));
+            there.wait();
+            last.wait();
+        });
+        barrier.wait();
+        assert!(pool.stats().reserved_bytes > 400_000, "idle there");
+        if !refuse_fences() {
+            barrier.wait();
+            barrier.wait();
+            over.wait();
+            return other.join().expect("the thread ends well");
+        }
+        // A future that waits for what that thread has, and for a buffer of this one.
+        let held = pool.acquire(300_000).expect("room");
+        let (wakes, waker) = counting();
+        let mut large = Box::pin(pool.acquire_async(900_000));
+        let started = Instant::now();
+        let mut polls = 0;
+        let mut seen = usize::MAX;
+        while started.elapsed() < Duration::from_millis(200) {
+            if wakes.count() != seen {
+                seen = wakes.count();
+                polls += 1;
+                assert!(poll(large.as_mut(), &waker).is_pending(), "there is no room");
+            } else {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        assert!(polls < 300, "{polls} polls: it wakes itself");
+        // That thread comes along, and makes room.
+        drop(held);
+        barrier.wait();
+        barrier.wait();
+        let buf = block_on(large, LIMIT / 4).expect("it is served").expect("room");
+        drop(buf);
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0, "nobody uses any");
+        // A new pool knows from the start.
+        let new = ShardPool::new().expect("settings are right");
+        drop(new.acquire(1000));
+        new.trim();
+        assert_eq!(new.stats().reserved_bytes, 0, "in a new pool");
+        over.wait();
+        other.join().expect("the thread ends well");
+        drop(pool);
+    });
+}
+
+/// Threads acquire, release and wait while others trim, and the fence is refused in the midst of it.
+#[test]
+fn t25_no_fence_amid_traffic() {
+    alone(module_path!(), "t25_no_fence_amid_traffic", LIMIT, || {
+        let pool = pool();
+        let over = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..4_u8)
+            .map(|index| {
+                let (pool, over) = (pool.clone(), Arc::clone(&over));
+                thread::spawn(move || {
+                    let mut rng = fastrand::Rng::with_seed(u64::from(index));
+                    let mut rounds = 0_usize;
+                    // ORDER: SeqCst, for ease.
+                    while !over.load(SeqCst) {
+                        let bytes = rng.usize(1..300_000);
+                        let mut buf = match rng.u8(..3) {
+                            0 => pool.acquire_timeout(bytes, LIMIT).expect("room in time"),
+                            1 => block_on(pool.acquire_async(bytes), LIMIT).expect("served").expect("room"),
+                            _ => match pool.acquire(bytes) {
+                                Ok(buf) => buf,
+                                Err(_) => continue,
+                            },
+                        };
+                        let len = bytes.min(5000);
+                        buf.resize(len, index).expect("asked for");
+                        thread::yield_now();
+                        assert!(buf.iter().all(|&byte| byte == index), "the bytes are its own");
+                        if rng.u8(..) == 0 {
+                            pool.trim();
+                        }
+                        rounds += 1;
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(200));
+        let _ = refuse_fences();
+        thread::sleep(Duration::from_millis(400));
+        // ORDER: SeqCst, for ease.
+        over.store(true, SeqCst);
+        for thread in threads {
+            assert!(thread.join().expect("all are served") > 10);
+        }
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    });
+}
+
+/// Forks while other threads wait for budget, take and give: the child gets buffers, or errors, in time.
+///
+/// Not with `track`, whose lock a child may find locked.
+#[cfg(not(feature = "track"))]
+#[test]
+fn t25_forks_amid_waits() {
+    alone(module_path!(), "t25_forks_amid_waits", LIMIT, || {
+        let pool = pool();
+        let over = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..4_u64)
+            .map(|seed| {
+                let (pool, over) = (pool.clone(), Arc::clone(&over));
+                thread::spawn(move || {
+                    let mut rng = fastrand::Rng::with_seed(seed);
+                    // ORDER: SeqCst, for ease.
+                    while !over.load(SeqCst) {
+                        let bytes = rng.usize(1..500_000);
+                        if rng.bool() {
+                            drop(pool.acquire_timeout(bytes, LIMIT).expect("room in time"));
+                        } else {
+                            drop(block_on(pool.acquire_async(bytes), LIMIT).expect("served").expect("room"));
+                        }
+                    }
+                })
+            })
+            .collect();
+        // The queue is under way most of the time.
+        let pollers: Vec<_> = (0..2)
+            .map(|_| {
+                let (pool, over) = (pool.clone(), Arc::clone(&over));
+                thread::spawn(move || {
+                    let (_, waker) = counting();
+                    // ORDER: SeqCst, for ease.
+                    while !over.load(SeqCst) {
+                        let _ = poll(Box::pin(pool.acquire_async(700_000)).as_mut(), &waker);
+                    }
+                })
+            })
+            .collect();
+        let forks = buftest::trials::scaled(20_000).clamp(100, 1000);
+        for round in 0..forks {
+            let ended = sandbox::forked(LIMIT / 4, || {
+                for bytes in [1, 1000, 100_000, 400_000] {
+                    let _ = pool.acquire(bytes);
+                    let _ = pool.acquire_timeout(bytes, Duration::from_millis(2));
+                    let (_, waker) = counting();
+                    let mut waiting = Box::pin(pool.acquire_async(bytes));
+                    let _ = poll(waiting.as_mut(), &waker);
+                    let _ = poll(waiting.as_mut(), &waker);
+                }
+                pool.trim();
+                7
+            });
+            assert_eq!(ended, Ended::With(7), "the child of round {round}");
+        }
+        // ORDER: SeqCst, for ease.
+        over.store(true, SeqCst);
+        let threads = threads.into_iter().chain(pollers);
+        threads.for_each(|thread| thread.join().expect("all are served"));
+    });
+}

@@ -1,0 +1,101 @@
+//! Futures that are polled by hand, and wakers that count, or do what wakers should not.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Counts how often it is woken.
+#[derive(Debug, Default)]
+pub struct Counting(AtomicUsize);
+
+impl Wake for Counting {
+    fn wake(self: Arc<Self>) {
+        // ORDER: SeqCst, for ease.
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Counting {
+    /// How often it was woken.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        // ORDER: SeqCst, for ease.
+        self.0.load(SeqCst)
+    }
+}
+
+/// A waker, and what it counts.
+#[must_use]
+pub fn counting() -> (Arc<Counting>, Waker) {
+    let counting = Arc::new(Counting::default());
+    (Arc::clone(&counting), Waker::from(counting))
+}
+
+/// Polls once.
+pub fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+/// Runs a future on this thread. `None` when it is not done in time; nothing but a wake makes it be polled.
+pub fn block_on<F: Future>(future: F, limit: Duration) -> Option<F::Output> {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    let started = Instant::now();
+    loop {
+        if let Poll::Ready(output) = poll(future.as_mut(), &waker) {
+            return Some(output);
+        }
+        let left = limit.checked_sub(started.elapsed())?;
+        thread::park_timeout(left);
+        if started.elapsed() >= limit {
+            return None;
+        }
+    }
+}
+
+/// What a [`hostile`] waker does at one of its calls.
+type Act = Box<dyn FnOnce() + Send>;
+
+/// Does something once when it is woken, and something once when it is dropped.
+struct Hostile {
+    wake: Mutex<Option<Act>>,
+    drop: Mutex<Option<Act>>,
+}
+
+fn take(act: &Mutex<Option<Act>>) -> Option<Act> {
+    act.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+}
+
+impl Wake for Hostile {
+    fn wake(self: Arc<Self>) {
+        if let Some(act) = take(&self.wake) {
+            act();
+        }
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        if let Some(act) = take(&self.drop) {
+            act();
+        }
+    }
+}
+
+/// A waker that does `wake` when it is first woken, and `drop` when its last clone goes.
+#[must_use]
+pub fn hostile(wake: impl FnOnce() + Send + 'static, drop: impl FnOnce() + Send + 'static) -> Waker {
+    let wake: Act = Box::new(wake);
+    let drop: Act = Box::new(drop);
+    Waker::from(Arc::new(Hostile { wake: Mutex::new(Some(wake)), drop: Mutex::new(Some(drop)) }))
+}

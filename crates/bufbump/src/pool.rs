@@ -11,7 +11,7 @@ use crate::Builder;
 use crate::config::Settings;
 use crate::lease::BumpLease;
 use crate::local;
-use crate::shard::{Block, Shard};
+use crate::shard::Block;
 use crate::shared::Shared;
 
 /// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
@@ -169,8 +169,18 @@ impl BumpPool {
                 let Some(token) = local::register() else { return Ok(None) };
                 let refused = AcquireError::OutOfMemory { requested: bytes };
                 let node = self.shared().node(token).ok_or(refused)?;
-                local::add(node);
-                node
+                // The allocator may have used the pool meanwhile, on this thread: one cache is enough.
+                // SAFETY: as above.
+                match unsafe { local::find(self.id).as_ref() } {
+                    Some(first) => {
+                        self.shared().give_back(node);
+                        first
+                    }
+                    None => {
+                        local::add(node);
+                        node
+                    }
+                }
             }
         };
         let (shard, is_fresh) = node.refill(bytes)?;
@@ -200,6 +210,7 @@ impl BumpPool {
         if let Some(node) = unsafe { local::find(self.id).as_ref() } {
             node.trim();
         }
+        shared.free_headers();
     }
 
     /// Forgets the memory that the pool has: what holds no buffers is freed as by [`trim`](Self::trim), and what holds some is freed,
@@ -264,13 +275,14 @@ impl BumpPool {
         let shared = self.shared();
         let mut stats = shared.counters.snapshot();
         let mut in_use = 0;
-        for (out, bytes) in shared.shards().map(Shard::snapshot) {
+        shared.each_shard(|shard| {
+            let (out, bytes) = shard.snapshot();
             in_use += out;
             stats.reserved_bytes += bytes;
             if out > 0 {
                 stats.pinned_bytes += bytes;
             }
-        }
+        });
         if !cfg!(feature = "stats") {
             stats.in_use = in_use;
         }

@@ -13,7 +13,7 @@
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at that moment. `word` has
 //!   `ORPHANED` added, and the shard is on the list of `bufcore::strategy::orphans`.
 //! - *Free*: nothing is out, and whoever has the shard has it alone: a stack of idle shards, a thread that is about to own it, or
-//!   nobody, with its memory gone.
+//!   nobody, with its memory gone. Threads that look for a shard may still look at `place` and `older` of it (`headers`).
 //!
 //! # Invariants
 //!
@@ -24,18 +24,21 @@
 //! - B4: the last access of a release to its shard is the one that counts it.
 //! - B5: only the owner's thread uses the fields of `own`, but that anybody may read its atomics.
 
+mod chain;
 mod release;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use bufcore::strategy::orphans::{self, Orphan};
-use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
-use bufcore::strategy::{Link, Listed};
+use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use bufcore::{Region, RegionError, size};
 
 use crate::node::Node;
 use crate::shared::Shared;
+use crate::stack::{Place, Stacked};
+
+pub(crate) use self::chain::Chain;
 
 /// Bytes in front of each buffer. More where the model checker's atomics stand in it.
 pub(crate) const HEADER_BYTES: usize = if cfg!(loom) { 64 } else { 16 };
@@ -75,8 +78,11 @@ pub(crate) struct Shard {
     orphan: Orphan,
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     shared: NonNull<Shared>,
-    /// The next of all headers of the pool.
-    all_next: Link<Shard>,
+    /// The next of all headers of the pool, and what the stacks note (`headers`).
+    pub(crate) older: AtomicPtr<Shard>,
+    place: Place<Shard>,
+    /// Whether the header is being taken off the list of all. For who does so.
+    pub(crate) is_leaving: Cell<bool>,
     /// Token of the owner, or `NOBODY`.
     owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
@@ -113,7 +119,7 @@ struct Own {
     is_listed: AtomicU32,
     /// The owner's cache.
     node: Cell<*const Node>,
-    /// Neighbours in the list, or `next` in a stack.
+    /// Neighbours in the list, or `next` in a chain.
     prev: Cell<*const Shard>,
     next: Cell<*const Shard>,
 }
@@ -126,10 +132,10 @@ fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
     Some((first.checked_add(blocks)?, first))
 }
 
-// SAFETY: one field.
-unsafe impl Listed for Shard {
-    fn link(&self) -> &Link<Self> {
-        &self.all_next
+// SAFETY: one field, which nobody else uses.
+unsafe impl Stacked for Shard {
+    fn place(&self) -> &Place<Self> {
+        &self.place
     }
 }
 
@@ -139,7 +145,9 @@ impl Shard {
         Self {
             orphan: Orphan::new(try_free),
             shared,
-            all_next: Link::default(),
+            older: AtomicPtr::new(ptr::null_mut()),
+            place: Place::default(),
+            is_leaving: Cell::new(false),
             owner: AtomicUsize::new(NOBODY),
             word: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
@@ -200,6 +208,11 @@ impl Shard {
 
     pub(crate) fn is_single(&self) -> bool {
         self.is_single.get()
+    }
+
+    /// Whether neither a stack nor somebody who looks for a shard refers to it. For its owner.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.place.is_alone()
     }
 
     pub(crate) fn next(&self) -> *const Shard {

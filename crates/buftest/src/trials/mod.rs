@@ -11,6 +11,7 @@ pub mod refusals;
 pub mod secrets;
 pub mod serving;
 pub mod shared_books;
+pub mod steady;
 pub mod traffic;
 
 use std::env;

@@ -118,7 +118,7 @@ impl Headers {
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
             // ORDER: Relaxed: the exchange publishes it.
-            shard.older.store(first, Ordering::Relaxed);
+            shard.rare().older.store(first, Ordering::Relaxed);
             // ORDER: Release pairs with the Acquire in `each` and `unlist`: the header is complete. A failure publishes nothing.
             match self.first.compare_exchange_weak(
                 first,
@@ -171,7 +171,7 @@ impl Headers {
         // SAFETY: found during a visit (H3).
         while let Some(shard) = unsafe { at.as_ref() } {
             f(shard);
-            at = shard.older.load(Ordering::Acquire);
+            at = shard.rare().older.load(Ordering::Acquire);
         }
     }
 
@@ -207,7 +207,7 @@ impl Headers {
             let Some(header) = self.pop(VACANT) else { break };
             // SAFETY: the caller's now.
             let shard = unsafe { header.as_ref() };
-            shard.is_leaving.set(true);
+            shard.rare().is_leaving.set(true);
             chain.push(shard);
         }
     }
@@ -221,12 +221,12 @@ impl Headers {
             // SAFETY: on the list, and nobody else takes off (H4).
             let Some(shard) = (unsafe { at.as_ref() }) else { return };
             // Marks are set and read by who has the right to; new headers have none.
-            if !shard.is_leaving.get() {
-                link = &shard.older;
+            if !shard.rare().is_leaving.get() {
+                link = &shard.rare().older;
                 continue;
             }
             // ORDER: Relaxed: written by `add`, or here.
-            let older = shard.older.load(Ordering::Relaxed);
+            let older = shard.rare().older.load(Ordering::Relaxed);
             // ORDER: Release, so that what is behind it is seen as it was published; Relaxed as the loop looks again. It fails where
             // new headers come to the front: then these come first.
             if link.compare_exchange(at, older, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -261,7 +261,7 @@ impl Drop for Headers {
             // SAFETY: made by `boxed`, on the list once, and nobody uses it any more.
             let header = unsafe { Box::from_raw(at) };
             // ORDER: Relaxed, as above.
-            at = header.older.load(Ordering::Relaxed);
+            at = header.rare().older.load(Ordering::Relaxed);
         }
         // SAFETY: taken off the list, and nobody visits.
         unsafe { Self::free(self.leaving.replace(Chain::new())) };

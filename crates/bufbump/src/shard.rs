@@ -22,7 +22,7 @@
 //! - B3: while a buffer is out, the header and the memory are there: the memory is freed only when nothing is out, and a shard with
 //!   memory keeps the pool's bookkeeping, of which the header is a part.
 //! - B4: the last access of a release to its shard is the one that counts it.
-//! - B5: only the owner's thread uses the fields of `own`, but that anybody may read its atomics.
+//! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its atomics; `rare` is as `headers` says.
 
 mod chain;
 mod release;
@@ -71,6 +71,8 @@ pub(crate) struct Block {
 }
 
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
+// What a shard costs beside its memory.
+const _: () = assert!(cfg!(loom) || size_of::<Shard>() <= 256);
 
 /// The header of a shard.
 #[repr(C)]
@@ -78,21 +80,14 @@ pub(crate) struct Shard {
     orphan: Orphan,
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     shared: NonNull<Shared>,
-    /// The next of all headers of the pool, and what the stacks note (`headers`).
-    pub(crate) older: AtomicPtr<Shard>,
+    /// What the stacks note (`headers`).
     place: Place<Shard>,
-    /// Whether the header is being taken off the list of all. For who does so.
-    pub(crate) is_leaving: Cell<bool>,
     /// Token of the owner, or `NOBODY`.
     owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
     word: AtomicUsize,
     /// Bytes that the memory can hand out in one piece; zero without memory.
     bytes: AtomicUsize,
-    /// What `Shared::generation` was when the memory was taken.
-    pub(crate) generation: Cell<usize>,
-    /// Whether the memory is for one buffer only, which no thread owns.
-    is_single: Cell<bool>,
     /// The memory. Moved out when it is freed.
     region: Cell<Option<Region>>,
     /// Stands for the memory, to the model checker.
@@ -100,6 +95,18 @@ pub(crate) struct Shard {
     pub(crate) shadow: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     own: Own,
+}
+
+/// What is written when the memory comes or goes, and when the header does.
+pub(crate) struct Rare {
+    /// The next of all headers of the pool (`headers`).
+    pub(crate) older: AtomicPtr<Shard>,
+    /// Whether the header is being taken off the list of all. For whoever does so.
+    pub(crate) is_leaving: Cell<bool>,
+    /// Whether the memory is for one buffer only, which no thread owns.
+    is_single: Cell<bool>,
+    /// What `Shared::generation` was when the memory was taken.
+    pub(crate) generation: Cell<usize>,
 }
 
 /// What the owner writes.
@@ -122,6 +129,8 @@ struct Own {
     /// Neighbours in the list, or `next` in a chain.
     prev: Cell<*const Shard>,
     next: Cell<*const Shard>,
+    /// Not the owner's alone, but seldom used; here because there is room on the second line.
+    rare: Rare,
 }
 
 /// Bytes of a region for a shard of `bytes` with blocks at `alignment`, and where in it the first block starts.
@@ -145,14 +154,10 @@ impl Shard {
         Self {
             orphan: Orphan::new(try_free),
             shared,
-            older: AtomicPtr::new(ptr::null_mut()),
             place: Place::default(),
-            is_leaving: Cell::new(false),
             owner: AtomicUsize::new(NOBODY),
             word: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
-            generation: Cell::new(0),
-            is_single: Cell::new(false),
             region: Cell::new(None),
             #[cfg(all(test, loom))]
             shadow: buftest::models::Shadow::default(),
@@ -166,6 +171,12 @@ impl Shard {
                 node: Cell::new(ptr::null()),
                 prev: Cell::new(ptr::null()),
                 next: Cell::new(ptr::null()),
+                rare: Rare {
+                    older: AtomicPtr::new(ptr::null_mut()),
+                    is_leaving: Cell::new(false),
+                    is_single: Cell::new(false),
+                    generation: Cell::new(0),
+                },
             },
         }
     }
@@ -185,8 +196,8 @@ impl Shard {
         self.own.base.set(base);
         self.own.limit.set(region.as_ptr().addr().get() + len - HEADER_BYTES);
         self.region.set(Some(region));
-        self.generation.set(generation);
-        self.is_single.set(false);
+        self.own.rare.generation.set(generation);
+        self.own.rare.is_single.set(false);
         // ORDER: Relaxed: for `stats` only.
         self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
@@ -206,8 +217,12 @@ impl Shard {
         self.shared
     }
 
+    pub(crate) fn rare(&self) -> &Rare {
+        &self.own.rare
+    }
+
     pub(crate) fn is_single(&self) -> bool {
-        self.is_single.get()
+        self.own.rare.is_single.get()
     }
 
     /// Whether neither a stack nor somebody who looks for a shard refers to it. For its owner.
@@ -309,7 +324,7 @@ impl Shard {
 
     /// Makes a free shard the memory of one buffer, which nobody owns: the buffer's release is the last.
     pub(crate) fn single(&self) -> *mut Block {
-        self.is_single.set(true);
+        self.own.rare.is_single.set(true);
         // ORDER: Relaxed: the shard is free; what hands over the buffer publishes it.
         self.word.store(ABANDONED - 1, Ordering::Relaxed);
         // SAFETY: the start of memory that is nobody's, and has room for a header.

@@ -188,7 +188,7 @@ impl Shared {
     /// Whether the memory of a free shard is not to be used again.
     pub(crate) fn is_stale(&self, shard: &Shard) -> bool {
         // ORDER: Relaxed, as in `fresh`.
-        shard.is_single() || shard.generation.get() != self.generation.load(Ordering::Relaxed)
+        shard.is_single() || shard.rare().generation.get() != self.generation.load(Ordering::Relaxed)
     }
 
     /// Keeps a free shard for later, within the budget, or else frees it.

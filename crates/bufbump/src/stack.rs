@@ -184,7 +184,9 @@ impl<T: Stacked> Stacks<T> {
                     .compare_exchange(refs, refs + 1, Ordering::Acquire, Ordering::Relaxed)
                     .is_err()
             {
-                // Taken meanwhile, or looked at by another: look again.
+                // Taken meanwhile, or looked at by another: look again. A model has to be told that others go on first.
+                #[cfg(all(test, loom))]
+                loom::thread::yield_now();
                 // ORDER: Acquire, as above.
                 head = top.load(Ordering::Acquire);
                 continue;

@@ -7,6 +7,7 @@ pub mod failure;
 pub mod lifetime;
 pub mod memory;
 pub mod parts;
+pub mod reentry;
 pub mod refusals;
 pub mod secrets;
 pub mod serving;

@@ -12,24 +12,31 @@ static ALLOCATOR: Reentrant = Reentrant::new();
 
 const SHARD_BYTES: usize = 256;
 
-#[test]
-fn t23_the_allocator_comes_back_in() {
-    let reentry = Reentry {
+/// A pool that keeps so many shards.
+fn pool(idle: usize) -> BumpPool {
+    BumpPool::builder().shard_size(SHARD_BYTES).idle_bytes(idle * SHARD_BYTES).build().expect("room")
+}
+
+fn reentry(make: fn() -> BumpPool) -> Reentry<BumpPool> {
+    Reentry {
         allocator: &ALLOCATOR,
-        // Nothing is kept, so that releases free memory.
-        make: || BumpPool::builder().shard_size(SHARD_BYTES).idle_bytes(0).build().expect("room"),
+        make,
         handle: |pool| Some(pool.clone()),
-        sizes: &[200, 60, 200, 1000, 200, 200],
+        sizes: &[1000, 200, 60, 200, 200, 200],
+        small: 100,
         more: |pool| {
             pool.trim();
             pool.clear();
         },
-    };
-    reentry.everywhere();
-    // What is kept makes other ways.
-    let keeping = Reentry {
-        make: || BumpPool::builder().shard_size(SHARD_BYTES).idle_bytes(2 * SHARD_BYTES).build().expect("room"),
-        ..reentry
-    };
-    keeping.everywhere();
+    }
+}
+
+/// One after another: both count on the order in which pools are made.
+#[test]
+fn t23_the_allocator_comes_back_in() {
+    // Nothing is kept, so that releases free memory; and some, which makes other ways.
+    for make in [|| pool(0), || pool(2)] {
+        reentry(make).everywhere();
+    }
+    reentry(|| pool(2)).beside_each_other();
 }

@@ -122,7 +122,8 @@ impl Reentrant {
         let bytes = unsafe { std::slice::from_raw_parts(block, layout.size().min(LOOKED_AT)) };
         if let Some(at) = bytes.iter().position(|&byte| byte != POISON) {
             // No allocation here: the text goes out in pieces.
-            let _ = writeln!(std::io::stderr(), "reentrant: byte {at} of {layout:?} was written after its free");
+            let _ =
+                writeln!(std::io::stderr(), "reentrant: byte {at} of {layout:?} was written after its free");
             process::abort();
         }
         // SAFETY: taken with this layout, and given back once.
@@ -137,7 +138,8 @@ impl Reentrant {
             }
             // SAFETY: the lock is held.
             let back = unsafe { &mut *self.back.get() };
-            let (block, layout) = std::mem::replace(&mut back.blocks[at], (ptr::null_mut(), Layout::new::<u8>()));
+            let (block, layout) =
+                std::mem::replace(&mut back.blocks[at], (ptr::null_mut(), Layout::new::<u8>()));
             self.lock.store(false, Ordering::Release);
             Self::let_go(block, layout);
         }

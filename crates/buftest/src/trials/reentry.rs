@@ -21,6 +21,8 @@ pub struct Reentry<P: BufferPool> {
     pub handle: fn(&P) -> Option<P>,
     /// Sizes that between them use everything that allocates or frees.
     pub sizes: &'static [usize],
+    /// One of them that makes the thread a cache, where pools have such.
+    pub small: usize,
     /// What else there is to call: trims and the like.
     pub more: fn(&mut P),
 }
@@ -116,6 +118,15 @@ impl<P: BufferPool + Send> Reentry<P> {
 
     /// A pool whose handle goes while buffers are out, and another handle, or another pool, that the allocator may drop.
     fn program(&self, world: &RefCell<World<P>>) {
+        self.run(world, false);
+    }
+
+    /// The same, with the newest buffer released first.
+    fn backwards(&self, world: &RefCell<World<P>>) {
+        self.run(world, true);
+    }
+
+    fn run(&self, world: &RefCell<World<P>>, newest_first: bool) {
         let mut pool = (self.make)();
         let mut held = Vec::with_capacity(64);
         for round in 0..3 {
@@ -138,6 +149,9 @@ impl<P: BufferPool + Send> Reentry<P> {
             held.extend(take(&mut pool, bytes, 3000));
         }
         drop(pool);
+        if newest_first {
+            held.reverse();
+        }
         held.drain(..).for_each(release);
         orphans::sweep();
     }
@@ -147,7 +161,7 @@ impl<P: BufferPool + Send> Reentry<P> {
         const POOLS: usize = 24;
         let mut pools: Vec<_> = (0..POOLS).map(|_| (self.make)()).collect();
         for pool in &mut pools {
-            drop(take(pool, self.sizes[0], 1));
+            drop(take(pool, self.small, 1));
         }
         // A third of them ends on another thread, which has to see to it before the rest is used.
         let ended: Vec<_> = pools.drain(..POOLS / 3).collect();
@@ -155,37 +169,44 @@ impl<P: BufferPool + Send> Reentry<P> {
         // The allocator's are looked at just before these.
         world.borrow_mut().pools.extend(pools.drain(..POOLS / 3));
         for _ in 0..POOLS / 3 {
-            drop(take(&mut (self.make)(), self.sizes[0], 2));
+            drop(take(&mut (self.make)(), self.small, 2));
         }
         drop(pools);
     }
 
-    /// Each deed in each call of each program.
+    /// Each deed in each call of a program, and of the same with its buffers in the other order.
     ///
     /// # Panics
     ///
     /// When a buffer is not as it was, or none is to be had.
     pub fn everywhere(&self) {
-        for (what, program) in
-            [("program", Self::program as fn(&Self, &RefCell<World<P>>)), ("neighbours", Self::neighbours)]
-        {
-            for deed in DEEDS {
-                let mut at = 0;
-                loop {
-                    let world = RefCell::new(World::new());
-                    let calls = Reentrant::within(at, || self.deed(&world, deed), || program(self, &world));
-                    drop(world);
-                    orphans::sweep();
-                    if at >= calls {
-                        break;
-                    }
-                    at += 1;
-                }
-                println!("reentry: {what}, {deed:?} in each of {at} calls");
-            }
-            self.allocator.check();
-        }
+        self.each("program", Self::program);
+        self.each("backwards", Self::backwards);
         assert_eq!(orphans::pending(), 0, "memory that outlived its pool is kept");
+    }
+
+    /// Each deed in each call of a program that looks through the caches of many pools, of which some have ended elsewhere. For a binary in
+    /// which nothing else runs at the same time: numbers of pools decide who is beside whom.
+    pub fn beside_each_other(&self) {
+        self.each("neighbours", Self::neighbours);
+    }
+
+    fn each(&self, what: &str, program: fn(&Self, &RefCell<World<P>>)) {
+        for deed in DEEDS {
+            let mut at = 0;
+            loop {
+                let world = RefCell::new(World::new());
+                let calls = Reentrant::within(at, || self.deed(&world, deed), || program(self, &world));
+                drop(world);
+                orphans::sweep();
+                if at >= calls {
+                    break;
+                }
+                at += 1;
+            }
+            println!("reentry: {what}, {deed:?} in each of {at} calls");
+        }
+        self.allocator.check();
     }
 }
 

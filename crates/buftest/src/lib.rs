@@ -28,6 +28,7 @@ pub mod pattern;
 pub mod process;
 pub mod races;
 pub mod trials;
+pub mod wakers;
 
 pub use bufcore;
 pub use conformance::Kit;

@@ -27,6 +27,8 @@ pub mod ops;
 pub mod pattern;
 pub mod process;
 pub mod races;
+#[cfg(unix)]
+pub mod sandbox;
 pub mod trials;
 pub mod wakers;
 

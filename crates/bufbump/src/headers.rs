@@ -159,8 +159,10 @@ impl Headers {
     ///
     /// No handle of the pool is left.
     pub(crate) unsafe fn close(&self, chain: &mut Chain) {
-        // SAFETY: only holders of a handle pop; what was on the stack is free and nobody's (H1).
-        unsafe { self.stacks.close(IDLE, |shard| chain.push(shard.as_ref())) };
+        // SAFETY: what was on the stack is free and nobody's (H1).
+        let link = |shard: NonNull<Shard>| chain.push(unsafe { shard.as_ref() });
+        // SAFETY: only holders of a handle pop.
+        unsafe { self.stacks.close(IDLE, link) };
     }
 
     /// Shows each header to `f`, which uses atomics only, and no code of others.

@@ -320,12 +320,12 @@ impl Node {
         if found.is_null() {
             found = self.pop_spare();
         }
-        if found.is_null() {
-            if let Some(idle) = shared.idle() {
-                found = idle.as_ptr();
-                // SAFETY: what was idle is valid, and this thread's alone.
-                unsafe { idle.as_ref() }.own(local::token(), self);
-            }
+        if found.is_null()
+            && let Some(idle) = shared.idle()
+        {
+            found = idle.as_ptr();
+            // SAFETY: what was idle is valid, and this thread's alone.
+            unsafe { idle.as_ref() }.own(local::token(), self);
         }
         let is_fresh = found.is_null();
         if is_fresh {

@@ -200,7 +200,10 @@ impl BumpPool {
     /// when they next need another shard, without being stopped; one that does not acquire any more keeps what it has, which is the
     /// shard that it carves and up to four others, until it ends. Shards of which buffers are out are not touched.
     ///
-    /// Cost: a look at the calling thread's shards, and the allocator's for each that goes.
+    /// The headers of shards without memory are freed as well, unless other threads are looking for a shard or at the statistics at that
+    /// very moment: then they are kept for the next call.
+    ///
+    /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
     pub fn trim(&self) {
         let shared = self.shared();
         // ORDER: Relaxed: a request; each thread reads it when it next looks.

@@ -57,6 +57,13 @@ pub(crate) enum Kind {
     Task,
 }
 
+impl Kind {
+    /// Whether it counts as one that seeks when it was woken.
+    fn seeks(self) -> bool {
+        self == Self::Thread || cfg!(bufworks_broken = "unpolled")
+    }
+}
+
 /// One that sleeps.
 struct Ticket {
     number: u64,
@@ -180,14 +187,14 @@ impl Lobby {
         let Some(first) = first else { return };
         // A thread as well, since the task may not be polled.
         let is_thread = |ticket: &Ticket| ticket.kind == Kind::Thread;
-        let place = if first.kind == Kind::Task && queue.threads > 0 {
+        let place = if first.kind == Kind::Task && queue.threads > 0 && !first.kind.seeks() {
             queue.tickets.iter().position(is_thread)
         } else {
             None
         };
         let place = place.filter(|&place| queue.tickets.get(place).is_some_and(is_enough));
         let second = place.and_then(|place| queue.call(place));
-        let seekers = if first.kind == Kind::Thread || second.is_some() { SEEKER } else { 0 };
+        let seekers = if first.kind.seeks() || second.is_some() { SEEKER } else { 0 };
         self.renew(&queue, seekers.wrapping_sub(SLEEPERS), seekers);
         drop(queue);
         // The thread first: a waker may panic.
@@ -200,7 +207,7 @@ impl Lobby {
     /// Somebody sleeps for whom there is too little: a task cannot say by itself that it has waited for too long.
     fn too_little(&self) {
         // ORDER: Relaxed: a count.
-        if self.unmet.fetch_add(1, Ordering::Relaxed) % LOOKS_AT_CLOCK != 0 || cfg!(loom) {
+        if !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK) || cfg!(loom) {
             return;
         }
         let mut queue = self.queue.lock();
@@ -449,7 +456,7 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
         };
         if !is {
             self.is_asleep = false;
-            self.standing = Standing { seeks: self.kind == Kind::Thread, has_slept: true };
+            self.standing = Standing { seeks: self.kind.seeks(), has_slept: true };
         }
         is
     }
@@ -469,7 +476,7 @@ impl<T: Fn() -> usize> Drop for Waiter<'_, T> {
         };
         let was_asleep = self.is_asleep && self.lobby.remove(number);
         self.lobby.end_reservation(Some(number));
-        let seeks = self.standing.seeks || self.is_asleep && !was_asleep && self.kind == Kind::Thread;
+        let seeks = self.standing.seeks || self.is_asleep && !was_asleep && self.kind.seeks();
         if seeks {
             self.lobby.end_seeking(&self.there);
         } else {

@@ -103,10 +103,9 @@ impl<P: BufferPool + Send> Reentry<P> {
                 world.bufs.extend(buf);
             }
             Deed::DropAll => {
-                while let Some(pool) = {
-                    let pool = world.borrow_mut().pools.pop();
-                    pool
-                } {
+                // What is matched on is borrowed as long as the match.
+                let next_pool = || world.borrow_mut().pools.pop();
+                while let Some(pool) = next_pool() {
                     drop(pool);
                 }
                 while let Some(buf) = next() {

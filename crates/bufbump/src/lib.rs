@@ -67,6 +67,7 @@ extern crate alloc;
 extern crate std;
 
 mod config;
+mod headers;
 mod lease;
 mod local;
 mod node;

@@ -17,7 +17,9 @@
 //!
 //! - N1: `current`, the list and the spares are disjoint; all are owned by the cache's thread.
 //! - N2: nothing is out of a spare, and it starts at its first byte.
-//! - N3: but for `state`, only who has the cache as above uses it.
+//! - N3: except for `state`, only whoever has the cache as above uses it.
+//! - N4: the allocator, which is others' code and may end the pool or the thread's use of it, is not called between `enter` and
+//!   `leave`, nor while a list of the cache is walked. Shards that are to be freed wait in a chain.
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -28,7 +30,7 @@ use bufcore::strategy::threads::Cache;
 use bufcore::strategy::{Link, Listed};
 
 use crate::local;
-use crate::shard::Shard;
+use crate::shard::{Chain, Shard};
 use crate::shared::Shared;
 
 /// No thread has it; it has no shards.
@@ -122,27 +124,38 @@ impl Node {
         self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Ends the work that `enter` began.
-    pub(crate) fn leave(&self) {
+    /// Ends the work that `enter` began. The shards that it returns are the caller's, for
+    /// [`Shared::all_come_back`]: the pool is gone, and nothing is out of them.
+    pub(crate) fn leave(&self) -> Chain {
         // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure says that the pool is gone, and the
         // shards are still this thread's; Acquire pairs with the Release there.
         if self.state.compare_exchange(BUSY, HELD, Ordering::Release, Ordering::Acquire).is_err() {
-            self.give_up();
+            return self.give_up();
         }
+        Chain::new()
     }
 
-    /// Gives up all shards, whose owner is the calling thread: those with nothing out go to the pool, the others to their last buffer.
-    fn give_up(&self) {
+    /// Makes a cache that was taken, and not used, one that no thread has. For its thread with a handle.
+    pub(crate) fn give_back(&self) {
+        // ORDER: Release pairs with the Acquire in `take`.
+        self.state.store(FREE, Ordering::Release);
+    }
+
+    /// Gives up all shards, whose owner is the calling thread: those with something out to their last buffer. Those with nothing out
+    /// it returns: they are the caller's.
+    fn give_up(&self) -> Chain {
+        let mut free = Chain::new();
         self.each(|shard| {
             // SAFETY: the shard is this thread's and is not used here again if something is out; otherwise it is ours alone.
             if unsafe { shard.as_ref() }.abandon() {
-                // SAFETY: as above.
-                unsafe { Shared::come_back(shard) };
+                // SAFETY: ours alone, so valid.
+                free.push(unsafe { shard.as_ref() });
             }
         });
+        free
     }
 
-    /// Takes all shards out of the cache and lets `f` have them, one by one.
+    /// Takes all shards out of the cache and lets `f` have them, one by one. It calls no code of others.
     fn each(&self, mut f: impl FnMut(NonNull<Shard>)) {
         if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
             f(current);
@@ -157,25 +170,27 @@ impl Node {
         }
     }
 
-    /// The end of the pool; `is_own` says whether the calling thread has the cache.
-    pub(crate) fn close(&self, is_own: bool) {
+    /// The end of the pool; `is_own` says whether the calling thread has the cache. Adds the shards with nothing out to `free`, which
+    /// are the caller's alone then, and those that were orphaned, and are to be adopted, to `left`.
+    pub(crate) fn close(&self, is_own: bool, free: &mut Chain, left: &mut Chain) {
         // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did in its acquires happened before
         // the last handle went. Release pairs with the Acquire in `leave`.
         if self.state.swap(CLOSED, Ordering::AcqRel) != HELD {
             // Empty, or at work: `leave` does the rest.
             return;
         }
-        if is_own {
-            return self.give_up();
-        }
         self.each(|shard| {
             // SAFETY: the cache was the pool's end's alone from the exchange on, so the shard was in it and is valid.
-            if cfg!(bufworks_broken = "noorphan") || unsafe { shard.as_ref() }.orphan() {
-                // SAFETY: nothing is out, and the owner's releases are over: the shard is ours alone.
-                unsafe { Shared::free(shard) };
+            let shard = unsafe { shard.as_ref() };
+            if is_own {
+                // Otherwise it is its last buffer's, and may be gone.
+                if shard.abandon() {
+                    free.push(shard);
+                }
+            } else if cfg!(bufworks_broken = "noorphan") || shard.orphan() {
+                free.push(shard);
             } else {
-                // SAFETY: orphaned above, and not used again.
-                unsafe { Shard::adopt(shard) };
+                left.push(shard);
             }
         });
     }
@@ -188,13 +203,16 @@ impl Node {
     pub(crate) unsafe fn end_of_thread(this: NonNull<Node>) {
         // SAFETY: the thread's reference keeps the pool's bookkeeping.
         let node = unsafe { this.as_ref() };
+        let mut free = Chain::new();
         if node.enter() {
-            node.give_up();
+            free = node.give_up();
             // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that the pool is gone, which is as well.
             let _ = node.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
         unsafe { Self::let_go(this) };
+        // SAFETY: ours alone; each keeps the pool's bookkeeping.
+        unsafe { Shared::all_come_back(free) };
     }
 
     /// Gives back the thread's reference to the pool's bookkeeping.
@@ -257,8 +275,8 @@ impl Node {
     }
 
     /// Takes a shard of the list, of which nothing is out and which starts at its first byte, out of it: to the spares while they are
-    /// few, and else to the pool.
-    pub(crate) fn retire(&self, shard: &Shard) {
+    /// few, and else to `over`, whose shards are the caller's, for [`Shared::all_come_back`].
+    pub(crate) fn retire(&self, shard: &Shard, over: &mut Chain) {
         self.unlink(shard);
         let shared = self.shared();
         if self.spare_count.get() < shared.settings.spare_shards && !shared.is_stale(shard) {
@@ -266,8 +284,7 @@ impl Node {
             self.spares.set(shard);
             self.spare_count.set(self.spare_count.get() + 1);
         } else {
-            // SAFETY: nothing is out, and the shard is this thread's and off its list.
-            unsafe { Shared::come_back(NonNull::from(shard)) };
+            over.push(shard);
         }
     }
 
@@ -291,7 +308,10 @@ impl Node {
             current.fits(bytes)
         });
         // Where the current one will do, none is chosen: but the list shrinks, also while the current shard always comes back.
-        let mut found = self.probe(bytes, if fits { 0 } else { shared.settings.max_probes });
+        let mut over = Chain::new();
+        let mut found = self.probe(bytes, if fits { 0 } else { shared.settings.max_probes }, &mut over);
+        // SAFETY: taken out of the list, with nothing out.
+        unsafe { Shared::all_come_back(over) };
         // Memory may have been freed or taken, here and below, and an allocator may use the pool itself: so `current` is read again.
         if fits && ptr::eq(self.current.get(), before) {
             // SAFETY: as above; `fits` says that there is one.
@@ -300,12 +320,12 @@ impl Node {
         if found.is_null() {
             found = self.pop_spare();
         }
-        if found.is_null() {
-            found = shared.idle();
-            // SAFETY: what was on the stack is valid, and this thread's alone.
-            if let Some(idle) = unsafe { found.as_ref() } {
-                idle.own(local::token(), self);
-            }
+        if found.is_null()
+            && let Some(idle) = shared.idle()
+        {
+            found = idle.as_ptr();
+            // SAFETY: what was idle is valid, and this thread's alone.
+            unsafe { idle.as_ref() }.own(local::token(), self);
         }
         let is_fresh = found.is_null();
         if is_fresh {
@@ -326,9 +346,9 @@ impl Node {
         Ok((shard, is_fresh))
     }
 
-    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null. Of those that it passes, the ones that are all back go to
-    /// the spares or to the pool.
-    fn probe(&self, bytes: usize, probes: usize) -> *const Shard {
+    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null. Of those that it passes, the ones that
+    /// are all back go to the spares or to `over`.
+    fn probe(&self, bytes: usize, probes: usize, over: &mut Chain) -> *const Shard {
         let (mut found, mut first) = (ptr::null::<Shard>(), ptr::null());
         for visit in 0..probes.max(LEAST_VISITS) {
             // SAFETY: a shard of the list is valid (N1).
@@ -339,7 +359,7 @@ impl Node {
             self.cursor.set(shard.next());
             if shard.is_back() {
                 shard.restart();
-                self.retire(shard);
+                self.retire(shard, over);
             } else if found.is_null() && visit < probes && shard.fits(bytes) {
                 self.unlink(shard);
                 // At once, so that its last release, if that comes before this request is served, does not look for it in the list.
@@ -352,13 +372,15 @@ impl Node {
         found
     }
 
-    /// Frees what nothing is out of, but for the current shard. For the cache's thread with a handle.
+    /// Frees what nothing is out of, except for the current shard. For the cache's thread with a handle.
     pub(crate) fn trim(&self) {
         // ORDER: Relaxed, as in `refill`.
         self.trims.set(self.shared().trims.load(Ordering::Relaxed));
-        while let Some(spare) = NonNull::new(self.pop_spare().cast_mut()) {
-            // SAFETY: nothing is out of a spare (N2), and it is this thread's.
-            unsafe { Shared::free(spare) };
+        let mut free = Chain::new();
+        // SAFETY: a spare is valid (N1).
+        while let Some(spare) = unsafe { self.pop_spare().as_ref() } {
+            // Nothing is out of it (N2), and it is this thread's.
+            free.push(spare);
         }
         let mut kept: *const Shard = ptr::null();
         // SAFETY: a shard of the list is valid (N1).
@@ -369,12 +391,13 @@ impl Node {
             self.cursor.set(shard.next());
             if shard.is_back() {
                 self.unlink(shard);
-                // SAFETY: nothing is out, and the shard is this thread's and off its list.
-                unsafe { Shared::free(NonNull::from(shard)) };
+                free.push(shard);
             } else if kept.is_null() {
                 kept = shard;
             }
         }
+        // SAFETY: nothing is out of these, and they are this thread's and in no list.
+        unsafe { Shared::free_all(free) };
     }
 }
 

@@ -11,7 +11,7 @@ use crate::Builder;
 use crate::config::Settings;
 use crate::lease::BumpLease;
 use crate::local;
-use crate::shard::{Block, Shard};
+use crate::shard::Block;
 use crate::shared::Shared;
 
 /// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
@@ -169,8 +169,18 @@ impl BumpPool {
                 let Some(token) = local::register() else { return Ok(None) };
                 let refused = AcquireError::OutOfMemory { requested: bytes };
                 let node = self.shared().node(token).ok_or(refused)?;
-                local::add(node);
-                node
+                // The allocator may have used the pool meanwhile, on this thread: one cache is enough.
+                // SAFETY: as above.
+                match unsafe { local::find(self.id).as_ref() } {
+                    Some(first) => {
+                        self.shared().give_back(node);
+                        first
+                    }
+                    None => {
+                        local::add(node);
+                        node
+                    }
+                }
             }
         };
         let (shard, is_fresh) = node.refill(bytes)?;
@@ -190,7 +200,10 @@ impl BumpPool {
     /// when they next need another shard, without being stopped; one that does not acquire any more keeps what it has, which is the
     /// shard that it carves and up to four others, until it ends. Shards of which buffers are out are not touched.
     ///
-    /// Cost: a look at the calling thread's shards, and the allocator's for each that goes.
+    /// The headers of shards without memory are freed as well, unless other threads are looking for a shard or at the statistics at that
+    /// very moment: then they are kept for the next call.
+    ///
+    /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
     pub fn trim(&self) {
         let shared = self.shared();
         // ORDER: Relaxed: a request; each thread reads it when it next looks.
@@ -200,6 +213,7 @@ impl BumpPool {
         if let Some(node) = unsafe { local::find(self.id).as_ref() } {
             node.trim();
         }
+        shared.free_headers();
     }
 
     /// Forgets the memory that the pool has: what holds no buffers is freed as by [`trim`](Self::trim), and what holds some is freed,
@@ -264,13 +278,14 @@ impl BumpPool {
         let shared = self.shared();
         let mut stats = shared.counters.snapshot();
         let mut in_use = 0;
-        for (out, bytes) in shared.shards().map(Shard::snapshot) {
+        shared.each_shard(|shard| {
+            let (out, bytes) = shard.snapshot();
             in_use += out;
             stats.reserved_bytes += bytes;
             if out > 0 {
                 stats.pinned_bytes += bytes;
             }
-        }
+        });
         if !cfg!(feature = "stats") {
             stats.in_use = in_use;
         }

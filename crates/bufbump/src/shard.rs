@@ -13,7 +13,7 @@
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at that moment. `word` has
 //!   `ORPHANED` added, and the shard is on the list of `bufcore::strategy::orphans`.
 //! - *Free*: nothing is out, and whoever has the shard has it alone: a stack of idle shards, a thread that is about to own it, or
-//!   nobody, with its memory gone.
+//!   nobody, with its memory gone. Threads that look for a shard may still look at `place` and `older` of it (`headers`).
 //!
 //! # Invariants
 //!
@@ -22,20 +22,24 @@
 //! - B3: while a buffer is out, the header and the memory are there: the memory is freed only when nothing is out, and a shard with
 //!   memory keeps the pool's bookkeeping, of which the header is a part.
 //! - B4: the last access of a release to its shard is the one that counts it.
-//! - B5: only the owner's thread uses the fields of `own`, but that anybody may read its atomics.
+//! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its atomics; `rare` is as `headers` says.
 
+mod chain;
 mod release;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
+use bufcore::strategy::Views;
 use bufcore::strategy::orphans::{self, Orphan};
-use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
-use bufcore::strategy::{Link, Listed, Views};
+use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use bufcore::{Region, RegionError, size};
 
 use crate::node::Node;
 use crate::shared::Shared;
+use crate::stack::{Place, Stacked};
+
+pub(crate) use self::chain::Chain;
 
 /// Bytes in front of each buffer. More where the model checker's atomics stand in it.
 pub(crate) const HEADER_BYTES: usize = if cfg!(loom) { 64 } else { 16 };
@@ -68,6 +72,8 @@ pub(crate) struct Block {
 }
 
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
+// What a shard costs beside its memory.
+const _: () = assert!(cfg!(loom) || size_of::<Shard>() <= 320);
 
 /// The header of a shard.
 #[repr(C)]
@@ -75,18 +81,14 @@ pub(crate) struct Shard {
     orphan: Orphan,
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     shared: NonNull<Shared>,
-    /// The next of all headers of the pool.
-    all_next: Link<Shard>,
+    /// What the stacks note (`headers`).
+    place: Place<Shard>,
     /// Token of the owner, or `NOBODY`.
     owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
     word: AtomicUsize,
     /// Bytes that the memory can hand out in one piece; zero without memory.
     bytes: AtomicUsize,
-    /// What `Shared::generation` was when the memory was taken.
-    pub(crate) generation: Cell<usize>,
-    /// Whether the memory is for one buffer only, which no thread owns.
-    is_single: Cell<bool>,
     /// The memory. Moved out when it is freed.
     region: Cell<Option<Region>>,
     /// Stands for the memory, to the model checker.
@@ -94,6 +96,18 @@ pub(crate) struct Shard {
     pub(crate) shadow: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     own: Own,
+}
+
+/// What is written when the memory comes or goes, and when the header does.
+pub(crate) struct Rare {
+    /// The next of all headers of the pool (`headers`).
+    pub(crate) older: AtomicPtr<Shard>,
+    /// Whether the header is being taken off the list of all. For whoever does so.
+    pub(crate) is_leaving: Cell<bool>,
+    /// Whether the memory is for one buffer only, which no thread owns.
+    is_single: Cell<bool>,
+    /// What `Shared::generation` was when the memory was taken.
+    pub(crate) generation: Cell<usize>,
 }
 
 /// What the owner writes.
@@ -113,9 +127,11 @@ struct Own {
     is_listed: AtomicU32,
     /// The owner's cache.
     node: Cell<*const Node>,
-    /// Neighbours in the list, or `next` in a stack.
+    /// Neighbours in the list, or `next` in a chain.
     prev: Cell<*const Shard>,
     next: Cell<*const Shard>,
+    /// Not the owner's alone, but seldom used; here because there is room on the second line.
+    rare: Rare,
 }
 
 /// Bytes of a region for a shard of `bytes` with blocks at `alignment`, and where in it the first block starts.
@@ -126,10 +142,10 @@ fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
     Some((first.checked_add(blocks)?, first))
 }
 
-// SAFETY: one field.
-unsafe impl Listed for Shard {
-    fn link(&self) -> &Link<Self> {
-        &self.all_next
+// SAFETY: one field, which nobody else uses.
+unsafe impl Stacked for Shard {
+    fn place(&self) -> &Place<Self> {
+        &self.place
     }
 }
 
@@ -139,12 +155,10 @@ impl Shard {
         Self {
             orphan: Orphan::new(try_free),
             shared,
-            all_next: Link::default(),
+            place: Place::default(),
             owner: AtomicUsize::new(NOBODY),
             word: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
-            generation: Cell::new(0),
-            is_single: Cell::new(false),
             region: Cell::new(None),
             #[cfg(all(test, loom))]
             shadow: buftest::models::Shadow::default(),
@@ -158,6 +172,12 @@ impl Shard {
                 node: Cell::new(ptr::null()),
                 prev: Cell::new(ptr::null()),
                 next: Cell::new(ptr::null()),
+                rare: Rare {
+                    older: AtomicPtr::new(ptr::null_mut()),
+                    is_leaving: Cell::new(false),
+                    is_single: Cell::new(false),
+                    generation: Cell::new(0),
+                },
             },
         }
     }
@@ -177,8 +197,8 @@ impl Shard {
         self.own.base.set(base);
         self.own.limit.set(region.as_ptr().addr().get() + len - HEADER_BYTES);
         self.region.set(Some(region));
-        self.generation.set(generation);
-        self.is_single.set(false);
+        self.own.rare.generation.set(generation);
+        self.own.rare.is_single.set(false);
         // ORDER: Relaxed: for `stats` only.
         self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
@@ -198,8 +218,17 @@ impl Shard {
         self.shared
     }
 
+    pub(crate) fn rare(&self) -> &Rare {
+        &self.own.rare
+    }
+
     pub(crate) fn is_single(&self) -> bool {
-        self.is_single.get()
+        self.own.rare.is_single.get()
+    }
+
+    /// Whether neither a stack nor somebody who looks for a shard refers to it. For its owner.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.place.is_alone()
     }
 
     pub(crate) fn next(&self) -> *const Shard {
@@ -296,7 +325,7 @@ impl Shard {
 
     /// Makes a free shard the memory of one buffer, which nobody owns: the buffer's release is the last.
     pub(crate) fn single(&self) -> *mut Block {
-        self.is_single.set(true);
+        self.own.rare.is_single.set(true);
         // ORDER: Relaxed: the shard is free; what hands over the buffer publishes it.
         self.word.store(ABANDONED - 1, Ordering::Relaxed);
         // SAFETY: the start of memory that is nobody's, and has room for a header.

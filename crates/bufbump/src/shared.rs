@@ -4,8 +4,9 @@
 //!
 //! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, and one for each shard with
 //!   memory. With the last of them all of this is freed, with all headers of shards and all caches.
-//! - P2: headers and caches are added to their lists, and never taken off.
-//! - P3: the shards on `idle` have memory, and those on `vacant` have none; nothing is out of either, and nobody owns them.
+//! - P2: caches are added to their list, and never taken off. Headers are as `headers` says.
+//! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no lock and no link into a cache, and
+//!   keeps the bookkeeping by a handle, or by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 
 use alloc::boxed::Box;
@@ -16,10 +17,10 @@ use bufcore::strategy::{Keepers, Roll, SharedCounters, Tracker, boxed, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::config::Settings;
+use crate::headers::Headers;
 use crate::local;
 use crate::node::Node;
-use crate::shard::{Block, Shard};
-use crate::stack::Stack;
+use crate::shard::{Block, Chain, Shard};
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
@@ -28,12 +29,10 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
-    idle: Stack,
-    /// Shards on `idle`, or about to be.
+    /// All headers, and the idle shards among them.
+    headers: Headers,
+    /// Idle shards, or about to be.
     idle_shards: AtomicUsize,
-    vacant: Stack,
-    /// All headers (P2).
-    headers: Roll<Shard>,
     /// All caches (P2).
     nodes: Roll<Node>,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
@@ -52,10 +51,8 @@ impl Shared {
             keepers: Keepers::one_handle(),
             id,
             settings,
-            idle: Stack::new(),
+            headers: Headers::new(),
             idle_shards: AtomicUsize::new(0),
-            vacant: Stack::new(),
-            headers: Roll::default(),
             nodes: Roll::default(),
             trims: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
@@ -104,24 +101,35 @@ impl Shared {
         if cfg!(bufworks_broken = "waits") {
             let _ = (0..50_000_000).find(|_| {
                 core::hint::spin_loop();
-                shared.shards().all(|shard| shard.snapshot().0 == 0)
+                let mut out = 0;
+                shared.each_shard(|shard| out += shard.snapshot().0);
+                out == 0
             });
         }
-        // SAFETY: the chain is ours.
-        unsafe { Self::free_chain(shared.idle.close()) };
+        let (mut free, mut left) = (Chain::new(), Chain::new());
+        // SAFETY: no handle is left.
+        unsafe { shared.headers.close(&mut free) };
         let own = local::remove(shared.id);
-        shared.nodes.iter().for_each(|node| node.close(ptr::eq(node, own)));
+        shared.nodes.iter().for_each(|node| node.close(ptr::eq(node, own), &mut free, &mut left));
+        // Here ends what must not be disturbed: from here on the allocator is called, and others' `try_free`.
         if !own.is_null() {
             // SAFETY: the reference of this thread's cache, which is off the thread's list.
             unsafe { Self::drop_ref(this) };
+        }
+        // SAFETY: nothing is out of these, and they are ours alone.
+        unsafe { Self::free_all(free) };
+        // SAFETY: valid, until they are adopted.
+        while let Some(shard) = unsafe { left.pop() } {
+            // SAFETY: orphaned by `Node::close`, and not used again.
+            unsafe { Shard::adopt(shard) };
         }
         // SAFETY: the handles' reference.
         unsafe { Self::drop_ref(this) };
     }
 
-    /// All headers, with memory or without.
-    pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.headers.iter()
+    /// Shows all headers, with memory or without, to `f`, which looks at numbers only.
+    pub(crate) fn each_shard(&self, f: impl FnMut(&Shard)) {
+        self.headers.each(f);
     }
 
     /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory for one. For holders of a handle.
@@ -134,39 +142,40 @@ impl Shared {
         Some(node)
     }
 
+    /// Takes back a cache that [`node`](Self::node) gave, and that was not used. For holders of a handle.
+    pub(crate) fn give_back(&self, node: &Node) {
+        node.give_back();
+        let was_last = self.keepers.drop_refs(1);
+        debug_assert!(!was_last, "the handles' reference is there");
+    }
+
     /// A free shard with memory for `bytes` bytes, which is the caller's alone.
     ///
     /// # Errors
     ///
     /// When there is no memory.
     pub(crate) fn fresh(&self, bytes: usize) -> Result<&Shard, RegionError> {
-        // SAFETY: what is on the stack is valid (P2), and the caller's from here on.
-        let shard = match unsafe { self.vacant.pop().as_ref() } {
-            Some(shard) => shard,
-            None => self
-                .headers
-                .add(Shard::new(NonNull::from(self)))
-                .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?,
-        };
+        let shard = self
+            .headers
+            .vacant(NonNull::from(self))
+            .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
         // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
         let generation = self.generation.load(Ordering::Relaxed);
         if let Err(refused) = shard.furnish(bytes, self.settings.alignment, generation) {
             // SAFETY: the header is the caller's alone, who gives it up.
-            unsafe { self.vacant.push(shard, shard) };
+            unsafe { self.headers.vacate(NonNull::from(shard)) };
             return Err(refused);
         }
         self.keepers.add_ref();
         Ok(shard)
     }
 
-    /// A free shard that was used before, or null. For holders of a handle.
-    pub(crate) fn idle(&self) -> *const Shard {
-        let shard = self.idle.pop();
-        if !shard.is_null() {
-            // ORDER: Relaxed: a count.
-            self.idle_shards.fetch_sub(1, Ordering::Relaxed);
-        }
-        shard
+    /// A free shard that was used before, if there is one. For holders of a handle.
+    pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
+        let shard = self.headers.idle()?;
+        // ORDER: Relaxed: a count.
+        self.idle_shards.fetch_sub(1, Ordering::Relaxed);
+        Some(shard)
     }
 
     /// Memory for one buffer of `bytes` bytes, whatever their number. For holders of a handle.
@@ -179,7 +188,7 @@ impl Shared {
     /// Whether the memory of a free shard is not to be used again.
     pub(crate) fn is_stale(&self, shard: &Shard) -> bool {
         // ORDER: Relaxed, as in `fresh`.
-        shard.is_single() || shard.generation.get() != self.generation.load(Ordering::Relaxed)
+        shard.is_single() || shard.rare().generation.get() != self.generation.load(Ordering::Relaxed)
     }
 
     /// Keeps a free shard for later, within the budget, or else frees it.
@@ -196,9 +205,9 @@ impl Shared {
         if !shared.is_stale(header) {
             // ORDER: Relaxed: a count.
             if shared.idle_shards.fetch_add(1, Ordering::Relaxed) < shared.settings.idle_shards {
-                // SAFETY: the caller's, who gives it up. It may be gone as soon as it is on the stack; so may the pool, if it is not
-                // pushed, but for the reference of the shard.
-                if unsafe { shared.idle.push(header, header) } {
+                // SAFETY: the caller's, who gives it up. It may be gone as soon as it is kept; so may the pool, if it is not kept,
+                // except for the reference of the shard.
+                if unsafe { shared.headers.keep(shard) } {
                     return;
                 }
             }
@@ -223,34 +232,55 @@ impl Shared {
         // SAFETY: valid, as above.
         let shared = unsafe { this.as_ref() };
         // SAFETY: the header is the caller's alone, who gives it up.
-        unsafe { shared.vacant.push(header, header) };
+        unsafe { shared.headers.vacate(shard) };
         // SAFETY: the reference of the memory that is gone.
         unsafe { Self::drop_ref(this) };
     }
 
-    /// Frees the memory of a chain of free shards.
+    /// Frees the memory of free shards.
     ///
     /// # Safety
     ///
-    /// As for [`come_back`](Self::come_back), for each; the pool's bookkeeping is kept by the caller.
-    pub(crate) unsafe fn free_chain(first: *const Shard) -> usize {
-        let (mut at, mut count) = (first, 0);
-        while let Some(shard) = NonNull::new(at.cast_mut()) {
-            // SAFETY: the caller's chain.
-            at = unsafe { shard.as_ref() }.next();
-            // SAFETY: likewise.
+    /// As for [`come_back`](Self::come_back), for each.
+    pub(crate) unsafe fn free_all(mut chain: Chain) {
+        // SAFETY: the caller's shards.
+        while let Some(shard) = unsafe { chain.pop() } {
+            // SAFETY: the caller's promise.
             unsafe { Self::free(shard) };
-            count += 1;
         }
-        count
+    }
+
+    /// Keeps or frees free shards.
+    ///
+    /// # Safety
+    ///
+    /// As for [`come_back`](Self::come_back), for each.
+    pub(crate) unsafe fn all_come_back(mut chain: Chain) {
+        // SAFETY: the caller's shards.
+        while let Some(shard) = unsafe { chain.pop() } {
+            // SAFETY: the caller's promise.
+            unsafe { Self::come_back(shard) };
+        }
     }
 
     /// Frees the idle shards of the pool, not those of caches. For holders of a handle.
     pub(crate) fn free_idle(&self) {
-        // SAFETY: what was taken is ours, and free (P3).
-        let count = unsafe { Self::free_chain(self.idle.take()) };
-        // ORDER: Relaxed: a count.
-        self.idle_shards.fetch_sub(count, Ordering::Relaxed);
+        let mut chain = Chain::new();
+        // ORDER: Relaxed: a bound, so that this ends while others give shards back all the time.
+        for _ in 0..self.idle_shards.load(Ordering::Relaxed) {
+            let Some(shard) = self.idle() else { break };
+            // SAFETY: ours from here on.
+            chain.push(unsafe { shard.as_ref() });
+        }
+        // SAFETY: what was idle is free, and ours.
+        unsafe { Self::free_all(chain) };
+    }
+
+    /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of a handle.
+    pub(crate) fn free_headers(&self) {
+        let chain = self.headers.take_off();
+        // SAFETY: taken off just now.
+        unsafe { Headers::free(chain) };
     }
 
     /// Makes all memory that there is stale.

@@ -1,90 +1,233 @@
-//! A stack of shards that nobody owns, for all threads: Treiber's (1986), whose pop takes everything, so that no address can come
-//! back between its look and its exchange.
+//! Stacks of what nobody owns, for all threads: Treiber's (1986), whose pop takes one element while the others stay to be seen.
+//!
+//! What makes this hard is that an element may be taken, used and put back between a pop's look at the top and its exchange: the exchange
+//! would succeed, with a successor that is long gone. So an element is *referred to* by whoever looks at it, and is put back only when
+//! nobody refers to it; whoever is the last to do so puts it back. This is the free list of Desrochers ("Solving the ABA problem for
+//! lock-free free lists", 2014).
+//!
+//! ```text
+//!  refs   | wanted on a stack, one bit for each | references: the stack's own, and one for each pop that looks at it |
+//! ```
+//!
+//! # Invariants
+//!
+//! - K1: an element on a stack has the stack's reference. One that is on none has an owner, or is wanted on a stack and referred to.
+//! - K2: `next` is written only while the count of references is zero, by whoever is about to put the element on a stack. So it stays as
+//!   it is for whoever has a reference.
+//! - K3: a pop looks at an element that it does not own, so elements stay valid while any pop runs (`shared`, P5).
+//! - K4: an element that is wanted and not on its stack is being put there, by a push or by a pop that is at work and hides no other. So
+//!   when a pop finds nothing, no more elements are free than threads are at work in these functions at that moment.
 
-use core::ptr;
+use core::ptr::{self, NonNull};
 
-use bufcore::strategy::sync::{AtomicPtr, Ordering, RELEASE};
+use bufcore::strategy::sync::{AtomicPtr, AtomicU32, Ordering, RELEASE};
 
-use crate::shard::Shard;
+/// The bit of `refs` for the first stack; that of the second is twice it.
+const WANTED: u32 = 1 << 30;
+/// The count of references.
+const REFS: u32 = WANTED - 1;
 
-/// The stack, through the shards' own links.
-pub(crate) struct Stack {
-    /// The top, null, or `closed()`.
-    head: AtomicPtr<Shard>,
+/// What orders the looks at an element and the next writing of its link.
+// ORDER: Release pairs with the Acquire of whoever finds the count at zero: looks at the link are over before it is written. Acquire
+// pairs with the Release of the element's last owner, for whoever puts it on the stack in its place.
+const JOINED: Ordering = Ordering::AcqRel;
+
+/// One of the stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    First,
+    Second,
 }
 
-/// What `head` is when nothing may be pushed any more.
-fn closed() -> *mut Shard {
+impl Which {
+    fn wanted(self) -> u32 {
+        match self {
+            Self::First => WANTED,
+            Self::Second => WANTED << 1,
+        }
+    }
+}
+
+/// What an element has for the stacks.
+pub(crate) struct Place<T> {
+    /// The element below (K2).
+    next: AtomicPtr<T>,
+    refs: AtomicU32,
+}
+
+impl<T> Default for Place<T> {
+    fn default() -> Self {
+        Self { next: AtomicPtr::new(ptr::null_mut()), refs: AtomicU32::new(0) }
+    }
+}
+
+impl<T> Place<T> {
+    /// Whether neither a stack nor a pop refers to it. For the element's owner.
+    pub(crate) fn is_alone(&self) -> bool {
+        // ORDER: Relaxed: for an assertion, and for those who have seen that no pop is at work.
+        self.refs.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// What can be on a stack.
+///
+/// # Safety
+///
+/// [`place`](Self::place) returns the same place of a value each time, which nobody but the stacks uses.
+pub(crate) unsafe trait Stacked: Sized {
+    /// Where the stacks note what they have to know of it.
+    fn place(&self) -> &Place<Self>;
+}
+
+/// Two stacks of elements that go from one to the other.
+pub(crate) struct Stacks<T> {
+    /// The top of each, null, or `closed()`.
+    tops: [AtomicPtr<T>; 2],
+}
+
+/// What a top is when nothing may be pushed any more.
+fn closed<T>() -> *mut T {
     ptr::without_provenance_mut(1)
 }
 
-impl Stack {
+impl<T: Stacked> Stacks<T> {
     pub(crate) fn new() -> Self {
-        Self { head: AtomicPtr::new(ptr::null_mut()) }
+        Self { tops: [(); 2].map(|()| AtomicPtr::new(ptr::null_mut())) }
     }
 
-    /// Puts the chain `first ..= last` on top; `false` when the stack is closed, and then the chain is still the caller's.
+    fn top(&self, which: Which) -> &AtomicPtr<T> {
+        &self.tops[which as usize]
+    }
+
+    /// Puts `item` on a stack; `false` when that is closed, and then the element is still the caller's.
     ///
     /// # Safety
     ///
-    /// The chain is valid and the caller's alone.
-    pub(crate) unsafe fn push(&self, first: *const Shard, last: *const Shard) -> bool {
-        // ORDER: Relaxed: compared only; the exchange publishes.
-        let mut head = self.head.load(Ordering::Relaxed);
+    /// 1. The element is valid, on no stack, and the caller's alone.
+    /// 2. It stays valid until it is popped, or the stack closed.
+    pub(crate) unsafe fn push(&self, which: Which, item: NonNull<T>) -> bool {
+        // SAFETY: the caller's, until it is wanted.
+        let place = unsafe { item.as_ref() }.place();
+        if place.refs.fetch_add(which.wanted(), JOINED) != 0 {
+            // A pop that looked at it before it was taken: it puts it there when it ends. Not closed: a pop has a handle.
+            return true;
+        }
+        // SAFETY: wanted, and nobody refers to it.
+        unsafe { self.put(which, item) }
+    }
+
+    /// Puts an element that is wanted, and that nobody refers to, on its stack; `false` when that is closed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push); the caller found the count at zero, with the stack's bit.
+    unsafe fn put(&self, which: Which, item: NonNull<T>) -> bool {
+        // SAFETY: the caller's promise, until it is on the stack.
+        let place = unsafe { item.as_ref() }.place();
+        let top = self.top(which);
         loop {
+            // ORDER: Relaxed: compared only; the exchange publishes.
+            let head = top.load(Ordering::Relaxed);
             if head == closed() {
+                // ORDER: Relaxed: the element is the caller's alone again.
+                place.refs.store(0, Ordering::Relaxed);
                 return false;
             }
-            // SAFETY: the chain is the caller's until the exchange succeeds.
-            unsafe { &*last }.set_next(head);
-            // ORDER: Release pairs with the Acquire in `take`: the shards' contents are seen. A failure publishes nothing.
-            match self.head.compare_exchange_weak(head, first.cast_mut(), RELEASE, Ordering::Relaxed) {
-                Ok(_) => return true,
+            // ORDER: Relaxed: the store below publishes it to those who get a reference (K2).
+            place.next.store(head, Ordering::Relaxed);
+            // ORDER: Release pairs with the Acquire in `pop`, where a reference is taken: the link is seen.
+            place.refs.store(1, Ordering::Release);
+            // ORDER: Release pairs with the Acquire in `pop`: the element's contents are seen. A failure publishes nothing.
+            if top.compare_exchange(head, item.as_ptr(), RELEASE, Ordering::Relaxed).is_ok() {
+                return true;
+            }
+            // Pops that know the element from earlier may have a reference by now: then one of them puts it there.
+            if place.refs.fetch_add(which.wanted().wrapping_sub(1), JOINED) != 1 {
+                return true;
+            }
+        }
+    }
+
+    /// Takes one element; `None` when there is none that is not just being moved (K4).
+    ///
+    /// # Safety
+    ///
+    /// 1. The stack is not closed before this ends.
+    /// 2. All elements that were on one of the stacks when this began, or come to it, stay valid until it ends (K3).
+    pub(crate) unsafe fn pop(&self, which: Which) -> Option<NonNull<T>> {
+        let top = self.top(which);
+        // ORDER: Acquire pairs with the Release in `put`: the element's contents are seen.
+        let mut head = top.load(Ordering::Acquire);
+        loop {
+            let item = NonNull::new(head)?;
+            debug_assert!(head != closed(), "closed while the pool was held");
+            // SAFETY: it was on the stack after this began (rule 2).
+            let place = unsafe { item.as_ref() }.place();
+            if cfg!(bufworks_broken = "aba") {
+                // ORDER: Acquire, for all, as below.
+                let next = place.next.load(Ordering::Acquire);
+                match top.compare_exchange(head, next, Ordering::Acquire, Ordering::Acquire) {
+                    Ok(_) => {
+                        place.refs.store(0, Ordering::Relaxed);
+                        return Some(item);
+                    }
+                    Err(now) => head = now,
+                }
+                continue;
+            }
+            // ORDER: Relaxed: compared only.
+            let refs = place.refs.load(Ordering::Relaxed);
+            if refs & REFS == 0
+                // ORDER: Acquire pairs with the Release of the store in `put`: the link is the one of this stay (K2).
+                || place
+                    .refs
+                    .compare_exchange(refs, refs + 1, Ordering::Acquire, Ordering::Relaxed)
+                    .is_err()
+            {
+                // Taken meanwhile, or looked at by another: look again. A model has to be told that others go on first.
+                #[cfg(all(test, loom))]
+                loom::thread::yield_now();
+                // ORDER: Acquire, as above.
+                head = top.load(Ordering::Acquire);
+                continue;
+            }
+            // ORDER: Relaxed: not written while this has a reference.
+            let next = place.next.load(Ordering::Relaxed);
+            // ORDER: Acquire, for both, as for the first load. Others see what is below as its own push published it.
+            match top.compare_exchange(head, next, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => {
+                    // The stack's reference and this one.
+                    place.refs.fetch_sub(2, JOINED);
+                    return Some(item);
+                }
                 Err(now) => head = now,
             }
-        }
-    }
-
-    /// Takes one shard, or null. For those who hold the pool, so that it cannot be closed meanwhile.
-    pub(crate) fn pop(&self) -> *const Shard {
-        let first = self.take();
-        if first.is_null() {
-            return first;
-        }
-        // SAFETY: what was taken is ours.
-        let rest = unsafe { &*first }.next();
-        if rest.is_null() {
-            return first;
-        }
-        // ORDER: Release pairs with the Acquire in `take`, as in `push`; a failure publishes nothing.
-        let put_back =
-            self.head.compare_exchange(ptr::null_mut(), rest.cast_mut(), RELEASE, Ordering::Relaxed);
-        if put_back.is_err() {
-            let (mut last, mut at) = (rest, rest);
-            // SAFETY: still ours, to its end.
-            while let Some(shard) = unsafe { at.as_ref() } {
-                (last, at) = (shard, shard.next());
+            let before = place.refs.fetch_sub(1, JOINED);
+            for which in [Which::First, Which::Second] {
+                if before == which.wanted() + 1 {
+                    // SAFETY: wanted, and this was the last reference; valid, as this has not ended (rule 2).
+                    let is_open = unsafe { self.put(which, item) };
+                    debug_assert!(is_open, "closed while the pool was held");
+                }
             }
-            // SAFETY: the chain is ours. It is not closed: the caller holds the pool.
-            let pushed = unsafe { self.push(rest, last) };
-            debug_assert!(pushed, "closed while the pool was held");
         }
-        first
     }
 
-    /// Takes all of it: the first, which leads to the others.
-    pub(crate) fn take(&self) -> *const Shard {
-        // ORDER: Relaxed: only whether there is anything.
-        if self.head.load(Ordering::Relaxed).is_null() {
-            return ptr::null();
+    /// Takes all of a stack, and lets nothing in any more; hands each element to `f`, which may do with it as it likes.
+    ///
+    /// # Safety
+    ///
+    /// No pop runs now or later, on either stack.
+    pub(crate) unsafe fn close(&self, which: Which, mut f: impl FnMut(NonNull<T>)) {
+        // ORDER: Acquire pairs with the Release in `put`; nothing is published.
+        let mut at = self.top(which).swap(closed(), Ordering::Acquire);
+        while let Some(item) = NonNull::new(at) {
+            // SAFETY: what was on the stack is valid, and the caller's now.
+            let place = unsafe { item.as_ref() }.place();
+            // ORDER: Relaxed, for both: no pop is at work, so nobody else uses them.
+            at = place.next.load(Ordering::Relaxed);
+            place.refs.store(0, Ordering::Relaxed);
+            f(item);
         }
-        // ORDER: Acquire pairs with the Release in `push`.
-        self.head.swap(ptr::null_mut(), Ordering::Acquire)
-    }
-
-    /// Takes all of it, and lets nothing in any more.
-    pub(crate) fn close(&self) -> *const Shard {
-        // ORDER: Acquire pairs with the Release in `push`; nothing is published.
-        self.head.swap(closed(), Ordering::Acquire)
     }
 }

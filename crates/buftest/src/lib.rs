@@ -32,6 +32,7 @@ pub mod races;
 pub mod sandbox;
 pub mod tasks;
 pub mod trials;
+pub mod wakers;
 
 pub use bufcore;
 pub use conformance::Kit;

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use bufcore::strategy::sync::{Ordering, RELEASE};
 use bufcore::strategy::{Views, orphans};
 
-use super::{ABANDONED, Block, HEADER_BYTES, JOINED, ORPHANED, Shard};
+use super::{ABANDONED, Block, Chain, HEADER_BYTES, JOINED, ORPHANED, Shard};
 use crate::local;
 use crate::shared::Shared;
 
@@ -137,8 +137,14 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
     let node = unsafe { &*header.own.node.get() };
     if node.enter() {
         header.restart();
-        node.retire(header);
-        node.leave();
+        let mut over = Chain::new();
+        node.retire(header, &mut over);
+        let rest = node.leave();
+        // The allocator may be called from here on, and may end the pool: the cache is not used any more.
+        // SAFETY: nothing is out of it, and it is this thread's alone.
+        unsafe { Shared::all_come_back(over) };
+        // SAFETY: likewise.
+        unsafe { Shared::all_come_back(rest) };
     } else {
         // The pool is being dropped on another thread, at this moment.
         // ORDER: Release pairs with the Acquire loads in `is_orphan_back`. The last access to the shard (B4).

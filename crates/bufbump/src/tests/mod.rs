@@ -2,5 +2,7 @@
 
 #[cfg(loom)]
 pub(crate) mod loom;
+#[cfg(loom)]
+mod stack;
 #[cfg(not(loom))]
 mod walk;

@@ -10,4 +10,5 @@ mod conformance;
 mod programs;
 mod shards;
 mod split;
+mod steady;
 mod threads;

@@ -19,7 +19,9 @@
 //! - C4: bytes come to be used through their other address only where `at` is taken back, and there
 //!   [`end_of_addresses`] stands in between. Between threads, C3 orders them, whichever address they use.
 //! - C5: who goes to sleep says so in its state, then looks at the other's position and state; who moves its position or closes looks at
-//!   the other's state afterwards. Between the two steps of each stands a fence, so not both miss the other.
+//!   the other's state afterwards. Between the two steps of each is a fence, so not both miss the other. The one of the end that moves
+//!   may be the compiler's alone, as long as the system executes the other for both (`fences`). Where the system does so no more, both
+//!   ends execute their own from then on (`Core::go_plain`).
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -31,7 +33,7 @@ use std::time::Instant;
 
 use bufcore::strategy::Sleeper;
 use bufcore::strategy::fences;
-use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering, RELEASE};
+use bufcore::strategy::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, RELEASE};
 
 use super::WaitError;
 use crate::map::Mirror;
@@ -46,6 +48,8 @@ const ENOUGH: usize = 4;
 const PAUSES: u32 = 4;
 /// The longest that it does so: about a microsecond.
 const MOST_PAUSES: u32 = 64;
+/// After how long every processor has done what it had begun, and sees what was stored before: that takes less than a microsecond.
+const SETTLED: Duration = Duration::from_millis(1);
 
 /// On cache lines of its own: pairs of lines come together on many processors.
 #[repr(C, align(128))]
@@ -101,20 +105,43 @@ pub(crate) trait Link: Send + Sync {
 
     /// Whether the other end is gone without a word.
     fn is_dead(&self, state: &AtomicU32) -> bool;
+
+    /// Whether this end is this process's, and not a copy that a fork made of another's.
+    fn is_ours(&self) -> bool;
 }
 
 /// What the ends share, in one process.
 pub(crate) struct Core {
     mirror: Mirror,
     link: Box<dyn Link>,
-    /// Whether those who do not sleep need a fence of their own each time.
-    is_plain: bool,
+    /// Whether those who do not sleep need a fence of their own each time. Set, it stays so.
+    is_plain: AtomicBool,
 }
 
 impl Core {
     pub(crate) fn new(mirror: Mirror, link: impl Link + 'static) -> Arc<Self> {
         let is_plain = link.is_plain() || !fences::has_heavy();
-        Arc::new(Self { mirror, link: Box::new(link), is_plain })
+        Arc::new(Self { mirror, link: Box::new(link), is_plain: AtomicBool::new(is_plain) })
+    }
+
+    /// The fence of an end that sleeps, between its two steps (C5).
+    fn sleepers_fence(&self) {
+        // ORDER: Acquire pairs with the Release in `go_plain`: what the end that set it moved before, without a fence, is seen.
+        if !fences::heavy(self.is_plain.load(Ordering::Acquire)) {
+            self.go_plain();
+        }
+    }
+
+    /// Goes on without the system's fence: it was there when the channel was made, and is refused now, as by a sandbox that was closed
+    /// meanwhile. The other end may be between its two steps, without a fence. It has taken both when this returns, and what it stored is
+    /// seen; its next move comes with a fence.
+    #[cold]
+    fn go_plain(&self) {
+        // ORDER: Release pairs with the Acquire in `sleepers_fence`.
+        self.is_plain.store(true, Ordering::Release);
+        fences::full();
+        std::thread::sleep(SETTLED);
+        fences::full();
     }
 }
 
@@ -290,7 +317,8 @@ impl<S: Side> End<S> {
     /// Wakes the other end if it sleeps. After what it waits for (C5).
     #[inline(always)]
     fn ring(&self) {
-        if self.core.is_plain {
+        // ORDER: Relaxed: an end that sets it waits until it is seen here.
+        if self.core.is_plain.load(Ordering::Relaxed) {
             fences::full();
         } else {
             fences::light();
@@ -312,15 +340,12 @@ impl<S: Side> End<S> {
         self.core.link.wake(!S::IS_PRODUCER, &half.state.0);
     }
 
-    /// Says whom to wake when the other end moves or closes. Who calls this looks once more afterwards.
+    /// Says whom to wake when the other end moves or closes. The caller looks once more afterwards.
     fn arm(&self, sleeper: Sleeper) {
         self.core.link.arm(S::IS_PRODUCER, sleeper);
         // ORDER: Release pairs with the Acquire in `wake`.
         self.mine().state.0.fetch_or(SLEEPS, Ordering::Release);
-        // The system refuses only while it is out of memory itself.
-        while !fences::heavy(self.core.is_plain) {
-            std::thread::yield_now();
-        }
+        self.core.sleepers_fence();
     }
 
     /// Takes that back.
@@ -462,6 +487,9 @@ impl End<Writes> {
 
 impl<S: Side> Drop for End<S> {
     fn drop(&mut self) {
-        self.say_closed();
+        // In a forked child it is the parent that has the end.
+        if self.core.link.is_ours() {
+            self.say_closed();
+        }
     }
 }

@@ -72,7 +72,8 @@ pub enum WaitError {
         /// Bytes there are.
         available: usize,
     },
-    /// The other end is another process, which wrote nonsense into what both share. Nothing more can be read or written.
+    /// The other end is another process, which wrote nonsense into what both share. No bytes are lent or copied by a position that makes
+    /// no sense. From then on each wait for more than can be had at once ends so, also if the header makes sense again.
     Corrupt,
     /// Tasks cannot be woken by another process; only ends that threads wait with can be shared between processes.
     NoTasks,

@@ -63,4 +63,9 @@ impl Link for Threads {
     fn is_dead(&self, _state: &AtomicU32) -> bool {
         false
     }
+
+    /// A forked child has a channel of its own.
+    fn is_ours(&self) -> bool {
+        true
+    }
 }

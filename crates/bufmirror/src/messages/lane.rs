@@ -61,13 +61,13 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane at the beginning; the other side's has published up to `limit`.
-    pub(crate) fn new(limit: usize) -> Self {
+    /// A lane at the beginning, of a queue of `capacity` bytes; the other side's has published up to `limit`.
+    pub(crate) fn new(limit: usize, capacity: usize) -> Self {
         Self {
             places: Apart(Lock::new(Places { claimed: 0, completed: 0, limit, number: 0 })),
             claimed: AtomicUsize::new(0),
             published: Apart(AtomicUsize::new(0)),
-            lobby: Apart(Lobby::new()),
+            lobby: Apart(Lobby::new(capacity)),
         }
     }
 

@@ -1,27 +1,36 @@
 //! Who waits: for a message, or for room.
 //!
-//! What is waited for is counted in bytes: those that can be received, or those that are free. Who waits is asleep until there are as many
-//! as it needs, or *seeks*: it was woken, or never slept yet, and is about to look.
+//! What is waited for is counted in bytes: those that can be received, or those that are free. A waiter is asleep until there are as many
+//! as it needs. A thread *seeks* when it was woken, or never slept yet, and is about to look. A task that was woken does not count as one
+//! that seeks: it may not be polled for long, or never.
 //!
 //! # Invariants
 //!
-//! - L1: the first bit of `state` says whether somebody sleeps; the others count those who seek. It is changed by whole operations only,
-//!   and the bit only with the queue locked. `need` is what the first in the queue waits for.
-//! - L2: somebody has to be woken when somebody sleeps, nobody seeks, and there is as much as the first needs. Whoever changes one of
+//! - L1: the first bit of `state` says whether somebody sleeps; the others count the threads that seek. It is changed by whole operations
+//!   only, and the bit only with the queue locked. `need` is what the first in the queue waits for.
+//! - L2: somebody has to be woken when somebody sleeps, no thread seeks, and there is as much as the first needs. Whoever changes one of
 //!   the three so that this may have become true, by making more of what is waited for, by going to sleep, or by no longer seeking,
 //!   executes a full fence and then looks whether it is true.
+//! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after all that belongs to the change was
+//!   changed. So is the allocator called.
+//! - L4: at most one task has a reservation: it waits for so long that others go behind it, which `impatient` tells them. It ends with the
+//!   task's wait, or when the task is not polled for `PATIENCE` after it was woken.
 //!
 //! # Why nobody is forgotten
 //!
 //! Fences of this kind have one order. Take the last of them, when all is quiet: each change comes before its own fence, and so before
-//! the look that follows the last one. That look sees all of them. If somebody had to be woken, it did so: then there is one who seeks,
-//! and not all was quiet. Who seeks, ends so: by finding, by going to sleep again, or by giving up, and each of these is a change
-//! after which somebody looks. So there is one thread on its way for each sleeper that has to be woken, and never two for the same
-//! message.
+//! the look that follows the last one. That look sees all of them. If somebody had to be woken, it did so. If that was a thread, then it
+//! seeks, and not all was quiet: a thread ends seeking by finding, by going to sleep again, or by giving up, and each of these is a change
+//! after which it looks. If it was a task, its next poll or its drop is such a change, too.
+//!
+//! A task that is not polled keeps no thread asleep: with a task, the first thread in the queue is woken. And it keeps no other task
+//! asleep but for the one message that it was woken for: the next one wakes the next.
 //!
 //! A thread that holds a message is not one that seeks, for it may hold it for ever.
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
+use std::time::Instant;
 
 use bufcore::strategy::Sleeper;
 use bufcore::strategy::sync::{AtomicUsize, Ordering, fence};
@@ -32,18 +41,74 @@ use crate::lock::{Lock, Locked};
 const SLEEPERS: usize = 1;
 /// One that seeks, in `state`.
 const SEEKER: usize = 2;
+/// How long somebody waits for room and lets others overtake who need less. Several time slices: where there are more threads than
+/// processors, to wait for a few milliseconds is nothing special, and a queue that all have to stand in costs two switches of threads
+/// for each message.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+/// Of so many looks that find too little, one looks at the clock as well.
+const LOOKS_AT_CLOCK: usize = 16;
+
+/// Who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A thread: it goes on soon when it was woken.
+    Thread,
+    /// A task: it may not be polled.
+    Task,
+}
+
+impl Kind {
+    /// Whether it counts as one that seeks when it was woken.
+    fn seeks(self) -> bool {
+        self == Self::Thread || cfg!(bufworks_broken = "unpolled")
+    }
+}
 
 /// One that sleeps.
 struct Ticket {
     number: u64,
     sleeper: Sleeper,
     need: usize,
+    kind: Kind,
+    /// Since when it waits, if it does not let others pass for ever, and has nobody to say so.
+    since: Option<Instant>,
+}
+
+/// The task that others go behind (L4).
+struct Reservation {
+    number: u64,
+    need: usize,
+    /// When it was woken, if it was and has not been polled since.
+    woken: Option<Instant>,
 }
 
 #[derive(Default)]
 struct Queue {
     tickets: VecDeque<Ticket>,
+    /// Threads among them.
+    threads: usize,
     next: u64,
+    reservation: Option<Reservation>,
+}
+
+impl Queue {
+    /// What is not for others than the task that has it reserved and was woken for it.
+    fn reserved(&self) -> usize {
+        match &self.reservation {
+            Some(Reservation { woken: Some(woken), need, .. }) if woken.elapsed() < PATIENCE => *need,
+            _ => 0,
+        }
+    }
+
+    /// Takes a ticket off, and notes that its owner is woken.
+    fn call(&mut self, place: usize) -> Option<Ticket> {
+        let ticket = self.tickets.remove(place)?;
+        self.threads -= usize::from(ticket.kind == Kind::Thread);
+        if let Some(reservation) = self.reservation.as_mut().filter(|it| it.number == ticket.number) {
+            reservation.woken = Some(Instant::now());
+        }
+        Some(ticket)
+    }
 }
 
 /// Those who wait for one thing.
@@ -55,6 +120,10 @@ pub(crate) struct Lobby {
     need: AtomicUsize,
     /// How many have waited for so long that others have to go behind them.
     impatient: AtomicUsize,
+    /// Looks that found less than the first needs.
+    unmet: AtomicUsize,
+    /// As much as there can be.
+    all: usize,
 }
 
 /// The fence between a change and the look that follows it (L2).
@@ -67,12 +136,15 @@ fn full_fence() {
 }
 
 impl Lobby {
-    pub(crate) fn new() -> Self {
+    /// For what there is at most `all` of.
+    pub(crate) fn new(all: usize) -> Self {
         Self {
             queue: Lock::new(Queue::default()),
             state: AtomicUsize::new(0),
             need: AtomicUsize::new(0),
             impatient: AtomicUsize::new(0),
+            unmet: AtomicUsize::new(0),
+            all,
         }
     }
 
@@ -100,20 +172,78 @@ impl Lobby {
     fn wake_first(&self, there: impl Fn() -> usize) {
         // ORDER: Relaxed: who changes it looks again afterwards (L2).
         if there() < self.need.load(Ordering::Relaxed) {
+            return self.too_little();
+        }
+        let mut queue = self.queue.lock();
+        // ORDER: Relaxed: the bit is of the lock; a thread that has begun to seek meanwhile looks afterwards (L2).
+        if self.state.load(Ordering::Relaxed) != SLEEPERS {
+            return;
+        }
+        let available = there();
+        // When all is free, nobody may come who would look again.
+        let kept = if available >= self.all { 0 } else { queue.reserved() };
+        let is_enough = |ticket: &Ticket| available.saturating_sub(kept) >= ticket.need;
+        let first = if queue.tickets.front().is_some_and(is_enough) { queue.call(0) } else { None };
+        let Some(first) = first else { return };
+        // A thread as well, since the task may not be polled.
+        let is_thread = |ticket: &Ticket| ticket.kind == Kind::Thread;
+        let place = if first.kind == Kind::Task && queue.threads > 0 && !first.kind.seeks() {
+            queue.tickets.iter().position(is_thread)
+        } else {
+            None
+        };
+        let place = place.filter(|&place| queue.tickets.get(place).is_some_and(is_enough));
+        let second = place.and_then(|place| queue.call(place));
+        let seekers = if first.kind.seeks() || second.is_some() { SEEKER } else { 0 };
+        self.renew(&queue, seekers.wrapping_sub(SLEEPERS), seekers);
+        drop(queue);
+        // The thread first: a waker may panic.
+        if let Some(second) = second {
+            second.sleeper.wake();
+        }
+        first.sleeper.wake();
+    }
+
+    /// Somebody sleeps for whom there is too little: a task cannot say by itself that it has waited for too long.
+    fn too_little(&self) {
+        // ORDER: Relaxed: a count.
+        if !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK) || cfg!(loom) {
             return;
         }
         let mut queue = self.queue.lock();
-        // ORDER: Relaxed: the bit is of the lock; who has begun to seek meanwhile looks afterwards (L2).
-        let is_wanted = self.state.load(Ordering::Relaxed) == SLEEPERS
-            && queue.tickets.front().is_some_and(|first| there() >= first.need);
-        let called = if is_wanted { queue.tickets.pop_front() } else { None };
-        if called.is_some() {
-            self.renew(&queue, SEEKER.wrapping_sub(SLEEPERS), SEEKER);
+        let Queue { tickets, reservation: reservation @ None, .. } = &mut *queue else { return };
+        if let Some(Ticket { number, need, since: Some(since), .. }) = tickets.front()
+            && since.elapsed() >= PATIENCE
+        {
+            *reservation = Some(Reservation { number: *number, need: *need, woken: None });
+            // ORDER: Relaxed: late, somebody overtakes once more.
+            self.impatient.fetch_add(1, Ordering::Relaxed);
         }
-        drop(queue);
-        if let Some(ticket) = called {
-            ticket.sleeper.wake();
+    }
+
+    /// Ends the reservation of a task that was woken and not polled for long (L4), or that of the task `number`; says whether there was
+    /// one.
+    fn end_reservation(&self, number: Option<u64>) -> bool {
+        if !self.is_impatient() {
+            return false;
         }
+        let mut queue = self.queue.lock();
+        let ends = queue.reservation.as_ref().is_some_and(|it| match number {
+            Some(number) => it.number == number,
+            None => it.woken.is_some_and(|woken| woken.elapsed() >= PATIENCE),
+        });
+        if ends {
+            queue.reservation = None;
+            // ORDER: Relaxed: the fence of the look that follows orders it for those who are woken.
+            self.impatient.fetch_sub(1, Ordering::Relaxed);
+        }
+        ends
+    }
+
+    /// Lets others pass a task that was woken and is not polled; says whether somebody may pass now who might not before.
+    #[cold]
+    pub(crate) fn pass_by(&self) -> bool {
+        self.end_reservation(None)
     }
 
     /// After a change of the queue: says what the first needs, and adds one of two to the state, as the queue is empty or not.
@@ -144,34 +274,41 @@ impl Lobby {
         self.look(there);
     }
 
-    /// Joins the queue, at its front or at its end. `None` when there is no memory for it.
-    fn sleep(
-        &self,
-        sleeper: Sleeper,
-        need: usize,
-        standing: Standing,
-        there: impl Fn() -> usize,
-    ) -> Option<u64> {
+    /// Joins the queue, at its front or at its end, under the number that it has or a new one. `None` when there is no memory for it. To be
+    /// followed by a look.
+    fn sleep(&self, number: Option<u64>, mut ticket: Ticket, standing: Standing) -> Option<u64> {
         let mut queue = self.queue.lock();
-        if queue.tickets.try_reserve(1).is_err() {
+        while queue.tickets.len() == queue.tickets.capacity() {
+            // The allocator is called without the lock (L3).
+            let room = (2 * queue.tickets.len()).max(4);
             drop(queue);
-            drop(sleeper);
-            return None;
+            let mut larger = VecDeque::new();
+            larger.try_reserve_exact(room).ok()?;
+            queue = self.queue.lock();
+            if larger.capacity() > queue.tickets.len() {
+                larger.append(&mut queue.tickets);
+                core::mem::swap(&mut larger, &mut queue.tickets);
+            }
+            drop(queue);
+            drop(larger);
+            queue = self.queue.lock();
         }
-        let number = queue.next;
+        let number = number.unwrap_or(queue.next);
         queue.next += 1;
+        ticket.number = number;
+        queue.threads += usize::from(ticket.kind == Kind::Thread);
+        if let Some(reservation) = queue.reservation.as_mut().filter(|it| it.number == number) {
+            reservation.woken = None;
+        }
         let was_empty = queue.tickets.is_empty();
-        let ticket = Ticket { number, sleeper, need };
         if standing.has_slept {
-            queue.tickets.push_front(ticket)
+            queue.tickets.push_front(ticket);
         } else {
-            queue.tickets.push_back(ticket)
+            queue.tickets.push_back(ticket);
         }
         let rises = if was_empty { SLEEPERS } else { 0 };
         let falls = if standing.seeks { SEEKER } else { 0 };
         self.renew(&queue, 0, rises.wrapping_sub(falls));
-        drop(queue);
-        self.look(there);
         Some(number)
     }
 
@@ -179,21 +316,24 @@ impl Lobby {
     fn remove(&self, number: u64) -> bool {
         let mut queue = self.queue.lock();
         let place = queue.tickets.iter().position(|ticket| ticket.number == number);
-        let ticket = place.and_then(|place| queue.tickets.remove(place));
+        let ticket = place.and_then(|place| queue.call(place));
         if ticket.is_some() {
             self.renew(&queue, SLEEPERS.wrapping_neg(), 0);
         }
         drop(queue);
+        // Not under the lock: a waker's drop is the user's code.
         ticket.is_some()
     }
 
     /// Says whom to wake from now on. `false` when it was woken before.
-    fn replace(&self, number: u64, sleeper: Sleeper) -> bool {
+    fn replace(&self, number: u64, mut sleeper: Sleeper) -> bool {
         let mut queue = self.queue.lock();
         let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
-        let old = ticket.map(|ticket| core::mem::replace(&mut ticket.sleeper, sleeper));
+        let is_asleep = ticket.map(|ticket| core::mem::swap(&mut ticket.sleeper, &mut sleeper)).is_some();
         drop(queue);
-        old.is_some()
+        // The old one, or the new one: not under the lock either.
+        drop(sleeper);
+        is_asleep
     }
 
     fn has(&self, number: u64) -> bool {
@@ -223,21 +363,36 @@ pub(crate) struct Waiter<'a, T: Fn() -> usize> {
     /// Says how much there is of what it waits for.
     there: T,
     need: usize,
+    kind: Kind,
+    /// Since when it waits, if it is a task that does not let others pass for ever.
+    since: Option<Instant>,
     standing: Standing,
-    /// Its number in the queue, while it is there, as far as it knows.
-    asleep: Option<u64>,
+    /// Its number, once it has slept.
+    number: Option<u64>,
+    /// Whether it is in the queue, as far as it knows.
+    is_asleep: bool,
     is_impatient: bool,
 }
 
 impl<'a, T: Fn() -> usize> Waiter<'a, T> {
     /// One that waits for `need` bytes.
-    pub(crate) fn new(lobby: &'a Lobby, need: usize, there: T) -> Self {
-        Self { lobby, there, need, standing: Standing::default(), asleep: None, is_impatient: false }
+    pub(crate) fn new(lobby: &'a Lobby, need: usize, kind: Kind, since: Option<Instant>, there: T) -> Self {
+        Self {
+            lobby,
+            there,
+            need,
+            kind,
+            since,
+            standing: Standing::default(),
+            number: None,
+            is_asleep: false,
+            is_impatient: false,
+        }
     }
 
-    /// Begins to seek, if nobody does; `true` if it does now.
+    /// Begins to seek, if nobody does; `true` if it does now. For threads.
     pub(crate) fn begin_to_seek(&mut self) -> bool {
-        if !self.standing.seeks && self.asleep.is_none() {
+        if !self.standing.seeks && !self.is_asleep {
             self.standing.seeks = self.lobby.begin_to_seek();
         }
         self.standing.seeks
@@ -265,26 +420,43 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
         self.lobby.impatient.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether it has to look from time to time, asleep: a task has a reservation, and nobody may come who notices that it is not polled.
+    pub(crate) fn is_light_sleeper(&self) -> bool {
+        // ORDER: Relaxed: it is asked again.
+        self.lobby.impatient.load(Ordering::Relaxed) > usize::from(self.is_impatient)
+    }
+
+    /// Looks, asleep, whether somebody has to be woken: perhaps this one.
+    pub(crate) fn look(&self) {
+        self.lobby.pass_by();
+        self.lobby.look(&self.there);
+    }
+
     /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once. `false` when there is no memory.
     pub(crate) fn sleep(&mut self, sleeper: Sleeper) -> bool {
-        debug_assert!(self.asleep.is_none());
-        self.asleep = self.lobby.sleep(sleeper, self.need, self.standing, &self.there);
-        if self.asleep.is_some() {
+        debug_assert!(!self.is_asleep);
+        let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
+        let number = self.lobby.sleep(self.number, ticket, self.standing);
+        self.is_asleep = number.is_some();
+        if self.is_asleep {
+            self.number = number;
             self.standing.seeks = false;
+            // Last, since it may call others' wakers.
+            self.lobby.look(&self.there);
         }
-        self.asleep.is_some()
+        self.is_asleep
     }
 
     /// Whether it is still asleep; with a new sleeper, that is whom to wake from now on.
     pub(crate) fn is_asleep(&mut self, sleeper: Option<Sleeper>) -> bool {
-        let Some(number) = self.asleep else { return false };
+        let Some(number) = self.number.filter(|_| self.is_asleep) else { return false };
         let is = match sleeper {
             Some(sleeper) => self.lobby.replace(number, sleeper),
             None => self.lobby.has(number),
         };
         if !is {
-            self.asleep = None;
-            self.standing = Standing { seeks: true, has_slept: true };
+            self.is_asleep = false;
+            self.standing = Standing { seeks: self.kind.seeks(), has_slept: true };
         }
         is
     }
@@ -296,12 +468,20 @@ impl<T: Fn() -> usize> Drop for Waiter<'_, T> {
             // ORDER: Relaxed: the fence that follows orders it for those who are woken.
             self.lobby.impatient.fetch_sub(1, Ordering::Relaxed);
         }
-        match self.asleep {
-            // The next may need less.
-            Some(number) if self.lobby.remove(number) => self.lobby.look(&self.there),
-            Some(_) => self.lobby.end_seeking(&self.there),
-            None if self.standing.seeks => self.lobby.end_seeking(&self.there),
-            None => {}
+        let Some(number) = self.number else {
+            if self.standing.seeks {
+                self.lobby.end_seeking(&self.there);
+            }
+            return;
+        };
+        let was_asleep = self.is_asleep && self.lobby.remove(number);
+        self.lobby.end_reservation(Some(number));
+        let seeks = self.standing.seeks || self.is_asleep && !was_asleep && self.kind.seeks();
+        if seeks {
+            self.lobby.end_seeking(&self.there);
+        } else {
+            // The next may need less, or may have what a task was woken for.
+            self.lobby.look(&self.there);
         }
     }
 }

@@ -8,9 +8,13 @@
 //! - Order: messages are received in the order in which their places were claimed, so each producer's in the order in which it sent
 //!   them. Each has a sequence number.
 //! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the next.
-//! - A lock is held for some dozen instructions and a copy of 256 bytes at most, never while a caller's code runs. Each side has its own.
-//! - Who waits for a message or for room is woken when there is one, and no more of them than there is something for. Who waits for much
-//!   room is not overtaken for long by those who need less.
+//! - A lock is held for some dozen instructions and a copy of 256 bytes at most, never while a caller's code runs: a closure, a waker, its
+//!   clone or its drop, the allocator. Each side has its own.
+//! - Whoever waits for a message or for room is woken when there is one. A thread is woken only when there is something for it; tasks may
+//!   be woken in vain, at most one for each message or each place that becomes free.
+//! - A task that was woken and is not polled keeps no thread asleep, and no task for which there is another message.
+//! - Whoever waits for much room is not overtaken for long by those who need less: after 50 ms others go behind it. For a task that is
+//!   not polled for so long after it was woken, they do no more.
 //! - Closing wakes all who wait; what was sent before is received.
 //!
 //! # What is not

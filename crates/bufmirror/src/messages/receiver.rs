@@ -91,8 +91,9 @@ impl Receiver {
 
     /// The next message, as soon as there is one, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is received then. One that was polled must not be forgotten (`mem::forget`): what
-    /// it was woken for is passed on by its drop, and receivers that sleep may wait for that.
+    /// The future may be dropped at any time; nothing is received then, and what it was woken for is passed on. One that was polled should not
+    /// be forgotten (`mem::forget`), or left without a poll when it was woken: the message that it was woken for may wait
+    /// until the next one comes, as long as only tasks sleep.
     ///
     /// # Errors
     ///

@@ -77,8 +77,9 @@ impl Sender {
 
     /// Sends a message, as soon as there is room, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is sent then. One that was polled must not be forgotten (`mem::forget`): what it
-    /// was woken for is passed on by its drop, and senders behind it may wait for that.
+    /// The future may be dropped at any time; nothing is sent then, and what it was woken for is passed on. One that was polled should not
+    /// be forgotten (`mem::forget`), or left without a poll when it was woken: a place that it was woken for may wait
+    /// until the next becomes free, as long as only tasks sleep.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Ordering};
 use super::error::{RecvError, SendError};
 use super::frames::{Frames, Header, WORD_BYTES, frame_bytes};
 use super::lane::{Claim, Lane, Places};
-use super::lobby::{Lobby, Waiter};
+use super::lobby::{Kind, Lobby, PATIENCE, Waiter};
 use crate::copy::copy;
 use crate::map::Mirror;
 use crate::parking;
@@ -25,10 +25,6 @@ use crate::parking;
 pub(crate) const SHORT_BYTES: usize = if cfg!(loom) { 8 } else { 256 };
 /// How often somebody looks again before it sleeps, where there is another processor to change something meanwhile.
 const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
-/// How long somebody waits for room and lets others overtake who need less. Several time slices: where there are more threads than
-/// processors, to wait for a few milliseconds is nothing special, and a queue that all have to stand in costs two switches of threads
-/// for each message.
-const PATIENCE: Duration = Duration::from_millis(50);
 /// When to try again where there was no memory to be woken by.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -78,10 +74,12 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(mirror: Mirror) -> Self {
         let alone = !cfg!(loom) && std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
+        let frames = Frames::new(mirror);
+        let capacity = frames.capacity();
         Self {
-            frames: Frames::new(mirror),
-            producers: Lane::new(0),
-            consumers: Lane::new(0),
+            frames,
+            producers: Lane::new(0, capacity),
+            consumers: Lane::new(0, capacity),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
             senders: AtomicUsize::new(1),
@@ -166,7 +164,7 @@ impl Shared {
             Patience::Until(deadline) => Some(deadline),
             Patience::Forever => None,
         };
-        let mut waiter = Waiter::new(lobby, need, there);
+        let mut waiter = Waiter::new(lobby, need, Kind::Thread, None, there);
         let mut began = None;
         loop {
             if waiter.begin_to_seek() {
@@ -182,7 +180,7 @@ impl Shared {
             let now = Instant::now();
             let began = *began.get_or_insert(now);
             if deadline.is_some_and(|deadline| now >= deadline) {
-                return None;
+                return attempt(waiter.has_turn());
             }
             if !waiter.sleep(parking::sleeper()) {
                 std::thread::sleep(PAUSE);
@@ -191,7 +189,8 @@ impl Shared {
                 let now = Instant::now();
                 let mut until = deadline;
                 if deadline.is_some_and(|deadline| now >= deadline) {
-                    return None;
+                    // Nobody woke it, and there may be something all the same.
+                    return attempt(waiter.has_turn());
                 }
                 if matches!(overtakes, Overtakes::ForAWhile) && !waiter.is_impatient() && !cfg!(loom) {
                     let late = began + PATIENCE;
@@ -200,6 +199,11 @@ impl Shared {
                     } else {
                         until = Some(until.map_or(late, |until| until.min(late)));
                     }
+                }
+                if waiter.is_light_sleeper() && !cfg!(loom) {
+                    let nap = now + PATIENCE;
+                    until = Some(until.map_or(nap, |until| until.min(nap)));
+                    waiter.look();
                 }
                 parking::park(until.map(|until| until - now));
             }
@@ -217,10 +221,15 @@ impl Shared {
         &self,
         lobby: &Lobby,
         need: usize,
+        overtakes: Overtakes,
         there: impl Fn() -> usize,
         mut attempt: impl FnMut(bool) -> Option<R>,
     ) -> R {
-        let mut waiter = Waiter::new(lobby, need, there);
+        let since = match overtakes {
+            Overtakes::Always => None,
+            Overtakes::ForAWhile => Some(Instant::now()),
+        };
+        let mut waiter = Waiter::new(lobby, need, Kind::Task, since, there);
         poll_fn(|context| {
             if waiter.is_asleep(Some(Sleeper::Task(context.waker().clone()))) {
                 return Poll::Pending;
@@ -247,9 +256,11 @@ impl Shared {
         }
         let lobby = &self.consumers.lobby.0;
         let room = || self.room();
-        self.wait_async(lobby, frame_bytes(len), room, |has_turn| match attempt(has_turn) {
-            Err(SendError::Full { .. }) => None,
-            result => Some(result),
+        self.wait_async(lobby, frame_bytes(len), Overtakes::ForAWhile, room, |has_turn| {
+            match attempt(has_turn) {
+                Err(SendError::Full { .. }) => None,
+                result => Some(result),
+            }
         })
         .await
     }
@@ -261,7 +272,7 @@ impl Shared {
     ) -> Result<R, RecvError> {
         let lobby = &self.producers.lobby.0;
         let filled = || self.filled();
-        self.wait_async(lobby, 1, filled, |_| match take() {
+        self.wait_async(lobby, 1, Overtakes::Always, filled, |_| match take() {
             Err(RecvError::Empty) => None,
             result => Some(result),
         })
@@ -301,6 +312,12 @@ impl Shared {
         mut attempt: impl FnMut(bool) -> Result<u64, SendError>,
     ) -> Result<u64, SendError> {
         let lobby = &self.consumers.lobby.0;
+        if lobby.pass_by() {
+            match attempt(false) {
+                Err(SendError::Full { .. }) => {}
+                result => return result,
+            }
+        }
         let sent = self.wait(
             lobby,
             bytes,

@@ -21,13 +21,15 @@ pub(super) struct Processes {
     /// Open as long as the end lives, since closing it gives the lock back. After the page: the other end then finds `CLOSED` first.
     file: SharedFile,
     seat: Seat,
+    /// The process that took the end.
+    process: u32,
 }
 
 impl Processes {
     /// For who has just locked the end.
     pub(super) fn new(file: SharedFile, seat: Seat) -> Result<Self, ShareError> {
         let page = HeaderPage::map(file.as_owned())?;
-        let link = Self { page, file, seat };
+        let link = Self { page, file, seat, process: std::process::id() };
         // ORDER: Relaxed: the flags are hints; the lock says who is there.
         link.mine().state.0.store(OPENED, Ordering::Relaxed);
         Ok(link)
@@ -91,5 +93,10 @@ impl Link for Processes {
         // ORDER: Relaxed: a hint; what the other end wrote is read by its position, and looked for after this.
         let flags = state.load(Ordering::Relaxed);
         flags & OPENED != 0 && flags & CLOSED == 0 && !self.file.is_locked(self.seat.other())
+    }
+
+    /// A forked child shares the page and the lock with its parent, which goes on.
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
     }
 }

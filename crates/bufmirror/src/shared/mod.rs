@@ -100,7 +100,8 @@ impl SharedRing {
     /// Takes the end that writes. It copies what it is given.
     ///
     /// It goes on where the last producer was, if there was one. It stays with this process and those that are forked off: if one of these
-    /// lives on, the end counts as there.
+    /// lives on, the end counts as there. A forked child that drops its copy closes nothing: the other end sees the end closed when the
+    /// process that took it drops it, or when no process has it any more.
     ///
     /// # Errors
     ///

@@ -19,6 +19,7 @@ mod shared;
 mod system;
 #[cfg(all(feature = "tokio", feature = "bytes"))]
 mod tokio;
+mod waits;
 
 use bufmirror::bufcore::Region;
 use bufmirror::{Builder, MirrorRing};

@@ -1,10 +1,13 @@
 //! What the kernel says about rings: descriptors, mappings, limits, advice.
 
-use std::fs;
 use std::time::Duration;
+use std::{fs, thread};
 
-use bufmirror::{Builder, MapError, MirrorRing};
+use bufmirror::{Builder, MapError, MirrorRing, WaitError};
 use buftest::process::{self, alone};
+use buftest::sandbox::refuse;
+
+use crate::waits::block_on;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
@@ -198,5 +201,43 @@ fn t12_pages_come_when_they_should_and_go() {
             drop(ring);
             assert!(near(process::resident_bytes(), resident), "pages stay");
         }
+    });
+}
+
+/// T25: a sandbox that refuses the system's fence after the channel was made: waits go on, and end.
+#[test]
+fn t25_no_membarrier_after_the_start() {
+    alone(module_path!(), "t25_no_membarrier_after_the_start", LIMIT, || {
+        let (mut producer, mut consumer) = bufmirror::channel(4096).expect("room");
+        if !refuse(libc::SYS_membarrier, libc::EPERM) {
+            eprintln!("no filters here");
+            return;
+        }
+        let timed_out = Err(WaitError::TimedOut { requested: 1, available: 0 });
+        let short = Duration::from_millis(20);
+        process::within(LIMIT / 4, "a wait with a time-out", || {
+            assert_eq!(consumer.wait_timeout(1, short), timed_out);
+        });
+        // Both sides sleep and are woken, and a task as well.
+        let echo = thread::spawn(move || {
+            for _ in 0..1000 {
+                producer.wait(4096).expect("the consumer lives");
+                producer.put(&[1; 4096]).expect("waited for");
+            }
+        });
+        for round in 0..1000 {
+            if round % 2 == 0 {
+                consumer.wait(4096).expect("the producer lives");
+            } else {
+                block_on(consumer.wait_async(4096)).expect("the producer lives");
+            }
+            consumer.consume(4096);
+        }
+        echo.join().expect("it does not panic");
+        // One that was made then never uses it.
+        let (mut producer, mut consumer) = bufmirror::channel(4096).expect("room");
+        assert_eq!(consumer.wait_timeout(1, short), timed_out);
+        producer.put(b"1").expect("room");
+        assert_eq!(consumer.wait(1), Ok(()));
     });
 }

@@ -3,7 +3,9 @@
 mod counting;
 mod failing;
 mod ledger;
+mod reentrant;
 
 pub use counting::Counting;
 pub use failing::Failing;
 pub use ledger::Ledger;
+pub use reentrant::Reentrant;

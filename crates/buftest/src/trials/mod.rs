@@ -10,11 +10,13 @@ pub mod lifetime;
 pub mod many;
 pub mod memory;
 pub mod parts;
+pub mod reentry;
 pub mod refusals;
 pub mod refusing;
 pub mod secrets;
 pub mod serving;
 pub mod shared_books;
+pub mod steady;
 pub mod traffic;
 
 use std::env;

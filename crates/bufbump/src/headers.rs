@@ -1,0 +1,271 @@
+//! All headers of shards that a pool has, and those of them that nobody owns.
+//!
+//! A header is made when there is none without memory, and goes with the pool, or in a `trim`. Until then it is used again.
+//!
+//! # Invariants
+//!
+//! - H1: the headers on the stack `Idle` have memory, and those on `Vacant` have none; nothing is out of either, and nobody owns them.
+//! - H2: each header is on the list from `first` on, once, or on the list from `leaving` on, and then it was vacant, and is on no stack.
+//! - H3: a header is freed by who has `trimmer`, after it was taken off the list, and when nobody visits: a *visit* is a use of headers
+//!   that the visitor does not own. A visit begins with its count, then a full fence, then the first look; a header is taken off the list
+//!   and off its stack, then comes a full fence, then the look at the count. So either the visitor does not find the header, or its
+//!   visit is seen.
+//! - H4: with `trimmer` comes the right to take headers off the list, and to use `leaving`. Others add to the front of the list only.
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+use bufcore::strategy::boxed;
+use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+
+use crate::shard::{Chain, Shard};
+use crate::shared::Shared;
+use crate::stack::{Stacks, Which};
+
+/// Shards with memory that nobody owns.
+pub(crate) const IDLE: Which = Which::First;
+/// Headers without memory.
+const VACANT: Which = Which::Second;
+
+/// How often a trim looks whether somebody visits, before it leaves the headers to the next one.
+const LOOKS: usize = 64;
+
+/// The headers of a pool.
+pub(crate) struct Headers {
+    stacks: Stacks<Shard>,
+    /// The newest (H2).
+    first: AtomicPtr<Shard>,
+    /// How many are on the list, or were a moment ago.
+    count: AtomicUsize,
+    /// Visits at this moment (H3).
+    visitors: AtomicUsize,
+    /// Whether somebody has the rights of H4.
+    trimmer: AtomicBool,
+    /// Headers that are about to be freed (H2).
+    leaving: Cell<Chain>,
+}
+
+/// A visit (H3), until it is dropped.
+struct Visit<'a>(&'a AtomicUsize);
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        // ORDER: Release pairs with the Acquire in `is_unvisited`: this visit's accesses happened before the headers are freed.
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Headers {
+    pub(crate) fn new() -> Self {
+        Self {
+            stacks: Stacks::new(),
+            first: AtomicPtr::new(ptr::null_mut()),
+            count: AtomicUsize::new(0),
+            visitors: AtomicUsize::new(0),
+            trimmer: AtomicBool::new(false),
+            leaving: Cell::new(Chain::new()),
+        }
+    }
+
+    fn visit(&self) -> Visit<'_> {
+        // ORDER: Relaxed: the fence orders it before the first look (H3).
+        self.visitors.fetch_add(1, Ordering::Relaxed);
+        // ORDER: SeqCst pairs with the fence in `is_unvisited`.
+        fence(Ordering::SeqCst);
+        Visit(&self.visitors)
+    }
+
+    /// Whether nobody visits what the caller took off the list and the stacks before (H3).
+    fn is_unvisited(&self) -> bool {
+        // ORDER: SeqCst pairs with the fence in `visit`.
+        fence(Ordering::SeqCst);
+        // ORDER: Acquire pairs with the Release at the end of a visit.
+        self.visitors.load(Ordering::Acquire) == 0
+    }
+
+    /// Takes one header off a stack. For holders of a handle.
+    fn pop(&self, which: Which) -> Option<NonNull<Shard>> {
+        let _visit = self.visit();
+        // SAFETY: stacks are closed when there is no handle, and no header is freed during a visit (H3).
+        unsafe { self.stacks.pop(which) }
+    }
+
+    /// A free shard with memory, if there is one. For holders of a handle.
+    pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
+        self.pop(IDLE)
+    }
+
+    /// A header without memory, which is the caller's alone; `None` when there is none and no memory for one. For holders of a handle.
+    pub(crate) fn vacant(&self, shared: NonNull<Shared>) -> Option<&Shard> {
+        let used = if cfg!(bufworks_broken = "hoards") { None } else { self.pop(VACANT) };
+        let header = match used {
+            Some(header) => header,
+            None => self.add(Shard::new(shared))?,
+        };
+        // SAFETY: valid until it is given up, which is after the borrow: it is the caller's.
+        Some(unsafe { header.as_ref() })
+    }
+
+    /// A new header, on the list.
+    fn add(&self, header: Shard) -> Option<NonNull<Shard>> {
+        let header = boxed(header)?;
+        // ORDER: Relaxed: a count.
+        self.count.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: just made, and not freed before it is vacant.
+        let shard = unsafe { header.as_ref() };
+        // ORDER: Relaxed: compared only; the exchange publishes.
+        let mut first = self.first.load(Ordering::Relaxed);
+        loop {
+            // ORDER: Relaxed: the exchange publishes it.
+            shard.rare().older.store(first, Ordering::Relaxed);
+            // ORDER: Release pairs with the Acquire in `each` and `unlist`: the header is complete. A failure publishes nothing.
+            match self.first.compare_exchange_weak(
+                first,
+                header.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(header),
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// Puts a shard with memory where others find it; `false` when the pool is gone, and then it is still the caller's.
+    ///
+    /// # Safety
+    ///
+    /// The shard is free and the caller's, who does not use it again when this returns `true`.
+    pub(crate) unsafe fn keep(&self, shard: NonNull<Shard>) -> bool {
+        // SAFETY: the caller's promise; it is valid until it is vacant, popped, and freed.
+        unsafe { self.stacks.push(IDLE, shard) }
+    }
+
+    /// Puts a header without memory where others find it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`keep`](Self::keep).
+    pub(crate) unsafe fn vacate(&self, shard: NonNull<Shard>) {
+        // SAFETY: the caller's promise; it is valid until it is popped and freed.
+        let is_open = unsafe { self.stacks.push(VACANT, shard) };
+        debug_assert!(is_open, "this stack is never closed");
+    }
+
+    /// The end of the pool: no shard is kept any more. Adds those that were to `chain`.
+    ///
+    /// # Safety
+    ///
+    /// No handle of the pool is left.
+    pub(crate) unsafe fn close(&self, chain: &mut Chain) {
+        // SAFETY: what was on the stack is free and nobody's (H1).
+        let link = |shard: NonNull<Shard>| chain.push(unsafe { shard.as_ref() });
+        // SAFETY: only holders of a handle pop.
+        unsafe { self.stacks.close(IDLE, link) };
+    }
+
+    /// Shows each header to `f`, which uses atomics only, and no code of others.
+    pub(crate) fn each(&self, mut f: impl FnMut(&Shard)) {
+        let _visit = self.visit();
+        // ORDER: Acquire pairs with the Release in `add`: headers are complete. For each, since a trim may have put it there.
+        let mut at = self.first.load(Ordering::Acquire);
+        // SAFETY: found during a visit (H3).
+        while let Some(shard) = unsafe { at.as_ref() } {
+            f(shard);
+            at = shard.rare().older.load(Ordering::Acquire);
+        }
+    }
+
+    /// Takes vacant headers off, and returns those that nobody may look at any more: they are the caller's, to be freed. For holders of a
+    /// handle.
+    ///
+    /// Never waits: while somebody visits, or takes headers off as well, there may be none. What was taken off then is for the next call.
+    pub(crate) fn take_off(&self) -> Chain {
+        // ORDER: Acquire pairs with the Release below: `leaving` and the list are as the last one left them.
+        if self.trimmer.swap(true, Ordering::Acquire) {
+            return Chain::new();
+        }
+        let mut leaving = self.leaving.replace(Chain::new());
+        // At most one trim's worth is leaving, so this is bounded, however often somebody visits.
+        if leaving.is_empty() && self.is_unvisited() {
+            self.mark_vacant(&mut leaving);
+            if !leaving.is_empty() {
+                self.unlist();
+            }
+        }
+        if !(0..LOOKS).any(|_| self.is_unvisited()) {
+            leaving = self.leaving.replace(leaving);
+        }
+        // ORDER: Release pairs with the Acquire above.
+        self.trimmer.store(false, Ordering::Release);
+        leaving
+    }
+
+    /// Takes and marks the headers that are vacant now.
+    fn mark_vacant(&self, chain: &mut Chain) {
+        // ORDER: Relaxed: a bound, so that this ends while others vacate headers all the time.
+        for _ in 0..self.count.load(Ordering::Relaxed) {
+            let Some(header) = self.pop(VACANT) else { break };
+            // SAFETY: the caller's now.
+            let shard = unsafe { header.as_ref() };
+            shard.rare().is_leaving.set(true);
+            chain.push(shard);
+        }
+    }
+
+    /// Takes what is marked off the list (H4).
+    fn unlist(&self) {
+        let mut link = &self.first;
+        loop {
+            // ORDER: Acquire pairs with the Release in `add`.
+            let at = link.load(Ordering::Acquire);
+            // SAFETY: on the list, and nobody else takes off (H4).
+            let Some(shard) = (unsafe { at.as_ref() }) else { return };
+            // Marks are set and read by who has the right to; new headers have none.
+            if !shard.rare().is_leaving.get() {
+                link = &shard.rare().older;
+                continue;
+            }
+            // ORDER: Relaxed: written by `add`, or here.
+            let older = shard.rare().older.load(Ordering::Relaxed);
+            // ORDER: Release, so that what is behind it is seen as it was published; Relaxed as the loop looks again. It fails where
+            // new headers come to the front: then these come first.
+            if link.compare_exchange(at, older, Ordering::Release, Ordering::Relaxed).is_err() {
+                link = &self.first;
+                continue;
+            }
+            // ORDER: Relaxed: a count.
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Frees headers that were taken off. The allocator is others' code, so nothing may be held.
+    ///
+    /// # Safety
+    ///
+    /// They are from [`take_off`](Self::take_off).
+    pub(crate) unsafe fn free(mut chain: Chain) {
+        // SAFETY: vacant, and nobody's but the caller's.
+        while let Some(header) = unsafe { chain.pop() } {
+            // SAFETY: made by `boxed`, on no list or stack, and nobody looks at it (H3).
+            let header = unsafe { Box::from_raw(header.as_ptr()) };
+            debug_assert!(header.is_alone(), "K1");
+        }
+    }
+}
+
+impl Drop for Headers {
+    fn drop(&mut self) {
+        // ORDER: Relaxed: whoever has them alone has seen all that was done with them.
+        let mut at = self.first.load(Ordering::Relaxed);
+        while !at.is_null() {
+            // SAFETY: made by `boxed`, on the list once, and nobody uses it any more.
+            let header = unsafe { Box::from_raw(at) };
+            // ORDER: Relaxed, as above.
+            at = header.rare().older.load(Ordering::Relaxed);
+        }
+        // SAFETY: taken off the list, and nobody visits.
+        unsafe { Self::free(self.leaving.replace(Chain::new())) };
+    }
+}

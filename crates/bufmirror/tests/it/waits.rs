@@ -1,0 +1,333 @@
+//! T24: waits that are given up, forgotten, woken and not polled; large messages among small ones. T22 and T23 for wakers.
+
+use std::future::Future;
+use std::mem;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use bufmirror::MessageQueue;
+use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
+use buftest::wakers::{Event, Wakes, hooked};
+
+/// Longer than anything takes, shorter than for ever.
+const LONG: Duration = Duration::from_secs(20);
+/// Until a thread sleeps that has begun to wait.
+const A_WHILE: Duration = Duration::from_millis(100);
+
+fn queue(bytes: usize) -> (Sender, Receiver) {
+    MessageQueue::new(bytes).expect("a small ring can be mapped").split()
+}
+
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = poll(future.as_mut(), &waker) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+/// A task that was woken and is not polled keeps no thread asleep, with one message or with ten.
+#[test]
+fn t24_a_thread_beside_a_task_that_is_not_polled() {
+    for count in [1, 10] {
+        let (sender, receiver) = queue(4096);
+        let mut idle = pin!(receiver.recv_async());
+        assert!(poll(idle.as_mut(), Waker::noop()).is_pending());
+        let other = receiver.clone();
+        let thread = thread::spawn(move || {
+            let began = Instant::now();
+            let result = other.recv_timeout(LONG).map(|message| message.len());
+            (result, began.elapsed())
+        });
+        thread::sleep(A_WHILE);
+        for _ in 0..count {
+            sender.try_send(&[1; 8]).expect("there is room");
+        }
+        let (result, took) = thread.join().expect("it does not panic");
+        assert_eq!(result, Ok(8));
+        assert!(took < LONG / 2, "{took:?} with {count} messages there");
+    }
+}
+
+/// Nor does it keep tasks asleep for which there are messages; and forgotten ones neither.
+#[test]
+fn t24_tasks_beside_tasks_that_are_not_polled() {
+    let (sender, receiver) = queue(4096);
+    let mut forgotten = Box::pin(receiver.recv_async());
+    assert!(poll(forgotten.as_mut(), Waker::noop()).is_pending());
+    mem::forget(forgotten);
+    let mut idle = pin!(receiver.recv_async());
+    assert!(poll(idle.as_mut(), Waker::noop()).is_pending());
+    let (wakes, waker) = Wakes::new();
+    let mut third = pin!(receiver.recv_async());
+    assert!(poll(third.as_mut(), &waker).is_pending());
+    for _ in 0..3 {
+        sender.try_send(&[1; 8]).expect("there is room");
+    }
+    assert_eq!(wakes.count(), 1, "there are three messages");
+    assert!(poll(third.as_mut(), &waker).is_ready());
+    // What the other one was woken for is there as well.
+    assert!(poll(idle.as_mut(), Waker::noop()).is_ready());
+    assert!(receiver.try_recv().is_ok());
+}
+
+/// Senders likewise: room for three, of whom one is not polled and one was forgotten.
+#[test]
+fn t24_senders_beside_tasks_that_are_not_polled() {
+    let (sender, receiver) = queue(4096);
+    let large = vec![1; sender.max_message()];
+    sender.try_send(&large).expect("all is free");
+    let mut forgotten = Box::pin(sender.send_async(&[1; 8]));
+    assert!(poll(forgotten.as_mut(), Waker::noop()).is_pending());
+    mem::forget(forgotten);
+    let mut idle = pin!(sender.send_async(&[2; 8]));
+    assert!(poll(idle.as_mut(), Waker::noop()).is_pending());
+    let other = sender.clone();
+    let thread = thread::spawn(move || other.send_timeout(&[3; 8], LONG));
+    thread::sleep(A_WHILE);
+    drop(receiver.recv());
+    let began = Instant::now();
+    assert!(thread.join().expect("it does not panic").is_ok());
+    assert!(began.elapsed() < LONG / 2);
+}
+
+/// A large message is sent in bounded time among small ones, by a task as by a thread.
+#[test]
+fn t24_a_large_message_among_small_ones() {
+    for is_task in [false, true] {
+        let (sender, receiver) = queue(64 << 10);
+        let large = vec![7; sender.max_message() * 3 / 4];
+        let (is_over, small) = (AtomicBool::new(false), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let (sender, is_over, small) = (sender.clone(), &is_over, &small);
+                scope.spawn(move || {
+                    // ORDER: Relaxed: a signal that carries nothing, and a count.
+                    while !is_over.load(Ordering::Relaxed) {
+                        match sender.try_send(&[1; 100]) {
+                            Ok(_) => _ = small.fetch_add(1, Ordering::Relaxed),
+                            Err(SendError::Closed) => break,
+                            // So that it never stands in the queue, but is always there first.
+                            Err(_) => thread::yield_now(),
+                        }
+                    }
+                });
+            }
+            let received = scope.spawn(|| {
+                let began = Instant::now();
+                while began.elapsed() < LONG {
+                    if receiver.recv_timeout(LONG).is_ok_and(|message| message.len() > 100) {
+                        break;
+                    }
+                }
+                let took = began.elapsed();
+                receiver.close();
+                took
+            });
+            thread::sleep(A_WHILE);
+            let sent = if is_task { block_on(sender.send_async(&large)) } else { sender.send(&large) };
+            let took = received.join().expect("it does not panic");
+            is_over.store(true, Ordering::Relaxed);
+            assert!(
+                sent.is_ok() && took < LONG / 2,
+                "{sent:?} after {took:?}, overtaken by {} (task: {is_task})",
+                small.load(Ordering::Relaxed)
+            );
+        });
+    }
+}
+
+/// The same step by step: whatever place becomes free, a small message is there first.
+#[test]
+fn t24_a_task_is_not_overtaken_for_ever() {
+    let (sender, receiver) = queue(64 << 10);
+    let large = vec![7; sender.max_message() * 3 / 4];
+    while sender.try_send(&[1; 100]).is_ok() {}
+    let (wakes, waker) = Wakes::new();
+    let mut waiting = pin!(sender.send_async(&large));
+    assert!(poll(waiting.as_mut(), &waker).is_pending());
+    let (began, mut small, mut seen) = (Instant::now(), 0, 0);
+    loop {
+        assert!(receiver.try_recv().is_ok(), "the queue is full");
+        while sender.try_send(&[1; 100]).is_ok() {
+            small += 1;
+        }
+        if wakes.count() > seen {
+            seen = wakes.count();
+            if let Poll::Ready(sent) = poll(waiting.as_mut(), &waker) {
+                assert!(sent.is_ok());
+                break;
+            }
+        }
+        assert!(
+            began.elapsed() < LONG / 4,
+            "overtaken by {small} in {:?}, woken {seen} times",
+            began.elapsed()
+        );
+    }
+}
+
+/// A task for which others make way, and that is not polled, holds them up for a bounded time.
+#[test]
+fn t24_a_reservation_that_is_not_used() {
+    let (sender, receiver) = queue(4096);
+    let large = vec![7; sender.max_message()];
+    let messages = 200;
+    for _ in 0..messages {
+        sender.try_send(&[1; 8]).expect("there is room");
+    }
+    let mut idle = Box::pin(sender.send_async(&large));
+    assert!(poll(idle.as_mut(), Waker::noop()).is_pending());
+    thread::sleep(A_WHILE);
+    // Looks that find too little, until it is found to wait for too long.
+    for _ in 0..100 {
+        drop(receiver.try_recv());
+    }
+    assert!(matches!(sender.try_send(&[1; 8]), Err(SendError::Full { .. })), "others make way");
+    for _ in 0..messages - 100 {
+        drop(receiver.try_recv());
+    }
+    // It was woken, and does not come.
+    assert_eq!(sender.send_timeout(&[2; 8], LONG), Ok(messages as u64));
+    thread::sleep(A_WHILE);
+    assert!(sender.try_send(&[2; 8]).is_ok());
+    mem::forget(idle);
+    drop(receiver.try_recv());
+    assert!(sender.try_send(&[2; 8]).is_ok());
+}
+
+/// Given up at each await, polled without a wake, and with every length of time.
+#[test]
+fn t24_waits_that_are_given_up() {
+    let (sender, receiver) = queue(4096);
+    let (wakes, waker) = Wakes::new();
+    for round in 0..100 {
+        let mut futures: Vec<_> = (0..10).map(|_| Box::pin(receiver.recv_async())).collect();
+        for future in &mut futures {
+            for _ in 0..=round % 3 {
+                assert!(poll(future.as_mut(), &waker).is_pending());
+            }
+        }
+        drop(futures.swap_remove(round % 10));
+        sender.try_send(&[1; 8]).expect("there is room");
+        // What one was woken for is passed on, to the last.
+        while futures.len() > 1 {
+            drop(futures.remove(0));
+        }
+        assert!(poll(futures[0].as_mut(), &waker).is_ready());
+    }
+    let bound = 100 * 10;
+    assert!(wakes.count() <= bound, "{} wakes", wakes.count());
+    for timeout in [Duration::ZERO, Duration::from_nanos(1)] {
+        assert_eq!(receiver.recv_timeout(timeout).map(drop), Err(RecvError::TimedOut));
+        sender.try_send(&[1; 8]).expect("there is room");
+        assert!(receiver.recv_timeout(timeout).is_ok());
+    }
+    sender.try_send(&[1; 8]).expect("there is room");
+    assert!(receiver.recv_timeout(Duration::MAX).is_ok());
+    assert!(sender.send_timeout(&[1; 8], Duration::MAX).is_ok());
+}
+
+type Slot = Arc<Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>>;
+
+/// T23: wakers whose drop, clone or wake drops another future of the queue.
+#[test]
+fn t23_wakers_that_come_back_in() {
+    for event in [Event::Clone, Event::Wake, Event::Drop] {
+        for is_woken in [false, true] {
+            let (sender, receiver) = queue(4096);
+            let receiver = Arc::new(receiver);
+            let slot: Slot = Arc::default();
+            let other = Arc::clone(&receiver);
+            let mut future: Pin<Box<dyn Future<Output = ()> + Send>> =
+                Box::pin(async move { drop(other.recv_async().await) });
+            let is_armed = Arc::new(AtomicBool::new(false));
+            let waker = {
+                let (slot, is_armed) = (Arc::clone(&slot), Arc::clone(&is_armed));
+                hooked(move |what| {
+                    // ORDER: Relaxed: one thread.
+                    if what == event && is_armed.load(Ordering::Relaxed) {
+                        let victim = slot.lock().expect("nobody panics").take();
+                        drop(victim);
+                    }
+                })
+            };
+            let mut first = Box::pin(receiver.recv_async());
+            assert!(poll(first.as_mut(), &waker).is_pending());
+            assert!(poll(future.as_mut(), Waker::noop()).is_pending());
+            *slot.lock().expect("nobody panics") = Some(future);
+            is_armed.store(true, Ordering::Relaxed);
+            if is_woken {
+                sender.try_send(&[1; 8]).expect("there is room");
+                // Taken by another, so that the first sleeps again.
+                drop(receiver.try_recv());
+            }
+            assert!(poll(first.as_mut(), &waker).is_pending());
+            assert!(poll(first.as_mut(), &waker).is_pending());
+            sender.try_send(&[1; 8]).expect("there is room");
+            assert!(poll(first.as_mut(), &waker).is_ready());
+            drop(first);
+            drop(waker);
+        }
+    }
+}
+
+/// T22: wakers that panic at their n-th event, for every n: the queue serves all others, in order.
+#[test]
+fn t22_wakers_that_panic() {
+    for event in [Event::Clone, Event::Wake, Event::Drop] {
+        for at in 0..6 {
+            let (sender, receiver) = queue(4096);
+            let count = Arc::new(AtomicUsize::new(0));
+            let waker = {
+                let count = Arc::clone(&count);
+                hooked(move |what| {
+                    // ORDER: Relaxed: one thread.
+                    if what == event && count.fetch_add(1, Ordering::Relaxed) == at && !thread::panicking() {
+                        panic::resume_unwind(Box::new(()));
+                    }
+                })
+            };
+            let (wakes, calm) = Wakes::new();
+            let mut hostile = Box::pin(receiver.recv_async());
+            let mut second = Box::pin(receiver.recv_async());
+            let run = |body: &mut dyn FnMut()| panic::catch_unwind(AssertUnwindSafe(body)).is_ok();
+            let goes_on = run(&mut || drop(poll(hostile.as_mut(), &waker)));
+            assert!(poll(second.as_mut(), &calm).is_pending());
+            if goes_on {
+                run(&mut || drop(poll(hostile.as_mut(), &waker)));
+            }
+            run(&mut || assert!(sender.try_send(&[1; 8]).is_ok()));
+            run(&mut || assert!(sender.try_send(&[2; 8]).is_ok()));
+            // Two were sent, and the first one was woken at the most.
+            assert!(wakes.count() > 0, "{event:?} {at}: a message is there");
+            drop(panic::catch_unwind(AssertUnwindSafe(|| drop(hostile))));
+            assert!(matches!(poll(second.as_mut(), &calm), Poll::Ready(Ok(_))), "{event:?} {at}");
+            drop(second);
+            drop(panic::catch_unwind(AssertUnwindSafe(|| drop(waker))));
+            while receiver.try_recv().is_ok() {}
+            assert!(sender.try_send(&[3; 8]).is_ok());
+            assert!(receiver.recv_timeout(LONG).is_ok());
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! T23: a global allocator that acquires, releases, and drops pools and their last handles, in each call of a program in turn. For a
+//! test binary of its own, whose allocator is a [`Reentrant`].
+
+use std::cell::RefCell;
+use std::thread;
+
+use bufcore::strategy::orphans;
+use bufcore::{Buf, BufferPool};
+
+use crate::alloc::Reentrant;
+use crate::pattern;
+
+/// A strategy, for this trial.
+#[derive(Debug)]
+pub struct Reentry<P: BufferPool> {
+    /// The allocator of the test binary.
+    pub allocator: &'static Reentrant,
+    /// A small pool.
+    pub make: fn() -> P,
+    /// Another handle of a pool, where there are such.
+    pub handle: fn(&P) -> Option<P>,
+    /// Sizes that between them use everything that allocates or frees.
+    pub sizes: &'static [usize],
+    /// One of them that makes the thread a cache, where pools have such.
+    pub small: usize,
+    /// What else there is to call: trims and the like.
+    pub more: fn(&mut P),
+}
+
+/// What the allocator plays with: never borrowed while a pool is called.
+struct World<P: BufferPool> {
+    pools: Vec<P>,
+    bufs: Vec<(Buf<P::Lease>, u64)>,
+    stamp: u64,
+}
+
+/// What the allocator does in its one call.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    Acquire,
+    Release,
+    DropPool,
+    MakePool,
+    DropAll,
+}
+
+const DEEDS: [Deed; 5] = [Deed::Acquire, Deed::Release, Deed::DropPool, Deed::MakePool, Deed::DropAll];
+
+impl<P: BufferPool> World<P> {
+    fn new() -> Self {
+        // With room, so that the deeds allocate nothing but what pools do.
+        Self { pools: Vec::with_capacity(64), bufs: Vec::with_capacity(256), stamp: 0 }
+    }
+}
+
+/// A filled buffer from `pool`.
+fn take<P: BufferPool>(pool: &mut P, bytes: usize, stamp: u64) -> Option<(Buf<P::Lease>, u64)> {
+    let mut buf = pool.acquire(bytes).ok()?;
+    assert!(buf.capacity() >= bytes && buf.is_empty(), "an acquired buffer is empty and large enough");
+    buf.resize(bytes, 0).expect("asked for");
+    pattern::fill(&mut buf, stamp, 0);
+    Some((buf, stamp))
+}
+
+/// Looks at a buffer, and drops it.
+fn release<L: bufcore::Lease>((buf, stamp): (Buf<L>, u64)) {
+    pattern::check(&buf, stamp, 0);
+    drop(buf);
+}
+
+impl<P: BufferPool + Send> Reentry<P> {
+    fn deed(&self, world: &RefCell<World<P>>, deed: Deed) {
+        let stamp = {
+            let mut world = world.borrow_mut();
+            world.stamp += 1;
+            world.stamp
+        };
+        let next = || world.borrow_mut().bufs.pop();
+        match deed {
+            Deed::Acquire => {
+                for &bytes in self.sizes {
+                    let Some(mut pool) = world.borrow_mut().pools.pop() else { return };
+                    let buf = take(&mut pool, bytes, stamp);
+                    let mut world = world.borrow_mut();
+                    world.pools.push(pool);
+                    world.bufs.extend(buf);
+                }
+            }
+            Deed::Release => {
+                while let Some(buf) = next() {
+                    release(buf);
+                }
+            }
+            Deed::DropPool => {
+                let pool = world.borrow_mut().pools.pop();
+                drop(pool);
+            }
+            Deed::MakePool => {
+                let mut pool = (self.make)();
+                let buf = take(&mut pool, self.sizes[0], stamp);
+                let mut world = world.borrow_mut();
+                world.pools.push(pool);
+                world.bufs.extend(buf);
+            }
+            Deed::DropAll => {
+                // What is matched on is borrowed as long as the match.
+                let next_pool = || world.borrow_mut().pools.pop();
+                while let Some(pool) = next_pool() {
+                    drop(pool);
+                }
+                while let Some(buf) = next() {
+                    release(buf);
+                }
+            }
+        }
+    }
+
+    /// A pool whose handle goes while buffers are out, and another handle, or another pool, that the allocator may drop.
+    fn program(&self, world: &RefCell<World<P>>) {
+        self.run(world, false);
+    }
+
+    /// The same, with the newest buffer released first.
+    fn backwards(&self, world: &RefCell<World<P>>) {
+        self.run(world, true);
+    }
+
+    fn run(&self, world: &RefCell<World<P>>, newest_first: bool) {
+        let mut pool = (self.make)();
+        let mut held = Vec::with_capacity(64);
+        for round in 0..3 {
+            for &bytes in self.sizes {
+                held.extend(take(&mut pool, bytes, 1000 + round));
+            }
+            // The oldest go first, so that what is left behind becomes free.
+            for _ in 0..self.sizes.len() / 2 {
+                release(held.remove(0));
+            }
+            // What the allocator may release, and the handle that may be the last.
+            let theirs = take(&mut pool, self.sizes[0], 2000 + round);
+            let other = (self.handle)(&pool).unwrap_or_else(self.make);
+            let mut world = world.borrow_mut();
+            world.bufs.extend(theirs);
+            world.pools.push(other);
+        }
+        (self.more)(&mut pool);
+        for &bytes in self.sizes {
+            held.extend(take(&mut pool, bytes, 3000));
+        }
+        drop(pool);
+        if newest_first {
+            held.reverse();
+        }
+        held.drain(..).for_each(release);
+        orphans::sweep();
+    }
+
+    /// Pools that have ended elsewhere, and whose caches this thread finds among those of pools that the allocator drops.
+    fn neighbours(&self, world: &RefCell<World<P>>) {
+        const POOLS: usize = 24;
+        let mut pools: Vec<_> = (0..POOLS).map(|_| (self.make)()).collect();
+        for pool in &mut pools {
+            drop(take(pool, self.small, 1));
+        }
+        // A third of them ends on another thread, which has to see to it before the rest is used.
+        let ended: Vec<_> = pools.drain(..POOLS / 3).collect();
+        end_elsewhere(ended);
+        // The allocator's are looked at just before these.
+        world.borrow_mut().pools.extend(pools.drain(..POOLS / 3));
+        for _ in 0..POOLS / 3 {
+            drop(take(&mut (self.make)(), self.small, 2));
+        }
+        drop(pools);
+    }
+
+    /// Each deed in each call of a program, and of the same with its buffers in the other order.
+    ///
+    /// # Panics
+    ///
+    /// When a buffer is not as it was, or none is to be had.
+    pub fn everywhere(&self) {
+        self.each("program", Self::program);
+        self.each("backwards", Self::backwards);
+        assert_eq!(orphans::pending(), 0, "memory that outlived its pool is kept");
+    }
+
+    /// Each deed in each call of a program that looks through the caches of many pools, of which some have ended elsewhere. For a binary in
+    /// which nothing else runs at the same time: numbers of pools decide who is beside whom.
+    pub fn beside_each_other(&self) {
+        self.each("neighbours", Self::neighbours);
+    }
+
+    fn each(&self, what: &str, program: fn(&Self, &RefCell<World<P>>)) {
+        for deed in DEEDS {
+            let mut at = 0;
+            loop {
+                let world = RefCell::new(World::new());
+                let calls = Reentrant::within(at, || self.deed(&world, deed), || program(self, &world));
+                drop(world);
+                orphans::sweep();
+                if at >= calls {
+                    break;
+                }
+                at += 1;
+            }
+            println!("reentry: {what}, {deed:?} in each of {at} calls");
+        }
+        self.allocator.check();
+    }
+}
+
+/// Drops pools on another thread.
+fn end_elsewhere<P: Send>(pools: Vec<P>) {
+    thread::scope(|scope| {
+        scope.spawn(move || drop(pools));
+    });
+}

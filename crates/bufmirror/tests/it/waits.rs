@@ -147,10 +147,12 @@ fn t24_a_large_message_among_small_ones() {
             thread::sleep(A_WHILE);
             let sent = if is_task { block_on(sender.send_async(&large)) } else { sender.send(&large) };
             let took = received.join().expect("it does not panic");
+            // ORDER: Relaxed: a flag that ends a loop, and publishes nothing.
             is_over.store(true, Ordering::Relaxed);
             assert!(
                 sent.is_ok() && took < LONG / 2,
                 "{sent:?} after {took:?}, overtaken by {} (task: {is_task})",
+                // ORDER: Relaxed: a count for people only.
                 small.load(Ordering::Relaxed)
             );
         });
@@ -276,6 +278,7 @@ fn t23_wakers_that_come_back_in() {
             assert!(poll(first.as_mut(), &waker).is_pending());
             assert!(poll(future.as_mut(), Waker::noop()).is_pending());
             *slot.lock().expect("nobody panics") = Some(future);
+            // ORDER: Relaxed: one thread.
             is_armed.store(true, Ordering::Relaxed);
             if is_woken {
                 sender.try_send(&[1; 8]).expect("there is room");

@@ -41,6 +41,7 @@ loom::lazy_static! {
 /// The memory of a pool that has ended is given back.
 pub(crate) fn memory_goes() {
     MEMORY.write();
+    // ORDER: Relaxed: counted outside of the model; the shadow of the memory sees the orders.
     FREED.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -53,6 +54,7 @@ fn touch() {
 fn gone() {
     orphans::sweep();
     assert_eq!(orphans::pending(), 0);
+    // ORDER: Relaxed: read after all threads were joined.
     assert_eq!(FREED.load(Ordering::Relaxed), 1, "freed once");
 }
 

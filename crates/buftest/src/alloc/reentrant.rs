@@ -102,6 +102,7 @@ impl Reentrant {
     fn hold_back(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the caller gives the block up.
         unsafe { block.write_bytes(POISON, layout.size()) };
+        // ORDER: Acquire pairs with the Release of whoever had the lock before: what it wrote to the blocks is seen.
         while self.lock.swap(true, Ordering::Acquire) {
             std::hint::spin_loop();
         }
@@ -110,6 +111,7 @@ impl Reentrant {
         let at = back.next % HELD_BACK;
         back.next = at + 1;
         let (oldest, its) = std::mem::replace(&mut back.blocks[at], (block, layout));
+        // ORDER: Release pairs with the Acquire of the next who takes the lock.
         self.lock.store(false, Ordering::Release);
         Self::let_go(oldest, its);
     }
@@ -133,6 +135,7 @@ impl Reentrant {
     /// Looks at all that is held back, and frees it.
     pub fn check(&self) {
         for at in 0..HELD_BACK {
+            // ORDER: Acquire pairs with the Release of whoever had the lock before: what it wrote to the blocks is seen.
             while self.lock.swap(true, Ordering::Acquire) {
                 std::hint::spin_loop();
             }
@@ -140,6 +143,7 @@ impl Reentrant {
             let back = unsafe { &mut *self.back.get() };
             let (block, layout) =
                 std::mem::replace(&mut back.blocks[at], (ptr::null_mut(), Layout::new::<u8>()));
+            // ORDER: Release pairs with the Acquire of the next who takes the lock.
             self.lock.store(false, Ordering::Release);
             Self::let_go(block, layout);
         }

@@ -86,15 +86,15 @@ impl Caches {
 
     /// The link that leads to the cache with that number, or that would.
     fn place(&self, id: usize) -> &Cell<*const Cache> {
-        let mut link = &self.roots[id % ROOTS];
+        let is_linear = cfg!(bufworks_broken = "linear");
+        let mut link = &self.roots[if is_linear { 0 } else { id % ROOTS }];
         let mut rest = id / ROOTS;
         // SAFETY: in the tree.
         while let Some(cache) = unsafe { follow(link) } {
             if cache.id == id {
                 break;
             }
-            let way = if cfg!(bufworks_broken = "linear") { 0 } else { rest % WAYS };
-            link = &cache.ways[way];
+            link = &cache.ways[if is_linear { 0 } else { rest % WAYS }];
             rest /= WAYS;
         }
         link

@@ -24,7 +24,7 @@ impl BufferPool for Liar {
     fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         let bytes = capacity.saturating_add_signed(self.difference);
         let mut buf = self.heap.acquire(bytes)?;
-        buf.resize(bytes, 0xFF).expect("asked for");
+        buf.extend_from_slice(&vec![0xFF; bytes]).expect("asked for");
         Ok(buf)
     }
 

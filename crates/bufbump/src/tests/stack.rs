@@ -1,6 +1,6 @@
 //! Models of the stacks, for every interleaving that loom finds: elements with a `Shadow` that their owners write.
 //!
-//! With `--cfg bufworks_broken="aba"` and `"relaxed"` some of these fail, which is noted at each.
+//! With `--cfg bufworks_broken="aba"` one of these fails, which is noted there.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -87,8 +87,7 @@ impl Drop for Model {
     }
 }
 
-/// One thread pops while another pops two and puts the first back: the top is the same again, what is below is not. Fails with `aba`
-/// and `relaxed`.
+/// One thread pops while another pops two and puts the first back: the top is the same again, what is below is not. Fails with `aba`.
 #[test]
 fn loom_an_element_that_comes_back() {
     loom::model(|| {
@@ -111,7 +110,7 @@ fn loom_an_element_that_comes_back() {
     });
 }
 
-/// A pop hides no element from another: where there are two, two threads get one each. Fails with `relaxed`.
+/// A pop hides no element from another: where there are two, two threads get one each.
 #[test]
 fn loom_a_pop_hides_no_other() {
     loom::model(|| {
@@ -126,7 +125,7 @@ fn loom_a_pop_hides_no_other() {
 }
 
 /// Elements go from one stack to the other while threads look at them: a pop that is last to look puts one on the stack where it is
-/// wanted. Fails with `relaxed`.
+/// wanted.
 #[test]
 fn loom_from_one_stack_to_the_other() {
     loom::model(|| {

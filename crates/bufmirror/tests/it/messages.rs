@@ -228,9 +228,11 @@ fn closing_wakes_receivers() {
             })
             .collect();
         thread::sleep(NAP);
+        let closed = Instant::now();
         drop(sender);
         let received: usize = sleepers.into_iter().map(|sleeper| sleeper.join().expect("closed")).sum();
         assert_eq!(received, 1);
+        assert!(closed.elapsed() < LONG / 2, "they are woken, and do not look at their deadlines only");
     });
     assert!(receiver.is_closed());
     assert_eq!(receiver.try_recv().err(), Some(RecvError::Closed));
@@ -248,10 +250,12 @@ fn closing_wakes_senders() {
             })
             .collect();
         thread::sleep(NAP);
+        let closed = Instant::now();
         drop(receiver);
         for sleeper in sleepers {
             assert_eq!(sleeper.join().expect("closed"), Err(SendError::Closed));
         }
+        assert!(closed.elapsed() < LONG / 2, "they are woken, and do not look at their deadlines only");
     });
     assert_eq!(sender.send(b"late"), Err(SendError::Closed));
 }

@@ -16,7 +16,8 @@ pub(crate) const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
 
 /// Trials about resident and locked memory and limits of the address space: AddressSanitizer's shadow memory distorts the ones,
 /// and it makes `mlock` and `mallopt` do nothing.
-const DISTORTED: [&str; 6] = ["t12_", "regions::t17_", "t18_", "t19_", "t26_", "heap::alignment_is_not_filled"];
+const DISTORTED: [&str; 6] =
+    ["t12_", "regions::t17_", "t18_", "t19_", "t26_", "heap::alignment_is_not_filled"];
 
 /// A sanitizer of the compiler's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

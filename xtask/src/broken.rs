@@ -270,7 +270,7 @@ const CASES: &[Case] = &[
     case("T21", "ticketed", "the tracker's ticket of a part is replaced", BUMP, &["split::noted_again"]),
     case("T21", "ticketed", "the tracker's ticket of a part is replaced", SHARD, &["split::noted_again"]),
     case("T26", "linear", "a thread's caches are one long list", WORKS,
-        &["costs::t26_pools_in_turn_shard", "costs::t26_pools_in_turn_bump"]),
+        &["costs::t26_pools_in_turn_bump"]),
     case("T24", "unpolled", "a woken task counts as one that is on its way", MIRROR,
         &["waits::t24_tasks_beside_tasks_that_are_not_polled", "waits::t24_a_thread_beside_a_task_that_is_not_polled",
           "waits::t22_wakers_that_panic"]),

@@ -15,11 +15,11 @@ fn bump() -> BumpPool {
 
 #[test]
 fn t26_pools_in_turn_shard() {
-    many::pools_in_turn(shard, 4);
+    many::pools_in_turn(shard, 8);
 }
 
 /// Each request is larger than what is left of the shard, so each looks for the thread's cache.
 #[test]
 fn t26_pools_in_turn_bump() {
-    many::pools_in_turn(bump, 4);
+    many::pools_in_turn(bump, 8);
 }

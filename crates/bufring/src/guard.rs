@@ -123,7 +123,7 @@ impl Drop for GuardHandle {
         // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
         if state.load(Ordering::Relaxed) != LIVE {
             // SAFETY: the state is not `LIVE`, and this is the drop of the lease.
-            return unsafe { self.late() };
+            return unsafe { Self::late(self.guard) };
         }
         // ORDER: Release pairs with the Acquire in `Ring::is_free`, `Ring::leave` and `settle`.
         if cfg!(loom) {
@@ -137,24 +137,26 @@ impl Drop for GuardHandle {
 }
 
 impl GuardHandle {
-    /// Releases the block after the allocator's end.
+    /// Releases the block after the allocator's end. Not by the handle: whose address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
-    /// The guard's state was seen to be other than `LIVE`, and the handle is not used again.
+    /// The guard is a handle's. Its state was seen to be other than `LIVE`, and the handle is not used again.
     #[cold]
     #[inline(never)]
-    unsafe fn late(&self) {
+    unsafe fn late(guard: At) {
+        #[cfg(not(feature = "alloc"))]
+        let _ = guard;
         #[cfg(feature = "alloc")]
         {
             // SAFETY: valid until the release is counted.
-            let guard = unsafe { self.guard.as_ref() };
+            let marked = unsafe { guard.as_ref() };
             // ORDER: Acquire pairs with the Release exchange in `Ring::leave`: `before` is as it was stored there.
-            let state = guard.state.load(Ordering::Acquire);
+            let state = marked.state.load(Ordering::Acquire);
             debug_assert_eq!(state, ORPHANED, "a block is released once");
             // SAFETY: so far in front of it stands the guard at the front, in one region, which is all in reach of the handle's
             // pointer.
-            let front = unsafe { self.guard.byte_sub(guard.before.get() as usize * UNIT) };
+            let front = unsafe { guard.byte_sub(marked.before.get() as usize * UNIT) };
             // SAFETY: the guard at the front, and the block was marked, once. The handle is not used again.
             unsafe { crate::ring::release_late(front) };
         }

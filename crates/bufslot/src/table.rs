@@ -556,7 +556,7 @@ impl Drop for SlotHandle {
         // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
         if state.load(Ordering::Relaxed) != LIVE {
             // SAFETY: the state is not `LIVE`, and this is the drop of the lease.
-            return unsafe { self.late() };
+            return unsafe { Self::late(self.slot) };
         }
         // ORDER: Release pairs with the Acquire in `Slots::is_free`, `Table::leave` and `settle`.
         if cfg!(loom) {
@@ -570,24 +570,26 @@ impl Drop for SlotHandle {
 }
 
 impl SlotHandle {
-    /// Releases the slot after the pool's end.
+    /// Releases the slot after the pool's end. Not by the handle: whose address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
-    /// The slot's state was seen to be other than `LIVE`, and the handle is not used again.
+    /// The slot is a handle's. Its state was seen to be other than `LIVE`, and the handle is not used again.
     #[cold]
     #[inline(never)]
-    unsafe fn late(&self) {
+    unsafe fn late(slot: NonNull<Slot>) {
+        #[cfg(not(feature = "alloc"))]
+        let _ = slot;
         #[cfg(feature = "alloc")]
         {
             // SAFETY: valid until the release is counted.
-            let slot = unsafe { self.slot.as_ref() };
+            let marked = unsafe { slot.as_ref() };
             // ORDER: Acquire pairs with the Release exchange in `Table::leave`: `prev` is as it was stored there.
-            let state = slot.state.load(Ordering::Acquire);
+            let state = marked.state.load(Ordering::Acquire);
             debug_assert_eq!(state, ORPHANED, "a slot is released once");
-            let back = slot.prev.get() as usize + TABLE_OFFSET;
+            let back = marked.prev.get() as usize + TABLE_OFFSET;
             // SAFETY: so far behind its block stands the slot, in one region, which is all in reach of the handle's pointer.
-            let block = unsafe { self.slot.cast::<u8>().sub(back) };
+            let block = unsafe { slot.cast::<u8>().sub(back) };
             // SAFETY: `orphan` is the first field of the block, and the slot was marked, once. The handle is not used again.
             unsafe { orphans::release_late(block.cast()) };
         }

@@ -156,7 +156,7 @@ const CASES: &[Case] = &[
         &["conformance::default::t06_buffer_outlives_pool"]),
     case("T6", "nowake", "nobody is woken", MIRROR,
         &["channel::t06_an_end_that_goes_wakes_the_other", "channel::sleepers_are_woken",
-            "messages::closing_wakes_receivers", "messages::closing_wakes_senders", "messages::tasks"]),
+            "messages::closing_wakes_receivers", "messages::tasks"]),
     case("T6", "earlyclose", "the end is said while a message is being written", MIRROR,
         &["messages::closed_while_it_is_written"]),
     case("T7", "waits", "dropping a pool waits for its buffers", SLOT,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bufshard::bufcore::{AcquireError, Buf};
 use bufshard::{ShardLease, ShardPool};
+use buftest::tasks;
 
 /// Long enough for any machine; nobody waits for it unless a wake-up is lost.
 const LONG: Duration = Duration::from_secs(30);
@@ -53,22 +54,7 @@ fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
 
 /// Runs a future on this thread.
 fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    let started = Instant::now();
-    loop {
-        if let Poll::Ready(output) = poll(future.as_mut(), &waker) {
-            return output;
-        }
-        assert!(started.elapsed() < LONG, "a wake-up was lost");
-        thread::park_timeout(LONG);
-    }
+    tasks::block_on(future, LONG).expect("no wake-up is lost")
 }
 
 /// All of the budget can be had, in one piece and in many, and not a byte more; what is idle does not count as gone.

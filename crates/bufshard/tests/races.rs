@@ -3,7 +3,7 @@
 //!
 //! Without a sanitizer they run as well, and check the bytes. Like a test harness, takes `--exact NAME` for one trial.
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use bufshard::ShardPool;
@@ -20,36 +20,46 @@ fn default() -> ShardPool {
     ShardPool::new().expect("settings are right")
 }
 
-/// Caches that are emptied by one thread while two others use them.
+/// Caches that are emptied by one thread while two others use them, for as long as it takes.
 fn trims() {
     let pool = small();
+    let begun = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let users = [0, 1].map(|index| {
-            let pool = &pool;
+            let (pool, begun, over) = (&pool, &begun, &over);
             scope.spawn(move || {
-                for round in 0..buftest::trials::scaled(300_000) {
+                for round in 0_usize.. {
                     let mut bufs = [100, 200, 100].map(|bytes| pool.acquire(bytes).expect("a small request"));
                     bufs.iter_mut().for_each(|buf| buf.resize(100, index).expect("asked for"));
                     if round % 64 == 0 {
                         thread::yield_now();
                     }
                     assert!(bufs.iter().all(|buf| buf.iter().all(|&byte| byte == index)));
+                    drop(bufs);
+                    // The cache has blocks now, which the other thread can take.
+                    if round % 64 == 32 {
+                        thread::yield_now();
+                    }
+                    // ORDER: Relaxed, both: what these order, the pool would not have to.
+                    begun.fetch_add(usize::from(round == 0), Relaxed);
+                    if over.load(Relaxed) {
+                        break;
+                    }
                 }
             })
         });
-        let over = &over;
-        let trimmer = scope.spawn(|| {
-            // ORDER: Relaxed: what this orders, the pool would not have to.
-            while !over.load(Relaxed) {
-                pool.trim();
-                thread::yield_now();
-            }
-        });
-        users.into_iter().for_each(|user| user.join().expect("the bytes are its own"));
+        // ORDER: Relaxed, as above.
+        while begun.load(Relaxed) < users.len() {
+            thread::yield_now();
+        }
+        for _ in 0..buftest::trials::scaled(50_000) {
+            pool.trim();
+            thread::yield_now();
+        }
         // ORDER: Relaxed, as above.
         over.store(true, Relaxed);
-        trimmer.join().expect("trimming does not panic");
+        users.into_iter().for_each(|user| user.join().expect("the bytes are its own"));
     });
 }
 

@@ -151,6 +151,17 @@ pub enum Case {
 }
 
 impl Case {
+    /// Whether several threads work on it, and wait for one another.
+    #[must_use]
+    pub fn has_threads(&self) -> bool {
+        match self {
+            Self::Chaos { threads, .. } | Self::Threads { threads, .. } => *threads > 1,
+            Self::Frame { fate } => *fate != Fate::Stay,
+            Self::Handoff { .. } | Self::Spsc { .. } | Self::Messages { .. } | Self::Replay { .. } => true,
+            _ => false,
+        }
+    }
+
     /// The workload's name.
     #[must_use]
     pub fn workload(&self) -> &'static str {

@@ -151,10 +151,9 @@ pub fn test(case: &Case, contestants: &[Contestant]) -> ! {
     leave()
 }
 
-/// Counts heap calls and fallbacks of one row. `heap_calls` reads the counter of a counting global allocator.
-pub fn count(case: &Case, contestants: &[Contestant], heap_calls: fn() -> u64) -> ! {
-    /// Operations at the least: enough that starting a thread, where a workload does that, hardly shows.
-    const OPERATIONS: u64 = 20_000;
+/// Counts heap calls and fallbacks of one row, in at least so many operations. `heap_calls` reads the counter of a counting global
+/// allocator.
+pub fn count(case: &Case, contestants: &[Contestant], operations: u64, heap_calls: fn() -> u64) -> ! {
     keep_panics();
     settle_heap();
     for contestant in contestants {
@@ -162,7 +161,7 @@ pub fn count(case: &Case, contestants: &[Contestant], heap_calls: fn() -> u64) -
         let counted = guarded(|| {
             let mut cell = contestant.cell(case).ok()?;
             let fixed = cell.fixed_iterations();
-            let iterations = fixed.unwrap_or_else(|| (OPERATIONS / cell.operations()).max(1));
+            let iterations = fixed.unwrap_or_else(|| (operations / cell.operations()).max(1));
             // What a run costs in heap calls and fallbacks.
             let mut cost = |iterations| {
                 let before = (heap_calls(), cell.fallbacks());
@@ -196,10 +195,8 @@ pub fn count(case: &Case, contestants: &[Contestant], heap_calls: fn() -> u64) -
     leave()
 }
 
-/// Measures by how much resident memory grows while one cell is built and run.
-pub fn memory(case: &Case, contestant: &Contestant) -> ! {
-    /// Long enough to reach the steady state.
-    const RUN: Duration = Duration::from_millis(20);
+/// Measures by how much resident memory grows while one cell is built and run, for as long as `run` takes to reach the steady state.
+pub fn memory(case: &Case, contestant: &Contestant, run: Duration) -> ! {
     keep_panics();
     settle_heap();
     at(contestant.name);
@@ -210,7 +207,7 @@ pub fn memory(case: &Case, contestant: &Contestant) -> ! {
         let mut cell = contestant.cell(case).ok()?;
         let start = Instant::now();
         cell.run(1);
-        while start.elapsed() < RUN {
+        while start.elapsed() < run {
             cell.run(4);
         }
         Some(status("VmHWM:")?.saturating_sub(before))

@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use bufbench::measure::Effort;
 use bufbench::parent::{self, Plan};
 use bufbench::record::Results;
-use bufbench::select::{self, Child, Scales};
+use bufbench::select::{self, Child};
 use bufbench::workloads::Scale;
 use bufbench::{Kind, advise, child, counts, report};
 use clap::{Parser, Subcommand};
@@ -131,7 +131,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Instructions { summaries, baseline, update } => counts::gate(&summaries, &baseline, update),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
-            let mut effort = if child.scale == Scales::Full { Effort::full() } else { Effort::quick() };
+            let mut effort = child.effort();
             if times_only {
                 effort.samples = 0;
             }
@@ -144,7 +144,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Memory { child } => {
             let (case, contestants) = child.find()?;
             let [contestant] = contestants.as_slice() else { bail!("memory is measured for one contestant") };
-            child::memory(&case, contestant)
+            child::memory(&case, contestant, child.effort().memory)
         }
     }
 }
@@ -161,7 +161,7 @@ impl Run {
         if self.list || self.dry_run {
             select::list(&cases, &contestants);
             if self.dry_run {
-                let effort = if scale == Scale::Full { Effort::full() } else { Effort::quick() };
+                let effort = Effort::of(scale);
                 select::announce(&cases, &contestants, &effort, &self.out);
             }
             return Ok(());

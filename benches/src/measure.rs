@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::Cell;
 use crate::record::Tail;
+use crate::workloads::Scale;
 
 /// How long and how often.
 #[derive(Debug, Clone, Copy)]
@@ -19,21 +20,34 @@ pub struct Effort {
     pub budget: Duration,
     /// Single operations timed for the tail.
     pub samples: usize,
+    /// Operations in which heap calls are counted, at the least: enough that starting a thread, where a workload does that, hardly
+    /// shows.
+    pub counted: u64,
+    /// How long a cell runs while its memory is measured.
+    pub memory: Duration,
 }
 
 impl Effort {
     /// Fewest rounds, however slow.
     pub const LEAST_ROUNDS: usize = 3;
 
+    /// What a scale asks for.
+    #[must_use]
+    pub fn of(scale: Scale) -> Self {
+        if scale == Scale::Full { Self::full() } else { Self::quick() }
+    }
+
     /// For a run of minutes.
     #[must_use]
     pub fn quick() -> Self {
         Self {
-            layouts: 5,
+            layouts: 3,
             rounds: 5,
             run: Duration::from_millis(2),
             budget: Duration::from_millis(60),
             samples: 20_000,
+            counted: 5_000,
+            memory: Duration::from_millis(5),
         }
     }
 
@@ -46,6 +60,8 @@ impl Effort {
             run: Duration::from_millis(5),
             budget: Duration::from_millis(170),
             samples: 200_000,
+            counted: 20_000,
+            memory: Duration::from_millis(20),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Runs the matrix: a child process for each row, watched, and started again without whoever took it down.
 
 use std::io::{BufRead, BufReader};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,7 +36,7 @@ impl Plan {
     /// How hard to measure.
     #[must_use]
     pub fn effort(&self) -> Effort {
-        if self.scale == Scale::Full { Effort::full() } else { Effort::quick() }
+        Effort::of(self.scale)
     }
 
     /// How long a silent child is waited for.
@@ -196,27 +198,7 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
             .collect();
         let together: Vec<&str> = together.iter().map(String::as_str).collect();
         more_layouts(plan, case, &this, &together, &mut records)?;
-        let mut extra = Vec::new();
-        if let Some(program) = &plan.count {
-            let child =
-                Child { program, mode: "count", plan, case, names: &timed, alone: false, times_only: false };
-            // Whoever fails here has been timed all the same; only the counts are missing.
-            child.run(&mut extra, |_, _| {})?;
-        }
-        if plan.memory {
-            for name in &timed {
-                let child = Child {
-                    program: &this,
-                    mode: "memory",
-                    plan,
-                    case,
-                    names: &[name],
-                    alone: true,
-                    times_only: false,
-                };
-                child.run(&mut extra, |_, _| {})?;
-            }
-        }
+        let extra = counts_and_memory(plan, case, &this, &timed)?;
         for found in extra {
             if let Some(record) = records.iter_mut().find(|record| record.contestant == found.contestant) {
                 record.heap_calls = record.heap_calls.or(found.heap_calls);
@@ -229,6 +211,43 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
         |record: &Record| plan.contestants.iter().position(|contestant| contestant.name == record.contestant);
     records.sort_by_key(place);
     Ok(records)
+}
+
+/// Counts heap calls and measures memory: processes that time nothing, and so run beside each other, unless they have threads
+/// that wait for one another.
+///
+/// Whoever fails here has been timed all the same; only its numbers are missing.
+fn counts_and_memory(plan: &Plan, case: &Case, program: &Path, timed: &[&str]) -> Result<Vec<Record>> {
+    let child = |program, mode, names| Child {
+        program,
+        mode,
+        plan,
+        case,
+        names,
+        alone: mode == "memory",
+        times_only: false,
+    };
+    let count = plan.count.iter().map(|program| child(program, "count", timed));
+    let memory = timed.chunks(1).filter(|_| plan.memory).map(|name| child(program, "memory", name));
+    let children = Mutex::new(count.chain(memory).collect::<Vec<_>>().into_iter());
+    let next = || children.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        let mut records = Vec::new();
+        while let Some(child) = next() {
+            child.run(&mut records, |_, _| {})?;
+        }
+        anyhow::Ok(records)
+    };
+    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let workers = if case.has_threads() { 1 } else { workers };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let mut all = Vec::new();
+        for worker in workers {
+            all.extend(worker.join().expect("starting processes does not panic")?);
+        }
+        Ok(all)
+    })
 }
 
 /// Measures the row again in further processes, and takes their rounds in. Whoever fails there keeps the rounds that it has.

@@ -41,15 +41,24 @@ impl Child {
     ///
     /// When there is no such row.
     pub fn find(&self) -> Result<(Case, Vec<Contestant>)> {
-        let scale = match self.scale {
-            Scales::Test => Scale::Test,
-            Scales::Quick => Scale::Quick,
-            Scales::Full => Scale::Full,
-        };
-        let case = workloads::cases(scale).into_iter().find(|case| case.id() == self.case);
+        let case = workloads::cases(self.scale()).into_iter().find(|case| case.id() == self.case);
         let contestants =
             contestants::all().into_iter().filter(|one| self.contestants.iter().any(|name| name == one.name));
         Ok((case.with_context(|| format!("no row {}", self.case))?, contestants.collect()))
+    }
+
+    /// How hard to measure.
+    #[must_use]
+    pub fn effort(&self) -> Effort {
+        Effort::of(self.scale())
+    }
+
+    fn scale(&self) -> Scale {
+        match self.scale {
+            Scales::Test => Scale::Test,
+            Scales::Quick => Scale::Quick,
+            Scales::Full => Scale::Full,
+        }
     }
 }
 

@@ -51,21 +51,8 @@ impl Args {
             return instructions::run(self.update);
         }
         let timed = !(self.test || self.list || self.dry_run);
-        // Both profiles put their programs into `target/release`, under one name.
-        let profile = if timed { "bench" } else { "release" };
-        let mut build = shell::cargo();
-        build.args(["build", "--package", "bufbench", "--bin", "bufbench", "--profile", profile]);
-        if self.peers {
-            build.args(["--features", "peers"]);
-        }
-        shell::run(&mut build)?;
         let counts = timed && !self.times_only;
-        if counts {
-            let features = if self.peers { "count,pools" } else { "count" };
-            let mut build = shell::cargo();
-            build.args(["build", "--package", "bufbench", "--bin", "bufbench-count", "--release"]);
-            shell::run(build.args(["--features", features]))?;
-        }
+        self.build(timed, counts)?;
         shell::run(&mut self.command(counts))?;
         // Of some rows alone, nobody asks for advice.
         if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list && !self.dry_run
@@ -75,9 +62,36 @@ impl Args {
         Ok(())
     }
 
+    /// Builds what measures, and what counts.
+    fn build(&self, timed: bool, counts: bool) -> Result<()> {
+        let profile = match (self.quick, timed) {
+            (true, _) => "quick",
+            (false, true) => "bench",
+            (false, false) => "release",
+        };
+        let build = |bins: &[&str], profile, features: &[&str]| {
+            let mut build = shell::cargo();
+            build.args(["build", "--package", "bufbench", "--profile", profile]);
+            build.args(bins.iter().flat_map(|bin| ["--bin", bin]));
+            shell::run(build.arg("--features").arg(features.join(",")))
+        };
+        let peers = if self.peers { &["peers"][..] } else { &[] };
+        if self.quick && counts {
+            // Both from the same libraries: these do not count their fallbacks, and are compiled once.
+            return build(&["bufbench", "bufbench-count"], profile, peers);
+        }
+        build(&["bufbench"], profile, peers)?;
+        if counts {
+            let features = if self.peers { &["count", "pools"][..] } else { &["count"] };
+            build(&["bufbench-count"], "release", features)?;
+        }
+        Ok(())
+    }
+
     /// The matrix's own command line.
     fn command(&self, counts: bool) -> Command {
-        let folder = shell::target_folder().join("release");
+        // The other profiles put their programs into `target/release`, under one name.
+        let folder = shell::target_folder().join(if self.quick { "quick" } else { "release" });
         let program = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         let mut command = Command::new(program("bufbench"));
         command.arg("run");

@@ -1,4 +1,5 @@
-//! `bufbench-count`: one row of the matrix under an allocator that counts, with pools that count. Nothing is timed here.
+//! `bufbench-count`: one row of the matrix under an allocator that counts, with pools that count their fallbacks if the feature
+//! `count` is on. Nothing is timed here.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -72,5 +73,5 @@ fn main() -> Result<()> {
     let Task::Count { child } = Command::parse().task;
     let (case, contestants) = child.find()?;
     // ORDER: Relaxed, as in `counted`.
-    child::count(&case, &contestants, || CALLS.load(Ordering::Relaxed))
+    child::count(&case, &contestants, child.effort().counted, || CALLS.load(Ordering::Relaxed))
 }

@@ -111,6 +111,9 @@ fn test_one(package: &Package, set: &Set) -> Result<()> {
         for (name, value) in SHORT {
             default_env(&mut command, name, value);
         }
+        default_env(&mut command, "BUFTEST_STEADY_SECONDS", "1");
+        // Built some sixty times, and read by nobody.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         shell::run_tests(command.env("RUSTFLAGS", "-D warnings").env("RUSTDOCFLAGS", "-D warnings"))?;
     }
     Ok(())

@@ -18,7 +18,7 @@ const DEBUG_ONLY: [&str; 3] = ["bufbench", "bufworks-examples", "xtask"];
 const WITH_PEERS: &str = "bufbench";
 /// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
 const SOAKED: &str = "bufshard";
-const SOAK_SECONDS: &str = "60";
+const SOAK_SECONDS: &str = "30";
 /// Tests of what must not compile. Each of these programs runs cargo, in one folder for all of them.
 const COMPILE_FAIL: &str = "compile_fail";
 /// No program takes nearly as long.
@@ -29,7 +29,7 @@ const SLOWEST: usize = 8;
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run the trials in full, in release builds: a million buffers, a thousand generated programs, a soak of a minute. Test the
+    /// Run the trials in full, in release builds: a million buffers, a thousand generated programs, a soak of half a minute. Test the
     /// benchmark matrix with the crates that it compares.
     #[arg(long)]
     long: bool,

@@ -12,13 +12,14 @@ use crate::process::{resident_bytes, steady_allocator};
 const THREADS: usize = 16;
 /// Buffers that each thread has at once: 64 are alive at the most.
 const ALIVE: usize = 4;
-/// Part of the time for which memory may still grow.
+/// Part of the time for which memory may still grow, and the longest that this may last.
 const WARM_UP: u32 = 3;
+const LONGEST_WARM_UP: Duration = Duration::from_secs(10);
 /// What the allocator's own arenas, one for each thread, may still add.
 const SLACK_BYTES: usize = 3 << 20;
 
 /// Sixteen threads take and drop buffers of `bytes` bytes, at most 64 of them alive, for `BUFTEST_STEADY_SECONDS` (3 unless set).
-/// After the first third resident memory does not grow.
+/// After the first third, or ten seconds, resident memory does not grow.
 ///
 /// # Panics
 ///
@@ -28,6 +29,7 @@ pub fn flat<P: BufferPool + Clone + Send>(pool: &P, bytes: usize) {
         env::var("BUFTEST_STEADY_SECONDS").map_or(3, |text| text.parse().expect("a number of seconds"));
     steady_allocator();
     let whole = Duration::from_secs(seconds);
+    let warm_up = (whole / WARM_UP).min(LONGEST_WARM_UP);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -44,13 +46,13 @@ pub fn flat<P: BufferPool + Clone + Send>(pool: &P, bytes: usize) {
             });
         }
         let started = Instant::now();
-        thread::sleep(whole / WARM_UP);
+        thread::sleep(warm_up);
         let early = resident_bytes();
         thread::sleep(whole.saturating_sub(started.elapsed()));
         let late = resident_bytes();
         // ORDER: Relaxed, as above.
         is_over.store(true, Ordering::Relaxed);
-        println!("steady: {early} bytes resident after {:?}, {late} after {whole:?}", whole / WARM_UP);
+        println!("steady: {early} bytes resident after {warm_up:?}, {late} after {whole:?}");
         assert!(
             late <= early + SLACK_BYTES,
             "resident memory grew from {early} to {late} bytes in {whole:?}"

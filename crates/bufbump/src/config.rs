@@ -188,6 +188,7 @@ impl Settings {
     /// The largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
         // Room for a header, to round up, and to align the start.
-        size::MAX_BYTES - HEADER_BYTES - 3 * self.alignment.max(HEADER_BYTES)
+        // In 32 bits the largest alignment leaves nothing.
+        (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(HEADER_BYTES))
     }
 }

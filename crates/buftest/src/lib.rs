@@ -19,6 +19,7 @@
 #![allow(clippy::missing_panics_doc, reason = "everything here is a test: it panics to fail")]
 
 pub mod alloc;
+pub mod bounds;
 pub mod conformance;
 pub mod hostile;
 pub mod model;

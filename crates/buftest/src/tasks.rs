@@ -36,7 +36,7 @@ pub fn counting() -> (Arc<Counting>, Waker) {
 }
 
 /// Polls once.
-pub fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+pub fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 

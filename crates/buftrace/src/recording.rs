@@ -7,11 +7,14 @@
 //! - R2: `finish` takes all locks before it reads any shard. With R1, a release that it sees has its acquire seen too.
 //! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its acquire.
 //! - R4: only events numbered below `max_events` are kept, so what is kept is a prefix.
+//! - R5: nothing is allocated or freed while a shard is locked. The allocator is the user's code, and may use pools that are
+//!   recorded.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
 use core::cmp::Reverse;
 use core::fmt;
+use core::mem;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,6 +30,9 @@ pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
 
 /// Threads are spread over so many shards. More threads than that share them.
 const SHARDS: usize = 64;
+
+/// For how many events the first memory of a shard is.
+const LEAST_ROOM: usize = 16;
 
 /// A recording that any number of pools and threads write into. Clones are handles of the same recording.
 ///
@@ -121,15 +127,20 @@ impl Recording {
 
     /// Lets no event in any more and copies those that are there (R2).
     fn stop(&self) -> Vec<Noted> {
-        let mut shards: Vec<_> = self.shared.shards.iter().map(|shard| lock(shard)).collect();
-        let mut all = Vec::with_capacity(shards.iter().map(|shard| shard.events.len()).sum());
+        let mut shards = self.shared.shards.each_ref().map(|shard| lock(shard));
+        let mut events = 0;
         for shard in &mut shards {
             shard.finished = true;
-            all.extend_from_slice(&shard.events);
+            events += shard.events.len();
         }
         // ORDER: Relaxed: a hint; what decides is `finished`, under the locks.
         self.shared.over.store(true, Ordering::Relaxed);
         drop(shards);
+        let mut all = Vec::with_capacity(events);
+        for shard in &self.shared.shards {
+            // Finished, so there are as many as were counted, and there is room for them (R5).
+            all.extend_from_slice(&lock(shard).events);
+        }
         all.sort_unstable_by_key(|noted| noted.sequence);
         all
     }
@@ -158,12 +169,41 @@ impl Recording {
         let at_ns = u64::try_from(shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(MAX_TIME_NS);
         let thread = crate::thread_number::get();
         let noted = Noted { sequence, at_ns, buffer: buffer.unwrap_or(sequence), bytes, thread };
-        let mut shard = lock(&shared.shards[thread as usize % SHARDS]);
-        if shard.finished {
-            return None;
+        let shard = &shared.shards[thread as usize % SHARDS];
+        let mut room = Vec::new();
+        loop {
+            let wanted = {
+                let mut shard = lock(shard);
+                let Some(wanted) = shard.put(noted, &mut room) else { return Some(sequence) };
+                wanted
+            };
+            if wanted == 0 {
+                return None;
+            }
+            // Not locked here (R5): the old memory is freed, and larger one is taken.
+            drop(room);
+            room = Vec::with_capacity(wanted);
         }
-        shard.events.push(noted);
-        Some(sequence)
+    }
+}
+
+impl Shard {
+    /// Adds an event. Without room for it, says for how many events room is to be offered in `room`, which
+    /// takes the place of the old; with 0 that the recording is over.
+    #[inline]
+    fn put(&mut self, noted: Noted, room: &mut Vec<Noted>) -> Option<usize> {
+        if self.finished {
+            return Some(0);
+        }
+        if self.events.len() == self.events.capacity() {
+            if room.capacity() <= self.events.len() {
+                return Some((2 * self.events.len()).max(LEAST_ROOM));
+            }
+            room.append(&mut self.events);
+            mem::swap(room, &mut self.events);
+        }
+        self.events.push(noted);
+        None
     }
 }
 
@@ -223,7 +263,7 @@ fn dense(count: usize) -> u32 {
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    // A panic while the lock is held can only be the allocator's, in `push`, which leaves the events as they were.
+    // Nothing that is done under the lock panics (R5).
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

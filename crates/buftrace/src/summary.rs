@@ -157,8 +157,13 @@ impl Trace {
 
 /// The smallest of `sorted` that `permille` of them do not exceed; 0 of none.
 fn quantile(sorted: &[u64], permille: usize) -> u64 {
-    let rank = (sorted.len() * permille).div_ceil(1000);
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+    sorted.get(rank(sorted.len(), permille).saturating_sub(1)).copied().unwrap_or(0)
+}
+
+/// How many of `len` come to `permille` of them, at most 1000: rounded up.
+fn rank(len: usize, permille: usize) -> usize {
+    // Not `len * permille`, for which 32 bits are too few from four million on.
+    len / 1000 * permille + (len % 1000 * permille).div_ceil(1000)
 }
 
 fn class_of(bytes: u64) -> u64 {
@@ -280,5 +285,20 @@ impl fmt::Display for Time {
             ns @ ..1_000_000_000 => write!(f, "{:.1} ms", ns as f64 / 1e6),
             ns => write!(f, "{:.1} s", ns as f64 / 1e9),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rank;
+
+    #[test]
+    fn ranks_of_any_number() {
+        for len in [0, 1, 2, 999, 1000, 1001, 4_300_000] {
+            for permille in [0, 500, 900, 990, 999, 1000] {
+                assert_eq!(rank(len, permille), (len * permille).div_ceil(1000), "{permille} of {len}");
+            }
+        }
+        assert_eq!((rank(usize::MAX, 1000), rank(usize::MAX, 500)), (usize::MAX, usize::MAX / 2 + 1));
     }
 }

@@ -98,7 +98,8 @@ impl From<ReadError> for io::Error {
 ///
 /// # Errors
 ///
-/// When `acquire` fails, when its buffer is full already, or when the stream fails.
+/// When `acquire` fails, when its buffer is full already, or when the stream fails. A stream that reads into another buffer
+/// than the one that it is lent is broken and gets `InvalidData`.
 ///
 /// # Cancel safety
 ///
@@ -135,9 +136,15 @@ where
         if room.remaining() == 0 {
             return Err(ReadError::NoRoom);
         }
+        let start = room.filled().as_ptr().addr();
         // Not the `await` of a read: that would keep the buffer while it waits.
         let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut room))).await;
         let n = room.filled().len();
+        // A stream of the user's may have put another buffer in the place of this one: then nothing was read.
+        if room.filled().as_ptr().addr() != start {
+            let error = io::Error::new(io::ErrorKind::InvalidData, "stream reads into a buffer of its own");
+            return Err(ReadError::Io(error));
+        }
         match polled {
             Poll::Ready(Ok(())) if n == 0 => return Ok(None),
             Poll::Ready(Ok(())) => {

@@ -7,6 +7,7 @@
 )]
 
 mod conformance;
+mod costs;
 mod programs;
 mod shards;
 mod split;

@@ -37,6 +37,18 @@ fn settings_at_their_edges() {
     }
 }
 
+/// What is around a buffer of the largest alignment is more than 32 bits can count: nothing can be had there, and that is said.
+#[test]
+fn the_largest_alignment() {
+    let pool = BumpPool::builder().alignment(1 << 30).shard_size(64).build().expect("settings are right");
+    let limit = pool.max_capacity();
+    assert!(limit < isize::MAX as usize, "{limit} bytes");
+    for requested in [limit + 1, usize::MAX] {
+        assert_eq!(pool.acquire(requested).map(drop), Err(AcquireError::TooLarge { requested, limit }));
+    }
+    assert_eq!(pool.acquire(0).map(|buf| buf.as_ptr().addr() % (1 << 30)), Ok(0));
+}
+
 #[test]
 fn requests_of_nothing_of_a_shard_and_of_more() {
     let pool = pool();

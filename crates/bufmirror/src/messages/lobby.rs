@@ -329,7 +329,12 @@ impl Lobby {
     fn replace(&self, number: u64, mut sleeper: Sleeper) -> bool {
         let mut queue = self.queue.lock();
         let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
-        let is_asleep = ticket.map(|ticket| core::mem::swap(&mut ticket.sleeper, &mut sleeper)).is_some();
+        let is_asleep = ticket.is_some();
+        if let Some(ticket) = ticket
+            && !cfg!(bufworks_broken = "firstwaker")
+        {
+            core::mem::swap(&mut ticket.sleeper, &mut sleeper);
+        }
         drop(queue);
         // The old one, or the new one: not under the lock either.
         drop(sleeper);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bufmirror::MessageQueue;
 use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
+use buftest::trials::moved::{self, Waiting};
 use buftest::wakers::{Event, Wakes, hooked};
 
 /// Longer than anything takes, shorter than for ever.
@@ -333,4 +334,47 @@ fn t22_wakers_that_panic() {
             assert!(receiver.recv_timeout(LONG).is_ok());
         }
     }
+}
+
+/// T24: waits of both sides of a queue, and of both ends of a channel, go from one executor to another.
+#[test]
+fn t24_moved() {
+    moved::t24_moved(|| {
+        let (sender, receiver) = queue(4096);
+        let future = Box::pin(async move {
+            assert_eq!(&*receiver.recv_async().await.expect("one is sent"), [1; 8]);
+        });
+        Waiting { future, event: Box::new(move || assert!(sender.try_send(&[1; 8]).is_ok())) }
+    });
+    moved::t24_moved(|| {
+        let (sender, receiver) = queue(4096);
+        while sender.try_send(&[1; 56]).is_ok() {}
+        let receiver = Arc::new(receiver);
+        let kept = Arc::clone(&receiver);
+        let future = Box::pin(async move {
+            sender.send_async(&[2; 56]).await.expect("one is received");
+            drop(kept);
+        });
+        let event = move || drop(receiver.try_recv().expect("it is full"));
+        Waiting { future, event: Box::new(event) }
+    });
+    moved::t24_moved(|| {
+        let (mut producer, mut consumer) = bufmirror::channel(4096).expect("a small ring can be mapped");
+        let future = Box::pin(async move {
+            consumer.wait_async(3).await.expect("they are written");
+        });
+        Waiting { future, event: Box::new(move || producer.put(b"abc").expect("there is room")) }
+    });
+    moved::t24_moved(|| {
+        let (mut producer, consumer) = bufmirror::channel(4096).expect("a small ring can be mapped");
+        producer.commit(producer.capacity());
+        let consumer = Arc::new(Mutex::new(consumer));
+        let kept = Arc::clone(&consumer);
+        let future = Box::pin(async move {
+            producer.wait_async(3).await.expect("they are read");
+            drop(kept);
+        });
+        let event = move || consumer.lock().expect("nobody panics").consume(3);
+        Waiting { future, event: Box::new(event) }
+    });
 }

@@ -8,6 +8,7 @@
 
 mod budget;
 mod conformance;
+mod costs;
 #[cfg(feature = "stats")]
 mod counted;
 mod handoff;

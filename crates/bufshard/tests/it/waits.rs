@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use bufshard::bufcore::{AcquireError, Buf};
 use bufshard::{Acquire, ShardLease, ShardPool};
 use buftest::tasks::{Counting, block_on, counting, poll};
+use buftest::trials::moved::Waiting;
 
 const BUDGET: usize = 100_000;
 /// Nobody waits so long unless a wake-up is lost.
@@ -291,4 +292,17 @@ fn programs() {
         let left = run_all(&mut tasks);
         assert_eq!(left, 0, "of seed {seed} sleep for ever, {} are idle", idle.len());
     }
+}
+
+/// A request goes from one executor to another.
+#[test]
+fn moved() {
+    buftest::trials::moved::t24_moved(|| {
+        let pool = pool();
+        let held = pool.acquire(90_000).expect("room");
+        let future = Box::pin(async move {
+            pool.acquire_async(80_000).await.expect("it waits until there is room");
+        });
+        Waiting { future, event: Box::new(move || drop(held)) }
+    });
 }

@@ -13,6 +13,8 @@ use crate::process::thread_time;
 const BYTES: usize = 32;
 /// Numbers of late releases: what one costs at the first is compared with what it costs at the others.
 const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[1_000, 16_000] } else { &[4_000, 32_000, 256_000] };
+/// The same for pools that each take a while to make.
+const FEWER: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { NUMBERS };
 /// How many handles of pools that are gone are forgotten before.
 const FORGOTTEN: usize = 1000;
 /// What a release may cost more at a large number than at a small one: a factor for caches that are too small, and what may come on
@@ -101,24 +103,33 @@ fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: 
 ///
 /// For a process of its own, because what is forgotten stays for ever.
 pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {
+    late_releases(&make, NUMBERS, &[0, FORGOTTEN]);
+}
+
+/// As [`t26_late_releases`], for pools with bookkeeping for each thread: with fewer of them in debug builds.
+pub fn t26_late_releases_of_large_pools<P: BufferPool>(make: impl Fn(usize) -> P) {
+    late_releases(&make, FEWER, if cfg!(debug_assertions) { &[FORGOTTEN] } else { &[0, FORGOTTEN] });
+}
+
+fn late_releases<P: BufferPool>(make: &impl Fn(usize) -> P, numbers: &[usize], forgotten: &[usize]) {
     let setups = || {
         let orders = [Order::OldestFirst, Order::NewestFirst, Order::Random];
         [Pools::One, Pools::OneForEach].into_iter().flat_map(move |pools| orders.map(|order| (pools, order)))
     };
     // The least of several, since an interrupt may fall into any of them.
     let least = |pools, order, n| {
-        let runs = if n == NUMBERS[0] { 5 } else { 2 - usize::from(cfg!(debug_assertions)) };
-        (0..runs).fold(Costs::NONE, |least, _| run(&make, pools, order, n).least(least))
+        let runs = if n == numbers[0] { 5 } else { 2 - usize::from(cfg!(debug_assertions)) };
+        (0..runs).fold(Costs::NONE, |least, _| run(make, pools, order, n).least(least))
     };
-    let few: Vec<_> = setups().map(|(pools, order)| least(pools, order, NUMBERS[0])).collect();
-    for forgotten in [0, FORGOTTEN] {
+    let few: Vec<_> = setups().map(|(pools, order)| least(pools, order, numbers[0])).collect();
+    for &forgotten in forgotten {
         for pools in [Pools::One, Pools::OneForEach].into_iter().filter(|_| forgotten > 0) {
-            let (gone, bufs) = held(&make, pools, forgotten);
+            let (gone, bufs) = held(make, pools, forgotten);
             drop(gone);
             bufs.into_iter().for_each(mem::forget);
         }
         for ((pools, order), few) in setups().zip(&few) {
-            for &n in NUMBERS {
+            for &n in numbers {
                 let what = format!("{n} late releases, {order:?}, pools: {pools:?}, {forgotten} forgotten");
                 let costs = least(pools, order, n);
                 println!("{what}: {:?} for each end, {:?} for each release", costs.ends, costs.releases);

@@ -9,6 +9,7 @@ pub mod fallbacks;
 pub mod lifetime;
 pub mod many;
 pub mod memory;
+pub mod moved;
 pub mod parts;
 pub mod reentry;
 pub mod refusals;

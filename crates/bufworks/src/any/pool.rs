@@ -1,18 +1,23 @@
 //! The pool whose strategy was chosen at run time.
 
+use core::cell::Cell;
+use core::marker::PhantomData;
+
 use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease, PoolStats};
 
 use super::lease::{AnyLease, Of};
 
 /// A pool of whichever strategy. Made by an [`AnyBuilder`](super::AnyBuilder).
 ///
-/// Threads: `Send`. One thread at a time acquires, through `&mut self`, whatever the strategy; any thread releases. For further threads
+/// Threads: `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever the strategy; any thread releases. For further threads
 /// there is [`share`](Self::share).
 ///
 /// Cost: on top of the strategy's, a match for each acquire, and one for each release.
 #[derive(Debug)]
 pub struct AnyPool {
     pool: Pool,
+    /// Not `Sync`, whichever strategies there are: so a feature that is turned on elsewhere takes nothing away.
+    _unshared: PhantomData<Cell<()>>,
 }
 
 #[derive(Debug)]
@@ -76,7 +81,7 @@ fn wrapped<L: Lease>(buf: Buf<L>, of: impl FnOnce(L) -> Of) -> Buf<AnyLease> {
 
 impl AnyPool {
     pub(super) fn over(pool: Pool) -> Self {
-        Self { pool }
+        Self { pool, _unshared: PhantomData }
     }
 
     /// The name of its strategy, as in [`AnyBuilder::NAMES`](super::AnyBuilder::NAMES).

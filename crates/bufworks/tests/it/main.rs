@@ -6,6 +6,7 @@
 )]
 
 mod any;
+mod bounds;
 mod conformance;
 #[cfg(all(feature = "bump", feature = "shard"))]
 mod costs;

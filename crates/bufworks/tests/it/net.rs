@@ -206,6 +206,45 @@ fn a_buffer_goes_back_when_there_is_nothing_to_read_after_all() {
     assert_eq!((&buf[..], pool.borrow().is_idle()), (&b"at last"[..], false));
 }
 
+/// A stream that puts a buffer of its own in the place of the one that it is lent.
+struct Exchanging {
+    bytes: usize,
+}
+
+impl AsyncRead for Exchanging {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        *into = ReadBuf::new(vec![7; self.bytes].leak());
+        into.set_filled(self.bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl ReadReady for Exchanging {
+    fn readable(&self) -> impl Future<Output = io::Result<()>> + Send {
+        core::future::ready(Ok(()))
+    }
+}
+
+/// What such a stream claims to have read is not in the buffer: recycled bytes would pass for it.
+#[test]
+fn t21_a_stream_that_reads_elsewhere_is_refused() {
+    let mut pool = SlotPool::new(4096, 4).unwrap();
+    pool.acquire(100).unwrap().resize(100, 9).unwrap();
+    for bytes in [1, 100, 101, 4096] {
+        let mut stream = Exchanging { bytes };
+        let read = core::panic::AssertUnwindSafe(|| {
+            let mut read = pin!(read_ready(&mut stream, || pool.acquire(100)));
+            match read.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Err(ReadError::Io(error))) => error.kind(),
+                other => panic!("read {other:?}"),
+            }
+        });
+        let refused = std::panic::catch_unwind(read).expect("an error");
+        assert_eq!(refused, ErrorKind::InvalidData, "{bytes} bytes");
+    }
+    assert!(pool.is_idle());
+}
+
 #[test]
 fn a_refused_buffer_loses_nothing() {
     let mut ring = RingAllocator::new(1024).unwrap();

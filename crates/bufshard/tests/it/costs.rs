@@ -1,0 +1,15 @@
+//! What the pool costs as its surroundings grow.
+
+use std::time::Duration;
+
+#[test]
+fn t26_late_releases() {
+    // As little bookkeeping as a pool can have: there are very many.
+    let make = |_buffers| {
+        let builder = bufshard::ShardPool::builder().shards(1).largest_pooled(64);
+        builder.build().expect("settings are right")
+    };
+    buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
+        buftest::trials::costs::t26_late_releases_of_large_pools(make);
+    });
+}

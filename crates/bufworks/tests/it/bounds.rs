@@ -1,0 +1,125 @@
+//! T16: which types may go to other threads, or be shared by them, and which must not: the compiler says so.
+//!
+//! What a type is does not depend on features.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use buftest::{have, lack};
+use bufworks::any::{AnyBuilder, AnyLease, HeapBuilder, SettingError};
+use bufworks::{
+    AcquireError, AnyPool, Buf, BufferPool, ConfigError, Error, Frozen, HeapLease, HeapPool, NoLease,
+    PoolStats, Region, Reject, ReserveError,
+};
+
+/// A pool that is not `Sync`, and one that is not `Send` either.
+struct Owned<T>(T);
+
+impl<T> BufferPool for Owned<T> {
+    type Lease = HeapLease;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        let _ = &self.0;
+        HeapPool::new().acquire(capacity)
+    }
+
+    fn max_capacity(&self) -> usize {
+        0
+    }
+
+    fn stats(&self) -> PoolStats {
+        PoolStats::default()
+    }
+}
+
+type NotShared = Owned<Cell<u8>>;
+type NotSent = Owned<Rc<u8>>;
+
+have!(Send, Sync => Buf<HeapLease>, Frozen<HeapLease>, HeapLease, NoLease, HeapPool, Reject, Region, PoolStats);
+have!(Send, Sync => AcquireError, ConfigError, Error, ReserveError, AnyLease, AnyBuilder, HeapBuilder, SettingError);
+have!(Send => AnyPool, NotShared);
+lack!(Sync => AnyPool, NotShared, NotSent);
+lack!(Send => NotSent);
+lack!(Clone => Buf<HeapLease>, HeapLease, AnyLease, AnyPool, Region);
+
+mod vocabulary {
+    use buftest::{have, lack};
+    use bufworks::bufcore::strategy::orphans::Orphan;
+    use bufworks::bufcore::strategy::threads::Cache;
+    use bufworks::bufcore::strategy::{Keepers, Link, Released, SharedCounters, Tagged, Tracker, Views};
+
+    have!(Send, Sync => Keepers, Released, SharedCounters, Tracker, Views);
+    lack!(Send => Orphan, Tagged<u64>, Cache, Link<u64>);
+    lack!(Sync => Orphan, Tagged<u64>, Cache, Link<u64>);
+}
+
+#[cfg(feature = "slot")]
+mod slot {
+    use super::{NotSent, NotShared};
+    use buftest::{have, lack};
+    use bufworks::slot::{Builder, OpenFrame, Refused, SlotLease, SlotPool};
+    use bufworks::{HeapLease, HeapPool};
+
+    have!(Send, Sync => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>, Refused<HeapPool>, Builder);
+    have!(Send => SlotPool<NotShared>, OpenFrame<'static, NotShared>, Refused<NotShared>);
+    lack!(Sync => SlotPool<NotShared>, OpenFrame<'static, NotShared>, Refused<NotShared>, SlotPool<NotSent>);
+    lack!(Send => SlotPool<NotSent>, OpenFrame<'static, NotSent>, Refused<NotSent>);
+    lack!(Clone => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>);
+}
+
+#[cfg(feature = "ring")]
+mod ring {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::sync::MutexGuard;
+
+    use buftest::{have, lack};
+    use bufworks::ring::{
+        Builder, Extendable, IntoIter, LocalError, LocalRing, PushError, RingAllocator, RingLease, RingVec,
+    };
+
+    have!(Send, Sync => RingLease, RingVec<u8>, IntoIter<u8>, PushError<u8>, Extendable<'static>, LocalError, Builder);
+    have!(Send => RingAllocator, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>);
+    have!(Sync => RingVec<MutexGuard<'static, u8>>, IntoIter<MutexGuard<'static, u8>>);
+    lack!(Sync => RingAllocator, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>, PushError<Cell<u8>>);
+    lack!(Send => RingVec<Rc<u8>>, IntoIter<Rc<u8>>, PushError<Rc<u8>>, RingVec<MutexGuard<'static, u8>>);
+    lack!(Send => IntoIter<MutexGuard<'static, u8>>);
+    lack!(Clone => RingAllocator, RingLease, RingVec<u8>, IntoIter<u8>, Extendable<'static>, LocalRing);
+}
+
+#[cfg(feature = "bump")]
+mod bump {
+    use buftest::{have, lack};
+    use bufworks::bump::{BumpLease, BumpPool};
+
+    have!(Send, Sync => BumpPool, BumpLease);
+    lack!(Clone => BumpLease);
+}
+
+#[cfg(feature = "shard")]
+mod shard {
+    use buftest::{have, lack};
+    use bufworks::shard::{Acquire, ShardLease, ShardPool, ShardStats};
+
+    have!(Send, Sync => ShardPool, ShardLease, ShardStats, Acquire<'static>);
+    lack!(Clone => ShardLease, Acquire<'static>);
+}
+
+#[cfg(feature = "mirror")]
+mod mirror {
+    use buftest::{have, lack};
+    use bufworks::mirror::messages::{Message, Receiver, Sender};
+    use bufworks::mirror::{Builder, Consumer, MessageQueue, MirrorRing, Producer};
+
+    have!(Send, Sync => MirrorRing, Producer, Consumer, MessageQueue, Sender, Receiver, Message<'static>, Builder);
+    lack!(Clone => MirrorRing, Producer, Consumer, MessageQueue, Message<'static>);
+
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    mod shared {
+        use buftest::{have, lack};
+        use bufworks::mirror::{SharedConsumer, SharedProducer, SharedRing};
+
+        have!(Send, Sync => SharedRing, SharedProducer, SharedConsumer);
+        lack!(Clone => SharedRing, SharedProducer, SharedConsumer);
+    }
+}

@@ -81,6 +81,9 @@ const HOT_USE: u32 = HOT_CLASS + 1;
 /// How often who claims a cache looks whether its thread has come to the end of what it is in the midst of.
 const LOOKS: usize = if cfg!(loom) { 1 } else { 200 };
 
+/// How many slow paths of a thread find its cache without its list, for one that goes by way of the list.
+const RECALLS: u32 = 16;
+
 /// The stack of one class.
 struct Stack {
     /// Blocks that were ever taken out.
@@ -106,6 +109,8 @@ pub(crate) struct Node {
     fenced: AtomicU32,
     /// Whether that was since `take_news`; the thread's own.
     is_news: Cell<bool>,
+    /// Slow paths that found the cache without the thread's list; the thread's own.
+    recalls: Cell<u32>,
     /// The shard that the thread starts its searches at.
     home: usize,
     /// Not 0 when the cache of a closed pool was emptied (N5).
@@ -210,6 +215,7 @@ impl Node {
             hot_block: Cell::new(ptr::null()),
             fenced: AtomicU32::new(u32::from(shared.is_plain())),
             is_news: Cell::new(false),
+            recalls: Cell::new(0),
             home,
             drained: AtomicU32::new(0),
             shared: NonNull::from(shared),
@@ -242,6 +248,14 @@ impl Node {
     pub(crate) fn remember(&self) {
         // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall` takes the value for a cache.
         unsafe { threads::remember(self.cache.id(), NonNull::from(self).cast()) };
+    }
+
+    /// Whether it is time for a slow path to go by way of the thread's list, which lets go of caches of pools that are gone. A thread
+    /// that uses one pool for ever would otherwise keep them for ever.
+    pub(crate) fn is_round_due(&self) -> bool {
+        let recalls = self.recalls.get().wrapping_add(1);
+        self.recalls.set(recalls);
+        recalls % RECALLS == 0
     }
 
     pub(crate) fn home(&self) -> usize {

@@ -359,7 +359,7 @@ impl ShardPool {
         let node = shared.node_or_new();
         let rest = shared.put(node.map_or(0, Node::home), class, || chain.pop());
         // SAFETY: the handle keeps the pool.
-        unsafe { Shared::was_put(self.shared, class, Chain::new()) };
+        unsafe { Shared::was_put(self.shared, class, Chain::new(), shared.keep_for_waiters()) };
         match node {
             Some(node) if node.enter() => {
                 let rest = Self::fill(node, class, rest);

@@ -344,7 +344,7 @@ fn t27_refusals() {
         || built(ShardPool::builder().budget(700_000)),
     ];
     for make in makes {
-        let kit = Kit { make, frames: |_| None, is_fallback: |_| false, rejects: true, share: 40 };
+        let kit = Kit { make, frames: |_| None, is_fallback: |_| false, rejects: true, share: 2 };
         refusing::t27_refusals(&kit);
     }
 }

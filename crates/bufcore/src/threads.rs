@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`, whose cache is on the thread's list.
-//!   Numbers are never used twice, and an entry is cleared when the cache leaves the list: so an entry that is matched is valid.
+//!   Numbers are never used twice, and an entry is cleared when the cache leaves the list: so an entry that is matched is what the
+//!   strategy said that it would be for those who ask for this pool (`remember`).
 //! - L2: the caches on a thread's list are the thread's, and each is valid until it is taken off.
 //! - L3: a token is never used twice.
 //! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a list is borrowed or half done, for
@@ -191,8 +192,8 @@ pub fn recall(id: usize) -> Option<NonNull<()>> {
 /// # Safety
 ///
 /// 1. The calling thread has a cache for the pool `id` on its list.
-/// 2. `value` is what those who call [`recall`] for this pool take it for, for as long as that cache is on the list. Only the strategy
-///    that made the pool, and got `id` from [`new_id`], can know that.
+/// 2. `value` is what those who call [`recall`] for this pool take it for, whenever they do while that cache is on the list. Only the
+///    strategy that made the pool, and got `id` from [`new_id`], can know that.
 pub unsafe fn remember(id: usize, value: NonNull<()>) {
     let _ = LOCAL.try_with(|local| {
         let entry = &local.entries[id % ENTRIES];

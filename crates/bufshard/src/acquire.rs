@@ -140,9 +140,9 @@ impl Acquire<'_> {
                 return Attempt::Waits(exhausted, look == Look::Soon);
             }
         };
-        let available = shared.free();
-        if available < need && !all {
-            return Attempt::Waits(AcquireError::Exhausted { requested, available }, false);
+        let left = shared.free();
+        if left < need && !all {
+            return Attempt::Waits(shared.exhausted(requested, left), false);
         }
         match self.pool.find(self.bytes, Turn::First) {
             Ok(Found { block, .. }) => Attempt::Done(Ok(self.pool.hand_out(block, self.bytes))),

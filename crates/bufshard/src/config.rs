@@ -253,7 +253,26 @@ impl Settings {
 
     /// The largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
-        let limit = size::MAX_BYTES.min(self.budget);
+        self.most_single(size::MAX_BYTES.min(self.budget))
+    }
+
+    /// The largest request that so many bytes of the budget serve, with nothing idle; 0 when they serve none.
+    pub(crate) fn most_within(&self, left: usize) -> usize {
+        let single = self.most_single(size::MAX_BYTES.min(left));
+        let class = class::class_of(single);
+        if single == 0 || !self.is_pooled(class) {
+            return single;
+        }
+        let bytes = class::bytes_of(class);
+        if Block::total(bytes, self.alignment_of(bytes), 0) <= left {
+            return bytes;
+        }
+        // A class is served as a whole. The one before is smaller than the request for which there is room to the byte.
+        class.checked_sub(1).map_or(0, class::bytes_of)
+    }
+
+    /// The largest request that `limit` bytes serve, with an allocation to the byte.
+    fn most_single(&self, limit: usize) -> usize {
         // What is around the bytes of such a request, which no class rounds up.
         let rest = |bytes: usize| limit.saturating_sub(Block::total(0, self.alignment_of(bytes), 0));
         let most = rest(LINES_FROM_BYTES);

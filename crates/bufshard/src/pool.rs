@@ -195,11 +195,10 @@ impl ShardPool {
             return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
         }
         let class = class_of(bytes);
-        let node = shared.node_or_new();
+        let node = self.own_node();
         if let Some(node) = node {
             // Whatever the fast path announced.
             node.settle();
-            node.remember();
         }
         let counts = node.map_or(&shared.common, |node| &node.counts);
         let found = if shared.settings.is_pooled(class) {
@@ -212,6 +211,26 @@ impl ShardPool {
         let bytes = unsafe { found.block.as_ref() }.counted_bytes();
         counts.acquired(found.tier, class, bytes);
         Ok(found)
+    }
+
+    /// The calling thread's cache, made if there is none, where the fast paths find it.
+    #[inline(always)]
+    fn own_node(&self) -> Option<&Node> {
+        if let Some(node) = Node::recall(self.id)
+            && !node.is_round_due()
+        {
+            return Some(node);
+        }
+        self.look_up_node()
+    }
+
+    /// The same by way of the thread's list, which lets go of caches of pools that are gone.
+    #[cold]
+    #[inline(never)]
+    fn look_up_node(&self) -> Option<&Node> {
+        let node = self.shared().node_or_new()?;
+        node.remember();
+        Some(node)
     }
 
     /// A block of a class: from the thread's cache, from the shards with others for the cache, or new.
@@ -340,7 +359,7 @@ impl ShardPool {
         let node = shared.node_or_new();
         let rest = shared.put(node.map_or(0, Node::home), class, || chain.pop());
         // SAFETY: the handle keeps the pool.
-        unsafe { Shared::was_put(self.shared, class, Chain::new()) };
+        unsafe { Shared::was_put(self.shared, class, Chain::new(), shared.keep_for_waiters()) };
         match node {
             Some(node) if node.enter() => {
                 let rest = Self::fill(node, class, rest);

@@ -50,8 +50,8 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
     }
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
     if node.is_waited() && unsafe { shared.as_ref() }.is_waited_for() {
-        if node.leave() {
-            node.drain_closed();
+        if let Some(gone) = node.leave() {
+            gone.drain();
         }
         if node.take_news() {
             // SAFETY: as above.
@@ -60,12 +60,12 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    // SAFETY: the cache keeps the pool's bookkeeping: it is on this thread's list, and nothing is called that could take it off, until one
-    // of the last steps below.
+    // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's reference, until `leave` (`node`, N6).
     let pool = unsafe { shared.as_ref() };
+    let mut rest = Chain::new();
+    let mut kept = None;
     // SAFETY: the caller's promise; of this pool.
     let is_kept = unsafe { node.put_one(class, block) };
-    let mut rest = Chain::new();
     if !is_kept {
         rest = pool.put(home, class, || node.take_of_stack(class));
         // SAFETY: as above: it was not taken.
@@ -74,35 +74,18 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
             let mut block = Some(block);
             rest.append(pool.put(home, class, || block.take()));
         }
-    }
-    let is_gone = node.leave();
-    if !is_kept {
         node.counts.look_at_others(pool.counts());
+        kept = pool.keep_for_waiters();
     }
-    if is_gone {
-        // SAFETY: the rest is ours, and the cache keeps the pool.
-        return unsafe { drain(node, shared, class, rest) };
+    // From here on only what is left of the blocks, and what was kept for that, keeps the pool's bookkeeping.
+    if let Some(gone) = node.leave() {
+        gone.drain();
     }
-    if !is_kept {
-        // SAFETY: as above. Nothing of the cache or the pool is used afterwards: wakers and the allocator may be the end of both.
-        unsafe { Shared::was_put(shared, class, rest) };
+    if !rest.is_empty() || kept.is_some() {
+        // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is used afterwards: wakers and the
+        // allocator may be the end of it.
+        unsafe { Shared::was_put(shared, class, rest, kept) };
     }
-}
-
-/// The end of a release that met the end of the pool.
-///
-/// # Safety
-///
-/// The cache is the calling thread's, and keeps the pool; the rest is the caller's, of this pool.
-#[cold]
-unsafe fn drain(node: &Node, shared: NonNull<Shared>, class: usize, rest: Chain) {
-    // SAFETY: the caller's promise.
-    unsafe { shared.as_ref() }.keepers.add_ref();
-    // SAFETY: the reference from above. An allocator that uses pools itself may let go of the cache, and with it of the pool.
-    let _kept = unsafe { Refs::new(shared, 1) };
-    node.drain_closed();
-    // SAFETY: the caller's promise, and kept.
-    unsafe { Shared::was_put(shared, class, rest) };
 }
 
 /// A release by a thread whose cache was not found at once, because it has none, or has used other pools since, or is ending.

@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, and one for each block. With
-//!   the last of them all of this is freed, with all caches.
+//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, until the pool's end takes it
+//!   over (`node`, N5), and one for each block. With the last of them all of this is freed, with all caches, except for the stubs that are on
+//!   the lists of threads.
 //! - P2: caches are added to their list, and never taken off.
 //! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
 //! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and shards but to be freed.
@@ -131,18 +132,15 @@ impl Shared {
         // SAFETY: the chains are ours; the handles' reference keeps the pool.
         shared.stock.close(|chain| unsafe { Self::free_chain(this, chain) });
         // SAFETY: the number is this pool's, and what its caches need is done below.
-        let own: *const Node = unsafe { threads::remove(shared.id) }.cast();
+        let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
         shared.nodes().for_each(Node::close);
-        let is_heavy = sync::heavy_fence(false);
-        for node in shared.nodes() {
-            let is_own = ptr::eq(node, own);
-            if is_own || !cfg!(bufworks_broken = "forgetful") {
-                node.empty_closed(is_own, is_heavy);
-            }
+        if let Some(own) = own {
+            // SAFETY: the pool is gone, and the cache off this thread's list.
+            unsafe { Node::let_go(own) };
         }
-        if !own.is_null() {
-            // SAFETY: the reference of this thread's cache, which is off the thread's list.
-            unsafe { Self::drop_ref(this) };
+        let is_heavy = sync::heavy_fence(false);
+        if !cfg!(bufworks_broken = "forgetful") {
+            shared.nodes().for_each(|node| node.empty_closed(is_heavy));
         }
         // SAFETY: the handles' reference.
         unsafe { Self::drop_ref(this) };
@@ -200,8 +198,13 @@ impl Shared {
         if let Some(node) = Node::find(self.id) {
             return Some(node);
         }
-        let node = self.nodes().find(|node| node.adopt())?;
-        node.list();
+        // The thread's reference, from before the pool's end could take it over.
+        self.keepers.add_ref();
+        let Some(node) = self.nodes().find(|node| node.adopt()).filter(|node| node.list()) else {
+            let was_last = self.keepers.drop_refs(1);
+            debug_assert!(!was_last, "the caller has a handle or a block");
+            return None;
+        };
         Some(node)
     }
 
@@ -257,6 +260,11 @@ impl Shared {
                 Err(now) => reserved = now,
             }
         }
+    }
+
+    /// The error for a request for which `left` bytes of the budget are not enough, with nothing idle.
+    pub(crate) fn exhausted(&self, requested: usize, left: usize) -> AcquireError {
+        AcquireError::Exhausted { requested, available: self.settings.most_within(left) }
     }
 
     /// What is left of the budget.
@@ -315,10 +323,7 @@ impl Shared {
         requested: usize,
         turn: Turn,
     ) -> Result<NonNull<Block>, Refused> {
-        let exhausted = |available, again| {
-            let error = AcquireError::Exhausted { requested, available };
-            Err(Refused { error, again })
-        };
+        let exhausted = |left, again| Err(Refused { error: self.exhausted(requested, left), again });
         let alignment = self.settings.alignment_of(bytes);
         let (mut colour, mut total) = (colour, Block::total(bytes, alignment, colour));
         if turn != Turn::First && self.has_budget() && self.has_claims() {
@@ -379,42 +384,47 @@ impl Shared {
         self.stock.put(home, class, self.settings.shard_limit(class), next)
     }
 
-    /// Frees what the shards had no room for, and tells those who wait, who may have looked into the shards already.
+    /// A reference to the bookkeeping, for `was_put`, where somebody may ever wait. For those who keep it.
+    pub(crate) fn keep_for_waiters(&self) -> Option<Refs> {
+        self.has_budget().then(|| {
+            self.keepers.add_ref();
+            // SAFETY: the reference from above.
+            unsafe { Refs::new(NonNull::from(self), 1) }
+        })
+    }
+
+    /// Frees what the shards had no room for, and tells those who wait, who may have looked into the shards already: where that may be,
+    /// the caller brings what keeps the bookkeeping meanwhile, whatever wakers and the allocator do.
     ///
     /// # Safety
     ///
-    /// As for [`notify`](Self::notify); the rest is the caller's, of this pool.
-    pub(crate) unsafe fn was_put(this: NonNull<Self>, class: usize, rest: Chain) {
-        // SAFETY: the caller's promise.
-        let shared = unsafe { this.as_ref() };
+    /// The rest is the caller's, of this pool. The bookkeeping need not be there if there is neither a rest nor `kept`, which is of it.
+    #[cold]
+    pub(crate) unsafe fn was_put(this: NonNull<Self>, class: usize, rest: Chain, kept: Option<Refs>) {
         if !rest.is_empty() {
-            shared.common.discarded(class, rest.len());
+            // SAFETY: the rest keeps it valid (P1).
+            unsafe { this.as_ref() }.common.discarded(class, rest.len());
         }
-        if !shared.has_budget() {
-            // SAFETY: the caller's promise.
-            return unsafe { Self::free_chain(this, rest) };
-        }
-        // Whatever wakers and the allocator do.
-        shared.keepers.add_ref();
-        // SAFETY: the reference from above.
-        let _kept = unsafe { Refs::new(this, 1) };
         // SAFETY: the caller's promise.
         unsafe { Self::free_chain(this, rest) };
-        // SAFETY: kept, as above.
-        unsafe { Self::notify(this, Event::Put) };
+        if let Some(_kept) = kept {
+            // SAFETY: kept until the end of this block.
+            unsafe { Self::notify(this, Event::Put) };
+        }
     }
 
     /// Puts a chain of a class into the shards, and frees what they have no room for.
     ///
     /// # Safety
     ///
-    /// As for [`was_put`](Self::was_put).
+    /// The caller keeps the bookkeeping; the chain is the caller's, of this pool.
     pub(crate) unsafe fn store(this: NonNull<Self>, home: usize, class: usize, mut chain: Chain) {
         if !chain.is_empty() {
             // SAFETY: the caller's promise.
-            let rest = unsafe { this.as_ref() }.put(home, class, || chain.pop());
-            // SAFETY: likewise; given back by the shards.
-            unsafe { Self::was_put(this, class, rest) };
+            let shared = unsafe { this.as_ref() };
+            let rest = shared.put(home, class, || chain.pop());
+            // SAFETY: given back by the shards; what is kept is of this pool.
+            unsafe { Self::was_put(this, class, rest, shared.keep_for_waiters()) };
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! The pools have one class, a thread keeps one block of it, and there is one shard with room for one.
 //!
-//! With `--cfg bufworks_broken="relaxed"`, `"nofence"`, `"nowake"`, `"onewake"` and `"overwrites"` some of these models fail, which is noted
+//! With `--cfg bufworks_broken="relaxed"`, `"nofence"`, `"nowake"`, `"onewake"`, `"overwrites"` and `"overtakes"` some of these models fail, which is noted
 //! at each.
 //! The light fence is a full one here, and orders more than it does elsewhere: that the orders without it are enough is for
 //! ThreadSanitizer to see (`tests/races.rs`), to which it is nothing. A thread that has no cache executes none.
@@ -209,6 +209,41 @@ fn loom_end_of_a_pool_against_a_release_elsewhere() {
         });
         thread::yield_now();
         drop(pool);
+        other.join().unwrap();
+    });
+}
+
+/// The pool ends elsewhere while the thread that used it does nothing, releases its last buffer into its cache, or comes to its end: the
+/// end takes the cache over, or the thread finds that it has to empty it. Fails with `nofence`, and with `overtakes`.
+#[test]
+fn loom_end_of_a_pool_against_an_idle_thread() {
+    loom::model(|| {
+        let pool = pool();
+        drop(acquire(&pool));
+        let other = thread::spawn(move || {
+            drop(pool);
+            threads::end_of_thread();
+        });
+        // Let go of where it is met by chance, and else at the end.
+        let _ = threads::find(usize::MAX);
+        threads::end_of_thread();
+        other.join().unwrap();
+    });
+}
+
+/// The same with a slow release at that moment, which leaves blocks in the cache and in the rack, and keeps none of them.
+#[test]
+fn loom_end_of_a_pool_against_a_slow_release() {
+    loom::model(|| {
+        let pool = built(2, usize::MAX);
+        let (first, second) = (acquire(&pool), acquire(&pool));
+        drop(first);
+        let other = thread::spawn(move || {
+            drop(pool);
+            threads::end_of_thread();
+        });
+        drop(second);
+        threads::end_of_thread();
         other.join().unwrap();
     });
 }

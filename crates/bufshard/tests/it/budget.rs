@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufshard::bufcore::{AcquireError, Buf};
-use bufshard::{ShardLease, ShardPool};
-use buftest::tasks;
+use bufshard::{Builder, ShardLease, ShardPool};
+use buftest::trials::refusing;
+use buftest::{Kit, tasks};
 
 /// Long enough for any machine; nobody waits for it unless a wake-up is lost.
 const LONG: Duration = Duration::from_secs(30);
@@ -19,6 +20,10 @@ const BUDGET: usize = 1 << 20;
 
 fn pool() -> ShardPool {
     ShardPool::builder().budget(BUDGET).build().expect("settings are right")
+}
+
+fn built(builder: Builder) -> ShardPool {
+    builder.build().expect("settings are right")
 }
 
 fn is_exhausted<T>(result: &Result<T, AcquireError>) -> bool {
@@ -326,4 +331,20 @@ fn many_wait() {
     assert_eq!(served.load(SeqCst), 8 * rounds);
     pool.trim();
     assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// T27: a pool with a budget that refuses says what the next request gets, to the byte: headers, alignments and size classes included.
+#[test]
+fn t27_refusals() {
+    let makes: [fn() -> ShardPool; 5] = [
+        || built(ShardPool::builder().budget(9000)),
+        || built(ShardPool::builder().budget(20_000).largest_pooled(2000)),
+        || built(ShardPool::builder().budget(20_000).smallest_pooled(500).alignment(256)),
+        || built(ShardPool::builder().budget(3000).thread_cache(0).shards(1).shard_buffers(1)),
+        || built(ShardPool::builder().budget(700_000)),
+    ];
+    for make in makes {
+        let kit = Kit { make, frames: |_| None, is_fallback: |_| false, rejects: true, share: 2 };
+        refusing::t27_refusals(&kit);
+    }
 }

@@ -11,6 +11,9 @@ use crate::alloc::Ledger;
 use crate::pattern;
 use crate::trials::books::{drop_elsewhere, hand_over, join};
 
+/// A request that any pool serves.
+const SMALL: usize = 100;
+
 /// What a strategy does in its own way, and how: leaves nothing out.
 pub type Special<P> = (&'static str, fn(&SharedBooks<P>));
 
@@ -33,6 +36,8 @@ pub struct SharedBooks<P> {
     pub single: usize,
     /// Rounds after which a thread alone has all that it needs, beside the first buffer.
     pub warm_up: usize,
+    /// Bytes that a sleeping thread keeps of a pool that it used and that is gone, at the most.
+    pub kept: usize,
     /// Calls of the allocator that a steady traffic between threads may still need.
     pub late_calls: usize,
 }
@@ -44,6 +49,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         wait_once();
         self.balanced("pools that go last", || self.pool_last());
         self.balanced("pools and buffers that race", || self.races());
+        self.balanced("pools that end while a thread sleeps", || self.sleepers());
         self.each(special, "");
         if counts {
             self.steady_state();
@@ -51,6 +57,25 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         // Once more with freed blocks kept back, so that none is used again by chance.
         self.ledger.keep(true);
         self.each(special, ", blocks kept");
+    }
+
+    /// Many pools end elsewhere while a thread that used each of them sleeps: next to nothing is kept of each.
+    fn sleepers(&self) {
+        const POOLS: usize = 1000;
+        let base = self.bytes();
+        let (to_here, from_there) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let mut pools: Vec<P> = (0..POOLS).map(|_| self.pool()).collect();
+        let sleeper = thread::spawn(move || {
+            pools.iter_mut().for_each(|pool| drop(pool.acquire(SMALL)));
+            to_here.send(pools).expect("the other side waits");
+            wait.recv().expect("the other side sends");
+        });
+        drop(from_there.recv().expect("the other side sends"));
+        let kept = self.bytes().saturating_sub(base) / POOLS;
+        assert!(kept <= self.kept, "{kept} bytes are kept of each pool that ended while its user slept");
+        go.send(()).expect("the other side waits");
+        join(sleeper);
     }
 
     fn each(&self, special: &[Special<P>], how: &str) {

@@ -1,0 +1,215 @@
+//! The ends of a cache: that of its pool, and that of its thread. Either may come first.
+//!
+//! ```text
+//!  the pool's end    closes the cache; executes a fence; is the thread at rest?    drains it, and gives the thread's reference back
+//!  the thread        in a slow path that ends, or at the stub on its list:         drains it, if that was not done, likewise
+//!                    off its list:                                                 lets go of the stub
+//!  the bookkeeping   goes with its last reference:                                 the cache is freed, and leaves the stub to the thread
+//! ```
+//!
+//! A thread that ends while the pool is there leaves the cache to the next (`FREE`), and gives its reference back itself.
+
+use core::ptr::NonNull;
+
+use bufcore::strategy::threads::{self, Cache, Methods};
+
+use super::stub::{self, Stub};
+use super::{CLOSED, FREE, Node, WAITED};
+use crate::chain::Chain;
+use crate::class::MAX_CLASSES;
+use crate::shared::{Refs, Shared};
+use crate::sync::{self, Ordering};
+use crate::wait::Event;
+
+/// What the lists of a thread do with a cache.
+pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go: Node::let_go };
+
+/// The thread lets go of the stub when this is dropped.
+struct LettingGo(NonNull<Stub>);
+
+impl Drop for LettingGo {
+    fn drop(&mut self) {
+        // SAFETY: the promise of who made this.
+        unsafe { Stub::let_go(self.0) };
+    }
+}
+
+/// A thread's part of draining a cache whose pool is gone, after a slow path. It does not need the cache, which may be gone as well.
+pub(crate) struct Gone(NonNull<Stub>);
+
+impl Gone {
+    /// Where the pool is gone.
+    ///
+    /// # Safety
+    ///
+    /// The stub is that of a cache of the calling thread's, which it has not let go of.
+    pub(super) unsafe fn look(stub: NonNull<Stub>) -> Option<Self> {
+        // SAFETY: valid until the thread lets go of it (`stub`, B1).
+        let mut flags = unsafe { stub.as_ref() }.flags();
+        if flags & stub::PLAIN != 0 {
+            sync::full_fence();
+            // SAFETY: likewise.
+            flags = unsafe { stub.as_ref() }.flags();
+        }
+        (flags & stub::CLOSED != 0).then_some(Self(stub))
+    }
+
+    /// Empties the cache, and gives back the thread's reference, if the pool's end has not done that. For the thread while it is not at
+    /// work. The allocator may use pools in this, and the thread let go of the stub there.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn drain(self) {
+        // SAFETY: valid until the thread lets go of it, as for `look`.
+        let stub = unsafe { self.0.as_ref() };
+        if stub.drain() {
+            // SAFETY: the thread's reference keeps the cache (`stub`, B2).
+            let node = unsafe { stub.node().as_ref() };
+            // SAFETY: the right to that is this call's from just now.
+            unsafe { node.drain(true) };
+        }
+    }
+}
+
+/// Whether the pool is gone.
+///
+/// # Safety
+///
+/// `cache` is the head of a stub on the calling thread's list.
+unsafe fn is_closed(cache: NonNull<Cache>) -> bool {
+    // SAFETY: the caller's promise; the head is the first field.
+    unsafe { cache.cast::<Stub>().as_ref() }.flags() & stub::CLOSED != 0
+}
+
+/// The end of the thread that has the cache: its blocks go to the shards.
+///
+/// # Safety
+///
+/// `cache` is the head of a stub, off the thread's list, and is not used by it again.
+unsafe fn end_of_thread(cache: NonNull<Cache>) {
+    // SAFETY: valid until the thread lets go of it (`stub`, B1).
+    let stub = unsafe { cache.cast::<Stub>().as_ref() };
+    if !stub.begin_end() {
+        // SAFETY: the pool is gone, and the rest is the caller's promise.
+        return unsafe { Node::let_go(cache) };
+    }
+    // SAFETY: the thread's reference is its own from here on, and keeps the cache (`stub`, B2).
+    let node = unsafe { stub.node().as_ref() };
+    let (shared, home) = (node.shared, node.home);
+    for class in 0..MAX_CLASSES {
+        // Where somebody else has the cache at this moment, what he leaves is the next thread's, or goes with the pool.
+        if !node.enter() {
+            break;
+        }
+        let chain = node.take_stack(class);
+        let mut apart = Chain::new();
+        if node.hot_class() == class
+            && let Some(block) = node.take_hot()
+        {
+            // SAFETY: just taken.
+            unsafe { apart.push(block) };
+        }
+        // Where the pool is gone, it is drained below.
+        let _gone = node.leave();
+        for chain in [chain, apart] {
+            // SAFETY: the thread's reference keeps the pool.
+            unsafe { Shared::store(shared, home, class, chain) };
+        }
+    }
+    if !stub.free() {
+        // SAFETY: the pool is gone, and the rest is the caller's promise.
+        return unsafe { Node::let_go(cache) };
+    }
+    // SAFETY: the thread's reference, once. The pool's end leaves it alone, as no thread has the cache.
+    let _thread = unsafe { Refs::new(shared, 1) };
+    // ORDER: Release pairs with the Acquire in `adopt` and `claimed`: the cache is seen as it was left.
+    let before = node.word.fetch_or(FREE, Ordering::Release);
+    if before & WAITED != 0 {
+        // What was not to be had is to be had now.
+        // SAFETY: the thread's reference keeps the pool.
+        unsafe { Shared::notify(shared, Event::Put) };
+    }
+}
+
+impl Node {
+    /// Whether the pool is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        // ORDER: Relaxed: nothing is read that this would order.
+        self.word.load(Ordering::Relaxed) & CLOSED != 0
+    }
+
+    /// The pool's end, first half: from here on the thread puts nothing in that it did not begin before.
+    pub(crate) fn close(&self) {
+        self.stub().close();
+        // ORDER: Acquire pairs with the Release in `unclaim` and `end_of_thread`. What the fence orders is said there.
+        self.word.fetch_or(CLOSED, Ordering::AcqRel);
+    }
+
+    /// The pool's end, second half, behind a full fence, which was a heavy one if `is_heavy`: empties the cache, unless its thread is in
+    /// the midst of something or cannot be asked; then it does so itself.
+    pub(crate) fn empty_closed(&self, is_heavy: bool) {
+        let is_held = self.stub().is_held();
+        let is_at_rest = || cfg!(bufworks_broken = "overtakes") || self.rest().is_some();
+        if (is_heavy || self.is_fenced() || !is_held) && is_at_rest() && self.stub().overtake() {
+            // SAFETY: the right to that is this call's from just now.
+            unsafe { self.drain(is_held) };
+        }
+    }
+
+    /// The same by the cache's thread, for which something else keeps the bookkeeping.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn drain_closed(&self) {
+        Gone(self.stub).drain();
+    }
+
+    /// Frees what is in the cache of a pool that is gone, and gives back the reference of the thread that has it, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The caller has set `DRAINED` in the stub (N5).
+    unsafe fn drain(&self, is_held: bool) {
+        self.touch();
+        let shared = self.shared;
+        // SAFETY: the thread's reference, which the caller has with `DRAINED`.
+        let _thread = is_held.then(|| unsafe { Refs::new(shared, 1) });
+        // Everything first, for what the allocator may do.
+        let mut all = Chain::new();
+        for class in 0..MAX_CLASSES {
+            all.append(self.take_all(class));
+        }
+        // SAFETY: the chain is ours, of this pool; the reference, or else the caller's handles, keep it.
+        unsafe { Shared::free_chain(shared, all) };
+    }
+
+    /// The pool is gone, and the thread meets the stub: it empties the cache, and gives back its reference, if that was not done.
+    ///
+    /// # Safety
+    ///
+    /// The pool is gone. `cache` is the head of a stub, off the thread's list, and is not used by the thread again.
+    pub(crate) unsafe fn let_go(cache: NonNull<Cache>) {
+        let this = cache.cast::<Stub>();
+        // SAFETY: the caller's promise; when this function ends, whatever wakers and the allocator do.
+        let _letting_go = LettingGo(this);
+        Gone(this).drain();
+    }
+
+    /// Puts the cache on the calling thread's list, which has just adopted it. The thread's reference to the bookkeeping is counted already.
+    /// `false` when the pool is gone: then no thread has the cache.
+    pub(crate) fn list(&self) -> bool {
+        let is_held = self.stub().hold(self);
+        if is_held {
+            // SAFETY: on no list, since it was free; valid until the thread lets go of it (`stub`, B1), which is in `end_of_thread` or
+            // `let_go`, or `Shared::close` for its own.
+            unsafe { threads::add(self.stub.cast()) };
+        }
+        is_held
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.touch();
+        // SAFETY: the cache is gone.
+        unsafe { Stub::orphan(self.stub) };
+    }
+}

@@ -1,0 +1,161 @@
+//! What is on a thread's list for a cache, and what is left of the cache while its pool is gone and the thread sleeps.
+//!
+//! ```text
+//!  flags    HELD      a thread has the cache
+//!           CLOSED    the pool is gone;  PLAIN   as in the cache's `word`: for the thread, when it may not look there any more
+//!           ENDING    the thread ends: it keeps its reference to the bookkeeping until it says otherwise
+//!           DRAINED   somebody empties, or has emptied, the cache, and gives the thread's reference back (`node`, N5)
+//!           LET_GO    the thread has let go of the stub;  ORPHANED   the cache is gone
+//! ```
+//!
+//! # Invariants
+//!
+//! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by the cache while no thread has it.
+//! - B2: `node` is valid while the bookkeeping is: for who has a handle or a block, and for the thread from when it has set `ENDING` or
+//!   `DRAINED`, and found `DRAINED` not set, until it gives its reference back.
+//! - B3: `DRAINED` is set once the pool is gone only, and by the pool's end only while `ENDING` is not set.
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+use bufcore::strategy::boxed;
+use bufcore::strategy::threads::Cache;
+
+use super::{Node, ends};
+use crate::sync::{AtomicU32, Ordering};
+
+const HELD: u32 = 1;
+pub(super) const CLOSED: u32 = 2;
+pub(super) const PLAIN: u32 = 4;
+const ENDING: u32 = 8;
+const DRAINED: u32 = 16;
+const LET_GO: u32 = 32;
+const ORPHANED: u32 = 64;
+
+/// See the head of the file.
+#[repr(C)]
+pub(super) struct Stub {
+    cache: Cache,
+    /// B2. Written before a thread has the cache.
+    node: Cell<NonNull<Node>>,
+    flags: AtomicU32,
+    /// In models: a stub that is never freed is reported.
+    #[cfg(all(test, loom))]
+    _freed: loom::sync::Arc<()>,
+}
+
+impl Stub {
+    /// One of no cache yet; `None` when there is no memory.
+    pub(super) fn new(id: usize, is_plain: bool) -> Option<NonNull<Self>> {
+        boxed(Self {
+            cache: Cache::new(id, &ends::METHODS),
+            node: Cell::new(NonNull::dangling()),
+            flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
+            #[cfg(all(test, loom))]
+            _freed: loom::sync::Arc::new(()),
+        })
+    }
+
+    /// The pool's number.
+    pub(super) fn id(&self) -> usize {
+        self.cache.id()
+    }
+
+    /// The cache (B2).
+    pub(super) fn node(&self) -> NonNull<Node> {
+        self.node.get()
+    }
+
+    pub(super) fn flags(&self) -> u32 {
+        // ORDER: Relaxed: nothing is read that this would order.
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    /// Says that the system gives no fence for the fast paths.
+    pub(super) fn set_plain(&self) {
+        // ORDER: Relaxed: a later look is as good.
+        self.flags.fetch_or(PLAIN, Ordering::Relaxed);
+    }
+
+    /// A thread has just taken `node`, which this is of. `false` when the pool is gone: then no thread has it.
+    pub(super) fn hold(&self, node: &Node) -> bool {
+        self.node.set(NonNull::from(node));
+        let held = |flags| (flags & CLOSED == 0).then_some(flags | HELD);
+        // ORDER: Relaxed: the cache's `word` orders threads that have it one after the other.
+        self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, held).is_ok()
+    }
+
+    /// The pool is gone. From here on no thread gets the cache, and none is rid of it.
+    pub(super) fn close(&self) {
+        // ORDER: Relaxed: the fence that follows orders it.
+        self.flags.fetch_or(CLOSED, Ordering::Relaxed);
+    }
+
+    /// Whether a thread has the cache.
+    pub(super) fn is_held(&self) -> bool {
+        // ORDER: Acquire pairs with the Release in `free`.
+        self.flags.load(Ordering::Acquire) & HELD != 0
+    }
+
+    /// For the thread: whether it is to empty the cache of a pool that is gone, which is valid then (B2).
+    pub(super) fn drain(&self) -> bool {
+        // ORDER: AcqRel: of the two who may come here the second does nothing, and the first has seen all that the thread did: by itself,
+        // or by `rest`.
+        self.flags.fetch_or(DRAINED, Ordering::AcqRel) & DRAINED == 0
+    }
+
+    /// The same for the pool's end (B3).
+    pub(super) fn overtake(&self) -> bool {
+        let drained = |flags| (flags & (DRAINED | ENDING) == 0).then_some(flags | DRAINED);
+        // ORDER: AcqRel, as in `drain`. A failure leaves the cache to the other.
+        self.flags.fetch_update(Ordering::AcqRel, Ordering::Relaxed, drained).is_ok()
+    }
+
+    /// For the thread, which ends: whether it has its reference, and keeps it until it gives that back itself (B2).
+    pub(super) fn begin_end(&self) -> bool {
+        // ORDER: Acquire: what the pool's end did comes before the thread lets go.
+        self.flags.fetch_or(ENDING, Ordering::Acquire) & DRAINED == 0
+    }
+
+    /// For the thread that ends: no thread has the cache, or will in a moment. `false` when the pool is gone.
+    pub(super) fn free(&self) -> bool {
+        let free = |flags| (flags & CLOSED == 0).then_some(flags & PLAIN);
+        // ORDER: Release pairs with the Acquire in `is_held`. A failure leaves the cache to the thread.
+        self.flags.fetch_update(Ordering::Release, Ordering::Relaxed, free).is_ok()
+    }
+
+    /// The thread lets go of it.
+    ///
+    /// # Safety
+    ///
+    /// The pool is gone, and the thread that had the cache then does not use this again.
+    pub(super) unsafe fn let_go(this: NonNull<Self>) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::give_up(this, LET_GO) };
+    }
+
+    /// The cache is gone.
+    ///
+    /// # Safety
+    ///
+    /// The cache does not use this again.
+    pub(super) unsafe fn orphan(this: NonNull<Self>) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::give_up(this, ORPHANED) };
+    }
+
+    /// # Safety
+    ///
+    /// The caller is the one that `side` names, comes here once, and does not use the stub again.
+    unsafe fn give_up(this: NonNull<Self>, side: u32) {
+        // SAFETY: it is there until both have come here (B1).
+        let flags = unsafe { &(*this.as_ptr()).flags };
+        // ORDER: AcqRel: the second sees all that the first did with it.
+        let before = flags.fetch_or(side, Ordering::AcqRel);
+        if before & HELD == 0 || before & (LET_GO | ORPHANED) != 0 {
+            // SAFETY: made by `boxed`, and nobody uses it any more (B1).
+            drop(unsafe { Box::from_raw(this.as_ptr()) });
+        }
+    }
+}

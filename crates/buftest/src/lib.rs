@@ -5,6 +5,7 @@
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
 //! - `models` is for the loom models, and only there with `--cfg loom`.
 //! - [`races`] is what ThreadSanitizer runs.
+//! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
 //! - `sandbox` makes the system refuse calls, and forks. [`tasks`] polls futures by hand.
 //!
@@ -30,6 +31,7 @@ pub mod process;
 pub mod races;
 #[cfg(unix)]
 pub mod sandbox;
+pub mod stress;
 pub mod tasks;
 pub mod trials;
 pub mod wakers;

@@ -25,6 +25,7 @@ mod proxy;
 mod queue;
 mod sanitize;
 mod shell;
+mod shuttle;
 mod steps;
 mod stress;
 mod test;
@@ -66,6 +67,8 @@ enum Task {
     Proxy(proxy::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
+    /// Run the larger models: schedules of several threads that are drawn.
+    Shuttle(shuttle::Args),
     /// Run long programs under load, for so many minutes: every strategy, against shadow models.
     Stress(stress::Args),
     /// Run the tests of every crate, the documentation's examples and the example programs; with `--long`, the trials in full.
@@ -88,6 +91,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Nostd(args) => args.run(),
         Task::Proxy(args) => args.run(),
         Task::Sanitize(args) => args.run(),
+        Task::Shuttle(args) => args.run(),
         Task::Stress(args) => args.run(),
         Task::Test(args) => args.run(),
         Task::Tidy(args) => args.run(),

@@ -79,7 +79,7 @@ const _: () = assert!(class_of(isize::MAX as usize) < NEVER as usize && class_of
 const HOT_USE: u32 = HOT_CLASS + 1;
 
 /// How often who claims a cache looks whether its thread has come to the end of what it is in the midst of.
-const LOOKS: usize = if cfg!(loom) { 1 } else { 200 };
+const LOOKS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 200 };
 
 /// The stack of one class.
 struct Stack {
@@ -122,7 +122,7 @@ pub(crate) struct Node {
     stacks: [Stack; MAX_CLASSES],
     /// What the stacks point into.
     _slots: Vec<Cell<*const Block>>,
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, any(loom, shuttle)))]
     shadow: buftest::models::Shadow,
 }
 
@@ -219,7 +219,7 @@ impl Node {
             hot_mark: Cell::new(0),
             stacks,
             _slots: slots,
-            #[cfg(all(test, loom))]
+            #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
         })
     }
@@ -352,7 +352,7 @@ impl Node {
     /// Where the model checker looks whether two use the stacks at once.
     #[inline(always)]
     fn touch(&self) {
-        #[cfg(all(test, loom))]
+        #[cfg(all(test, any(loom, shuttle)))]
         self.shadow.write();
     }
 

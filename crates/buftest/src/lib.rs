@@ -3,7 +3,7 @@
 //! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
 //! - [`ops`] generates programs of operations and runs them against a pool and the naive [`model`] in lockstep.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
-//! - `models` is for the loom models, and only there with `--cfg loom`.
+//! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
 //! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
@@ -23,7 +23,7 @@ pub mod alloc;
 pub mod conformance;
 pub mod hostile;
 pub mod model;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub mod models;
 pub mod ops;
 pub mod pattern;

@@ -25,6 +25,7 @@ use crate::shell;
 use crate::test::default_env;
 
 const TARGET_DIR: &str = "target/broken";
+const SHUTTLE_TARGET_DIR: &str = "target/broken/shuttle";
 /// No trial takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
@@ -61,6 +62,8 @@ enum Tool {
     Plain,
     /// ThreadSanitizer, of the nightly toolchain.
     ThreadSanitizer,
+    /// The larger models, in schedules that are drawn.
+    Shuttle,
 }
 
 const SLOT: (&str, &str) = ("bufslot", "it");
@@ -79,6 +82,9 @@ const MIRROR: (&str, &str) = ("bufmirror", "it");
 const MIRROR_RACES: (&str, &str) = ("bufmirror", "races");
 const CORE: (&str, &str) = ("bufcore", "it");
 const WORKS: (&str, &str) = ("bufworks", "it");
+// The unit tests of a package: its library has its name.
+const SHARD_MODELS: (&str, &str) = ("bufshard", "bufshard");
+const MIRROR_MODELS: (&str, &str) = ("bufmirror", "bufmirror");
 
 const fn case(
     trial: &'static str,
@@ -285,6 +291,12 @@ const CASES: &[Case] = &[
         &["waits::woken_and_not_polled", "waits::forgotten", "waits::programs"]),
     case("T25", "noplain", "a fence that is refused after the start is waited for", SHARD,
         &["system::t25_no_fence_after_the_start"]),
+    Case { trial: "models", defect: "onewake", what: "only the first who could be served is woken", target: SHARD_MODELS,
+        tests: &["tests::shuttle::shuttle_waiters_behind_forgotten_ones"], tool: Tool::Shuttle },
+    Case { trial: "models", defect: "nowake", what: "nobody is woken", target: MIRROR_MODELS,
+        tests: &["tests::shuttle::shuttle_channel", "tests::shuttle::shuttle_messages_two_to_two"], tool: Tool::Shuttle },
+    Case { trial: "models", defect: "nowake", what: "no cache is told that somebody waits", target: SHARD_MODELS,
+        tests: &["tests::shuttle::shuttle_waiters_and_idle_caches"], tool: Tool::Shuttle },
     case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,
         &["borders::every_start_copying", "borders::round_and_round", "model::a_copying_ring_is_a_queue"]),
     case("border", "noshift", "the end of the bytes stays where it is when their start goes back", MIRROR,
@@ -308,7 +320,7 @@ impl Case {
 
     /// Whether the target has the usual test harness.
     fn has_harness(&self) -> bool {
-        self.target.1 == "it"
+        self.target.1 == "it" || self.tool == Tool::Shuttle
     }
 }
 
@@ -324,7 +336,7 @@ impl Args {
         let chosen: Vec<&Case> = CASES
             .iter()
             .filter(|case| self.defect.as_deref().is_none_or(|defect| defect == case.defect))
-            .filter(|case| !(self.stable && case.tool != Tool::Plain))
+            .filter(|case| !(self.stable && case.tool == Tool::ThreadSanitizer))
             .collect();
         if chosen.is_empty() {
             bail!("no such defect; `cargo xtask broken --list` shows them all");
@@ -427,6 +439,8 @@ fn run(program: &Program, tests: &[&str]) -> Result<Ran> {
     let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
     let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());
     command.env("TSAN_OPTIONS", options);
+    // Of models: a schedule that shows the defect is among the first.
+    default_env(&mut command, "SHUTTLE_SECONDS", "2");
     command.env("RUST_BACKTRACE", "0");
     let name = tests.join("+").replace("::", "-");
     program.run_as(&name[..name.len().min(100)], &mut command, TIME_LIMIT)
@@ -449,7 +463,11 @@ fn how(ran: &Ran) -> String {
 
 fn names(case: &Case) -> String {
     let (package, target) = case.target;
-    let tool = if case.tool == Tool::ThreadSanitizer { ", under ThreadSanitizer" } else { "" };
+    let tool = match case.tool {
+        Tool::Plain => "",
+        Tool::ThreadSanitizer => ", under ThreadSanitizer",
+        Tool::Shuttle => ", under shuttle",
+    };
     let target = if case.has_harness() { String::new() } else { format!(" `{target}`") };
     let tests: Vec<_> = case.tests.iter().map(|name| format!("`{name}`")).collect();
     let tests = if tests.is_empty() { tests.concat() } else { format!(" {}", tests.join(", ")) };
@@ -459,7 +477,7 @@ fn names(case: &Case) -> String {
 /// Builds test programs, with a defect or without.
 fn build(wanted: &BTreeSet<Wanted>, defect: Option<&str>, packages: &[Package]) -> Result<Built> {
     let mut built = BTreeMap::new();
-    for tool in [Tool::Plain, Tool::ThreadSanitizer] {
+    for tool in [Tool::Plain, Tool::ThreadSanitizer, Tool::Shuttle] {
         let of_tool: Vec<_> = wanted.iter().copied().filter(|wanted| wanted.2 == tool).collect();
         if of_tool.is_empty() {
             continue;
@@ -480,17 +498,23 @@ fn build(wanted: &BTreeSet<Wanted>, defect: Option<&str>, packages: &[Package]) 
 
 fn build_command(tool: Tool, programs: &[Wanted], defect: Option<&str>) -> Result<Command> {
     let mut command = match tool {
-        Tool::Plain => shell::cargo(),
+        Tool::Plain | Tool::Shuttle => shell::cargo(),
         Tool::ThreadSanitizer => shell::cargo_of("nightly").context("no nightly toolchain installed")?,
     };
     command.arg("test");
     for package in programs.iter().map(|program| program.0).collect::<BTreeSet<_>>() {
         command.args(["--package", package]);
     }
-    for target in programs.iter().map(|program| program.1).collect::<BTreeSet<_>>() {
+    let targets: BTreeSet<&str> = match tool {
+        Tool::Plain | Tool::ThreadSanitizer => programs.iter().map(|program| program.1).collect(),
+        Tool::Shuttle => BTreeSet::new(),
+    };
+    for target in targets {
         command.args(["--test", target]);
     }
-    command.args(["--target-dir", TARGET_DIR]);
+    if tool != Tool::Shuttle {
+        command.args(["--target-dir", TARGET_DIR]);
+    }
     match tool {
         Tool::Plain => {
             command.arg("--all-features");
@@ -499,6 +523,10 @@ fn build_command(tool: Tool, programs: &[Wanted], defect: Option<&str>) -> Resul
         Tool::ThreadSanitizer => {
             command.args(["--target", &shell::host_triple()?]);
             command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
+        }
+        // A folder of their own: everything is built with this flag.
+        Tool::Shuttle => {
+            command.args(["--lib", "--target-dir", SHUTTLE_TARGET_DIR]).env("RUSTFLAGS", "--cfg shuttle");
         }
     }
     // Smaller and sooner there: nobody debugs these, and no two builds of a package are alike.

@@ -15,7 +15,7 @@ use crate::programs;
 use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{features, instructions, loom, nostd, package, platforms, proxy, sanitize, tidy};
+use crate::{features, instructions, loom, nostd, package, platforms, proxy, sanitize, shuttle, tidy};
 
 #[cfg(target_os = "linux")]
 use crate::bare;
@@ -187,7 +187,10 @@ impl Job {
             Self::Long => xtask(&["test", "--long"])?,
             Self::Features => features::check()?,
             Self::Nostd => return nostd::check(),
-            Self::Loom => loom::check()?,
+            Self::Loom => {
+                loom::check()?;
+                shuttle::check()?;
+            }
             Self::Sanitize => return sanitize::check(&sanitize::Sanitizer::ALL, &[]),
             Self::Broken => xtask(&["broken"])?,
             Self::BenchTest => {

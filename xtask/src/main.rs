@@ -25,7 +25,9 @@ mod proxy;
 mod queue;
 mod sanitize;
 mod shell;
+mod shuttle;
 mod steps;
+mod stress;
 mod test;
 mod tidy;
 mod traces;
@@ -65,6 +67,10 @@ enum Task {
     Proxy(proxy::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
+    /// Run the larger models: schedules of several threads that are drawn.
+    Shuttle(shuttle::Args),
+    /// Run long programs under load, for so many minutes: every strategy, against shadow models.
+    Stress(stress::Args),
     /// Run the tests of every crate, the documentation's examples and the example programs; with `--long`, the trials in full.
     Test(test::Args),
     /// Check what the compiler does not: module docs, unfinished marks, file lengths, trailing space.
@@ -85,6 +91,8 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Nostd(args) => args.run(),
         Task::Proxy(args) => args.run(),
         Task::Sanitize(args) => args.run(),
+        Task::Shuttle(args) => args.run(),
+        Task::Stress(args) => args.run(),
         Task::Test(args) => args.run(),
         Task::Tidy(args) => args.run(),
         Task::Traces(args) => args.run(),

@@ -120,26 +120,32 @@ impl Sanitizer {
     }
 
     /// `cargo test` with everything of ours instrumented. The standard library is the precompiled one, without.
-    fn cargo_test(self, host: &str) -> Result<Command> {
+    pub(crate) fn cargo_test(self, host: &str) -> Result<Command> {
         let mut command = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
         command.args(["test", "--target", host]);
         command.args(["--target-dir", &format!("target/sanitize-{}", self.name())]);
         let flags = format!("-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer", self.name());
         command.env("RUSTFLAGS", flags);
         default_env(&mut command, "BUFTEST_COUNT", "20000");
+        self.options(&mut command)?;
+        Ok(command)
+    }
+
+    /// Tells the programs that `command` runs how to go about it, unless the caller of ours has.
+    pub(crate) fn options(self, command: &mut Command) -> Result<()> {
         match self {
             // Trials ask for absurd sizes. Some forget buffers on purpose, and lend static memory by leaking it; that nothing else
             // leaks is shown by the allocators that keep a ledger.
             Self::Address => {
-                default_env(&mut command, "ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0");
+                default_env(command, "ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0");
             }
             Self::Thread => {
                 let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
                 let known = known.display();
                 let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={known}");
-                default_env(&mut command, "TSAN_OPTIONS", &options);
+                default_env(command, "TSAN_OPTIONS", &options);
             }
         }
-        Ok(command)
+        Ok(())
     }
 }

@@ -401,7 +401,7 @@ impl Node {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 impl Node {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check(&self) {

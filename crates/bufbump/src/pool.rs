@@ -60,7 +60,7 @@ impl BumpPool {
         Ok(pool)
     }
 
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn id(&self) -> usize {
         self.id
     }

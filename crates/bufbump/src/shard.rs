@@ -41,8 +41,8 @@ use crate::stack::{Place, Stacked};
 
 pub(crate) use self::chain::Chain;
 
-/// Bytes in front of each buffer. More where the model checker's atomics stand in it.
-pub(crate) const HEADER_BYTES: usize = if cfg!(loom) { 64 } else { 16 };
+/// Bytes in front of each buffer. More where a model checker's atomics are in it.
+pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else { 16 };
 /// The largest shard: what is out of it, and distances in it, are counted in fewer bits than these.
 pub(crate) const MAX_SHARD_BYTES: usize = 1 << 30;
 
@@ -73,7 +73,7 @@ pub(crate) struct Block {
 
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
 // What a shard costs beside its memory.
-const _: () = assert!(cfg!(loom) || size_of::<Shard>() <= 320);
+const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<Shard>() <= 320);
 
 /// The header of a shard.
 #[repr(C)]
@@ -92,7 +92,7 @@ pub(crate) struct Shard {
     /// The memory. Moved out when it is freed.
     region: Cell<Option<Region>>,
     /// Stands for the memory, to the model checker.
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) shadow: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     own: Own,
@@ -160,7 +160,7 @@ impl Shard {
             word: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             region: Cell::new(None),
-            #[cfg(all(test, loom))]
+            #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
@@ -315,7 +315,7 @@ impl Shard {
         // SAFETY: likewise.
         unsafe { place.write(step) };
         // The count needs no first value: it is stored before it is read. But the model checker's atomics have to be made.
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         // SAFETY: likewise.
         unsafe {
             (&raw mut (*block).views).write(Views::new())
@@ -445,7 +445,7 @@ unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
     is_back
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 impl Shard {
     pub(crate) fn is_owned_by(&self, token: usize) -> bool {
         // ORDER: Relaxed: a test of one thread.

@@ -185,8 +185,8 @@ impl<T: Stacked> Stacks<T> {
                     .is_err()
             {
                 // Taken meanwhile, or looked at by another: look again. A model has to be told that others go on first.
-                #[cfg(all(test, loom))]
-                loom::thread::yield_now();
+                #[cfg(all(test, any(loom, shuttle)))]
+                bufcore::strategy::sync::checker::thread::yield_now();
                 // ORDER: Acquire, as above.
                 head = top.load(Ordering::Acquire);
                 continue;

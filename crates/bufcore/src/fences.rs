@@ -3,7 +3,7 @@
 use crate::sync::{Ordering, compiler_fence, fence};
 
 /// Whether the fence of the fast paths is nothing but the compiler's.
-const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(loom)));
+const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(any(loom, shuttle))));
 
 /// The fence between the two steps of a fast path.
 #[inline(always)]
@@ -39,7 +39,7 @@ pub fn full() {
     fence(Ordering::SeqCst);
 }
 
-#[cfg(all(target_os = "linux", not(miri), not(loom)))]
+#[cfg(all(target_os = "linux", not(miri), not(any(loom, shuttle))))]
 mod membarrier {
     use crate::sync::{AtomicU32, Ordering};
 
@@ -76,7 +76,7 @@ mod membarrier {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(miri), not(loom))))]
+#[cfg(not(all(target_os = "linux", not(miri), not(any(loom, shuttle)))))]
 mod membarrier {
     pub(super) fn register() -> bool {
         true

@@ -120,26 +120,25 @@ mod list {
     const SWEEP: usize = 4;
 
     /// `IDLE`, or `BUSY` and what the sweeper has been asked for since it last looked.
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     static STATE: AtomicUsize = AtomicUsize::new(IDLE);
     /// The newest block that was adopted, and is not on the list yet.
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     static ARRIVED: AtomicPtr<Orphan> = AtomicPtr::new(ptr::null_mut());
     /// The newest block whose `out` has come to 0, and that is not freed yet.
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     static FINISHED: AtomicPtr<Orphan> = AtomicPtr::new(ptr::null_mut());
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     static PENDING: AtomicUsize = AtomicUsize::new(0);
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     static LIST: Sweepers = Sweepers(UnsafeCell::new(List::EMPTY));
-    #[cfg(loom)]
-    loom::lazy_static! {
+    #[cfg(any(loom, shuttle))]
+    crate::sync::checker::lazy_static! {
         static ref STATE: AtomicUsize = AtomicUsize::new(IDLE);
         static ref ARRIVED: AtomicPtr<Orphan> = AtomicPtr::new(ptr::null_mut());
         static ref FINISHED: AtomicPtr<Orphan> = AtomicPtr::new(ptr::null_mut());
         static ref PENDING: AtomicUsize = AtomicUsize::new(0);
-        static ref LIST: Sweepers =
-            Sweepers(UnsafeCell::new(List::EMPTY), loom::cell::UnsafeCell::new(()));
+        static ref LIST: Sweepers = Sweepers(UnsafeCell::new(List::EMPTY), #[cfg(loom)] loom::cell::UnsafeCell::new(()));
     }
 
     /// The list, which is the sweeper's: that of whoever made `STATE` `BUSY`. A model sees by the second cell whether there are two.

@@ -105,7 +105,7 @@ impl<T: Listed> fmt::Debug for Roll<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

@@ -25,13 +25,15 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
     zeroize::Zeroize::zeroize(bytes);
 }
 
-/// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or the model
-/// checker's under `--cfg loom`.
+/// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or those of a model
+/// checker under `--cfg loom` or `--cfg shuttle`.
 ///
 /// Whoever else is in the program decides which they are.
 pub mod sync {
+    #[cfg(any(loom, shuttle))]
+    pub use crate::sync::checker;
     pub use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
-    #[cfg(any(feature = "std", loom))]
+    #[cfg(any(feature = "std", loom, shuttle))]
     pub use crate::sync::{Mutex, MutexGuard, lock, try_lock};
 }
 
@@ -78,7 +80,7 @@ pub mod orphans {
 /// that it has, until it uses a pool or ends.
 #[cfg(feature = "std")]
 pub mod threads {
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     pub use crate::threads::end_of_thread;
     pub use crate::threads::{
         Cache, Methods, NO_TOKEN, add, find, new_id, recall, register, remember, remove, token,

@@ -1,27 +1,31 @@
-//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors that `core` has none for, or the model
-//! checker's under `--cfg loom`.
+//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors that `core` has none for, or those of a
+//! model checker under `--cfg loom` or `--cfg shuttle`.
 
 // Loom has none; what it models are processors, and its compiler moves nothing.
 /// Shared ownership, of what is no part of the models.
 #[cfg(all(feature = "alloc", feature = "stats", not(feature = "portable-atomic")))]
 pub(crate) use alloc::sync::Arc;
+#[cfg(any(loom, shuttle))]
+pub use checker::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 #[cfg(feature = "fences")]
 pub(crate) use core::sync::atomic::compiler_fence;
-#[cfg(all(not(feature = "portable-atomic"), not(loom)))]
+#[cfg(all(not(feature = "portable-atomic"), not(any(loom, shuttle))))]
 pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+pub use loom as checker;
 #[cfg(all(feature = "alloc", feature = "stats", feature = "portable-atomic"))]
 pub(crate) use portable_atomic_util::Arc;
+#[cfg(shuttle)]
+pub use shuttle as checker;
 
-#[cfg(all(feature = "portable-atomic", not(loom)))]
+#[cfg(all(feature = "portable-atomic", not(any(loom, shuttle))))]
 pub use portable_atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
-#[cfg(loom)]
-pub use loom::sync::{Mutex, MutexGuard};
-#[cfg(all(feature = "std", not(loom)))]
+#[cfg(any(loom, shuttle))]
+pub use checker::sync::{Mutex, MutexGuard};
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
 pub use std::sync::{Mutex, MutexGuard};
 
 /// The ordering of every store that gives memory back.
@@ -31,7 +35,7 @@ pub const RELEASE: Ordering =
     if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::Release };
 
 /// The lock, whatever became of those who had it before.
-#[cfg(any(feature = "std", loom))]
+#[cfg(any(feature = "std", loom, shuttle))]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
@@ -40,7 +44,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The lock, if nobody has it.
-#[cfg(any(feature = "std", loom))]
+#[cfg(any(feature = "std", loom, shuttle))]
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     mutex.try_lock().ok()
 }

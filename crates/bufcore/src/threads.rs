@@ -69,23 +69,23 @@ impl Local {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 std::thread_local! {
     static LOCAL: Local = const { Local::new() };
     static CACHES: Caches = const { Caches::new() };
 }
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 static TOKENS: AtomicUsize = AtomicUsize::new(FIRST_TOKEN);
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 static IDS: AtomicUsize = AtomicUsize::new(1);
 
-#[cfg(loom)]
-loom::thread_local! {
+#[cfg(any(loom, shuttle))]
+crate::sync::checker::thread_local! {
     static LOCAL: Local = Local::new();
     static CACHES: Caches = Caches::new();
 }
-#[cfg(loom)]
-loom::lazy_static! {
+#[cfg(any(loom, shuttle))]
+crate::sync::checker::lazy_static! {
     static ref TOKENS: AtomicUsize = AtomicUsize::new(FIRST_TOKEN);
     static ref IDS: AtomicUsize = AtomicUsize::new(1);
 }
@@ -128,7 +128,7 @@ fn let_go(mut closed: Chain) {
 /// As the method says.
 unsafe fn call(method: unsafe fn(NonNull<Cache>), cache: NonNull<Cache>) {
     // The model checker reports by panics.
-    if cfg!(loom) {
+    if cfg!(any(loom, shuttle)) {
         // SAFETY: the caller's promise.
         return unsafe { method(cache) };
     }
@@ -143,7 +143,7 @@ unsafe fn call(method: unsafe fn(NonNull<Cache>), cache: NonNull<Cache>) {
 }
 
 /// What the end of the calling thread does, earlier: the model checker's `join` does not wait for the destructors of variables.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub fn end_of_thread() {
     CACHES.with(end);
 }

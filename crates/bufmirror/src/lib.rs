@@ -107,10 +107,10 @@ pub mod messages;
 #[cfg(feature = "std")]
 mod parking;
 mod ring;
-#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
+#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
 mod shared;
 mod sync;
-#[cfg(all(test, loom))]
+#[cfg(all(test, any(loom, shuttle)))]
 mod tests;
 
 pub use bufcore;
@@ -121,7 +121,12 @@ pub use error::{GetError, MapError};
 #[cfg(feature = "std")]
 pub use messages::MessageQueue;
 pub use ring::MirrorRing;
-#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    target_pointer_width = "64",
+    not(any(miri, loom, shuttle))
+))]
 pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};
 
 #[cfg(all(doc, feature = "std"))]

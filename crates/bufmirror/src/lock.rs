@@ -24,7 +24,7 @@ impl<T> Lock<T> {
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_, T> {
         let value = sync::lock(&self.mutex);
-        if !cfg!(loom) {
+        if !cfg!(any(loom, shuttle)) {
             // ORDER: Acquire pairs with the Release in `Locked::drop`: what the last holder did happened before.
             self.turn.load(Ordering::Acquire);
         }
@@ -57,7 +57,7 @@ impl<T> DerefMut for Locked<'_, T> {
 impl<T> Drop for Locked<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if !cfg!(loom) {
+        if !cfg!(any(loom, shuttle)) {
             // ORDER: Release pairs with the Acquire in `Lock::lock`.
             self.turn.store(0, Ordering::Release);
         }

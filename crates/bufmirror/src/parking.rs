@@ -1,11 +1,11 @@
-//! How a thread sleeps: by the standard library, or in models by loom's.
+//! How a thread sleeps: by the standard library, or in models by the checker's.
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use modelled::{park, sleeper};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use real::{park, sleeper};
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod real {
     use core::time::Duration;
     use std::thread;
@@ -26,7 +26,7 @@ mod real {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod modelled {
     use alloc::sync::Arc;
     use core::task::Waker;
@@ -34,7 +34,7 @@ mod modelled {
     use std::task::Wake;
 
     use bufcore::strategy::Sleeper;
-    use loom::sync::{Condvar, Mutex};
+    use bufcore::strategy::sync::checker::sync::{Condvar, Mutex};
 
     #[derive(Default)]
     struct Parker {
@@ -49,7 +49,7 @@ mod modelled {
         }
     }
 
-    loom::thread_local! {
+    bufcore::strategy::sync::checker::thread_local! {
         static PARKER: Arc<Parker> = Arc::new(Parker::default());
     }
 

@@ -157,9 +157,9 @@ impl Acquire<'_> {
     /// Sees to it that the task is polled again soon. It pauses before that, or else an executor would do nothing but poll it.
     fn look_again(&mut self, cx: &Context<'_>) {
         self.looks = self.looks.saturating_add(1);
-        if self.looks > LOOKS && !cfg!(loom) {
+        if self.looks > LOOKS && !cfg!(any(loom, shuttle)) {
             thread::sleep(SOON);
-        } else if !cfg!(loom) {
+        } else if !cfg!(any(loom, shuttle)) {
             thread::yield_now();
         }
         cx.waker().wake_by_ref();

@@ -9,7 +9,7 @@ pub(crate) const LEAST_BYTES: usize = 64;
 #[cfg(test)]
 pub(crate) const MOST_BYTES: usize = bytes_of(MAX_CLASSES - 1);
 /// Classes that a pool can have: up to 1 GiB. The model checker allows few atomics.
-pub(crate) const MAX_CLASSES: usize = if cfg!(loom) { 2 } else { 97 };
+pub(crate) const MAX_CLASSES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 97 };
 /// What a block outside of the classes has for its class.
 pub(crate) const NO_CLASS: u16 = u16::MAX;
 
@@ -44,7 +44,7 @@ pub(crate) const fn counted_bytes(class: usize) -> usize {
     if cfg!(feature = "stats") { bytes_of(class) } else { 0 }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

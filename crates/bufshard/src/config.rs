@@ -200,7 +200,7 @@ impl Builder {
                 return Err(ConfigError::Zero { setting });
             }
         }
-        let largest = if cfg!(loom) { class::LEAST_BYTES } else { self.largest_pooled };
+        let largest = if cfg!(any(loom, shuttle)) { class::LEAST_BYTES } else { self.largest_pooled };
         let limits = [
             ("shards", shards, MOST_SHARDS),
             ("thread_cache", self.thread_cache, MOST_THREAD_CACHE),
@@ -308,7 +308,7 @@ impl Settings {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

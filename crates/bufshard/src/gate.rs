@@ -9,12 +9,12 @@
 //! - G1: `value` is accessed by who has made `holder` the number of its own process, until it makes it 0.
 //! - G2: nothing that is done meanwhile panics, waits, or calls what is not ours.
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use models::{Entered, Gate};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use own::{Entered, Gate};
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod own {
     use core::cell::UnsafeCell;
     use core::hint;
@@ -104,7 +104,7 @@ mod own {
 }
 
 /// The same with the model checker's lock: it has no processes.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod models {
     use crate::sync::{self, Mutex, MutexGuard};
 
@@ -122,7 +122,7 @@ mod models {
     }
 }
 
-#[cfg(all(test, not(loom), not(miri)))]
+#[cfg(all(test, not(any(loom, shuttle)), not(miri)))]
 mod tests {
     use alloc::vec::Vec;
     use core::time::Duration;

@@ -125,7 +125,7 @@ pub(crate) struct Node {
     stacks: [Stack; MAX_CLASSES],
     /// What the stacks point into.
     _slots: Slots,
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, any(loom, shuttle)))]
     shadow: buftest::models::Shadow,
 }
 
@@ -166,7 +166,7 @@ impl Node {
             hot_mark: Cell::new(0),
             stacks,
             _slots: slots,
-            #[cfg(all(test, loom))]
+            #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
         })
     }
@@ -319,7 +319,7 @@ impl Node {
     /// Where the model checker looks whether two use the stacks at once, or one uses them that are being freed.
     #[inline(always)]
     fn touch(&self) {
-        #[cfg(all(test, loom))]
+        #[cfg(all(test, any(loom, shuttle)))]
         self.shadow.write();
     }
 

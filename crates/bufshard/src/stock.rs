@@ -37,7 +37,7 @@ const SEQ_CST: Ordering =
 const FIRST_SLOTS: usize = 6;
 
 /// Racks from one shard to the next beyond its own: their lines are fetched in pairs.
-const GAP_RACKS: usize = if cfg!(loom) { 0 } else { 1 };
+const GAP_RACKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 1 };
 
 /// All shards of a pool.
 pub(crate) struct Stock {

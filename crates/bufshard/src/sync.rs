@@ -10,5 +10,5 @@ pub(crate) use bufcore::strategy::fences::{
 pub(crate) use bufcore::strategy::sync::{
     AtomicPtr, AtomicU32, AtomicUsize, Mutex, Ordering, RELEASE, try_lock,
 };
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use bufcore::strategy::sync::{MutexGuard, lock};

@@ -42,13 +42,14 @@ use crate::shared::{Refs, Shared};
 use crate::sync::{self, AtomicUsize, Ordering};
 
 /// How long one who was called may take to look before he is taken for gone.
-pub(crate) const PATIENCE: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_secs(1) };
+pub(crate) const PATIENCE: Duration =
+    if cfg!(any(loom, shuttle)) { Duration::MAX } else { Duration::from_secs(1) };
 /// How long those behind wait for one who was overtaken often.
 const TURN: Duration = Duration::from_millis(100);
 /// From how many calls in vain on that is.
 const OFTEN: u32 = 16;
 /// How many are called at once of those who answered before.
-const BACKUPS: usize = if cfg!(loom) { 2 } else { 4 };
+const BACKUPS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 /// How many are woken between two looks at the queue.
 const BATCH: usize = 8;
 
@@ -141,7 +142,7 @@ impl Batch {
 /// Wakes one, whatever its waker does: releases at the end of a thread, and those behind, do not depend on it.
 fn wake(sleeper: Sleeper) {
     // What the model checker finds is not to be caught.
-    if cfg!(loom) {
+    if cfg!(any(loom, shuttle)) {
         return sleeper.wake();
     }
     let wake = core::panic::AssertUnwindSafe(|| sleeper.wake());

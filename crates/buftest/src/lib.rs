@@ -3,8 +3,9 @@
 //! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
 //! - [`ops`] generates programs of operations and runs them against a pool and the naive [`model`] in lockstep.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
-//! - `models` is for the loom models, and only there with `--cfg loom`.
+//! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
+//! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
 //! - `sandbox` makes the system refuse calls, and forks. [`tasks`] polls futures by hand.
 //!
@@ -23,7 +24,7 @@ pub mod bounds;
 pub mod conformance;
 pub mod hostile;
 pub mod model;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub mod models;
 pub mod ops;
 pub mod pattern;
@@ -31,6 +32,7 @@ pub mod process;
 pub mod races;
 #[cfg(unix)]
 pub mod sandbox;
+pub mod stress;
 pub mod tasks;
 pub mod trials;
 pub mod wakers;

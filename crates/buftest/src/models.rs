@@ -1,4 +1,4 @@
-//! What the loom models of the strategies share; only with `--cfg loom`.
+//! What the models of the strategies share; only with `--cfg loom` or `--cfg shuttle`.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -6,17 +6,131 @@ use core::task::{Context, Poll, Waker};
 use std::sync::Arc as StdArc;
 use std::task::Wake;
 
+use bufcore::strategy::sync::checker;
 use bufcore::{Buf, BufferPool, Lease};
+use checker::sync::{Arc, Condvar, Mutex};
+use checker::thread;
+#[cfg(loom)]
 use loom::cell::UnsafeCell;
-use loom::sync::{Arc, Condvar, Mutex};
-use loom::thread;
 
-/// Stands for bytes, which loom does not see: written and read exactly where a user of the bytes would. A missing order between two users
-/// shows as a race on it.
+#[cfg(shuttle)]
+use self::seen::UnsafeCell;
+
+/// Stands for bytes, which no checker sees: written and read exactly where a user of the bytes would. A missing order between two users
+/// shows as a race on it, under loom. Under shuttle, where all is in order, it shows users at the same time.
 #[derive(Debug)]
 pub struct Shadow(UnsafeCell<u32>);
 
-// SAFETY: none needed but loom's own check, which is what the models are for.
+/// A cell that sees whether two threads are in it at once.
+#[cfg(shuttle)]
+mod seen {
+    use core::cell;
+
+    use shuttle::sync::atomic::{AtomicBool, Ordering};
+
+    /// With the interface of loom's.
+    #[derive(Debug)]
+    pub(super) struct UnsafeCell<T> {
+        value: cell::UnsafeCell<T>,
+        /// How many read; -1 while one writes. Plain, since one thread runs at a time.
+        users: cell::Cell<isize>,
+        /// Where others may run.
+        pause: AtomicBool,
+    }
+
+    impl<T> UnsafeCell<T> {
+        pub(super) fn new(value: T) -> Self {
+            let (value, users) = (cell::UnsafeCell::new(value), cell::Cell::new(0));
+            Self { value, users, pause: AtomicBool::new(false) }
+        }
+
+        pub(super) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            assert!(self.users.get() >= 0, "read while it is written");
+            self.users.set(self.users.get() + 1);
+            // ORDER: SeqCst, as all is here: nothing but a place where others may run.
+            self.pause.load(Ordering::SeqCst);
+            let result = f(self.value.get());
+            self.users.set(self.users.get() - 1);
+            result
+        }
+
+        pub(super) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            assert_eq!(self.users.get(), 0, "written while it is used");
+            self.users.set(-1);
+            // ORDER: SeqCst, as above.
+            self.pause.load(Ordering::SeqCst);
+            let result = f(self.value.get());
+            self.users.set(0);
+            result
+        }
+    }
+}
+
+/// Addresses that are taken, as far as a model knows: two that overlap are a failure. Its lock is no part of the model.
+#[cfg(shuttle)]
+pub type Addresses = StdArc<crate::model::Shadow>;
+
+/// Runs a model under shuttle: random schedules, and such of few preemptions (PCT), in turn.
+///
+/// `SHUTTLE_ITERATIONS` is the number of schedules of each kind; `iterations` unless set. A model gets `SHUTTLE_SECONDS` at the most, for
+/// each kind.
+///
+/// # Panics
+///
+/// When a schedule shows something; shuttle prints it, for `shuttle::replay`.
+#[cfg(shuttle)]
+pub fn explore(iterations: usize, model: impl Fn() + Clone + Send + Sync + 'static) {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, MaxSteps, Runner};
+
+    let number = |name: &str| -> Option<u64> {
+        Some(std::env::var(name).ok()?.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    let iterations = number("SHUTTLE_ITERATIONS").map_or(iterations, |count| count as usize);
+    let mut config = Config::new();
+    config.max_time = number("SHUTTLE_SECONDS").map(core::time::Duration::from_secs);
+    config.silence_warnings = true;
+    config.max_steps = MaxSteps::FailAfter(1_000_000);
+    config.stack_size = 256 << 10;
+    Runner::new(RandomScheduler::new(iterations), config.clone()).run(model.clone());
+    // The most that known defects of such code needed.
+    const PREEMPTIONS: usize = 3;
+    Runner::new(PctScheduler::new(PREEMPTIONS, iterations), config).run(model);
+}
+
+/// A number below `limit`, of the schedule's own choice: the same when it is replayed.
+#[cfg(shuttle)]
+#[must_use]
+pub fn choice(limit: usize) -> usize {
+    use shuttle::rand::Rng;
+    shuttle::rand::thread_rng().gen_range(0..limit)
+}
+
+/// Goes through all that a careless executor does with a future: it is polled once or more without a wake, with other wakers, and then
+/// dropped, or forgotten where it `may_forget`, or run to its end as it is woken. `None` for one that was given up.
+#[cfg(shuttle)]
+pub fn handle_carelessly<F: Future>(future: F, may_forget: bool) -> Option<F::Output> {
+    let signal = Signal::new();
+    let mut future = Box::pin(future);
+    for _ in 0..choice(3) {
+        let waker = if choice(2) == 0 { Waker::noop().clone() } else { Waker::from(StdArc::clone(&signal)) };
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Some(output);
+        }
+        if choice(2) == 0 {
+            thread::yield_now();
+        }
+    }
+    if choice(3) == 0 {
+        if may_forget && choice(2) == 0 {
+            core::mem::forget(future);
+        }
+        return None;
+    }
+    Some(finish(future.as_mut(), &signal))
+}
+
+// SAFETY: none needed but the checker's, which is what the models are for.
 unsafe impl Sync for Shadow {}
 // SAFETY: likewise.
 unsafe impl Send for Shadow {}
@@ -36,7 +150,7 @@ impl Shadow {
 
     /// Writes the bytes.
     pub fn write(&self) {
-        // SAFETY: loom reports the race if another access is not ordered with this one.
+        // SAFETY: the checker reports the race if another access is not ordered with this one.
         self.0.with_mut(|value| unsafe { *value += 1 });
     }
 
@@ -81,7 +195,7 @@ pub fn thaw_after_the_other_view_is_gone<L: Lease + 'static>(buf: Buf<L>) {
     reader.join().expect("the order is right");
 }
 
-/// A signal that somebody waits for: loom reports a deadlock when it never comes.
+/// A signal that somebody waits for: the checker reports a deadlock when it never comes.
 #[derive(Debug)]
 pub struct Signal {
     is_given: Mutex<bool>,

@@ -109,6 +109,11 @@ pub fn resident_bytes() -> usize {
 /// large block, and keeps what lies below; that would be measured as the strategy's.
 pub fn steady_allocator() {
     assert!(is_alone(), "the allocator belongs to the other tests of this process too");
+    calm_allocator();
+}
+
+/// As [`steady_allocator`], for a program that has its process to itself.
+pub(crate) fn calm_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (setting, value) in [(libc::M_MMAP_THRESHOLD, 64 << 10), (libc::M_TRIM_THRESHOLD, 64 << 10)] {
         // SAFETY: no preconditions.

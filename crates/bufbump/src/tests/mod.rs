@@ -2,7 +2,9 @@
 
 #[cfg(loom)]
 pub(crate) mod loom;
+#[cfg(shuttle)]
+mod shuttle;
 #[cfg(loom)]
 mod stack;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod walk;

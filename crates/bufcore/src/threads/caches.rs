@@ -213,7 +213,7 @@ impl Chain {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use alloc::boxed::Box;
     use alloc::collections::BTreeMap;

@@ -41,7 +41,7 @@ use crate::parking;
 use crate::sync::end_of_addresses;
 
 /// How often an end that waits looks before it sleeps: less than a sleep and its end take.
-const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
+const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 64 };
 /// As the part of the capacity for which an end that had to wait goes on waiting while it comes.
 const ENOUGH: usize = 4;
 /// How long it lets the other one work in between: a look takes the position from the other processor's cache, and slows it down.

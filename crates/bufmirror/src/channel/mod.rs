@@ -120,7 +120,7 @@ impl From<WaitError> for std::io::Error {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use alloc::vec;
     use alloc::vec::Vec;

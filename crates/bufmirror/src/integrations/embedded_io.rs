@@ -136,7 +136,7 @@ mod tests {
     use super::ReserveError;
     use crate::Builder;
 
-    #[cfg(all(feature = "std", not(loom)))]
+    #[cfg(all(feature = "std", not(any(loom, shuttle))))]
     #[test]
     fn ends_of_a_channel() {
         use embedded_io::{Error, ErrorKind};

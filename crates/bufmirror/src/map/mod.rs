@@ -89,7 +89,12 @@ impl Mirror {
     }
 
     /// `capacity` bytes of `file`, from `offset` on, mapped twice: whole pages both, and the file has them.
-    #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom))))]
+    #[cfg(all(
+        feature = "std",
+        target_os = "linux",
+        target_pointer_width = "64",
+        not(any(miri, loom, shuttle))
+    ))]
     pub(crate) fn of_file(
         file: &std::os::fd::OwnedFd,
         offset: usize,

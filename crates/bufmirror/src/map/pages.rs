@@ -65,7 +65,7 @@ fn map_by<C: Calls>(calls: C, bytes: usize, options: Options) -> Result<Pages<C>
 }
 
 /// Maps `capacity` bytes of `file`, from `offset` on: whole pages both, and the file has them.
-#[cfg(all(target_os = "linux", target_pointer_width = "64", not(loom)))]
+#[cfg(all(target_os = "linux", target_pointer_width = "64", not(any(loom, shuttle))))]
 pub(super) fn map_file(file: &OwnedFd, offset: usize, capacity: usize) -> Result<Pages, MapError> {
     let page = Kernel.page_bytes()?;
     let shape = Shape { page, granule: page, capacity };

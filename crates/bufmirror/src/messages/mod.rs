@@ -37,7 +37,7 @@ mod lobby;
 mod receiver;
 mod sender;
 mod shared;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
 use alloc::sync::Arc;

@@ -22,7 +22,7 @@ use crate::map::Mirror;
 use crate::parking;
 
 /// Messages up to here are copied while the lock is held: one lock, where longer ones take two.
-pub(crate) const SHORT_BYTES: usize = if cfg!(loom) { 8 } else { 256 };
+pub(crate) const SHORT_BYTES: usize = if cfg!(any(loom, shuttle)) { 8 } else { 256 };
 /// How often somebody looks again before it sleeps, where there is another processor to change something meanwhile.
 const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 /// When to try again where there was no memory to be woken by.
@@ -73,7 +73,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(mirror: Mirror) -> Self {
-        let alone = !cfg!(loom) && std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
+        let alone = !cfg!(any(loom, shuttle))
+            && std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
         let frames = Frames::new(mirror);
         let capacity = frames.capacity();
         Self {
@@ -192,7 +193,10 @@ impl Shared {
                     // Nobody woke it, and there may be something all the same.
                     return attempt(waiter.has_turn());
                 }
-                if matches!(overtakes, Overtakes::ForAWhile) && !waiter.is_impatient() && !cfg!(loom) {
+                if matches!(overtakes, Overtakes::ForAWhile)
+                    && !waiter.is_impatient()
+                    && !cfg!(any(loom, shuttle))
+                {
                     let late = began + PATIENCE;
                     if now >= late {
                         waiter.grow_impatient();
@@ -200,7 +204,7 @@ impl Shared {
                         until = Some(until.map_or(late, |until| until.min(late)));
                     }
                 }
-                if waiter.is_light_sleeper() && !cfg!(loom) {
+                if waiter.is_light_sleeper() && !cfg!(any(loom, shuttle)) {
                     let nap = now + PATIENCE;
                     until = Some(until.map_or(nap, |until| until.min(nap)));
                     waiter.look();

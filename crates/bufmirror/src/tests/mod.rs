@@ -1,3 +1,6 @@
 //! Tests that look inside: models of what threads may do to each other.
 
+#[cfg(loom)]
 mod loom;
+#[cfg(shuttle)]
+mod shuttle;

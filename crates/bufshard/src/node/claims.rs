@@ -7,7 +7,7 @@ use super::{
 use crate::sync::{self, Ordering, RELEASE};
 
 /// How often who claims a cache looks whether its thread has come to the end of what it is in the midst of.
-const LOOKS: usize = if cfg!(loom) { 1 } else { 200 };
+const LOOKS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 200 };
 
 /// Why a cache is not to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,3 +2,5 @@
 
 #[cfg(loom)]
 pub(crate) mod loom;
+#[cfg(shuttle)]
+mod shuttle;

@@ -1,0 +1,203 @@
+//! Larger models than loom's, in schedules that shuttle draws: channels that carry many times their capacity, queues of messages with up to
+//! six threads, and futures that are handled carelessly. All accesses are in one order here, so what orders are for is loom's to see.
+//!
+//! With `--cfg bufworks_broken="nowake"` and `"unpolled"` some of these models fail, which is noted at each.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+
+use buftest::models::{Signal, choice, explore, finish, handle_carelessly};
+use shuttle::sync::Mutex;
+use shuttle::thread;
+
+use crate::channel::over;
+use crate::map::Mirror;
+use crate::messages::{Receiver, RecvError, SendError, Sender};
+use crate::{Consumer, MessageQueue, Producer, WaitError};
+
+const ITERATIONS: usize = 3000;
+/// Bytes of the ring of a channel, and of what it carries.
+const CAPACITY: usize = 4;
+const BYTES: usize = 24;
+/// A frame of a message of up to eight bytes.
+const FRAME: usize = 16;
+
+/// How an end of a channel waits.
+macro_rules! wait {
+    ($end:expr, $n:expr) => {
+        match choice(3) {
+            0 => handle_carelessly($end.wait_async($n), false).unwrap_or(Ok(())),
+            1 => $end.wait($n),
+            _ => finish(pin!($end.wait_async($n)), &Signal::new()),
+        }
+    };
+}
+
+fn write(producer: &mut Producer, from: usize, to: usize) -> usize {
+    let mut at = from;
+    while at < to {
+        match wait!(producer, 1 + choice((CAPACITY / 2).min(to - at))) {
+            Ok(()) => {}
+            Err(WaitError::Closed { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+        let len = producer.free().min(to - at);
+        let room = producer.reserve(len).expect("there is room");
+        (at..).zip(room).for_each(|(index, byte)| *byte = index as u8);
+        producer.commit(len);
+        at += len;
+    }
+    at
+}
+
+fn read(consumer: &mut Consumer, most: usize) -> usize {
+    let mut at = 0;
+    while at < most {
+        let ended = match wait!(consumer, 1 + choice(CAPACITY / 2)) {
+            Ok(()) => false,
+            Err(WaitError::Closed { .. }) => true,
+            Err(error) => panic!("{error}"),
+        };
+        let filled = consumer.peek();
+        assert!((at..).zip(filled).all(|(index, &byte)| byte == index as u8));
+        let len = filled.len();
+        if ended && len == 0 {
+            break;
+        }
+        consumer.consume(len);
+        at += len;
+    }
+    at
+}
+
+/// Bytes go through a ring that is full and empty all the time. An end may move to another thread, or go early. Fails with `nowake`.
+#[test]
+fn shuttle_channel() {
+    explore(ITERATIONS, || {
+        let (mut producer, mut consumer) = over(Mirror::on_heap(CAPACITY).expect("a few bytes"));
+        let most = if choice(4) == 0 { choice(BYTES) } else { usize::MAX };
+        let middle = choice(BYTES);
+        let first = thread::spawn(move || {
+            let at = write(&mut producer, 0, middle);
+            let rest = thread::spawn(move || if at < middle { at } else { write(&mut producer, at, BYTES) });
+            rest.join().expect("it is fine")
+        });
+        let read = read(&mut consumer, most);
+        drop(consumer);
+        let written = first.join().expect("it is fine");
+        assert!(read >= most || (read, written) == (BYTES, BYTES), "{read} of {written} bytes arrived");
+    });
+}
+
+/// Messages that were received: sender and number there.
+type Got = Arc<Mutex<Vec<(u8, u8)>>>;
+
+fn send(sender: &Sender, number: u8, messages: u8) -> u8 {
+    let mut sent = 0;
+    while sent < messages {
+        // A long one now and then: it needs more than one place.
+        let bytes = if choice(4) == 0 { 24 } else { 8 };
+        let mut message = [0; 24];
+        message[..2].copy_from_slice(&[number, sent]);
+        let message = &message[..bytes];
+        let done = match choice(4) {
+            0 => Some(sender.try_send(message)),
+            1 => handle_carelessly(sender.send_async(message), false),
+            2 => Some(sender.send(message)),
+            _ => Some(finish(pin!(sender.send_async(message)), &Signal::new())),
+        };
+        match done {
+            Some(Ok(_)) => sent += 1,
+            None | Some(Err(SendError::Full { .. })) => thread::yield_now(),
+            Some(Err(error)) => panic!("{error}"),
+        }
+    }
+    sent
+}
+
+/// With `has_idle`, one task beside each receiver may be woken and is not polled any more: then all who receive are threads, since such a task
+/// keeps the message that it was woken for from other tasks.
+fn receive(receiver: &Receiver, got: &Got, has_idle: bool) {
+    let mut idle = Box::pin(receiver.recv_async());
+    if has_idle && let Poll::Ready(Ok(message)) = idle.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    {
+        got.lock().expect("nobody panics with it").push((message[0], message[1]));
+    }
+    loop {
+        let one = match choice(4) {
+            0 => Some(receiver.try_recv()),
+            _ if has_idle => Some(receiver.recv()),
+            1 => handle_carelessly(receiver.recv_async(), false),
+            2 => Some(receiver.recv()),
+            _ => Some(finish(pin!(receiver.recv_async()), &Signal::new())),
+        };
+        match one {
+            Some(Ok(message)) => {
+                let one = (message[0], message[1]);
+                thread::yield_now();
+                drop(message);
+                got.lock().expect("nobody panics with it").push(one);
+            }
+            None | Some(Err(RecvError::Empty)) => thread::yield_now(),
+            Some(Err(RecvError::Closed)) => return,
+            Some(Err(error)) => panic!("{error}"),
+        }
+    }
+}
+
+/// Each message arrives once, whoever sleeps, gives up, or is woken and does not look.
+fn messages(frames: usize, senders: u8, receivers: usize, messages: u8, has_idle: bool) {
+    explore(ITERATIONS, move || {
+        let (sender, receiver) =
+            MessageQueue::over(Mirror::on_heap(frames * FRAME).expect("the heap has room")).split();
+        let got = Got::default();
+        let receiving: Vec<_> = (0..receivers)
+            .map(|_| {
+                let (receiver, got) = (receiver.clone(), Arc::clone(&got));
+                thread::spawn(move || receive(&receiver, &got, has_idle))
+            })
+            .collect();
+        drop(receiver);
+        let sending: Vec<_> = (0..senders)
+            .map(|number| {
+                let sender = sender.clone();
+                thread::spawn(move || send(&sender, number, messages))
+            })
+            .collect();
+        drop(sender);
+        sending.into_iter().for_each(|thread| assert_eq!(thread.join().expect("it is fine"), messages));
+        receiving.into_iter().for_each(|thread| thread.join().expect("it is fine"));
+        let mut got = core::mem::take(&mut *got.lock().expect("nobody panics with it"));
+        got.sort_unstable();
+        let all = (0..senders).flat_map(|sender| (0..messages).map(move |index| (sender, index)));
+        assert!(got.iter().copied().eq(all), "{got:?} arrived");
+    });
+}
+
+/// Fails with `nowake`.
+#[test]
+fn shuttle_messages_two_to_two() {
+    messages(3, 2, 2, 4, false);
+}
+
+/// Fails with `nowake` and `unpolled`.
+#[test]
+fn shuttle_messages_beside_idle_tasks() {
+    messages(3, 2, 2, 4, true);
+}
+
+/// Fails with `nowake`.
+#[test]
+fn shuttle_messages_one_to_three() {
+    messages(2, 1, 3, 6, false);
+}
+
+/// Fails with `nowake`.
+#[test]
+fn shuttle_messages_three_to_one() {
+    messages(3, 3, 1, 3, false);
+}

@@ -1,0 +1,59 @@
+//! Rings under load, for `cargo xtask stress`: each thread has its own, made for it or as a variable of the thread, and their buffers go
+//! everywhere.
+
+use bufring::bufcore::{AcquireError, Buf, BufferPool, PoolStats};
+use bufring::{LocalAcquire, LocalError, LocalRing, RingAllocator, RingLease};
+use buftest::stress::pools::{Subject, round};
+use buftest::stress::run;
+
+const BYTES: usize = 128 << 10;
+
+thread_local! {
+    static RING: LocalRing = const { LocalRing::new(BYTES) };
+}
+
+/// The ring of whichever thread asks.
+struct Local;
+
+impl BufferPool for Local {
+    type Lease = RingLease;
+
+    fn acquire(&mut self, bytes: usize) -> Result<Buf<RingLease>, AcquireError> {
+        RING.acquire(bytes).map_err(|error| match error {
+            LocalError::Acquire(error) => error,
+            other => panic!("{other}"),
+        })
+    }
+
+    fn max_capacity(&self) -> usize {
+        RING.with_ring(|ring| ring.max_capacity()).expect("settings are right")
+    }
+
+    fn stats(&self) -> PoolStats {
+        PoolStats::default()
+    }
+}
+
+fn main() {
+    let owned = Subject::<RingAllocator, ()> {
+        shared: |_| (),
+        pool: |()| RingAllocator::new(BYTES).expect("settings are right"),
+        frames: |ring| Some(ring),
+        split: |_, _| None,
+        own: |_, _, _| {},
+        at_rest: |ring| {
+            assert!(ring.is_idle(), "buffers that never came back");
+            let bytes = ring.max_capacity();
+            assert_eq!(ring.acquire(bytes).map(|buf| buf.capacity() >= bytes), Ok(true), "all is free");
+        },
+    };
+    let local = Subject::<Local, ()> {
+        shared: |_| (),
+        pool: |()| Local,
+        frames: |_| None,
+        split: |_, _| None,
+        own: |_, _, _| {},
+        at_rest: |_| {},
+    };
+    run("ring", &[("owned", &|one| round(&owned, one)), ("local", &|one| round(&local, one))]);
+}

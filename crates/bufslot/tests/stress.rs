@@ -1,0 +1,37 @@
+//! Slot pools under load, for `cargo xtask stress`: each thread has its own, and their buffers go everywhere.
+
+use bufslot::SlotPool;
+use bufslot::bufcore::{BufferPool, Reject};
+use buftest::stress::pools::{Subject, round};
+use buftest::stress::run;
+
+/// Nothing is out, and the largest request is served.
+fn at_rest<F: BufferPool>(pool: &mut SlotPool<F>) {
+    assert!(pool.is_idle(), "buffers that never came back");
+    let bytes = pool.capacity();
+    assert!((0..pool.slots()).all(|index| !pool.is_taken(index)), "slots that are taken");
+    assert_eq!(pool.acquire(bytes).map(|buf| buf.capacity() >= bytes), Ok(true), "all of it is free");
+}
+
+fn main() {
+    let refusing = Subject::<SlotPool<Reject>, ()> {
+        shared: |_| (),
+        pool: |()| {
+            let builder = SlotPool::builder().capacity(128 << 10).slots(48);
+            builder.build_with(Reject).expect("settings are right")
+        },
+        frames: |pool| Some(pool),
+        split: |_, _| None,
+        own: |_, _, _| {},
+        at_rest,
+    };
+    let over_heap = Subject::<SlotPool, ()> {
+        shared: |_| (),
+        pool: |()| SlotPool::new(64 << 10, 16).expect("settings are right"),
+        frames: |pool| Some(pool),
+        split: |_, _| None,
+        own: |_, _, _| {},
+        at_rest,
+    };
+    run("slot", &[("refusing", &|one| round(&refusing, one)), ("over-heap", &|one| round(&over_heap, one))]);
+}

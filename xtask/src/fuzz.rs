@@ -1,6 +1,7 @@
 //! `cargo xtask fuzz`: the fuzz targets in `fuzz`, with libFuzzer and AddressSanitizer.
 //!
-//! Built with the flags that cargo-fuzz sets, so that nothing but a nightly toolchain and a C++ compiler is needed.
+//! Targets that run are built with the flags that cargo-fuzz sets, so that only a nightly toolchain and a C++ compiler are needed.
+//! The replay needs no counters: it builds as `sanitize` does, in the same folder, and so finds the libraries of others built.
 
 use std::env;
 use std::fs;
@@ -9,11 +10,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::sanitize;
 use crate::shell;
 use crate::steps::{Outcome, Steps};
 use crate::test::default_env;
 
-const MANIFEST: &str = "fuzz/Cargo.toml";
+pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
 /// A file for each target.
 const TARGETS: &str = "fuzz/fuzz_targets";
 /// A folder of inputs for each target, which are checked in.
@@ -23,16 +25,14 @@ const WORDS: &str = "fuzz/words";
 /// Where it is built, and where what a run finds is kept.
 const BUILT: &str = "target/fuzz";
 
-/// Counters on every edge, comparisons that libFuzzer learns from, and AddressSanitizer.
-const FLAGS: [&str; 8] = [
+/// Counters on every edge, and comparisons that libFuzzer learns from.
+const COUNTERS: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
-    "-Zsanitizer=address",
-    "-Cunsafe-allow-abi-mismatch=sanitizer",
 ];
 
 /// Longer runs are of several processes, one after the other: AddressSanitizer has only so many threads for each.
@@ -82,7 +82,6 @@ impl Args {
 }
 
 /// Runs all that is checked in once.
-#[allow(dead_code, reason = "for a job of continuous integration")]
 pub(crate) fn replay() -> Result<Outcome> {
     replay_each(&names()?)
 }
@@ -103,22 +102,23 @@ fn names() -> Result<Vec<String>> {
 }
 
 fn replay_each(names: &[String]) -> Result<Outcome> {
-    each(names, "replay", |program, name| {
+    each(names, &Build::REPLAY, |program, name| {
         let corpus = Path::new(CORPORA).join(name);
-        let inputs = fs::read_dir(&corpus).map_or(0, Iterator::count);
-        if inputs == 0 {
-            return Outcome::skipped(format!("nothing in {}", corpus.display()));
-        }
+        let files = fs::read_dir(&corpus).with_context(|| format!("cannot list {}", corpus.display()))?;
+        let mut inputs = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
+        inputs.sort();
+        ensure!(!inputs.is_empty(), "nothing in {}", corpus.display());
         let mut command = fuzzer(program);
-        // None but those of the folder.
-        command.arg("-runs=0").arg(corpus);
-        shell::run_tests(&mut command)?;
+        // Files instead of their folder: libFuzzer refuses to learn from a program without counters.
+        command.args(&inputs);
+        let text = shell::run_tests(&mut command)?;
+        ensure!(replayed(&text) == inputs.len(), "of {} inputs {} ran", inputs.len(), replayed(&text));
         Ok(Outcome::Passed)
     })
 }
 
 fn run_each(names: &[String], seconds: u32) -> Result<Outcome> {
-    each(names, "fuzz", |program, name| {
+    each(names, &Build::RUN, |program, name| {
         let [found, failed] = ["corpus", "failed"].map(|kind| Path::new(BUILT).join(kind).join(name));
         for folder in [&found, &failed] {
             fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -155,33 +155,68 @@ fn executed(text: &str) -> Result<u64> {
     count.and_then(|count| count.trim().parse().ok()).context("libFuzzer does not say how many executions")
 }
 
-/// Builds the targets, and runs each.
-fn each(
-    names: &[String],
+/// How many inputs libFuzzer says that it ran, of those that were named.
+fn replayed(text: &str) -> usize {
+    text.lines().filter(|line| line.starts_with("Executed ")).count()
+}
+
+/// How targets are built.
+struct Build {
+    /// What is done with them.
     title: &'static str,
-    run: impl Fn(&Path, &str) -> Result<Outcome>,
-) -> Result<Outcome> {
+    /// Where what is built goes, and cargo's name for the profile and its folder.
+    folder: &'static str,
+    profile: &'static str,
+    profile_folder: &'static str,
+    /// Flags besides AddressSanitizer's.
+    flags: &'static [&'static str],
+}
+
+impl Build {
+    /// To run for long.
+    const RUN: Self = Self {
+        title: "fuzz",
+        folder: BUILT,
+        profile: "release",
+        profile_folder: "release",
+        flags: &COUNTERS,
+    };
+    /// To run a few inputs once: what is not optimised is sooner built.
+    const REPLAY: Self = Self {
+        title: "replay",
+        folder: sanitize::ADDRESS_FOLDER,
+        profile: "dev",
+        profile_folder: "debug",
+        flags: &[],
+    };
+}
+
+/// Builds the targets, and runs each.
+fn each(names: &[String], how: &Build, run: impl Fn(&Path, &str) -> Result<Outcome>) -> Result<Outcome> {
     let Some(mut build) = shell::cargo_of("nightly") else {
         return Outcome::skipped("no nightly toolchain installed");
     };
     let host = shell::host_triple()?;
-    if !(host.starts_with("x86_64-") || host.starts_with("aarch64-")) || !host.ends_with("-linux-gnu") {
+    if !sanitize::is_possible(&host) {
         return Outcome::skipped(format!("no sanitizers for {host}"));
     }
     if !shell::works(Command::new("c++").arg("--version")) {
         return Outcome::skipped("no C++ compiler, in which libFuzzer is written");
     }
     // With a target, so that what runs while it is built is built without the flags.
-    build.args(["build", "--release", "--manifest-path", MANIFEST, "--target", &host, "--target-dir", BUILT]);
+    build.args(["build", "--profile", how.profile, "--manifest-path", MANIFEST]);
+    build.args(["--target", &host, "--target-dir", how.folder]);
     for name in names {
         build.args(["--bin", name]);
     }
     // Other flags stay: that a target finds a known defect is shown this way.
-    let others = env::var("RUSTFLAGS").unwrap_or_default();
-    build.env("RUSTFLAGS", format!("{others} {}", FLAGS.join(" ")).trim());
+    let mut flags = vec![sanitize::ADDRESS_FLAGS.to_owned()];
+    flags.extend(how.flags.iter().map(|&flag| flag.to_owned()));
+    flags.extend(env::var("RUSTFLAGS"));
+    build.env("RUSTFLAGS", flags.join(" "));
     shell::run(&mut build)?;
-    let programs: PathBuf = [BUILT, &host, "release"].iter().collect();
-    let mut steps = Steps::new(title, names.len());
+    let programs: PathBuf = [how.folder, &host, how.profile_folder].iter().collect();
+    let mut steps = Steps::new(how.title, names.len());
     for name in names {
         steps.step(name, || run(&programs.join(name), name));
     }
@@ -204,12 +239,17 @@ fn fuzzer(program: &Path) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::executed;
+    use super::{executed, replayed};
 
     #[test]
     fn executions_are_read() {
         let text = "Done 12 runs\nstat::number_of_executed_units: 8123\nstat::average_exec_per_sec:     7\n";
         assert_eq!(executed(text).unwrap(), 8123);
         assert!(executed("cut short").is_err());
+    }
+
+    #[test]
+    fn inputs_are_counted() {
+        assert_eq!(replayed("Running: a\nExecuted a in 1 ms\nRunning: b\n"), 1);
     }
 }

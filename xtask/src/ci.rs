@@ -15,7 +15,7 @@ use crate::programs;
 use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{features, instructions, loom, nostd, package, platforms, proxy, sanitize, shuttle, tidy};
+use crate::{features, fuzz, instructions, loom, nostd, package, platforms, proxy, sanitize, shuttle, tidy};
 
 #[cfg(target_os = "linux")]
 use crate::bare;
@@ -65,6 +65,7 @@ pub(crate) enum Job {
     Broken,
     Long,
     Sanitize,
+    Fuzz,
     BenchTest,
     Features,
     Bare,
@@ -150,6 +151,7 @@ impl Job {
             | Self::Package
             | Self::Deny
             | Self::Test => "target",
+            Self::Sanitize | Self::Fuzz => "sanitize",
             _ => "",
         }
     }
@@ -175,7 +177,10 @@ impl Job {
     fn run(self) -> Result<Outcome> {
         match self {
             Self::All => unreachable!("`all` was replaced by the jobs"),
-            Self::Fmt => shell::run(cargo().args(["fmt", "--all", "--check"]))?,
+            Self::Fmt => {
+                shell::run(cargo().args(["fmt", "--all", "--check"]))?;
+                shell::run(cargo().args(["fmt", "--check", "--manifest-path", fuzz::MANIFEST]))?;
+            }
             Self::Clippy => {
                 clippy("--all-features")?;
                 clippy("--no-default-features")?;
@@ -192,6 +197,7 @@ impl Job {
                 shuttle::check()?;
             }
             Self::Sanitize => return sanitize::check(&sanitize::Sanitizer::ALL, &[]),
+            Self::Fuzz => return fuzz::replay(),
             Self::Broken => xtask(&["broken"])?,
             Self::BenchTest => {
                 xtask(&["bench", "--test"])?;

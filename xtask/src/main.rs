@@ -14,6 +14,7 @@ mod ci;
 mod debian;
 mod features;
 mod firmware;
+mod fuzz;
 mod instructions;
 mod loom;
 mod nostd;
@@ -59,6 +60,8 @@ enum Task {
     Ci(ci::Args),
     /// Build every combination of features, and test those that touch each other.
     Features(features::Args),
+    /// Run the fuzz targets, or what is checked in of their inputs.
+    Fuzz(fuzz::Args),
     /// Run the models: every interleaving of a few threads.
     Loom(loom::Args),
     /// Build and run a program without the standard library, and firmware in an emulator; build the libraries for microcontrollers.
@@ -87,6 +90,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Broken(args) => args.run(),
         Task::Ci(args) => args.run(),
         Task::Features(args) => args.run(),
+        Task::Fuzz(args) => args.run(),
         Task::Loom(args) => args.run(),
         Task::Nostd(args) => args.run(),
         Task::Proxy(args) => args.run(),

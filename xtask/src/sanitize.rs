@@ -19,6 +19,16 @@ pub(crate) const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
 const DISTORTED: [&str; 6] =
     ["t12_", "regions::t17_", "t18_", "t19_", "t26_", "heap::alignment_is_not_filled"];
 
+/// How everything of ours is built for AddressSanitizer, and where.
+pub(crate) const ADDRESS_FLAGS: &str = "-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer";
+pub(crate) const ADDRESS_FOLDER: &str = "target/sanitize-address";
+const THREAD_FLAGS: &str = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
+
+/// Whether the sanitizers run on this system.
+pub(crate) fn is_possible(host: &str) -> bool {
+    (host.starts_with("x86_64-") || host.starts_with("aarch64-")) && host.ends_with("-linux-gnu")
+}
+
 /// A sanitizer of the compiler's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sanitizer {
@@ -60,7 +70,7 @@ pub(crate) fn check(sanitizers: &[Sanitizer], test_args: &[String]) -> Result<Ou
         return Outcome::skipped("no nightly toolchain installed");
     }
     let host = shell::host_triple()?;
-    if !(host.starts_with("x86_64-") || host.starts_with("aarch64-")) || !host.ends_with("-linux-gnu") {
+    if !is_possible(&host) {
         return Outcome::skipped(format!("no sanitizers for {host}"));
     }
     let mut steps = Steps::new("sanitize", sanitizers.len());
@@ -123,9 +133,11 @@ impl Sanitizer {
     pub(crate) fn cargo_test(self, host: &str) -> Result<Command> {
         let mut command = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
         command.args(["test", "--target", host]);
-        command.args(["--target-dir", &format!("target/sanitize-{}", self.name())]);
-        let flags = format!("-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer", self.name());
-        command.env("RUSTFLAGS", flags);
+        let (folder, flags) = match self {
+            Self::Address => (ADDRESS_FOLDER, ADDRESS_FLAGS),
+            Self::Thread => ("target/sanitize-thread", THREAD_FLAGS),
+        };
+        command.args(["--target-dir", folder]).env("RUSTFLAGS", flags);
         default_env(&mut command, "BUFTEST_COUNT", "20000");
         self.options(&mut command)?;
         Ok(command)

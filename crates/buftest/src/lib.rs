@@ -1,7 +1,8 @@
 //! The test kit of the workspace: what every strategy has to survive, written once.
 //!
 //! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
-//! - [`ops`] generates programs of operations and runs them against a pool and the naive [`model`] in lockstep.
+//! - [`ops`] generates programs of operations, and [`lockstep`] runs them against a pool and the naive [`model`].
+//! - [`bytes`] reads programs from what a fuzzer makes up.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
 //! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
@@ -21,8 +22,10 @@
 
 pub mod alloc;
 pub mod bounds;
+pub mod bytes;
 pub mod conformance;
 pub mod hostile;
+pub mod lockstep;
 pub mod model;
 #[cfg(any(loom, shuttle))]
 pub mod models;

@@ -314,17 +314,15 @@ impl Lobby {
         Some(number)
     }
 
-    /// Leaves the queue. `false` when it was woken before.
-    fn remove(&self, number: u64) -> bool {
+    /// Leaves the queue, with the ticket. `None` when it was woken before.
+    fn remove(&self, number: u64) -> Option<Ticket> {
         let mut queue = self.queue.lock();
         let place = queue.tickets.iter().position(|ticket| ticket.number == number);
         let ticket = place.and_then(|place| queue.call(place));
         if ticket.is_some() {
             self.renew(&queue, SLEEPERS.wrapping_neg(), 0);
         }
-        drop(queue);
-        // Not under the lock: a waker's drop is the user's code.
-        ticket.is_some()
+        ticket
     }
 
     /// Says whom to wake from now on. `false` when it was woken before.
@@ -481,9 +479,10 @@ impl<T: Fn() -> usize> Drop for Waiter<'_, T> {
             }
             return;
         };
-        let was_asleep = self.is_asleep && self.lobby.remove(number);
+        // Dropped last: its waker is the user's, and the others are looked after whatever it does.
+        let ticket = if self.is_asleep { self.lobby.remove(number) } else { None };
         self.lobby.end_reservation(Some(number));
-        let seeks = self.standing.seeks || self.is_asleep && !was_asleep && self.kind.seeks();
+        let seeks = self.standing.seeks || self.is_asleep && ticket.is_none() && self.kind.seeks();
         if seeks {
             self.lobby.end_seeking(&self.there);
         } else {

@@ -8,8 +8,7 @@ use core::time::Duration;
 use bufcore::strategy::sync::Ordering;
 
 use super::error::RecvError;
-use super::lane::Claim;
-use super::shared::{Patience, Shared};
+use super::shared::{Patience, Shared, Taken};
 
 /// The end of a [`MessageQueue`](crate::MessageQueue) that receives. Cloned for each consumer, or shared; each message goes to one of
 /// them.
@@ -99,8 +98,8 @@ impl Receiver {
     ///
     /// [`RecvError::Closed`].
     pub async fn recv_async(&self) -> Result<Message<'_>, RecvError> {
-        let claim = self.shared.receive_async(|| self.shared.claim()).await?;
-        Ok(Message { shared: &self.shared, claim })
+        let taken = self.shared.receive_async(|| self.shared.take()).await?;
+        Ok(Message { taken })
     }
 
     /// Copies the next message into the first bytes of `buffer`, as soon as there is one.
@@ -135,8 +134,8 @@ impl Receiver {
     }
 
     fn lend(&self, patience: Patience) -> Result<Message<'_>, RecvError> {
-        let claim = self.shared.receive(patience, || self.shared.claim())?;
-        Ok(Message { shared: &self.shared, claim })
+        let taken = self.shared.receive(patience, || self.shared.take())?;
+        Ok(Message { taken })
     }
 
     #[inline]
@@ -189,8 +188,7 @@ impl fmt::Debug for Receiver {
 /// A message, read where it is. Dropped, on whatever thread, it gives its place back; forgotten, it keeps that, and all places behind it
 /// are used once more only.
 pub struct Message<'a> {
-    shared: &'a Shared,
-    claim: Claim,
+    taken: Taken<'a>,
 }
 
 impl Message<'_> {
@@ -198,7 +196,7 @@ impl Message<'_> {
     /// where [`send_with`](super::Sender::send_with) panicked.
     #[must_use]
     pub fn sequence(&self) -> u64 {
-        self.claim.number
+        self.taken.number()
     }
 }
 
@@ -207,20 +205,13 @@ impl Deref for Message<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        self.shared.bytes(&self.claim)
+        self.taken.bytes()
     }
 }
 
 impl AsRef<[u8]> for Message<'_> {
     fn as_ref(&self) -> &[u8] {
         self
-    }
-}
-
-impl Drop for Message<'_> {
-    fn drop(&mut self) {
-        // SAFETY: from `claim`, and completed here only; what was lent of it borrowed the message.
-        unsafe { self.shared.complete(&self.claim) };
     }
 }
 

@@ -166,6 +166,20 @@ impl Shared {
             Patience::Forever => None,
         };
         let mut waiter = Waiter::new(lobby, need, Kind::Thread, None, there);
+        let answer = self.wait_as(&mut waiter, deadline, overtakes, &mut attempt);
+        // Here, and not at the end of the scope: it may wake others, and where a waker panics then, a result that is returned already
+        // would be forgotten instead of dropped.
+        drop(waiter);
+        answer
+    }
+
+    fn wait_as<R>(
+        &self,
+        waiter: &mut Waiter<'_, impl Fn() -> usize>,
+        deadline: Option<Instant>,
+        overtakes: Overtakes,
+        attempt: &mut impl FnMut(bool) -> Option<R>,
+    ) -> Option<R> {
         let mut began = None;
         loop {
             if waiter.begin_to_seek() {
@@ -234,7 +248,7 @@ impl Shared {
             Overtakes::ForAWhile => Some(Instant::now()),
         };
         let mut waiter = Waiter::new(lobby, need, Kind::Task, since, there);
-        poll_fn(|context| {
+        let answer = poll_fn(|context| {
             if waiter.is_asleep(Some(Sleeper::Task(context.waker().clone()))) {
                 return Poll::Pending;
             }
@@ -246,7 +260,10 @@ impl Shared {
             }
             Poll::Pending
         })
-        .await
+        .await;
+        // As in `wait`.
+        drop(waiter);
+        answer
     }
 
     pub(crate) async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
@@ -499,51 +516,43 @@ impl Shared {
         }
     }
 
-    /// Claims the next message.
+    /// Takes the next message.
     #[inline]
-    pub(crate) fn claim(&self) -> Result<Claim, RecvError> {
+    pub(crate) fn take(&self) -> Result<Taken<'_>, RecvError> {
         let mut places = self.consumers.lock();
         let before = places.claimed;
         let found = self.next(&mut places);
         let has_skipped = places.claimed != before;
-        let result = found.map(|header| {
-            let open = Header::open(header.len());
-            // SAFETY: published by the producers with this length (N2).
-            unsafe { self.consumers.claim(&self.frames, &mut places, open) }
-        });
+        // SAFETY: published by the producers with this length (N2).
+        let taken = found.map(|header| unsafe { self.take_next(&mut places, header) });
         drop(places);
         if has_skipped {
             self.call_senders();
         }
-        result
+        taken
+    }
+
+    /// Takes the next message, which has this header, with the consumers' lock held.
+    ///
+    /// # Safety
+    ///
+    /// The producers have published it.
+    #[inline]
+    unsafe fn take_next(&self, places: &mut Places, header: Header) -> Taken<'_> {
+        // SAFETY: the caller's promise.
+        let claim = unsafe { self.consumers.claim(&self.frames, places, Header::open(header.len())) };
+        Taken { shared: self, claim }
     }
 
     /// The bytes of a claim.
     #[inline]
-    pub(crate) fn bytes<'a>(&'a self, claim: &'a Claim) -> &'a [u8] {
+    fn bytes<'a>(&'a self, claim: &'a Claim) -> &'a [u8] {
         let message = self.frames.message(claim.position, claim.len, false);
         // SAFETY:
         // - valid and initialised: the frame is as long.
         // - not written meanwhile: the frame is claimed and not complete, or the lock is held (N1). What was done through other addresses
         //   ended before (F2), and the fences of `Lane::lock` and `Lane::publish` stand in between.
         unsafe { message.as_ref() }
-    }
-
-    /// Gives a claimed message's place back.
-    ///
-    /// # Safety
-    ///
-    /// The claim is from [`claim`](Self::claim), was not completed before, and its bytes are not accessed any more.
-    #[inline]
-    pub(crate) unsafe fn complete(&self, claim: &Claim) {
-        let mut places = self.consumers.lock();
-        let header = Header::done(claim.len);
-        // SAFETY: the caller's promise.
-        let published = unsafe { self.consumers.complete(&self.frames, &mut places, claim, header) };
-        drop(places);
-        if published {
-            self.call_senders();
-        }
     }
 
     /// Copies the next message into `into`; its length and its number.
@@ -577,14 +586,46 @@ impl Shared {
             return Ok((len, number));
         }
         // SAFETY: published by the producers with this length (N2).
-        let claim = unsafe { self.consumers.claim(&self.frames, &mut places, Header::open(len)) };
+        let taken = unsafe { self.take_next(&mut places, header) };
         drop(places);
         if has_skipped {
             self.call_senders();
         }
-        copy(target, self.bytes(&claim));
-        // SAFETY: claimed above; the copy is made.
-        unsafe { self.complete(&claim) };
+        copy(target, taken.bytes());
+        drop(taken);
         Ok((len, number))
+    }
+}
+
+/// A message that was taken, whose place is given back when this is dropped. Whatever unwinds meanwhile: others' wakers do.
+pub(crate) struct Taken<'a> {
+    shared: &'a Shared,
+    /// Of the consumers' lane, and not complete.
+    claim: Claim,
+}
+
+impl Taken<'_> {
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.shared.bytes(&self.claim)
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.claim.number
+    }
+}
+
+impl Drop for Taken<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Self { shared, claim } = self;
+        let mut places = shared.consumers.lock();
+        let header = Header::done(claim.len);
+        // SAFETY: claimed in `take_next`, and completed here only; what was lent of it borrowed this.
+        let published = unsafe { shared.consumers.complete(&shared.frames, &mut places, claim, header) };
+        drop(places);
+        if published {
+            shared.call_senders();
+        }
     }
 }

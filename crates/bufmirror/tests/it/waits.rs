@@ -378,3 +378,126 @@ fn t24_moved() {
         Waiting { future, event: Box::new(event) }
     });
 }
+
+/// A waker that panics at each such event while the switch is on, unless its thread panics already.
+fn panics_at(event: Event) -> (Arc<AtomicBool>, Waker) {
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&is_armed);
+    let waker = hooked(move |what| {
+        // ORDER: SeqCst, for ease.
+        if what == event && is_armed.load(Ordering::SeqCst) && !thread::panicking() {
+            panic::resume_unwind(Box::new(()));
+        }
+    });
+    (switch, waker)
+}
+
+/// Runs code in which a waker may panic; says whether one did.
+fn panicked(body: impl FnOnce()) -> bool {
+    panic::catch_unwind(AssertUnwindSafe(body)).is_err()
+}
+
+/// Nothing is in the queue, and none of its places is lost: there is room for the longest message.
+#[track_caller]
+fn all_is_free(sender: &Sender, receiver: &Receiver) {
+    assert_eq!(receiver.try_recv().map(|found| found.len()), Err(RecvError::Empty));
+    let longest = vec![7; sender.max_message()];
+    assert!(sender.try_send(&longest).is_ok(), "a message's place is lost");
+    assert_eq!(receiver.try_recv().map(|found| found.len()), Ok(longest.len()));
+}
+
+#[test]
+fn t22_a_task_whose_end_wakes_one_that_panics() {
+    let (sender, receiver) = queue(4096);
+    let (wakes, calm) = Wakes::new();
+    let (armed, hostile) = panics_at(Event::Wake);
+    let mut tasks = [0; 3].map(|_| Box::pin(receiver.recv_async()));
+    for (task, waker) in tasks.iter_mut().zip([&calm, &calm, &hostile]) {
+        assert!(poll(task.as_mut(), waker).is_pending());
+    }
+    assert!(sender.try_send(&[1; 300]).is_ok() && sender.try_send(&[2; 300]).is_ok());
+    assert_eq!(wakes.count(), 2);
+    // ORDER: SeqCst, for ease.
+    armed.store(true, Ordering::SeqCst);
+    let [first, second, third] = &mut tasks;
+    // It has its message, and the other one may be for the third.
+    assert!(panicked(|| drop(poll(first.as_mut(), &calm))), "the third one was woken");
+    assert!(matches!(poll(second.as_mut(), &calm), Poll::Ready(Ok(found)) if found[..] == [2; 300]));
+    assert!(poll(third.as_mut(), &calm).is_pending());
+    drop(tasks);
+    all_is_free(&sender, &receiver);
+}
+
+#[test]
+fn t22_a_thread_whose_end_wakes_one_that_panics() {
+    let (sender, receiver) = queue(4096);
+    let (armed, hostile) = panics_at(Event::Wake);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| panicked(|| drop(receiver.recv_timeout(LONG))));
+        thread::sleep(A_WHILE);
+        let mut task = Box::pin(receiver.recv_async());
+        assert!(poll(task.as_mut(), &hostile).is_pending());
+        // ORDER: SeqCst, for ease.
+        armed.store(true, Ordering::SeqCst);
+        // Both messages can be received at the same moment.
+        let both = || {
+            let write = |_: &mut [u8]| assert!(sender.try_send(&[2; 300]).is_ok());
+            assert!(sender.try_send_with(300, write).is_ok());
+        };
+        // A thread that does not wait yet is woken by nobody, but the task is.
+        panicked(both);
+        waits.join().expect("panics are caught");
+        drop(task);
+    });
+    while receiver.try_recv().is_ok() {}
+    all_is_free(&sender, &receiver);
+}
+
+#[test]
+fn t22_what_was_abandoned_wakes_one_that_panics() {
+    for copies in [false, true] {
+        let (sender, receiver) = queue(4096);
+        let (armed, hostile) = panics_at(Event::Wake);
+        let abandons = || sender.try_send_with(2000, |_| panic::resume_unwind(Box::new(())));
+        assert!(panic::catch_unwind(AssertUnwindSafe(abandons)).is_err());
+        assert!(sender.try_send(&[1; 1000]).is_ok());
+        let large = [2; 2500];
+        let mut task = Box::pin(sender.send_async(&large));
+        assert!(poll(task.as_mut(), &hostile).is_pending());
+        // ORDER: SeqCst, for ease.
+        armed.store(true, Ordering::SeqCst);
+        let receives = || {
+            if copies {
+                assert!(receiver.try_recv_into(&mut [0; 4096]).is_ok());
+            } else {
+                assert!(receiver.try_recv().is_ok());
+            }
+        };
+        assert!(panicked(receives), "copies {copies}: there was room for the task");
+        drop(task);
+        all_is_free(&sender, &receiver);
+    }
+}
+
+#[test]
+fn t22_one_that_leaves_panics() {
+    let (sender, receiver) = queue(4096);
+    let (wakes, calm) = Wakes::new();
+    let (armed, hostile) = panics_at(Event::Drop);
+    while sender.try_send(&[1; 500]).is_ok() {}
+    let (large, small) = ([2; 2000], [3; 1000]);
+    let mut first = Box::pin(sender.send_async(&large));
+    let mut second = Box::pin(sender.send_async(&small));
+    assert!(poll(first.as_mut(), &hostile).is_pending());
+    assert!(poll(second.as_mut(), &calm).is_pending());
+    // Enough for the second, which is not the first.
+    assert!(receiver.try_recv().is_ok() && receiver.try_recv().is_ok());
+    assert_eq!(wakes.count(), 0);
+    // ORDER: SeqCst, for ease.
+    armed.store(true, Ordering::SeqCst);
+    assert!(panicked(|| drop(first)));
+    // ORDER: SeqCst, for ease.
+    armed.store(false, Ordering::SeqCst);
+    assert_eq!(wakes.count(), 1, "there is room, and nobody is in front of it");
+    assert!(matches!(poll(second.as_mut(), &calm), Poll::Ready(Ok(_))));
+}

@@ -77,7 +77,7 @@ fn room<P: BufferPool>(pool: &mut P, is_fallback: fn(&Buf<P::Lease>) -> bool) ->
 
 /// The error of a refused request has the numbers of the request.
 #[track_caller]
-fn check_numbers(error: AcquireError, asked: usize) {
+pub fn check_numbers(error: AcquireError, asked: usize) {
     match error {
         AcquireError::TooLarge { requested, limit: less }
         | AcquireError::Exhausted { requested, available: less } => {
@@ -90,7 +90,8 @@ fn check_numbers(error: AcquireError, asked: usize) {
 }
 
 /// Numbers that no pool has.
-fn nonsense() -> PoolStats {
+#[must_use]
+pub fn nonsense() -> PoolStats {
     let mut stats = PoolStats::default();
     stats.acquired = u64::MAX;
     stats.reused = u64::MAX;

@@ -1,0 +1,78 @@
+//! Operations on a pool whose strategy is chosen at run time.
+
+use std::thread;
+
+use bufcore::BufferPool;
+use buftest::bytes::Bytes;
+use buftest::lockstep::Lockstep;
+use bufworks::AnyPool;
+use bufworks::any::AnyBuilder;
+
+use crate::drive::Drive;
+use crate::hostile::Others;
+
+const POOLS: [&str; 12] = [
+    "heap",
+    "heap:alignment=256,wipe=true",
+    "slot:capacity=4KiB,slots=9",
+    "slot:capacity=20000,slots=30,alignment=64,stagger=false,wipe=true",
+    "bounded-slot:capacity=3000,slots=5",
+    "bounded-slot:capacity=64KiB,slots=64,wipe=true",
+    "ring:capacity=5000,buffers=7",
+    "ring:capacity=64KiB,buffers=20,alignment=128,wipe=true",
+    "bump:shard_size=4KiB,idle_bytes=8KiB,max_probes=1",
+    "bump:shard_size=20000,preallocate=2,alignment=32,wipe=true",
+    "shard:thread_cache=1,shards=1,shard_buffers=1,largest_pooled=3000",
+    "shard:budget=100000,alignment=64,wipe=true",
+];
+
+/// Runs one program.
+pub fn run(data: &[u8]) {
+    let mut bytes = Bytes::new(data);
+    let builder: AnyBuilder = bytes.pick(POOLS).parse().expect("settings are right");
+    let pool = builder.build().expect("settings are right");
+    let mut lockstep = Lockstep::over(pool, |_| None, true);
+    let is_shared = lockstep.pool().share().is_some();
+    if is_shared {
+        // Memory that is idle elsewhere, or still on its way back, may be missed.
+        lockstep.set_refusal(|error, asked| assert!(asked > 0, "{error}"));
+    }
+    let mut drive = Drive::new(lockstep);
+    let (mut handles, mut others): (Vec<AnyPool>, _) = (Vec::new(), Others::default());
+    drive.run(&mut bytes, |drive, bytes| {
+        let lockstep = &mut drive.lockstep;
+        match bytes.below(8) {
+            0 => {
+                handles.extend(lockstep.pool().share());
+                handles.truncate(4);
+            }
+            1..=2 => {
+                let size = bytes.size();
+                let Some(handle) = handles.last_mut() else { return };
+                let served = thread::scope(|scope| scope.spawn(|| handle.acquire(size)).join());
+                match served.expect("acquiring does not panic") {
+                    Ok(buf) => lockstep.admit(buf, size, Vec::new()),
+                    Err(error) => assert!(size > 0, "{error}"),
+                }
+            }
+            3 => drop(handles.pop().map(|handle| std::mem::replace(lockstep.pool(), handle))),
+            4 => drop(handles.pop()),
+            5 => lockstep.pool().trim(),
+            6 => others.work(bytes.below(4)),
+            _ => {
+                let pool = lockstep.pool();
+                let (_, _, _) = (pool.max_capacity(), pool.stats(), pool.strategy());
+            }
+        }
+    });
+    drop(handles);
+    let pool_first = bytes.byte() & 1 == 0;
+    if !pool_first {
+        drive.lockstep.drop_all();
+        if drive.is_clear() {
+            let stats = drive.lockstep.pool().stats();
+            assert_eq!(stats.in_use, 0, "all is back: {stats:?}");
+        }
+    }
+    drive.finish(pool_first);
+}

@@ -1,0 +1,59 @@
+//! Reads a program and takes its steps.
+
+use bufcore::BufferPool;
+use buftest::bytes::Bytes;
+use buftest::lockstep::{Live, Lockstep};
+use buftest::ops::Op;
+
+use crate::hostile::guarded;
+
+/// Steps of the longest program.
+const STEPS: usize = 300;
+
+/// A program on one pool.
+pub(crate) struct Drive<P: BufferPool> {
+    pub(crate) lockstep: Lockstep<P>,
+    /// As good as forgotten for the pool, but for the memory, of which a fuzzer has no end: all of it goes when the program is over.
+    parked: Vec<Live<P::Lease>>,
+}
+
+impl<P: BufferPool> Drive<P> {
+    pub(crate) fn new(lockstep: Lockstep<P>) -> Self {
+        Self { lockstep, parked: Vec::new() }
+    }
+
+    /// Parks one of the handles.
+    pub(crate) fn park(&mut self, at: usize) {
+        self.parked.extend(self.lockstep.take(at));
+    }
+
+    /// Takes steps while there are bytes: of about every fourth, `special` decides what it is.
+    pub(crate) fn run(&mut self, bytes: &mut Bytes<'_>, mut special: impl FnMut(&mut Self, &mut Bytes<'_>)) {
+        for _ in 0..STEPS {
+            if bytes.is_empty() {
+                break;
+            }
+            guarded(|| match bytes.byte() {
+                0..60 => special(&mut *self, &mut *bytes),
+                60..64 => self.park(bytes.below(256)),
+                _ => {
+                    let op = Op::decode(bytes);
+                    self.lockstep.step(op);
+                }
+            });
+            self.lockstep.compare();
+        }
+    }
+
+    /// Whether all that the pool gave out is back, when the caller has nothing.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.parked.is_empty() && self.lockstep.is_clear()
+    }
+
+    /// Ends it all: the pool first or last, and what was forgotten after that.
+    pub(crate) fn finish(self, pool_first: bool) {
+        let Self { lockstep, parked } = self;
+        lockstep.finish(pool_first);
+        parked.into_iter().for_each(Live::end);
+    }
+}

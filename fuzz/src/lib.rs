@@ -1,0 +1,19 @@
+//! What the fuzz targets do with the bytes that libFuzzer makes up: each has a module with `run`.
+//!
+//! Targets of pools read operations of [`buftest::ops`] and take them in lockstep with its model; what is special to a strategy, and
+//! what hostile code of users does, is read from the same bytes. Nothing is random, and nothing is kept from one input to the next, but
+//! for the caches of threads.
+#![forbid(unsafe_code)]
+
+pub mod any;
+pub mod builder;
+pub mod bump;
+mod drive;
+pub mod header;
+mod hostile;
+pub mod messages;
+pub mod mirror;
+pub mod ring;
+pub mod shard;
+pub mod slot;
+pub mod trace;

@@ -1,0 +1,198 @@
+//! Operations on a ring: buffers, frames, buffers that grow, vectors of values whose drop panics.
+
+use std::mem;
+
+use bufcore::{BufferPool, FrameBuffer};
+use bufring::{Builder, RingAllocator, RingVec};
+use buftest::bytes::Bytes;
+use buftest::lockstep::Lockstep;
+use buftest::model::Claim;
+use buftest::pattern;
+
+use crate::drive::Drive;
+use crate::hostile::{guarded, panic_on_purpose};
+
+/// A value with memory of its own, which shows when it is dropped twice. Some panic when they are dropped.
+struct Value {
+    number: Box<u32>,
+}
+
+impl Value {
+    fn new(number: u32) -> Self {
+        Self { number: Box::new(number) }
+    }
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        if *self.number % 32 == 31 {
+            panic_on_purpose();
+        }
+    }
+}
+
+/// A vector, and its model.
+struct Typed {
+    // Declared first and so dropped first: the claim ends before the memory does.
+    _claim: Claim,
+    vec: RingVec<Value>,
+    model: Vec<u32>,
+}
+
+/// Runs one program.
+pub fn run(data: &[u8]) {
+    let mut bytes = Bytes::new(data);
+    let builder = Builder::new()
+        .capacity(bytes.pick([16, 200, 1024, 4096, 5000, 20_000, 70_000]))
+        .buffers(1 + bytes.below(40))
+        .alignment(1 << bytes.below(9));
+    let wipes = bytes.byte() & 1 != 0;
+    let Ok(pool) = builder.wipe(wipes).build() else { return };
+    let mut lockstep = Lockstep::over(pool, |pool| Some(pool), true);
+    if wipes {
+        lockstep.set_zeroed(|_| true);
+    }
+    let mut drive = Drive::new(lockstep);
+    let mut vecs: Vec<Typed> = Vec::new();
+    drive.run(&mut bytes, |drive, bytes| match bytes.below(8) {
+        0..=2 => extendable(drive, bytes),
+        3 => {
+            let capacity = bytes.size();
+            if let Ok(vec) = drive.lockstep.pool().acquire_vec::<Value>(capacity) {
+                let claim =
+                    drive.lockstep.claim(vec.as_slice().as_ptr().cast(), capacity * size_of::<Value>());
+                vecs.push(Typed { _claim: claim, vec, model: Vec::new() });
+            }
+        }
+        4..=6 if !vecs.is_empty() => {
+            let at = bytes.below(256) % vecs.len();
+            if bytes.below(8) == 0 {
+                drop(vecs.swap_remove(at));
+            } else {
+                change(&mut vecs[at], bytes);
+            }
+        }
+        _ => {
+            let pool = drive.lockstep.pool();
+            pool.max_capacity();
+            let (idle, stats) = (pool.is_idle(), pool.stats());
+            assert!(!idle || stats.in_use == 0, "{stats:?}");
+        }
+    });
+    let pool_first = bytes.byte() & 1 == 0;
+    if !pool_first {
+        while let Some(last) = vecs.pop() {
+            guarded(|| drop(last));
+        }
+        let (pool, frame, _) = drive.lockstep.pool_and_frame();
+        if let Ok(detached) = pool.detach() {
+            assert!(detached == frame[..], "the last frame differs");
+            drop(detached);
+            drive.lockstep.frame_is_closed();
+            drive.lockstep.drop_all();
+            if drive.is_clear() {
+                let pool = drive.lockstep.pool();
+                let stats = pool.stats();
+                assert!(pool.is_idle() && stats.in_use == 0, "all is back: {stats:?}");
+            }
+        }
+    }
+    drive.finish(pool_first);
+    for typed in vecs {
+        typed.check();
+        guarded(|| drop(typed));
+    }
+}
+
+impl Typed {
+    #[track_caller]
+    fn check(&self) {
+        assert!(
+            self.vec.iter().map(|value| *value.number).eq(self.model.iter().copied()),
+            "a vector differs"
+        );
+    }
+}
+
+/// Fills a buffer that grows, which becomes a fixed one, is dropped, or is forgotten.
+fn extendable(drive: &mut Drive<RingAllocator>, bytes: &mut Bytes<'_>) {
+    let (size, steps, end) = (bytes.size(), bytes.below(8), bytes.below(4));
+    let (pool, frame, _) = drive.lockstep.pool_and_frame();
+    let mut model = Vec::new();
+    let Ok(mut buffer) = pool.extendable(size) else { return };
+    for _ in 0..steps {
+        let (kind, size, seed) = (bytes.below(4), bytes.size(), bytes.seed());
+        if kind == 0 {
+            if buffer.make_room(size).is_ok() {
+                assert!(buffer.spare() >= size);
+            }
+        } else {
+            let mut more = vec![0; size];
+            pattern::fill(&mut more, seed, 0);
+            if buffer.extend_from_slice(&more).is_ok() {
+                model.extend_from_slice(&more);
+            }
+        }
+        assert!(buffer[..] == model, "a buffer that grows differs");
+    }
+    match end {
+        0 => mem::forget(buffer),
+        1 => drop(buffer),
+        _ => {
+            let buf = buffer.finish();
+            let len = model.len();
+            drive.lockstep.admit(buf, len, model);
+            return;
+        }
+    }
+    assert!(pool.filled() == &frame[..], "the open frame differs");
+}
+
+/// A change to a vector.
+fn change(typed: &mut Typed, bytes: &mut Bytes<'_>) {
+    let Typed { vec, model, .. } = typed;
+    let (kind, at, number) = (bytes.below(10), bytes.below(256), u32::from(bytes.number()));
+    let len = model.len();
+    let changed = guarded(|| match kind {
+        0..=3 => match vec.push(Value::new(number)) {
+            Ok(()) => model.push(number),
+            Err(refused) => {
+                assert_eq!(len, vec.capacity());
+                drop(refused);
+            }
+        },
+        4 => assert_eq!(vec.pop().map(|value| *value.number), model.pop()),
+        5 => match vec.insert(at % (len + 1), Value::new(number)) {
+            Ok(()) => model.insert(at % (len + 1), number),
+            Err(refused) => {
+                assert_eq!(len, vec.capacity());
+                drop(refused);
+            }
+        },
+        6 if len > 0 => {
+            let value = vec.remove(at % len);
+            assert_eq!(*value.number, model.remove(at % len));
+        }
+        7 if len > 0 => {
+            let value = vec.swap_remove(at % len);
+            assert_eq!(*value.number, model.swap_remove(at % len));
+        }
+        8 => {
+            vec.truncate(at);
+            model.truncate(at);
+        }
+        9 => {
+            vec.clear();
+            model.clear();
+        }
+        _ => {}
+    });
+    if changed.is_none() {
+        // A value's drop panicked: which of those that were to go are left is the vector's matter, none of the others may be gone.
+        let left: Vec<_> = vec.iter().map(|value| *value.number).collect();
+        let kept = if kind == 8 { at.min(len) } else { 0 };
+        assert!(left.len() >= kept.min(model.len()) && left.len() <= len, "{} of {len} values", left.len());
+        *model = left;
+    }
+    typed.check();
+}

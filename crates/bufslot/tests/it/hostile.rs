@@ -11,10 +11,16 @@ fn over(fallback: Scripted) -> SlotPool<Scripted> {
     SlotPool::builder().capacity(4096).build_with(fallback).expect("settings are right")
 }
 
-/// A pool whose fallback serves buffers of this many bytes, whatever it is asked for.
-fn over_buffers_of(capacity: usize) -> SlotPool<Scripted> {
-    let script = move |_| Answer::Buffer { capacity, filled: capacity / 2 };
+/// A small pool whose fallback does what the script says.
+fn scripted(script: impl FnMut(Call) -> Answer + Send + 'static) -> SlotPool<Scripted> {
     SlotPool::builder().capacity(1024).slots(4).build_with(Scripted::new(script)).expect("settings are right")
+}
+
+/// One whose fallback panics at each such call.
+fn panicking(at: fn(Call) -> bool) -> SlotPool<Scripted> {
+    scripted(
+        move |call| if at(call) { panic!("the fallback panics, as it was told to") } else { Answer::Honest },
+    )
 }
 
 #[test]
@@ -40,7 +46,7 @@ fn t23_reentering_fallback_of_a_writer() {
 #[test]
 fn a_fallback_that_is_too_short() {
     let refused = |asked| AcquireError::Exhausted { requested: asked, available: 1024 };
-    let mut pool = over_buffers_of(10);
+    let mut pool = scripted(|_| Answer::Buffer { capacity: 10, filled: 5 });
     assert_eq!(pool.acquire(2000).map(|buf| buf.capacity()), Err(refused(2000)));
     assert_eq!(pool.acquire_zeroed(2000).map(|buf| buf.len()), Err(refused(2000)));
     assert_eq!(pool.writable(2000).map(|room| room.len()), Err(refused(2000)));
@@ -60,15 +66,7 @@ fn a_fallback_that_is_too_short() {
 /// A writer whose pool panicked in the midst of making room has no room that another has by then.
 #[test]
 fn a_panic_while_a_writer_grows() {
-    let script = |call| match call {
-        Call::Acquire(_) => panic!("the fallback panics, as it was told to"),
-        _ => Answer::Honest,
-    };
-    let mut pool = SlotPool::builder()
-        .capacity(1024)
-        .slots(4)
-        .build_with(Scripted::new(script))
-        .expect("settings are right");
+    let mut pool = panicking(|call| matches!(call, Call::Acquire(_)));
     let mut writer = pool.open_frame();
     writer.extend_from_slice(&[1; 100]).expect("there is room");
     let grown = catch_unwind(AssertUnwindSafe(|| writer.writable(2000).map(|room| room.len())));
@@ -98,15 +96,7 @@ fn a_panic_while_a_writer_grows() {
 #[test]
 fn statistics_that_panic_while_a_frame_is_detached() {
     for bytes in [100, 2000] {
-        let script = |call| match call {
-            Call::Stats => panic!("the fallback panics, as it was told to"),
-            _ => Answer::Honest,
-        };
-        let mut pool = SlotPool::builder()
-            .capacity(1024)
-            .slots(4)
-            .build_with(Scripted::new(script))
-            .expect("settings are right");
+        let mut pool = panicking(|call| call == Call::Stats);
         let mut writer = pool.open_frame();
         writer.extend_from_slice(&vec![7; bytes]).expect("there is room");
         assert!(catch_unwind(AssertUnwindSafe(|| writer.detach().map(drop))).is_err());

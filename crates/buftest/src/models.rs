@@ -16,6 +16,9 @@ use loom::cell::UnsafeCell;
 #[cfg(shuttle)]
 use self::seen::UnsafeCell;
 
+#[cfg(loom)]
+pub mod ends;
+
 /// Stands for bytes, which no checker sees: written and read exactly where a user of the bytes would. A missing order between two users
 /// shows as a race on it, under loom. Under shuttle, where all is in order, it shows users at the same time.
 #[derive(Debug)]

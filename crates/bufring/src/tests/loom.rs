@@ -14,9 +14,8 @@ use alloc::vec::Vec;
 
 use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool};
-use buftest::models::{self, Shadow};
+use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use crate::{RingAllocator, RingLease};
@@ -28,32 +27,6 @@ fn ring(buffers: usize) -> RingAllocator {
 
 fn acquire(ring: &mut RingAllocator) -> Buf<RingLease> {
     ring.acquire(8).expect("a free block")
-}
-
-loom::lazy_static! {
-    /// Stands for the memory of the one ring of a model that ends.
-    static ref MEMORY: Shadow = Shadow::default();
-    static ref FREED: AtomicUsize = AtomicUsize::new(0);
-}
-
-/// The memory of a ring that has ended is given back.
-pub(crate) fn memory_goes() {
-    MEMORY.write();
-    // ORDER: Relaxed: counted outside of the model; the shadow of the memory sees the orders.
-    FREED.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Uses the memory, as the owner of a buffer.
-fn touch() {
-    MEMORY.read();
-}
-
-/// Asserts that the memory has gone, once.
-fn gone() {
-    orphans::sweep();
-    assert_eq!(orphans::pending(), 0);
-    // ORDER: Relaxed: read after all threads were joined.
-    assert_eq!(FREED.load(Ordering::Relaxed), 1, "freed once");
 }
 
 /// What the releasing thread did with the bytes happens before what their next owner does.
@@ -174,102 +147,28 @@ fn loom_ring_drop_against_release() {
     });
 }
 
-/// The same with another buffer, which the ring's thread drops afterwards: whoever is last frees, once, after both.
+/// The same with another buffer, which the ring's thread drops afterwards.
 #[test]
 fn loom_end_against_release() {
-    loom::model(|| {
-        let mut ring = ring(2);
-        let (sent, kept) = (acquire(&mut ring), acquire(&mut ring));
-        let consumer = thread::spawn(move || {
-            touch();
-            drop(sent);
-        });
-        thread::yield_now();
-        touch();
-        drop(ring);
-        drop(kept);
-        consumer.join().unwrap();
-        gone();
-    });
+    loom::model(|| ends::against_a_release(ring(2)));
 }
 
-/// Both buffers are dropped elsewhere while the ring ends.
 #[test]
 fn loom_end_against_two_releases() {
-    loom::model(|| {
-        let mut ring = ring(2);
-        let threads = [(); 2].map(|()| {
-            let buf = acquire(&mut ring);
-            thread::spawn(move || {
-                touch();
-                drop(buf);
-            })
-        });
-        thread::yield_now();
-        drop(ring);
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        gone();
-    });
+    loom::model(|| ends::against_two_releases(ring(2)));
 }
 
-/// A ring ends while its buffer is dropped on one thread, and another sweeps.
 #[test]
 fn loom_end_against_release_and_sweep() {
-    loom::model(|| {
-        let mut ring = ring(1);
-        let buf = acquire(&mut ring);
-        let consumer = thread::spawn(move || {
-            touch();
-            drop(buf);
-        });
-        let sweeper = thread::spawn(orphans::sweep);
-        thread::yield_now();
-        drop(ring);
-        consumer.join().unwrap();
-        sweeper.join().unwrap();
-        gone();
-    });
+    loom::model(|| ends::against_a_release_and_a_sweep(ring(1)));
 }
 
-/// Buffers that see that their ring is gone leave nothing to a later sweep, also when two threads are last together.
 #[test]
 fn loom_late_releases_free_the_memory_themselves() {
-    loom::model(|| {
-        let mut ring = ring(2);
-        let buffers = [acquire(&mut ring), acquire(&mut ring)];
-        drop(ring);
-        assert_eq!(orphans::pending(), 1);
-        let threads = buffers.map(|buf| {
-            thread::spawn(move || {
-                touch();
-                drop(buf);
-            })
-        });
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        assert_eq!(orphans::pending(), 0);
-        gone();
-    });
+    loom::model(|| ends::late_releases_free_the_memory_themselves(ring(2)));
 }
 
-/// Two rings left behind at once, each swept by whoever comes.
 #[test]
 fn loom_two_rings_left_behind() {
-    loom::model(|| {
-        let threads = [(), ()].map(|()| {
-            thread::spawn(|| {
-                let mut ring = ring(1);
-                let buf = acquire(&mut ring);
-                drop(ring);
-                drop(buf);
-            })
-        });
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        assert_eq!(orphans::pending(), 0);
-    });
+    loom::model(|| ends::two_pools_left_behind(ring));
 }

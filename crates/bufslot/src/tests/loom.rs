@@ -14,9 +14,8 @@ use alloc::vec::Vec;
 
 use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool, NoLease, Reject};
-use buftest::models::{self, Shadow};
+use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use crate::{Builder, SlotLease, SlotPool};
@@ -30,32 +29,6 @@ fn pool(slots: usize) -> Pool {
 
 fn acquire(pool: &mut Pool) -> Buffer {
     pool.acquire(8).expect("a free slot")
-}
-
-loom::lazy_static! {
-    /// Stands for the memory of the one pool of a model that ends.
-    static ref MEMORY: Shadow = Shadow::default();
-    static ref FREED: AtomicUsize = AtomicUsize::new(0);
-}
-
-/// The memory of a pool that has ended is given back.
-pub(crate) fn memory_goes() {
-    MEMORY.write();
-    // ORDER: Relaxed: counted outside of the model; the shadow of the memory sees the orders.
-    FREED.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Uses the memory, as the owner of a buffer.
-fn touch() {
-    MEMORY.read();
-}
-
-/// Asserts that the memory has gone, once.
-fn gone() {
-    orphans::sweep();
-    assert_eq!(orphans::pending(), 0);
-    // ORDER: Relaxed: read after all threads were joined.
-    assert_eq!(FREED.load(Ordering::Relaxed), 1, "freed once");
 }
 
 /// What the releasing thread did with the bytes happens before what their next owner does.
@@ -147,102 +120,28 @@ fn loom_pool_drop_against_release() {
     });
 }
 
-/// The same with another buffer, which the pool's thread drops afterwards: whoever is last frees, once, after both.
+/// The same with another buffer, which the pool's thread drops afterwards.
 #[test]
 fn loom_end_against_release() {
-    loom::model(|| {
-        let mut pool = pool(2);
-        let (sent, kept) = (acquire(&mut pool), acquire(&mut pool));
-        let consumer = thread::spawn(move || {
-            touch();
-            drop(sent);
-        });
-        thread::yield_now();
-        touch();
-        drop(pool);
-        drop(kept);
-        consumer.join().unwrap();
-        gone();
-    });
+    loom::model(|| ends::against_a_release(pool(2)));
 }
 
-/// Both buffers are dropped elsewhere while the pool ends.
 #[test]
 fn loom_end_against_two_releases() {
-    loom::model(|| {
-        let mut pool = pool(2);
-        let threads = [(); 2].map(|()| {
-            let buf = acquire(&mut pool);
-            thread::spawn(move || {
-                touch();
-                drop(buf);
-            })
-        });
-        thread::yield_now();
-        drop(pool);
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        gone();
-    });
+    loom::model(|| ends::against_two_releases(pool(2)));
 }
 
-/// A pool ends while its buffer is dropped on one thread, and another sweeps.
 #[test]
 fn loom_end_against_release_and_sweep() {
-    loom::model(|| {
-        let mut pool = pool(1);
-        let buf = acquire(&mut pool);
-        let consumer = thread::spawn(move || {
-            touch();
-            drop(buf);
-        });
-        let sweeper = thread::spawn(orphans::sweep);
-        thread::yield_now();
-        drop(pool);
-        consumer.join().unwrap();
-        sweeper.join().unwrap();
-        gone();
-    });
+    loom::model(|| ends::against_a_release_and_a_sweep(pool(1)));
 }
 
-/// Buffers that see that their pool is gone leave nothing to a later sweep, also when two threads are last together.
 #[test]
 fn loom_late_releases_free_the_memory_themselves() {
-    loom::model(|| {
-        let mut pool = pool(2);
-        let buffers = [acquire(&mut pool), acquire(&mut pool)];
-        drop(pool);
-        assert_eq!(orphans::pending(), 1);
-        let threads = buffers.map(|buf| {
-            thread::spawn(move || {
-                touch();
-                drop(buf);
-            })
-        });
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        assert_eq!(orphans::pending(), 0);
-        gone();
-    });
+    loom::model(|| ends::late_releases_free_the_memory_themselves(pool(2)));
 }
 
-/// Two pools left behind at once, each swept by whoever comes.
 #[test]
 fn loom_two_pools_left_behind() {
-    loom::model(|| {
-        let threads = [(), ()].map(|()| {
-            thread::spawn(|| {
-                let mut pool = pool(1);
-                let buf = acquire(&mut pool);
-                drop(pool);
-                drop(buf);
-            })
-        });
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        assert_eq!(orphans::pending(), 0);
-    });
+    loom::model(|| ends::two_pools_left_behind(pool));
 }

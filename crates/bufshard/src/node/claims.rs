@@ -141,8 +141,9 @@ impl Node {
 
     /// Makes all requests of the thread go the slow path, for good: the system gives no fence for the fast ones.
     pub(crate) fn set_plain(&self) {
-        // ORDER: Relaxed: whether the thread has seen it is said by `fenced`.
-        self.word.fetch_or(PLAIN, Ordering::Relaxed);
         self.stub().set_plain();
+        // ORDER: Release pairs with the Acquire in `enter`: who has seen it here sees it in the stub. Whether the thread has seen it is said
+        // by `fenced`.
+        self.word.fetch_or(PLAIN, Ordering::Release);
     }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use bufshard::ShardPool;
 use buftest::process::alone;
-use buftest::sandbox;
 #[cfg(not(feature = "track"))]
 use buftest::sandbox::Ended;
+use buftest::sandbox::{self, refuse_fences};
 use buftest::tasks::{block_on, counting, poll};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -17,15 +17,6 @@ const BUDGET: usize = 1 << 20;
 
 fn pool() -> ShardPool {
     ShardPool::builder().budget(BUDGET).build().expect("settings are right")
-}
-
-/// Refuses `membarrier` from now on; `false`, with a note, where no filters are to be had.
-fn refuse_fences() -> bool {
-    let is_refused = sandbox::refuse(libc::SYS_membarrier, libc::EPERM);
-    if !is_refused {
-        eprintln!("no filters here");
-    }
-    is_refused
 }
 
 /// `membarrier` is refused after the pool was used by several threads: waits sleep, and are served; trims free; nothing else changes.

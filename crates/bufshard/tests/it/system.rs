@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use bufshard::ShardPool;
 use buftest::process::alone;
+use buftest::sandbox;
 #[cfg(not(feature = "track"))]
 use buftest::sandbox::Ended;
-use buftest::sandbox::{self, refuse_fences};
 use buftest::tasks::{block_on, counting, poll};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ fn t25_no_fence_after_the_start() {
         });
         barrier.wait();
         assert!(pool.stats().reserved_bytes > 400_000, "idle there");
-        if !refuse_fences() {
+        if !sandbox::refuse_fences() {
             barrier.wait();
             barrier.wait();
             over.wait();
@@ -116,7 +116,7 @@ fn t25_no_fence_amid_traffic() {
             })
             .collect();
         thread::sleep(Duration::from_millis(200));
-        let _ = refuse_fences();
+        let _ = sandbox::refuse_fences();
         thread::sleep(Duration::from_millis(400));
         // ORDER: SeqCst, for ease.
         over.store(true, SeqCst);

@@ -25,6 +25,10 @@ const LOOKS: u32 = 3;
 /// It may be polled by any executor at any time, whether it was woken or not. One that was woken and is not polled keeps nobody else from
 /// memory, though plain requests are refused for a second; then it counts as gone. If it is polled after all, it has its place again.
 /// One that is forgotten (`mem::forget`) so costs others a second at the most, from when it is first in the queue.
+///
+/// The pool has no clock. It wakes four of those who waited and looked before, and counts on one of them to be polled. If none of the four is
+/// ever polled again or dropped, the others sleep on until the pool is used in any other way: a request, a release, or a poll of another
+/// future that waits. A thread that waits in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     pool: &'a ShardPool,

@@ -22,7 +22,10 @@
 //! - W2: each release, request and leave calls, before it gives up the lock for the last time, all from the first who is asleep on for whom
 //!   there is memory and whose last call is unanswered so far, was not yet, or was long ago; and of the others `BACKUPS`. So while
 //!   there is memory for the first who is asleep, there are `BACKUPS` who answered a call before, were called again, and have not
-//!   looked yet. When one of them looks, takes memory or goes, that is the next such event.
+//!   looked yet. When one of them looks, takes memory or goes, that is the next such event. What this does not cover: all `BACKUPS` of them
+//!   fall silent after they answered before, and from then on nobody releases, asks, looks or goes. Then those behind sleep, whatever memory
+//!   there is, until the next such event. Nothing here could end that: there is no clock, and to call more of them at once moves the bound.
+//!   A blocking request is such an event twice in each `PATIENCE`, so with one in the queue this lasts for `PATIENCE` and a half.
 //! - W3: who was called and does not look for `PATIENCE` is taken out, at the next release, request, look or leave; if he looks after
 //!   all, he comes back to his place. Who is asleep and first and has not looked for as long is called, enough memory or not.
 //! - W4: the lock is held for a few instructions and a flag for each cache; no waker is cloned, dropped or woken, and no memory is taken or

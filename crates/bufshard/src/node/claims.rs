@@ -30,7 +30,7 @@ impl Node {
             HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
             HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
             which => {
-                let Some(stack) = self.stacks.get((which / 2) as usize) else { return None };
+                let stack = self.stacks.get((which / 2) as usize)?;
                 let counter = if which % 2 == 0 { &stack.popped } else { &stack.pushed };
                 // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is done and seen.
                 record(which as usize, counter.load(Ordering::Acquire)) == begun
@@ -141,8 +141,9 @@ impl Node {
 
     /// Makes all requests of the thread go the slow path, for good: the system gives no fence for the fast ones.
     pub(crate) fn set_plain(&self) {
-        // ORDER: Relaxed: whether the thread has seen it is said by `fenced`.
-        self.word.fetch_or(PLAIN, Ordering::Relaxed);
         self.stub().set_plain();
+        // ORDER: Release pairs with the Acquire in `enter`: who has seen it here sees it in the stub. Whether the thread has seen it is said
+        // by `fenced`.
+        self.word.fetch_or(PLAIN, Ordering::Release);
     }
 }

@@ -27,9 +27,18 @@ pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go:
 /// The thread lets go of the stub when this is dropped.
 struct LettingGo(NonNull<Stub>);
 
+impl LettingGo {
+    /// # Safety
+    ///
+    /// The pool is gone, and the calling thread, which had the cache then, does not use the stub when this has been dropped.
+    unsafe fn new(stub: NonNull<Stub>) -> Self {
+        Self(stub)
+    }
+}
+
 impl Drop for LettingGo {
     fn drop(&mut self) {
-        // SAFETY: the promise of who made this.
+        // SAFETY: the promise of `new`.
         unsafe { Stub::let_go(self.0) };
     }
 }
@@ -189,7 +198,7 @@ impl Node {
     pub(crate) unsafe fn let_go(cache: NonNull<Cache>) {
         let this = cache.cast::<Stub>();
         // SAFETY: the caller's promise; when this function ends, whatever wakers and the allocator do.
-        let _letting_go = LettingGo(this);
+        let _letting_go = unsafe { LettingGo::new(this) };
         Gone(this).drain();
     }
 

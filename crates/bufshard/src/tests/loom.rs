@@ -175,7 +175,7 @@ fn loom_trim_against_the_end_of_a_thread() {
 }
 
 /// The pool ends here while its buffer is released on the thread that has a cache: all is freed, once, and loom sees what is leaked.
-/// Fails with `nofence`, and with `relaxed`.
+/// Fails with `nofence`, `overtakes` and `relaxed`.
 #[test]
 fn loom_end_of_a_pool_against_a_late_release() {
     loom::model(|| {
@@ -213,8 +213,8 @@ fn loom_end_of_a_pool_against_a_release_elsewhere() {
     });
 }
 
-/// The pool ends elsewhere while the thread that used it does nothing, releases its last buffer into its cache, or comes to its end: the
-/// end takes the cache over, or the thread finds that it has to empty it. Fails with `nofence`, and with `overtakes`.
+/// The pool ends elsewhere while the thread that used it does nothing, and then meets what it has of it, or ends: the cache and the stub
+/// are freed, once. loom sees what is leaked.
 #[test]
 fn loom_end_of_a_pool_against_an_idle_thread() {
     loom::model(|| {
@@ -231,7 +231,8 @@ fn loom_end_of_a_pool_against_an_idle_thread() {
     });
 }
 
-/// The same with a slow release at that moment, which leaves blocks in the cache and in the rack, and keeps none of them.
+/// The same with a slow release at that moment, whose last block goes into the cache: nothing of the cache is used when the end has taken
+/// it over. Fails with `overtakes`.
 #[test]
 fn loom_end_of_a_pool_against_a_slow_release() {
     loom::model(|| {

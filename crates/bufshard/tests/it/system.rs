@@ -19,15 +19,6 @@ fn pool() -> ShardPool {
     ShardPool::builder().budget(BUDGET).build().expect("settings are right")
 }
 
-/// Refuses `membarrier` from now on; `false`, with a note, where no filters are to be had.
-fn refuse_fences() -> bool {
-    let is_refused = sandbox::refuse(libc::SYS_membarrier, libc::EPERM);
-    if !is_refused {
-        eprintln!("no filters here");
-    }
-    is_refused
-}
-
 /// `membarrier` is refused after the pool was used by several threads: waits sleep, and are served; trims free; nothing else changes.
 #[test]
 fn t25_no_fence_after_the_start() {
@@ -46,7 +37,7 @@ fn t25_no_fence_after_the_start() {
         });
         barrier.wait();
         assert!(pool.stats().reserved_bytes > 400_000, "idle there");
-        if !refuse_fences() {
+        if !sandbox::refuse_fences() {
             barrier.wait();
             barrier.wait();
             over.wait();
@@ -125,7 +116,7 @@ fn t25_no_fence_amid_traffic() {
             })
             .collect();
         thread::sleep(Duration::from_millis(200));
-        let _ = refuse_fences();
+        let _ = sandbox::refuse_fences();
         thread::sleep(Duration::from_millis(400));
         // ORDER: SeqCst, for ease.
         over.store(true, SeqCst);

@@ -48,6 +48,31 @@ fn end_elsewhere<T: Send + Sync + 'static>(pool: ShardPool, kept: T) {
     end.join().expect("a pool ends without a panic");
 }
 
+/// The same, and nobody wakes what keeps `kept`: it goes with the pool, wherever that is let go of.
+fn end_elsewhere_asleep<T: Send + Sync + 'static>(pool: ShardPool, kept: T) {
+    // More than are woken of those who looked before.
+    const WAITING: usize = 20;
+    let last: Waker = Arc::new(Holds(kept)).into();
+    let held = pool.acquire(90_000).expect("room");
+    let mut waiting: Vec<_> = (0..WAITING).map(|_| Box::pin(pool.acquire_async(80_000))).collect();
+    let mut poll_all = || {
+        let wakers = (1..WAITING).map(|_| Waker::noop()).chain([&last]);
+        let polls = waiting.iter_mut().zip(wakers);
+        let polls = polls.map(|(request, waker)| request.as_mut().poll(&mut Context::from_waker(waker)));
+        polls.collect::<Vec<_>>()
+    };
+    assert!(poll_all().iter().all(Poll::is_pending));
+    // All are woken, and look again.
+    drop(held);
+    let mut polls = poll_all().into_iter();
+    let Some(Poll::Ready(Ok(held))) = polls.next() else { panic!("the first is served") };
+    assert!(polls.all(|poll| poll.is_pending()), "there is room for one");
+    mem::forget(waiting);
+    drop(last);
+    let end = thread::spawn(move || drop((pool, held)));
+    end.join().expect("a pool ends without a panic");
+}
+
 /// Runs a test where freed memory is not what it was.
 fn alone(test: &str, body: impl FnOnce()) {
     buftest::process::alone(module_path!(), test, Duration::from_secs(60), || {
@@ -56,18 +81,33 @@ fn alone(test: &str, body: impl FnOnce()) {
     });
 }
 
+/// Refuses the fence by which the end of a pool finds out that a thread is at rest; `false` where that is not to be had. What a thread has
+/// of pools that are there, and end later, is left to it.
+fn refuse_fences() -> bool {
+    #[cfg(target_os = "linux")]
+    return buftest::sandbox::refuse_fences();
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
 /// A thread lets go of what it has of a pool that is gone, and with that goes the last handle of another pool of its own: of each that
 /// it met on its way.
 #[test]
 fn t23_a_waker_ends_the_pool_beside() {
     alone("t23_a_waker_ends_the_pool_beside", || {
-        for distance in 1..20 {
-            let ends = Arc::new(());
-            let pool = used_here();
-            // Made later, so that they are met before it.
+        // Those beside are made later, so that they are met before it.
+        let group = |distance| {
+            let (pool, ends) = (used_here(), Arc::new(()));
             let beside: Vec<_> = (0..distance).map(|_| (used_here(), Arc::clone(&ends))).collect();
-            end_elsewhere(pool, beside);
-            drop((0..32).map(|_| used_here()).collect::<Vec<_>>());
+            (pool, beside, ends)
+        };
+        let groups: Vec<_> = [1, 2, 7, 8, 9, 16, 17].map(group).into_iter().collect();
+        let is_left_here = refuse_fences();
+        for (pool, beside, ends) in groups.into_iter().rev() {
+            end_elsewhere_asleep(pool, beside);
+            assert_eq!(Arc::strong_count(&ends) > 1, is_left_here, "who lets go of it");
+            // As many as it takes until the thread has met all that it has.
+            drop((0..96).map(|_| used_here()).collect::<Vec<_>>());
             assert_eq!(Arc::strong_count(&ends), 1, "what was forgotten is gone with its pool");
         }
     });

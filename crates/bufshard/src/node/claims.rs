@@ -30,7 +30,7 @@ impl Node {
             HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
             HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
             which => {
-                let Some(stack) = self.stacks.get((which / 2) as usize) else { return None };
+                let stack = self.stacks.get((which / 2) as usize)?;
                 let counter = if which % 2 == 0 { &stack.popped } else { &stack.pushed };
                 // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is done and seen.
                 record(which as usize, counter.load(Ordering::Acquire)) == begun

@@ -188,7 +188,7 @@ impl Node {
     /// The pool is gone. `cache` is the head of a stub, off the thread's list, and is not used by the thread again.
     pub(crate) unsafe fn let_go(cache: NonNull<Cache>) {
         let this = cache.cast::<Stub>();
-        // SAFETY: the caller's promise; when this function ends, whatever wakers and the allocator do.
+        // When this function ends, whatever wakers and the allocator do, as the caller promises.
         let _letting_go = LettingGo(this);
         Gone(this).drain();
     }

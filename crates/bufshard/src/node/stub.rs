@@ -41,7 +41,7 @@ pub(super) struct Stub {
     node: Cell<NonNull<Node>>,
     flags: AtomicU32,
     /// In models: a stub that is never freed is reported.
-    #[cfg(all(test, any(loom, shuttle)))]
+    #[cfg(all(test, loom))]
     _freed: loom::sync::Arc<()>,
 }
 
@@ -52,7 +52,7 @@ impl Stub {
             cache: Cache::new(id, &ends::METHODS),
             node: Cell::new(NonNull::dangling()),
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
-            #[cfg(all(test, any(loom, shuttle)))]
+            #[cfg(all(test, loom))]
             _freed: loom::sync::Arc::new(()),
         })
     }

@@ -3,7 +3,7 @@
 //!
 //! The pools are as in the models of loom: one class, of which a thread keeps a block or two, and one shard with room for one.
 //!
-//! With `--cfg bufworks_broken="nowake"`, `"onewake"` and `"nolock"` some of these models fail, which is noted at each.
+//! With `--cfg bufworks_broken="nowake"`, `"onewake"`, `"overwrites"` and `"nolock"` some of these models fail, which is noted at each.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -159,13 +159,13 @@ fn shuttle_waiters_and_caches() {
     waiters(4, 2, 2);
 }
 
-/// One buffer for all. Fails with `nowake` and `onewake`.
+/// One buffer for all. Fails with `nowake`, `onewake` and `overwrites`.
 #[test]
 fn shuttle_waiters_for_one() {
     waiters(6, 1, 1);
 }
 
-/// Some were called and never look: all who wait behind them, on several threads, are served. Fails with `onewake`.
+/// Some were called and never look: all who wait behind them, on several threads, are served. Fails with `nowake` and `onewake`.
 #[test]
 fn shuttle_waiters_behind_forgotten_ones() {
     explore(ITERATIONS, || {

@@ -8,7 +8,7 @@ use buftest::lockstep::Lockstep;
 use bufworks::AnyPool;
 use bufworks::any::AnyBuilder;
 
-use crate::drive::Drive;
+use crate::drive::{Drive, End};
 use crate::hostile::Others;
 
 const POOLS: [&str; 12] = [
@@ -29,6 +29,7 @@ const POOLS: [&str; 12] = [
 /// Runs one program.
 pub fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
+    let end = End::of(bytes.byte());
     let builder: AnyBuilder = bytes.pick(POOLS).parse().expect("settings are right");
     let pool = builder.build().expect("settings are right");
     let mut lockstep = Lockstep::over(pool, |_| None, true);
@@ -66,13 +67,9 @@ pub fn run(data: &[u8]) {
         }
     });
     drop(handles);
-    let pool_first = bytes.byte() & 1 == 0;
-    if !pool_first {
-        drive.lockstep.drop_all();
-        if drive.is_clear() {
-            let stats = drive.lockstep.pool().stats();
-            assert_eq!(stats.in_use, 0, "all is back: {stats:?}");
-        }
+    if !end.pool_first && drive.release(end) {
+        let stats = drive.lockstep.pool().stats();
+        assert_eq!(stats.in_use, 0, "all is back: {stats:?}");
     }
-    drive.finish(pool_first);
+    drive.finish(end);
 }

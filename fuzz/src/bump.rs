@@ -6,7 +6,7 @@ use bufbump::{Builder, BumpPool};
 use buftest::bytes::Bytes;
 use buftest::lockstep::Lockstep;
 
-use crate::drive::Drive;
+use crate::drive::{Drive, End};
 use crate::hostile::{Baggage, Others};
 
 /// Runs one program.
@@ -19,7 +19,8 @@ pub fn run(data: &[u8]) {
         .idle_bytes(shard_size * bytes.below(6))
         .alignment(1 << bytes.below(9))
         .preallocate(bytes.below(3));
-    let wipes = bytes.byte() & 1 != 0;
+    let flags = bytes.byte();
+    let (wipes, end) = (flags & 1 != 0, End::of(flags >> 4));
     let pool = builder.wipe(wipes).build().expect("settings are right");
     let mut lockstep = Lockstep::over(pool, |_| None, false);
     if wipes {
@@ -69,13 +70,9 @@ pub fn run(data: &[u8]) {
     });
     baggage.clear();
     handles.clear();
-    let pool_first = bytes.byte() & 1 == 0;
-    if !pool_first {
-        drive.lockstep.drop_all();
-        if drive.is_clear() {
-            let stats = drive.lockstep.pool().stats();
-            assert_eq!((stats.in_use, stats.pinned_bytes), (0, 0), "all is back: {stats:?}");
-        }
+    if !end.pool_first && drive.release(end) {
+        let stats = drive.lockstep.pool().stats();
+        assert_eq!((stats.in_use, stats.pinned_bytes), (0, 0), "all is back: {stats:?}");
     }
-    drive.finish(pool_first);
+    drive.finish(end);
 }

@@ -10,6 +10,22 @@ use crate::hostile::guarded;
 /// Steps of the longest program.
 const STEPS: usize = 300;
 
+/// How a program ends. It is said at its beginning, since most programs end where their bytes do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    /// The pool goes before what is out.
+    pub(crate) pool_first: bool,
+    /// What was parked goes before the pool, so that all is released that was lent.
+    parked_first: bool,
+}
+
+impl End {
+    /// Out of two bits.
+    pub(crate) fn of(flags: u8) -> Self {
+        Self { pool_first: flags & 1 != 0, parked_first: flags & 2 != 0 }
+    }
+}
+
 /// A program on one pool.
 pub(crate) struct Drive<P: BufferPool> {
     pub(crate) lockstep: Lockstep<P>,
@@ -45,15 +61,19 @@ impl<P: BufferPool> Drive<P> {
         }
     }
 
-    /// Whether all that the pool gave out is back, when the caller has nothing.
-    pub(crate) fn is_clear(&self) -> bool {
+    /// Releases all that the program has, and what was parked if it is to end so; says whether nothing is out that was lent by the steps.
+    pub(crate) fn release(&mut self, end: End) -> bool {
+        self.lockstep.drop_all();
+        if end.parked_first {
+            self.parked.drain(..).for_each(Live::end);
+        }
         self.parked.is_empty() && self.lockstep.is_clear()
     }
 
     /// Ends it all: the pool first or last, and what was forgotten after that.
-    pub(crate) fn finish(self, pool_first: bool) {
+    pub(crate) fn finish(self, end: End) {
         let Self { lockstep, parked } = self;
-        lockstep.finish(pool_first);
+        lockstep.finish(end.pool_first);
         parked.into_iter().for_each(Live::end);
     }
 }

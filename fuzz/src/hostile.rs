@@ -38,10 +38,13 @@ pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Something that is let go of by calling it.
+type Thing = Box<dyn FnOnce() + Send>;
+
 /// What is let go of in the midst of other calls: buffers, views, pools, futures.
 #[derive(Clone, Default)]
 pub(crate) struct Baggage {
-    things: Arc<Mutex<VecDeque<Box<dyn FnOnce() + Send>>>>,
+    things: Arc<Mutex<VecDeque<Thing>>>,
 }
 
 impl Baggage {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bufcore::{Region, ReserveError};
 use bufmirror::{Builder, Consumer, GetError, MirrorRing, Producer, WaitError, channel};
 use buftest::bytes::Bytes;
+use buftest::lockstep::panics;
 
 /// A queue of bytes. The ends of a channel are in one thread's hands here.
 trait Ring {
@@ -179,8 +180,10 @@ fn compare(mut ring: impl Ring, bytes: &mut Bytes<'_>) {
             7 => {
                 let lent = ring.reserve(n % (room + 1)).expect("there is room");
                 lent.fill(0xFF);
+                assert!(panics(|| ring.commit(room + 1 + n)), "more was committed than there is room");
             }
             8 => {
+                assert!(panics(|| ring.consume(held + 1 + n)), "more was consumed than there is");
                 let n = n % (held + 1);
                 ring.consume(n);
                 oracle.drain(..n);

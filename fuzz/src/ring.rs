@@ -9,7 +9,7 @@ use buftest::lockstep::Lockstep;
 use buftest::model::Claim;
 use buftest::pattern;
 
-use crate::drive::Drive;
+use crate::drive::{Drive, End};
 use crate::hostile::{guarded, panic_on_purpose};
 
 /// A value with memory of its own, which shows when it is dropped twice. Some panic when they are dropped.
@@ -46,7 +46,8 @@ pub fn run(data: &[u8]) {
         .capacity(bytes.pick([16, 200, 1024, 4096, 5000, 20_000, 70_000]))
         .buffers(1 + bytes.below(40))
         .alignment(1 << bytes.below(9));
-    let wipes = bytes.byte() & 1 != 0;
+    let flags = bytes.byte();
+    let (wipes, end) = (flags & 1 != 0, End::of(flags >> 4));
     let Ok(pool) = builder.wipe(wipes).build() else { return };
     let mut lockstep = Lockstep::over(pool, |pool| Some(pool), true);
     if wipes {
@@ -79,8 +80,7 @@ pub fn run(data: &[u8]) {
             assert!(!idle || stats.in_use == 0, "{stats:?}");
         }
     });
-    let pool_first = bytes.byte() & 1 == 0;
-    if !pool_first {
+    if !end.pool_first {
         while let Some(last) = vecs.pop() {
             guarded(|| drop(last));
         }
@@ -89,15 +89,16 @@ pub fn run(data: &[u8]) {
             assert!(detached == frame[..], "the last frame differs");
             drop(detached);
             drive.lockstep.frame_is_closed();
-            drive.lockstep.drop_all();
-            if drive.is_clear() {
+            if drive.release(end) {
                 let pool = drive.lockstep.pool();
+                // One that grows and was forgotten is out until the next one is made.
+                drop(pool.extendable(1));
                 let stats = pool.stats();
                 assert!(pool.is_idle() && stats.in_use == 0, "all is back: {stats:?}");
             }
         }
     }
-    drive.finish(pool_first);
+    drive.finish(end);
     for typed in vecs {
         typed.check();
         guarded(|| drop(typed));

@@ -16,7 +16,7 @@ use buftest::lockstep::Lockstep;
 use buftest::tasks::poll;
 use buftest::wakers::{Event, hooked};
 
-use crate::drive::Drive;
+use crate::drive::{Drive, End};
 use crate::hostile::{Baggage, Others, guarded, locked, panic_on_purpose};
 
 /// Tasks of one program at the most.
@@ -146,7 +146,8 @@ pub fn run(data: &[u8]) {
         .largest_pooled(bytes.pick([1000, 20_000, 100_000, 64 << 20]))
         .alignment(1 << bytes.below(9))
         .budget(budget);
-    let wipes = bytes.byte() & 1 != 0;
+    let flags = bytes.byte();
+    let (wipes, end) = (flags & 1 != 0, End::of(flags >> 4));
     let Ok(pool) = builder.wipe(wipes).build() else { return };
     let budget = budget.min(200_000);
     let world = World {
@@ -238,22 +239,22 @@ pub fn run(data: &[u8]) {
     });
     // ORDER: SeqCst, for ease.
     world.over.store(true, SeqCst);
-    let pool_first = bytes.byte() & 1 == 0;
     *locked(&world.pool) = None;
-    if !pool_first {
+    if !end.pool_first {
         world.baggage.clear();
-        drive.lockstep.drop_all();
-        if drive.is_clear() {
+        if drive.release(end) {
             run_all(&mut tasks);
-            assert!(tasks.is_empty(), "{} sleep for ever, {} are idle", tasks.len(), idle.len());
+            // Those who were woken often and are not polled may keep others waiting until they count as gone; or they go.
             idle.clear();
+            run_all(&mut tasks);
+            assert!(tasks.is_empty(), "{} sleep for ever", tasks.len());
             let pool = drive.lockstep.pool();
             pool.trim();
             let stats = pool.stats();
             assert_eq!((stats.in_use, stats.reserved_bytes), (0, 0), "all is back: {stats:?}");
         }
     }
-    drive.finish(pool_first);
+    drive.finish(end);
     world.baggage.clear();
 }
 

@@ -9,7 +9,7 @@ use buftest::lockstep::Lockstep;
 use buftest::pattern;
 use buftest::trials::fallbacks::check_numbers;
 
-use crate::drive::Drive;
+use crate::drive::{Drive, End};
 use crate::hostile::Script;
 
 /// Runs one program.
@@ -22,13 +22,20 @@ pub fn run(data: &[u8]) {
     let flags = bytes.byte();
     let wipes = flags & 1 != 0;
     let builder = builder.wipe(wipes).stagger(flags & 2 != 0);
+    let end = End::of(flags >> 4);
     match flags >> 2 & 3 {
-        0 => program(builder.build().expect("settings are right"), &mut bytes, wipes, false, None),
-        1 => program(builder.build_with(Reject).expect("settings are right"), &mut bytes, wipes, true, None),
+        0 => program(builder.build().expect("settings are right"), &mut bytes, (wipes, end), false, None),
+        1 => program(
+            builder.build_with(Reject).expect("settings are right"),
+            &mut bytes,
+            (wipes, end),
+            true,
+            None,
+        ),
         _ => {
             let script = Script::default();
             let pool = builder.build_with(script.fallback()).expect("settings are right");
-            program(pool, &mut bytes, wipes, true, Some(&script));
+            program(pool, &mut bytes, (wipes, end), true, Some(&script));
             script.end();
         }
     }
@@ -37,7 +44,7 @@ pub fn run(data: &[u8]) {
 fn program<F: BufferPool + Send + 'static>(
     pool: SlotPool<F>,
     bytes: &mut Bytes<'_>,
-    wipes: bool,
+    (wipes, end): (bool, End),
     rejects: bool,
     script: Option<&Script>,
 ) {
@@ -64,24 +71,22 @@ fn program<F: BufferPool + Send + 'static>(
         5..=6 => writer(drive, bytes),
         _ => look(drive, bytes),
     });
-    let pool_first = bytes.byte() & 1 == 0;
     if let Some(script) = script {
         script.end();
     }
-    if !pool_first {
+    if !end.pool_first {
         let (pool, frame, _) = drive.lockstep.pool_and_frame();
         let detached = pool.detach().expect("an open frame can be detached");
         assert!(detached == frame[..], "the last frame differs");
         drop(detached);
         drive.lockstep.frame_is_closed();
-        drive.lockstep.drop_all();
-        if drive.is_clear() {
+        if drive.release(end) {
             let pool = drive.lockstep.pool();
             let stats = pool.stats();
             assert!(pool.is_idle() && stats.in_use == 0, "all is back: {stats:?}");
         }
     }
-    drive.finish(pool_first);
+    drive.finish(end);
 }
 
 /// Writes through a writer, which is dropped, forgotten, or makes a buffer of the frame.

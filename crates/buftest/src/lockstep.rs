@@ -464,7 +464,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
 }
 
 /// Whether `call` panics, as it has to: without a message, let alone a backtrace, since programs do this often.
-fn panics(call: impl FnOnce()) -> bool {
+pub fn panics(call: impl FnOnce()) -> bool {
     thread_local!(static ON_PURPOSE: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -295,8 +295,6 @@ const CASES: &[Case] = &[
         tests: &["tests::shuttle::shuttle_waiters_behind_forgotten_ones"], tool: Tool::Shuttle },
     Case { trial: "models", defect: "nowake", what: "nobody is woken", target: MIRROR_MODELS,
         tests: &["tests::shuttle::shuttle_channel", "tests::shuttle::shuttle_messages_two_to_two"], tool: Tool::Shuttle },
-    Case { trial: "models", defect: "nowake", what: "no cache is told that somebody waits", target: SHARD_MODELS,
-        tests: &["tests::shuttle::shuttle_waiters_and_idle_caches"], tool: Tool::Shuttle },
     case("border", "nocopy", "a ring that copies leaves its bytes behind where it starts over", MIRROR,
         &["borders::every_start_copying", "borders::round_and_round", "model::a_copying_ring_is_a_queue"]),
     case("border", "noshift", "the end of the bytes stays where it is when their start goes back", MIRROR,

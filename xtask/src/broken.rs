@@ -22,10 +22,10 @@ use crate::programs::{self, Program, Ran};
 use crate::queue;
 use crate::sanitize::TSAN_SUPPRESSIONS;
 use crate::shell;
+use crate::shuttle;
 use crate::test::default_env;
 
 const TARGET_DIR: &str = "target/broken";
-const SHUTTLE_TARGET_DIR: &str = "target/broken/shuttle";
 /// No trial takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
@@ -522,9 +522,10 @@ fn build_command(tool: Tool, programs: &[Wanted], defect: Option<&str>) -> Resul
             command.args(["--target", &shell::host_triple()?]);
             command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
         }
-        // A folder of their own: everything is built with this flag.
+        // In the folder of `cargo xtask shuttle`, which builds the same dependencies.
         Tool::Shuttle => {
-            command.args(["--lib", "--target-dir", SHUTTLE_TARGET_DIR]).env("RUSTFLAGS", "--cfg shuttle");
+            command.args(["--release", "--lib", "--target-dir", shuttle::TARGET_DIR]);
+            command.env("RUSTFLAGS", "--cfg shuttle");
         }
     }
     // Smaller and sooner there: nobody debugs these, and no two builds of a package are alike.

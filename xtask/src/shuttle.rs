@@ -8,6 +8,8 @@ use crate::packages;
 use crate::shell::{self, cargo};
 use crate::test::{default_env, some_ran};
 
+/// Where models are built: everything has the flag.
+pub(crate) const TARGET_DIR: &str = "target/shuttle";
 /// Seconds that a model gets, for each kind of schedule; all of them together take less than a minute.
 const SECONDS: &str = "2";
 
@@ -31,7 +33,7 @@ pub(crate) fn check() -> Result<()> {
     for package in packages {
         let mut command = cargo();
         // Optimised, because there are many schedules; the models' own assertions stay.
-        command.args(["test", "--release", "--target-dir", "target/shuttle"]);
+        command.args(["test", "--release", "--target-dir", TARGET_DIR]);
         command.args(["--package", &package.name, "--lib", "shuttle"]);
         // Other flags stay: a build with a known defect is shown to fail this way.
         let flags = env::var("RUSTFLAGS").unwrap_or_default();

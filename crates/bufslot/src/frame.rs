@@ -33,11 +33,19 @@ use crate::table::NONE;
 /// ```
 pub struct OpenFrame<'a, F: BufferPool> {
     pool: &'a mut SlotPool<F>,
-    /// Stands for the pool's `frame_next`, which is stale meanwhile: too low by what was written here.
+    /// Stands for the pool's `frame_next`, which is stale meanwhile: too low by what was written here. Or `NOWHERE`: then the pool has both.
     next: NonNull<u8>,
     /// Bytes from there to the pool's `frame_limit`.
     room: usize,
 }
+
+/// What a writer has while its pool is asked for something, and from then on if the fallback panics: what it
+/// had before may be another's by then. With this it writes nothing, and the pool is not told of it.
+///
+/// (A guard that takes the frame over when it is dropped makes the compiler keep the pool at hand in a loop
+/// over small writes, which then takes a ninth longer.) A frame that really ends at this address has no bytes
+/// that the pool does not know of, because writing moves its end.
+const NOWHERE: (NonNull<u8>, usize) = (NonNull::dangling(), 0);
 
 // SAFETY: a unique borrow of the pool, and two numbers of its.
 unsafe impl<F: BufferPool + Send> Send for OpenFrame<'_, F> {}
@@ -45,26 +53,37 @@ unsafe impl<F: BufferPool + Send> Send for OpenFrame<'_, F> {}
 unsafe impl<F: BufferPool + Sync> Sync for OpenFrame<'_, F> {}
 
 impl<F: BufferPool> OpenFrame<'_, F> {
-    /// Lets the pool make room. By value, so that the writer itself need not be in memory.
+    /// Lets the pool make room, and takes the frame over again. By value, so that the writer itself need not be in memory.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     fn make_room(
         pool: &mut SlotPool<F>,
-        next: NonNull<u8>,
-        room: usize,
+        lent: (NonNull<u8>, usize),
         additional: usize,
-    ) -> Result<(), AcquireError> {
-        pool.take_back(next, room);
-        pool.make_room(additional)
+    ) -> (Result<(), AcquireError>, NonNull<u8>, usize) {
+        pool.take_back(lent);
+        let made = pool.make_room(additional);
+        let (next, room) = pool.lend();
+        (made, next, room)
     }
 
     /// Sees to it that the frame can grow by `additional` bytes, more than it can already.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     fn grow(&mut self, additional: usize) -> Result<(), AcquireError> {
-        let writer = Renewed(self);
-        Self::make_room(writer.0.pool, writer.0.next, writer.0.room, additional)
+        let lent = self.give_up();
+        let made;
+        (made, self.next, self.room) = Self::make_room(self.pool, lent, additional);
+        made
+    }
+
+    /// Leaves the frame to the pool, which has to be told of it with what this returns.
+    #[inline(always)]
+    fn give_up(&mut self) -> (NonNull<u8>, usize) {
+        let lent = (self.next, self.room);
+        (self.next, self.room) = NOWHERE;
+        lent
     }
 
     /// Takes over the frame as the pool has it.
@@ -76,7 +95,7 @@ impl<F: BufferPool> OpenFrame<'_, F> {
     /// Tells the pool where the frame ends by now. This writer keeps what the frame can grow into.
     #[inline]
     fn sync(&mut self) {
-        self.pool.take_back(self.next, self.room);
+        self.pool.take_back((self.next, self.room));
         self.renew();
     }
 
@@ -126,7 +145,8 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
     #[inline]
     fn filled(&self) -> &[u8] {
         let start = self.pool.frame_first;
-        let len = self.next.addr().get() - start.addr().get();
+        let next = if self.next == NOWHERE.0 { self.pool.frame_next } else { self.next };
+        let len = next.addr().get() - start.addr().get();
         // SAFETY: these are the bytes of the open frame (P5), up to the end that this writer keeps.
         unsafe { core::slice::from_raw_parts(start.as_ptr(), len) }
     }
@@ -144,27 +164,18 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
 
     #[inline]
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
-        self.pool.take_back(self.next, self.room);
-        let writer = Renewed(self);
-        writer.0.pool.detach()
+        let lent = self.give_up();
+        self.pool.take_back(lent);
+        let buf = self.pool.detach();
+        self.renew();
+        buf
     }
 }
 
 impl<F: BufferPool> Drop for OpenFrame<'_, F> {
     #[inline]
     fn drop(&mut self) {
-        self.pool.take_back(self.next, self.room);
-    }
-}
-
-/// A writer whose pool is asked for something. When that is over the writer takes over what the pool
-/// has, also when the fallback panicked: what it had before may be another's by then.
-struct Renewed<'w, 'a, F: BufferPool>(&'w mut OpenFrame<'a, F>);
-
-impl<F: BufferPool> Drop for Renewed<'_, '_, F> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.0.renew();
+        self.pool.take_back((self.next, self.room));
     }
 }
 
@@ -196,9 +207,12 @@ impl<F: BufferPool> SlotPool<F> {
         lent
     }
 
-    /// Takes back what a writer had, which ends at `next` by now and can grow by `room` bytes from there.
+    /// Takes back what a writer had: where the frame ends by now, and by how many bytes it can grow there.
     #[inline(always)]
-    fn take_back(&mut self, next: NonNull<u8>, room: usize) {
+    fn take_back(&mut self, (next, room): (NonNull<u8>, usize)) {
+        if next == NOWHERE.0 {
+            return;
+        }
         self.frame_next = next;
         #[cfg(feature = "wipe")]
         {

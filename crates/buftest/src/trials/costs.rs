@@ -13,8 +13,9 @@ use crate::process::thread_time;
 const BYTES: usize = 32;
 /// Numbers of late releases: what one costs at the first is compared with what it costs at the others.
 const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[1_000, 16_000] } else { &[4_000, 32_000, 256_000] };
-/// The same for pools that each take a while to make.
+/// The same for pools that each take a while to make, and numbers of such pools.
 const FEWER: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { NUMBERS };
+const LARGE_POOLS: &[usize] = if cfg!(debug_assertions) { FEWER } else { &[4_000, 32_000] };
 /// How many handles of pools that are gone are forgotten before.
 const FORGOTTEN: usize = 1000;
 /// What a release may cost more at a large number than at a small one: a factor for caches that are too small, and what may come on
@@ -103,15 +104,23 @@ fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: 
 ///
 /// For a process of its own, because what is forgotten stays for ever.
 pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {
-    late_releases(&make, NUMBERS, &[0, FORGOTTEN]);
+    late_releases(&make, NUMBERS, NUMBERS, &[0, FORGOTTEN]);
 }
 
-/// As [`t26_late_releases`], for pools with bookkeeping for each thread: with fewer of them in debug builds.
+/// As [`t26_late_releases`], for pools with bookkeeping for each thread: with fewer of them.
 pub fn t26_late_releases_of_large_pools<P: BufferPool>(make: impl Fn(usize) -> P) {
-    late_releases(&make, FEWER, if cfg!(debug_assertions) { &[FORGOTTEN] } else { &[0, FORGOTTEN] });
+    let forgotten: &[usize] = if cfg!(debug_assertions) { &[FORGOTTEN] } else { &[0, FORGOTTEN] };
+    late_releases(&make, FEWER, LARGE_POOLS, forgotten);
 }
 
-fn late_releases<P: BufferPool>(make: &impl Fn(usize) -> P, numbers: &[usize], forgotten: &[usize]) {
+/// `numbers` are of buffers of one pool, `pool_numbers` of pools with a buffer each.
+fn late_releases<P: BufferPool>(
+    make: &impl Fn(usize) -> P,
+    numbers: &[usize],
+    pool_numbers: &[usize],
+    forgotten: &[usize],
+) {
+    let numbers_of = |pools| if matches!(pools, Pools::One) { numbers } else { pool_numbers };
     let setups = || {
         let orders = [Order::OldestFirst, Order::NewestFirst, Order::Random];
         [Pools::One, Pools::OneForEach].into_iter().flat_map(move |pools| orders.map(|order| (pools, order)))
@@ -129,7 +138,7 @@ fn late_releases<P: BufferPool>(make: &impl Fn(usize) -> P, numbers: &[usize], f
             bufs.into_iter().for_each(mem::forget);
         }
         for ((pools, order), few) in setups().zip(&few) {
-            for &n in numbers {
+            for &n in numbers_of(pools) {
                 let what = format!("{n} late releases, {order:?}, pools: {pools:?}, {forgotten} forgotten");
                 let costs = least(pools, order, n);
                 println!("{what}: {:?} for each end, {:?} for each release", costs.ends, costs.releases);

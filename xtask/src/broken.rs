@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::models::SHUTTLE;
 use crate::packages::{self, Package};
 use crate::programs::{self, Program, Ran};
 use crate::queue;
 use crate::sanitize::TSAN_SUPPRESSIONS;
 use crate::shell;
-use crate::shuttle;
 use crate::test::default_env;
 
 const TARGET_DIR: &str = "target/broken";
@@ -524,7 +524,7 @@ fn build_command(tool: Tool, programs: &[Wanted], defect: Option<&str>) -> Resul
         }
         // In the folder of `cargo xtask shuttle`, which builds the same dependencies.
         Tool::Shuttle => {
-            command.args(["--release", "--lib", "--target-dir", shuttle::TARGET_DIR]);
+            command.args(["--release", "--lib", "--target-dir", SHUTTLE.target_dir]);
             command.env("RUSTFLAGS", "--cfg shuttle");
         }
     }

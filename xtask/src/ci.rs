@@ -15,7 +15,7 @@ use crate::programs;
 use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{features, fuzz, instructions, loom, nostd, package, platforms, proxy, sanitize, shuttle, tidy};
+use crate::{features, fuzz, instructions, models, nostd, package, platforms, proxy, sanitize, tidy};
 
 #[cfg(target_os = "linux")]
 use crate::bare;
@@ -193,8 +193,8 @@ impl Job {
             Self::Features => features::check()?,
             Self::Nostd => return nostd::check(),
             Self::Loom => {
-                loom::check()?;
-                shuttle::check()?;
+                models::LOOM.check()?;
+                models::SHUTTLE.check()?;
             }
             Self::Sanitize => return sanitize::check(&sanitize::Sanitizer::ALL, &[]),
             Self::Fuzz => return fuzz::replay(),

@@ -16,7 +16,7 @@ mod features;
 mod firmware;
 mod fuzz;
 mod instructions;
-mod loom;
+mod models;
 mod nostd;
 mod package;
 mod packages;
@@ -26,7 +26,6 @@ mod proxy;
 mod queue;
 mod sanitize;
 mod shell;
-mod shuttle;
 mod steps;
 mod stress;
 mod test;
@@ -63,7 +62,7 @@ enum Task {
     /// Run the fuzz targets, or what is checked in of their inputs.
     Fuzz(fuzz::Args),
     /// Run the models: every interleaving of a few threads.
-    Loom(loom::Args),
+    Loom,
     /// Build and run a program without the standard library, and firmware in an emulator; build the libraries for microcontrollers.
     Nostd(nostd::Args),
     /// Measure the TCP proxy with each strategy, between real servers and a thousand clients.
@@ -71,7 +70,7 @@ enum Task {
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
     /// Run the larger models: schedules of several threads that are drawn.
-    Shuttle(shuttle::Args),
+    Shuttle,
     /// Run long programs under load, for so many minutes: every strategy, against shadow models.
     Stress(stress::Args),
     /// Run the tests of every crate, the documentation's examples and the example programs; with `--long`, the trials in full.
@@ -91,11 +90,11 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Ci(args) => args.run(),
         Task::Features(args) => args.run(),
         Task::Fuzz(args) => args.run(),
-        Task::Loom(args) => args.run(),
+        Task::Loom => models::LOOM.check(),
         Task::Nostd(args) => args.run(),
         Task::Proxy(args) => args.run(),
         Task::Sanitize(args) => args.run(),
-        Task::Shuttle(args) => args.run(),
+        Task::Shuttle => models::SHUTTLE.check(),
         Task::Stress(args) => args.run(),
         Task::Test(args) => args.run(),
         Task::Tidy(args) => args.run(),

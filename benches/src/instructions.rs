@@ -8,7 +8,7 @@ use core::hint::black_box;
 
 use bufbump::BumpPool;
 use bufcore::{Buf, BufferPool, FrameBuffer, Frozen};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 
@@ -56,8 +56,8 @@ fn slots(count: usize) -> SlotPool {
 }
 
 /// Twice as large as the buffers with their guards.
-fn ring(count: usize) -> RingAllocator {
-    let built = RingAllocator::new(4 * count * BYTES);
+fn ring(count: usize) -> RingPool {
+    let built = RingPool::new(4 * count * BYTES);
     built.unwrap_or_else(|error| panic!("a ring for {count} buffers: {error}"))
 }
 

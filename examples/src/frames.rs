@@ -120,7 +120,7 @@ impl<P: BufferPool> FrameCodec<P> {
         if let Some(open) = &mut self.open {
             let n = open.missing.min(source.remaining());
             source.copy_to_slice(&mut open.buf.spare_mut()[..n]);
-            open.buf.advance(n);
+            open.buf.commit(n);
             open.missing -= n;
         }
         Ok(self.open.take_if(|open| open.missing == 0).map(|open| open.buf.freeze()))

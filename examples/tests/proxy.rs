@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use bufbump::BumpPool;
 use bufcore::{BufferPool, ConfigError, HeapPool, Reject};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftrace::{Meta, Recorder, Recording};
@@ -221,9 +221,9 @@ fn who_finds_no_buffer_waits() {
         serve(listener, settings, control, |_| SlotPool::builder().capacity(1500).slots(2).build_with(Reject))
     });
     waits_for_its_turn(|listener, settings, control| {
-        serve(listener, settings, control, |_| RingAllocator::new(1500))
+        serve(listener, settings, control, |_| RingPool::new(1500))
     });
-    let pools = [(); 2].map(|()| ShardPool::builder().budget(1500).build().unwrap());
+    let pools = [(); 2].map(|()| ShardPool::builder().max_bytes(1500).build().unwrap());
     waits_for_its_turn(|listener, settings, control| {
         serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
     });
@@ -232,13 +232,13 @@ fn who_finds_no_buffer_waits() {
 #[test]
 fn every_byte_with_memory_for_few_buffers() {
     check(&push_through(|| SlotPool::builder().capacity(4096).slots(4).build_with(Reject)));
-    check(&push_through(|| RingAllocator::new(4096)));
-    check(&push_through_shared(&[(); 2].map(|()| ShardPool::builder().budget(8192).build().unwrap())));
+    check(&push_through(|| RingPool::new(4096)));
+    check(&push_through_shared(&[(); 2].map(|()| ShardPool::builder().max_bytes(8192).build().unwrap())));
 }
 
 #[test]
 fn every_byte_with_the_ring() {
-    let report = push_through(|| RingAllocator::new(1 << 20));
+    let report = push_through(|| RingPool::new(1 << 20));
     check(&report);
     assert_eq!((report.waits, report.fallbacks), (0, 0), "{report}");
 }
@@ -403,7 +403,7 @@ fn what_cannot_work_is_said_at_once() {
         kind(serve(&listener, &usual, &control(), |_| SlotPool::new(0, 0))),
         io::ErrorKind::InvalidInput
     );
-    let small = |_| RingAllocator::new(usual.min_buffer_bytes / 2);
+    let small = |_| RingPool::new(usual.min_buffer_bytes / 2);
     assert_eq!(kind(serve(&listener, &usual, &control(), small)), io::ErrorKind::InvalidInput);
     let reversed = Settings { min_buffer_bytes: 2, max_buffer_bytes: 1, ..usual.clone() };
     assert_eq!(

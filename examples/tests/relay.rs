@@ -33,7 +33,7 @@ fn with_relay(
     settings: Settings,
     clients: impl AsyncFnOnce(&dyn Fn() -> std::io::Result<std::net::TcpStream>, &ShardPool),
 ) -> Report {
-    let pool = ShardPool::builder().budget(8 << 20).build().unwrap();
+    let pool = ShardPool::builder().max_bytes(8 << 20).build().unwrap();
     let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bufbump::BumpPool;
 use bufcore::{BufferPool, ConfigError, HeapPool};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 use bufworks_examples::limits;
@@ -160,7 +160,7 @@ fn slot_pool() {
 #[test]
 fn ring() {
     // Less than a kilobyte for each connection; who finds none waits.
-    with_own(|| RingAllocator::builder().capacity(128 << 10).buffers(32).build());
+    with_own(|| RingPool::builder().capacity(128 << 10).buffers(32).build());
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn bump_shards() {
 
 #[test]
 fn sharded_pool() {
-    with_shared(&[(); 2].map(|()| ShardPool::builder().budget(1 << 20).build().unwrap()));
+    with_shared(&[(); 2].map(|()| ShardPool::builder().max_bytes(1 << 20).build().unwrap()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use core::pin::Pin;
 use std::io::ErrorKind;
 
 use bufcore::{AcquireError, BufferPool, HeapPool, Reject};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufslot::SlotPool;
 use bufworks_examples::frames::{FrameCodec, FrameError, send};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -36,7 +36,7 @@ fn a_buffer_is_filled_by_read_buf() {
 
 #[test]
 fn a_read_buf_over_the_spare_part() {
-    let mut ring = RingAllocator::new(4096).unwrap();
+    let mut ring = RingPool::new(4096).unwrap();
     run(async {
         let (mut near, mut far) = duplex(64);
         near.write_all(b"hello").await.unwrap();
@@ -48,7 +48,7 @@ fn a_read_buf_over_the_spare_part() {
             Pin::new(&mut far).poll_read(cx, &mut room).map_ok(|()| room.filled().len())
         });
         let n = n.await.unwrap();
-        buf.advance(n);
+        buf.commit(n);
         assert_eq!(&buf[..], b"> hello");
     });
 }
@@ -78,7 +78,7 @@ fn views_are_written_without_a_copy() {
 
 #[test]
 fn frames_are_whole_however_they_come() {
-    let mut codec = FrameCodec::new(RingAllocator::new(1 << 20).unwrap(), 70_000);
+    let mut codec = FrameCodec::new(RingPool::new(1 << 20).unwrap(), 70_000);
     let frames: Vec<Vec<u8>> =
         [0, 1, 3, 4, 5, 1000, 0, 65_536].map(|len| (0..len).map(|at| at as u8).collect()).to_vec();
     let mut stream = BytesMut::new();
@@ -174,7 +174,7 @@ fn what_is_wrong_with_a_stream_is_said() {
 /// Memory that is short is no end of the stream.
 #[test]
 fn a_refused_frame_can_be_had_later() {
-    let mut ring = RingAllocator::new(256).unwrap();
+    let mut ring = RingPool::new(256).unwrap();
     let all = ring.acquire(256).unwrap();
     let mut codec = FrameCodec::new(&mut ring, 100);
     let mut bytes = &b"\0\0\0\x05hello\0"[..];

@@ -20,10 +20,10 @@ const POOLS: [&str; 12] = [
     "bounded-slot:capacity=64KiB,slots=64,wipe=true",
     "ring:capacity=5000,buffers=7",
     "ring:capacity=64KiB,buffers=20,alignment=128,wipe=true",
-    "bump:shard_size=4KiB,idle_bytes=8KiB,max_probes=1",
+    "bump:shard_size=4KiB,max_idle_bytes=8KiB,max_probes=1",
     "bump:shard_size=20000,preallocate=2,alignment=32,wipe=true",
     "shard:thread_cache=1,shards=1,shard_buffers=1,largest_pooled=3000",
-    "shard:budget=100000,alignment=64,wipe=true",
+    "shard:max_bytes=100000,alignment=64,wipe=true",
 ];
 
 /// Runs one program.

@@ -16,7 +16,7 @@ pub fn run(data: &[u8]) {
     let builder = Builder::new()
         .shard_size(shard_size)
         .max_probes(bytes.below(4))
-        .idle_bytes(shard_size * bytes.below(6))
+        .max_idle_bytes(shard_size * bytes.below(6))
         .alignment(1 << bytes.below(9))
         .preallocate(bytes.below(3));
     let flags = bytes.byte();

@@ -65,7 +65,7 @@ pub fn run(data: &[u8]) {
                 consumer = ring.consumer().expect("the end is free");
             }
         }
-        assert!(producer.free() <= capacity && consumer.len() <= capacity);
+        assert!(producer.spare_capacity() <= capacity && consumer.len() <= capacity);
     }
 }
 

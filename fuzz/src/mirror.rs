@@ -38,7 +38,7 @@ impl Ring for MirrorRing {
     }
 
     fn peek(&mut self) -> &[u8] {
-        assert_eq!((*self).len() + (*self).free(), (*self).capacity());
+        assert_eq!((*self).len() + (*self).spare_capacity(), (*self).capacity());
         (*self).peek()
     }
 

@@ -3,7 +3,7 @@
 use std::mem;
 
 use bufcore::{BufferPool, FrameBuffer};
-use bufring::{Builder, RingAllocator, RingVec};
+use bufring::{Builder, RingPool, RingVec};
 use buftest::bytes::Bytes;
 use buftest::lockstep::Lockstep;
 use buftest::model::Claim;
@@ -116,7 +116,7 @@ impl Typed {
 }
 
 /// Fills a buffer that grows, which becomes a fixed one, is dropped, or is forgotten.
-fn extendable(drive: &mut Drive<RingAllocator>, bytes: &mut Bytes<'_>) {
+fn extendable(drive: &mut Drive<RingPool>, bytes: &mut Bytes<'_>) {
     let (size, steps, end) = (bytes.size(), bytes.below(8), bytes.below(4));
     let (pool, frame, _) = drive.lockstep.pool_and_frame();
     let mut model = Vec::new();
@@ -125,7 +125,7 @@ fn extendable(drive: &mut Drive<RingAllocator>, bytes: &mut Bytes<'_>) {
         let (kind, size, seed) = (bytes.below(4), bytes.size(), bytes.seed());
         if kind == 0 {
             if buffer.make_room(size).is_ok() {
-                assert!(buffer.spare() >= size);
+                assert!(buffer.spare_capacity() >= size);
             }
         } else {
             let mut more = vec![0; size];

@@ -145,7 +145,7 @@ pub fn run(data: &[u8]) {
         .smallest_pooled(bytes.pick([1, 1, 100]))
         .largest_pooled(bytes.pick([1000, 20_000, 100_000, 64 << 20]))
         .alignment(1 << bytes.below(9))
-        .budget(budget);
+        .max_bytes(budget);
     let flags = bytes.byte();
     let (wipes, end) = (flags & 1 != 0, End::of(flags >> 4));
     let Ok(pool) = builder.wipe(wipes).build() else { return };

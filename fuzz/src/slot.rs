@@ -102,7 +102,7 @@ fn writer<F: BufferPool>(drive: &mut Drive<SlotPool<F>>, bytes: &mut Bytes<'_>) 
         let written = match kind {
             0 => writer.writable(size).map(|room| room.copy_from_slice(&more)),
             1 if size <= frame.len() => {
-                writer.discard_front(size);
+                writer.consume(size);
                 frame.drain(..size);
                 *gone += size;
                 more.clear();

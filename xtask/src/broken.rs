@@ -120,7 +120,7 @@ const CASES: &[Case] = &[
         &["conformance::rejecting::t03_failed_frames_change_nothing", "conformance::heap::t09_hostile_fallback"]),
     case("T3", "earlyclose", "a frame is closed when it cannot grow", RING,
         &["growing::what_is_exhausted_leaves_the_bytes"]),
-    case("T3", "nobounds", "`advance` goes past the capacity", CORE,
+    case("T3", "nobounds", "`commit` goes past the capacity", CORE,
         &["conformance::heap::t03_failed_writes_change_nothing"]),
     case("T3", "nobounds", "`commit` and `consume` go past what there is", MIRROR,
         &["refusals::t03_more_than_there_is", "channel::what_does_not_fit_changes_nothing"]),

@@ -32,7 +32,7 @@ pub enum Candidate {
         /// Bytes of a pool.
         capacity: usize,
     },
-    /// `RingAllocator`: one for each thread that acquires.
+    /// `RingPool`: one for each thread that acquires.
     Ring {
         /// Buffers that a ring is made for.
         buffers: usize,
@@ -44,7 +44,7 @@ pub enum Candidate {
         /// Bytes of a shard.
         shard_size: usize,
         /// Idle memory that is kept.
-        idle_bytes: usize,
+        max_idle_bytes: usize,
     },
     /// `ShardPool`: one for all threads.
     Shard {
@@ -82,7 +82,7 @@ impl Candidate {
             Self::Slot { slots: count, capacity } | Self::Ring { buffers: count, capacity } => {
                 format!("{}-{count}-{capacity}", self.strategy())
             }
-            Self::Bump { shard_size, idle_bytes } => format!("bump-{shard_size}-{idle_bytes}"),
+            Self::Bump { shard_size, max_idle_bytes } => format!("bump-{shard_size}-{max_idle_bytes}"),
             Self::Shard { thread_cache, shard_buffers, smallest_pooled } => {
                 format!("shard-{thread_cache}-{shard_buffers}-{smallest_pooled}")
             }
@@ -124,14 +124,14 @@ impl Candidate {
             ),
             Self::Ring { buffers, capacity } => format!(
                 "// One for each thread that acquires; its buffers may be dropped on any thread.\n\
-                 let mut ring = bufring::RingAllocator::builder().buffers({buffers}).capacity({}).build()?;",
+                 let mut ring = bufring::RingPool::builder().buffers({buffers}).capacity({}).build()?;",
                 digits(capacity)
             ),
-            Self::Bump { shard_size, idle_bytes } => format!(
+            Self::Bump { shard_size, max_idle_bytes } => format!(
                 "// One for all threads: each has a clone.\n\
-                 let pool = bufbump::BumpPool::builder().shard_size({}).idle_bytes({}).build()?;",
+                 let pool = bufbump::BumpPool::builder().shard_size({}).max_idle_bytes({}).build()?;",
                 digits(shard_size),
-                digits(idle_bytes)
+                digits(max_idle_bytes)
             ),
             Self::Shard { thread_cache, shard_buffers, smallest_pooled } => {
                 let smallest = if smallest_pooled > 1 {
@@ -159,8 +159,8 @@ impl fmt::Display for Candidate {
             Self::Slot { slots: count, capacity } | Self::Ring { buffers: count, capacity } => {
                 write!(f, "{name} {count} × {}", size(capacity))
             }
-            Self::Bump { shard_size, idle_bytes } => {
-                write!(f, "{name} {}, idle {}", size(shard_size), size(idle_bytes))
+            Self::Bump { shard_size, max_idle_bytes } => {
+                write!(f, "{name} {}, idle {}", size(shard_size), size(max_idle_bytes))
             }
             Self::Shard { thread_cache, shard_buffers, smallest_pooled } => {
                 write!(f, "{name} {thread_cache}/{shard_buffers}")?;
@@ -224,8 +224,8 @@ pub fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
     for factor in SHARD_FACTORS {
         let shard_size = unit.saturating_mul(factor).min(MOST_SHARD_BYTES);
         for idle in [1, 4] {
-            let idle_bytes = rounded(needs.bytes.saturating_mul(idle)).max(shard_size);
-            add(Candidate::Bump { shard_size, idle_bytes });
+            let max_idle_bytes = rounded(needs.bytes.saturating_mul(idle)).max(shard_size);
+            add(Candidate::Bump { shard_size, max_idle_bytes });
         }
     }
     let own_cache = needs.own_live.clamp(1, MOST_CACHE);

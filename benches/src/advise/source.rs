@@ -2,7 +2,7 @@
 
 use bufbump::BumpPool;
 use bufcore::{AcquireError, Buf, BufferPool, ConfigError, HeapPool, Lease, Reject};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 
@@ -87,11 +87,12 @@ impl Candidate {
                 (0..count).map(|_| build().map(Pooled::<_, false>)).collect()
             }),
             Self::Ring { buffers, capacity } => visitor.visit(|| {
-                let build = || RingAllocator::builder().buffers(buffers).capacity(capacity).build();
+                let build = || RingPool::builder().buffers(buffers).capacity(capacity).build();
                 (0..count).map(|_| build().map(Pooled::<_, false>)).collect()
             }),
-            Self::Bump { shard_size, idle_bytes } => visitor.visit(|| {
-                let pool = BumpPool::builder().shard_size(shard_size).idle_bytes(idle_bytes).build()?;
+            Self::Bump { shard_size, max_idle_bytes } => visitor.visit(|| {
+                let pool =
+                    BumpPool::builder().shard_size(shard_size).max_idle_bytes(max_idle_bytes).build()?;
                 Ok(handles(&pool, count))
             }),
             Self::Shard { thread_cache, shard_buffers, smallest_pooled } => visitor.visit(|| {

@@ -46,7 +46,7 @@ pub(super) fn builder(plan: &Plan) -> Builder {
 }
 
 fn sized(builder: Builder, plan: &Plan, shard: usize) -> Builder {
-    builder.shard_size(shard).idle_bytes(plan.peak_bytes.saturating_mul(2).max(8 * shard))
+    builder.shard_size(shard).max_idle_bytes(plan.peak_bytes.saturating_mul(2).max(8 * shard))
 }
 
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! The ring allocator.
 
 use bufcore::{Buf, BufferPool};
-use bufring::{Builder, Extendable, RingAllocator, RingLease};
+use bufring::{Builder, Extendable, RingLease, RingPool};
 
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};
@@ -10,7 +10,7 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "ring",
         Kind::Strategy,
-        "`RingAllocator` with as many bytes as the workload has out at once (twice as many where sizes differ), a ring of \
+        "`RingPool` with as many bytes as the workload has out at once (twice as many where sizes differ), a ring of \
          its own for each buffer where it is exhausted; whole buffers through `acquire`, frames through `extendable` and \
          `finish`",
     )
@@ -23,18 +23,18 @@ pub(super) fn contestant() -> Contestant {
 pub(super) fn builder(plan: &Plan) -> Builder {
     // Buffers of different sizes leave holes.
     let spare = if plan.varied { 2 } else { 1 };
-    RingAllocator::builder()
+    RingPool::builder()
         .buffers(plan.room.saturating_mul(spare))
         .capacity(plan.peak_bytes.saturating_mul(spare))
 }
 
-fn ring(plan: &Plan) -> Result<RingAllocator, Unsupported> {
+fn ring(plan: &Plan) -> Result<RingPool, Unsupported> {
     builder(plan).build().map_err(|error| Unsupported(error.to_string()))
 }
 
 /// Whole buffers.
 pub(crate) struct RingBuffers {
-    ring: RingAllocator,
+    ring: RingPool,
     fallbacks: u64,
 }
 
@@ -65,12 +65,12 @@ impl RingBuffers {
     #[inline(never)]
     fn fall_back(&mut self, bytes: usize) -> Option<Buf<RingLease>> {
         self.fallbacks += 1;
-        RingAllocator::new(bytes).ok()?.acquire(bytes).ok()
+        RingPool::new(bytes).ok()?.acquire(bytes).ok()
     }
 }
 
 /// Frames.
-pub(crate) struct RingFrames(RingAllocator);
+pub(crate) struct RingFrames(RingPool);
 
 /// The frame that is being filled.
 pub(crate) struct Open<'a>(Extendable<'a>);

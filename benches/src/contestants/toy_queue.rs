@@ -56,7 +56,7 @@ impl Messages for ToyQueue {
     fn send(&self, message: &[u8]) {
         let mut state = self.lock();
         let bytes = HEADER_BYTES + message.len();
-        while state.ring.free() < bytes {
+        while state.ring.spare_capacity() < bytes {
             state.senders += 1;
             state = self.not_full.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.senders -= 1;

@@ -15,7 +15,7 @@ use core::fmt;
 
 use bufcore::{Region, Reject};
 use bufmirror::Builder as MirrorBuilder;
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufslot::SlotPool;
 
 /// Ends the scenario unless `condition` holds.
@@ -102,7 +102,7 @@ pub fn all(memory: Memory, rounds: u32, mut began: impl FnMut(&'static str)) -> 
     let lent = of_strategy::<SlotPool<Reject>>(lent, slots, rounds, &mut began)?;
     began("the modes of a slot pool");
     let lent = slot::modes(lent)?;
-    let lent = of_strategy::<RingAllocator>(lent, ring, rounds, &mut began)?;
+    let lent = of_strategy::<RingPool>(lent, ring, rounds, &mut began)?;
     began("a ring's growing and typed buffers");
     let lent = ring::growing_and_typed(lent)?;
     began("a ring of bytes");

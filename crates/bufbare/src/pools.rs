@@ -91,7 +91,7 @@ pub(crate) fn frames<S: Strategy>(pool: &mut S) -> Checked {
         // What could not grow is as it was; all of the memory could be had but for what is in the way, twice for what has to move.
         check!(grown == len && len >= (all - in_the_way) / 4 && pattern::is(pool.filled(), 1, 0));
         pool.filled_mut()[0] ^= 0xFF;
-        pool.discard_front(1);
+        pool.consume(1);
         let frame = ok!(pool.detach());
         drop(before);
         check!(frame.len() == len - 1 && pattern::is(&frame, 1, 1));
@@ -109,11 +109,11 @@ pub(crate) fn views<S: Strategy>(pool: &mut S) -> Checked {
     let mut view = buf.freeze();
     let (copy, middle, head) = (view.clone(), view.slice(20..70), view.split_to(10));
     check!(copy.as_ptr() == head.as_ptr() && !view.is_unique());
-    let Err(view) = view.try_thaw() else { fail!() };
+    let Err(view) = view.try_into_mut() else { fail!() };
     drop((copy, head));
     check!(!pool.is_idle() && pattern::is(&view, 3, 10) && pattern::is(&middle, 3, 20));
     drop(view);
-    let mut thawed = ok!(middle.try_thaw());
+    let mut thawed = ok!(middle.try_into_mut());
     check!(thawed.len() == 50 && pattern::is(&thawed, 3, 20));
     // To be filled again: what follows in its memory, and not what went before.
     check!(thawed.capacity() >= 80 && thawed.spare_mut().starts_with(&[pattern::byte(3, 70)]));
@@ -171,7 +171,10 @@ pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
                 check!(pattern::is(&head, *was, 0));
                 drop(head);
                 check!(
-                    ok!(rest.try_thaw()).iter().enumerate().all(|(i, &b)| b == pattern::byte(*was, cut + i))
+                    ok!(rest.try_into_mut())
+                        .iter()
+                        .enumerate()
+                        .all(|(i, &b)| b == pattern::byte(*was, cut + i))
                 );
                 Held::Nothing
             }

@@ -20,7 +20,7 @@ pub(crate) fn modes(region: Region) -> Checked<Region> {
 
     // A frame that was given up stays readable until it is detached; the pool outlives none of it.
     ok!(pool.extend_from_slice(b"headbody"));
-    pool.discard_front(4);
+    pool.consume(4);
     let frame = ok!(pool.detach());
     check!(&frame[..] == b"body");
     let Err(pool) = pool.into_region() else {

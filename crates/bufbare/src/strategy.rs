@@ -1,7 +1,7 @@
 //! What the scenarios need of a strategy beyond its traits: made over memory that is lent, and giving it back.
 
 use bufcore::{BufferPool, FrameBuffer, Lease, Region, Reject};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufslot::SlotPool;
 
 use crate::Checked;
@@ -45,7 +45,7 @@ impl Strategy for SlotPool<Reject> {
     }
 }
 
-impl Strategy for RingAllocator {
+impl Strategy for RingPool {
     type Of = <Self as BufferPool>::Lease;
     const NAME: &'static str = "== the ring";
 

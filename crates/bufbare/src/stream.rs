@@ -11,12 +11,12 @@ use crate::pattern;
 pub fn around(mut ring: MirrorRing) -> Checked {
     const TURNS: usize = 20;
     let capacity = ring.capacity();
-    check!(!ring.is_mapped() && ring.is_empty() && ring.free() == capacity);
+    check!(!ring.is_mapped() && ring.is_empty() && ring.spare_capacity() == capacity);
     check!(ring.reserve(capacity + 1).is_err() && ring.reserve(usize::MAX).is_err());
     let (mut written, mut read) = (0, 0);
     let mut numbers = pattern::Numbers::new(5);
     while read < TURNS * capacity {
-        let window = numbers.below(ring.free() + 1);
+        let window = numbers.below(ring.spare_capacity() + 1);
         let bytes = ok!(ring.reserve(window));
         let start = written;
         bytes[..window].iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern::byte(7, start + at));
@@ -27,7 +27,7 @@ pub fn around(mut ring: MirrorRing) -> Checked {
         ring.consume(taken);
         read += taken;
     }
-    check!(ring.reserve(ring.free() + 1).is_err());
+    check!(ring.reserve(ring.spare_capacity() + 1).is_err());
     ring.clear();
     check!(ring.is_empty() && ring.put(&[1, 2, 3]).is_ok());
     let mut three = [0; 3];

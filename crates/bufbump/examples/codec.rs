@@ -29,15 +29,15 @@ impl Decoder {
     /// Takes in what has come from the network, and hands out the messages that are complete.
     fn feed(&mut self, mut input: &[u8], mut deliver: impl FnMut(Buf<BumpLease>)) -> Result<(), Error> {
         while !input.is_empty() {
-            let (now, later) = input.split_at(input.len().min(self.chunk.remaining()));
+            let (now, later) = input.split_at(input.len().min(self.chunk.spare_capacity()));
             self.chunk.extend_from_slice(now)?;
             input = later;
             while let Some(&len) = self.chunk.first().filter(|&&len| self.chunk.len() > usize::from(len)) {
                 let mut message = self.chunk.split_to(1 + usize::from(len));
-                message.discard_front(1);
+                message.consume(1);
                 deliver(message);
             }
-            if self.chunk.remaining() == 0 {
+            if self.chunk.spare_capacity() == 0 {
                 // The start of a message is left: it moves to a new chunk, with room for the rest of it.
                 let mut next = self.pool.acquire(CHUNK_BYTES.max(256))?;
                 next.extend_from_slice(&self.chunk)?;

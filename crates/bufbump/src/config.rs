@@ -20,7 +20,7 @@ const MOST_SPARES: usize = 4;
 /// ```
 /// use bufbump::BumpPool;
 ///
-/// let pool = BumpPool::builder().shard_size(64 << 10).max_probes(8).idle_bytes(1 << 20).build()?;
+/// let pool = BumpPool::builder().shard_size(64 << 10).max_probes(8).max_idle_bytes(1 << 20).build()?;
 /// assert_eq!(pool.shard_size(), 64 << 10);
 /// # Ok::<(), bufbump::bufcore::ConfigError>(())
 /// ```
@@ -45,7 +45,7 @@ pub struct Builder {
     #[cfg_attr(feature = "serde", serde(rename = "shard_size"))]
     shard_bytes: usize,
     max_probes: usize,
-    idle_bytes: usize,
+    max_idle_bytes: usize,
     alignment: usize,
     preallocate: usize,
     // Not a setting without the feature: a file that asks for it is refused.
@@ -74,7 +74,7 @@ impl Default for Builder {
         Self {
             shard_bytes: DEFAULT_SHARD_BYTES,
             max_probes: DEFAULT_PROBES,
-            idle_bytes: DEFAULT_IDLE_BYTES,
+            max_idle_bytes: DEFAULT_IDLE_BYTES,
             alignment: DEFAULT_ALIGNMENT,
             preallocate: 0,
             wipe: false,
@@ -112,8 +112,8 @@ impl Builder {
     ///
     /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more that fit into this budget.
     #[must_use]
-    pub fn idle_bytes(mut self, bytes: usize) -> Self {
-        self.idle_bytes = bytes;
+    pub fn max_idle_bytes(mut self, bytes: usize) -> Self {
+        self.max_idle_bytes = bytes;
         self
     }
 
@@ -125,7 +125,7 @@ impl Builder {
     }
 
     /// How many shards the pool has from the start; none unless set. They are idle memory: what is over the budget of
-    /// [`idle_bytes`](Self::idle_bytes) is not taken.
+    /// [`max_idle_bytes`](Self::max_idle_bytes) is not taken.
     #[must_use]
     pub fn preallocate(mut self, shards: usize) -> Self {
         self.preallocate = shards;
@@ -167,7 +167,7 @@ impl Builder {
         if !self.alignment.is_power_of_two() || self.alignment > MAX_SHARD_BYTES {
             return Err(ConfigError::BadAlignment { alignment: self.alignment });
         }
-        let idle_shards = self.idle_bytes / self.shard_bytes;
+        let idle_shards = self.max_idle_bytes / self.shard_bytes;
         let settings = Settings {
             shard_bytes: self.shard_bytes,
             max_probes: self.max_probes,

@@ -28,7 +28,7 @@ type Books = SharedBooks<BumpPool>;
 fn pool() -> BumpPool {
     BumpPool::builder()
         .shard_size(SHARD_BYTES)
-        .idle_bytes(4 * SHARD_BYTES)
+        .max_idle_bytes(4 * SHARD_BYTES)
         .build()
         .expect("settings are right")
 }

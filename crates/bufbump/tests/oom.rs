@@ -20,7 +20,7 @@ static ALLOCATOR: Failing = Failing;
 const SHARD_BYTES: usize = 4096;
 
 fn pool() -> Result<BumpPool, ConfigError> {
-    BumpPool::builder().shard_size(SHARD_BYTES).idle_bytes(SHARD_BYTES).build()
+    BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(SHARD_BYTES).build()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use buftest::{Kit, races};
 
 /// Small shards, so that they go round; few of them are kept.
 fn small() -> BumpPool {
-    BumpPool::builder().shard_size(2048).idle_bytes(8192).build().expect("settings are right")
+    BumpPool::builder().shard_size(2048).max_idle_bytes(8192).build().expect("settings are right")
 }
 
 fn default() -> BumpPool {

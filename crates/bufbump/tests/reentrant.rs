@@ -14,7 +14,7 @@ const SHARD_BYTES: usize = 256;
 
 /// A pool that keeps so many shards.
 fn pool(idle: usize) -> BumpPool {
-    BumpPool::builder().shard_size(SHARD_BYTES).idle_bytes(idle * SHARD_BYTES).build().expect("room")
+    BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(idle * SHARD_BYTES).build().expect("room")
 }
 
 fn reentry(make: fn() -> BumpPool) -> Reentry<BumpPool> {

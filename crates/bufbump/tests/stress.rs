@@ -44,7 +44,7 @@ fn subject(shared: fn(&mut Rng) -> BumpPool) -> Subject<BumpPool, BumpPool> {
 fn main() {
     let small = subject(|rng| {
         let bytes = [512, 2048, 5000][rng.usize(..3)];
-        let builder = BumpPool::builder().shard_size(bytes).idle_bytes(4 * bytes);
+        let builder = BumpPool::builder().shard_size(bytes).max_idle_bytes(4 * bytes);
         builder.build().expect("settings are right")
     });
     let default = subject(|_| BumpPool::new().expect("settings are right"));

@@ -16,7 +16,7 @@ use crate::{Frozen, Lease, ReserveError};
 ///
 /// A buffer starts empty. It derefs to its filled part; fill it with [`extend_from_slice`](Self::extend_from_slice),
 /// [`push`](Self::push), `std::io::Write`, `bytes::BufMut`, `embedded_io::Write`, or in place with
-/// [`spare_mut`](Self::spare_mut) and [`advance`](Self::advance).
+/// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit).
 ///
 /// Ownership: dropping it returns the memory to its pool, on any thread, whether the pool still exists or not. It is
 /// neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it shareable.
@@ -126,7 +126,7 @@ impl<L: Lease> Buf<L> {
 
     /// Bytes that can still be filled: `capacity - len`.
     #[inline]
-    pub fn remaining(&self) -> usize {
+    pub fn spare_capacity(&self) -> usize {
         self.capacity - self.len
     }
 
@@ -144,7 +144,7 @@ impl<L: Lease> Buf<L> {
         unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
     }
 
-    /// The unfilled part, to write into in place; then say how much with [`advance`](Self::advance).
+    /// The unfilled part, to write into in place; then say how much with [`commit`](Self::commit).
     ///
     /// Contents: recycled bytes, whatever an earlier user of the memory left there, unless the pool wipes on release.
     /// Cost: nothing; the memory is initialised already.
@@ -154,7 +154,7 @@ impl<L: Lease> Buf<L> {
     /// # use bufcore::{BufferPool, HeapPool};
     /// let mut buf = HeapPool::new().acquire(8).unwrap();
     /// buf.spare_mut()[..2].copy_from_slice(b"ok");
-    /// buf.advance(2);
+    /// buf.commit(2);
     /// assert_eq!(&buf[..], b"ok");
     /// # }
     /// ```
@@ -172,12 +172,12 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Panics
     ///
-    /// When `bytes` is over [`remaining`](Self::remaining).
+    /// When `bytes` is over [`spare_capacity`](Self::spare_capacity).
     #[inline]
     #[track_caller]
-    pub fn advance(&mut self, bytes: usize) {
-        if bytes > self.remaining() && !cfg!(bufworks_broken = "nobounds") {
-            advance_past_capacity(bytes, self.remaining());
+    pub fn commit(&mut self, bytes: usize) {
+        if bytes > self.spare_capacity() && !cfg!(bufworks_broken = "nobounds") {
+            commit_past_capacity(bytes, self.spare_capacity());
         }
         self.len += bytes;
     }
@@ -249,8 +249,8 @@ impl<L: Lease> Buf<L> {
     /// When `bytes` is over [`len`](Self::len).
     #[inline]
     #[track_caller]
-    pub fn discard_front(&mut self, bytes: usize) {
-        assert!(bytes <= self.len, "discard_front({bytes}) of {} filled bytes", self.len);
+    pub fn consume(&mut self, bytes: usize) {
+        assert!(bytes <= self.len, "consume({bytes}) of {} filled bytes", self.len);
         // SAFETY: `bytes <= len <= capacity`, so the new start is within the memory or one past its end.
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
@@ -269,8 +269,8 @@ impl<L: Lease> Buf<L> {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn advance_past_capacity(bytes: usize, remaining: usize) -> ! {
-    panic!("advance({bytes}) past the capacity: {remaining} bytes remain")
+fn commit_past_capacity(bytes: usize, spare: usize) -> ! {
+    panic!("commit({bytes}) past the capacity: there is room for {spare}")
 }
 
 impl<L: Lease> Deref for Buf<L> {

@@ -28,9 +28,9 @@ use crate::{Buf, Lease};
 /// let header = body.split_to(7);
 /// assert_eq!((&header[..], &body[..]), (&b"header "[..], &b"body"[..]));
 ///
-/// let body = body.try_thaw().unwrap_err(); // `header` still shares the memory
+/// let body = body.try_into_mut().unwrap_err(); // `header` still shares the memory
 /// drop(header);
-/// let mut body = body.try_thaw().unwrap(); // now this view is the only one
+/// let mut body = body.try_into_mut().unwrap(); // now this view is the only one
 /// body.extend_from_slice(b"!").unwrap();
 /// assert_eq!(&body[..], b"body!");
 /// # }
@@ -155,7 +155,7 @@ impl<L: Lease> Frozen<L> {
     /// # Errors
     ///
     /// Returns the view unchanged while other views share the memory.
-    pub fn try_thaw(self) -> Result<Buf<L>, Self> {
+    pub fn try_into_mut(self) -> Result<Buf<L>, Self> {
         if !self.is_unique() {
             return Err(self);
         }
@@ -177,8 +177,8 @@ impl<L: Lease> Frozen<L> {
     /// When `bytes` is over [`len`](Self::len).
     #[inline]
     #[track_caller]
-    pub fn discard_front(&mut self, bytes: usize) {
-        assert!(bytes <= self.len, "discard_front({bytes}) of {} bytes", self.len);
+    pub fn consume(&mut self, bytes: usize) {
+        assert!(bytes <= self.len, "consume({bytes}) of {} bytes", self.len);
         self.skip(bytes);
     }
 

@@ -216,7 +216,7 @@ impl BufferPool for HeapPool {
     #[inline]
     fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<HeapLease>, AcquireError> {
         let mut buf = self.acquire(len)?;
-        buf.advance(len);
+        buf.commit(len);
         Ok(buf)
     }
 

@@ -50,7 +50,7 @@ pub trait BufferPool {
         let mut buf = self.acquire(len)?;
         // A pool of the user's may return one that is not empty.
         buf.clear();
-        let available = buf.remaining();
+        let available = buf.spare_capacity();
         buf.resize(len, 0).map_err(|_| AcquireError::Exhausted { requested: len, available })?;
         Ok(buf)
     }
@@ -126,7 +126,7 @@ pub trait FrameBuffer {
     /// # Panics
     ///
     /// When `bytes` is over the length of the open frame.
-    fn discard_front(&mut self, bytes: usize);
+    fn consume(&mut self, bytes: usize);
 
     /// Closes the frame and returns its bytes as an owned buffer; an empty one when no frame is open.
     ///

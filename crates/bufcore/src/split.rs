@@ -25,7 +25,7 @@ impl<L: SplitLease> Buf<L> {
     /// # Panics
     ///
     /// When `at` is over [`len`](Self::len). With more than two thousand million parts and views of one memory.
-    #[must_use = "the first part is dropped otherwise; use `discard_front` to cut the front off"]
+    #[must_use = "the first part is dropped otherwise; use `consume` to cut the front off"]
     #[track_caller]
     pub fn split_to(&mut self, at: usize) -> Self {
         assert!(at <= self.len(), "split_to({at}) of {} filled bytes", self.len());

@@ -36,13 +36,13 @@ pub trait ByteSource {
 impl<L: Lease> ByteSink for Buf<L> {
     #[inline]
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
-        let available = self.remaining();
+        let available = self.spare_capacity();
         self.spare_mut().get_mut(..n).ok_or(ReserveError { requested: n, available })
     }
 
     #[inline]
     fn commit(&mut self, n: usize) {
-        self.advance(n);
+        self.commit(n);
     }
 }
 
@@ -55,7 +55,7 @@ impl<L: Lease> ByteSource for Buf<L> {
 
     #[inline]
     fn consume(&mut self, n: usize) {
-        self.discard_front(n);
+        self.consume(n);
     }
 }
 

@@ -24,7 +24,7 @@ fn heap_pool() {
             let view = buf.freeze();
             let part = view.clone().slice(bytes / 2..);
             drop(view);
-            part.try_thaw().map(drop).expect("the only view");
+            part.try_into_mut().map(drop).expect("the only view");
             Ok::<_, AcquireError>(())
         });
         assert_eq!((result, refused), (Ok(()), 0));

@@ -12,7 +12,7 @@ use bufmirror::MirrorRing;
 /// Appends a line; drops whole lines at the front until it fits.
 fn log(ring: &mut MirrorRing, line: &str) -> std::io::Result<usize> {
     let mut dropped = 0;
-    while ring.free() < line.len() + 1 {
+    while ring.spare_capacity() < line.len() + 1 {
         let oldest = ring.peek().iter().position(|&byte| byte == b'\n').map_or(ring.len(), |end| end + 1);
         ring.consume(oldest);
         dropped += 1;

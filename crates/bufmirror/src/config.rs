@@ -111,10 +111,10 @@ impl Builder {
     /// # Errors
     ///
     /// [`MapError::Empty`], [`MapError::TooLarge`], [`MapError::RegionTooSmall`]; the region comes back in the error.
-    pub fn build_in(self, region: Region) -> Result<MirrorRing, Refused> {
+    pub fn build_in(self, region: Region) -> Result<MirrorRing, BuildInError> {
         match Mirror::over(region, self.capacity) {
             Ok(mirror) => Ok(MirrorRing::over(mirror)),
-            Err((error, region)) => Err(Refused { error, region }),
+            Err((error, region)) => Err(BuildInError { error, region }),
         }
     }
 
@@ -129,29 +129,29 @@ impl Builder {
 }
 
 /// A ring that could not be built, with the region that was given for it.
-pub struct Refused {
+pub struct BuildInError {
     /// Why.
     pub error: MapError,
     /// The region, unchanged.
     pub region: Region,
 }
 
-impl fmt::Debug for Refused {
+impl fmt::Debug for BuildInError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused").field("error", &self.error).field("region", &self.region).finish()
+        f.debug_struct("BuildInError").field("error", &self.error).field("region", &self.region).finish()
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for BuildInError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for BuildInError {}
 
-impl From<Refused> for MapError {
-    fn from(refused: Refused) -> Self {
+impl From<BuildInError> for MapError {
+    fn from(refused: BuildInError) -> Self {
         refused.error
     }
 }

@@ -116,7 +116,7 @@ mod tests;
 pub use bufcore;
 #[cfg(feature = "std")]
 pub use channel::{Consumer, Producer, WaitError, channel};
-pub use config::{Builder, Refused};
+pub use config::{BuildInError, Builder};
 pub use error::{GetError, MapError};
 #[cfg(feature = "std")]
 pub use messages::MessageQueue;

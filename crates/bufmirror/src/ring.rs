@@ -112,7 +112,7 @@ impl MirrorRing {
     /// Bytes that can be written, in one piece.
     #[inline]
     #[must_use]
-    pub fn free(&self) -> usize {
+    pub fn spare_capacity(&self) -> usize {
         self.capacity() - self.len()
     }
 
@@ -132,10 +132,10 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// When `n` is over [`free`](Self::free).
+    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
     #[inline]
     pub fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
-        let available = self.free();
+        let available = self.spare_capacity();
         if n > available {
             return Err(ReserveError { requested: n, available });
         }
@@ -151,11 +151,11 @@ impl MirrorRing {
     ///
     /// # Panics
     ///
-    /// When `n` is over [`free`](Self::free).
+    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
     #[inline]
     #[track_caller]
     pub fn commit(&mut self, n: usize) {
-        let room = self.free();
+        let room = self.spare_capacity();
         if n > room && !cfg!(bufworks_broken = "nobounds") {
             over("commit", n, room, "of room");
         }
@@ -251,7 +251,7 @@ impl MirrorRing {
     #[inline]
     #[cfg(any(feature = "std", feature = "embedded-io"))]
     pub(crate) fn put_some(&mut self, bytes: &[u8]) -> usize {
-        let n = bytes.len().min(self.free());
+        let n = bytes.len().min(self.spare_capacity());
         // There is room.
         let _ = self.put(&bytes[..n]);
         n

@@ -55,7 +55,7 @@ fn write(producer: &mut Producer, seed: u64, from: usize, to: usize, rng: &mut R
             Err(WaitError::Closed { .. }) => break,
             Err(error) => panic!("{error}"),
         }
-        let room = producer.free().min(to - at);
+        let room = producer.spare_capacity().min(to - at);
         let len = rng.usize(..=room);
         pattern::fill(producer.reserve(len).expect("there is room"), seed, at);
         producer.commit(len);

@@ -8,10 +8,10 @@
 use std::error::Error;
 use std::io::Write;
 
-use bufring::RingAllocator;
+use bufring::RingPool;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut ring = RingAllocator::new(1024)?; // bytes
+    let mut ring = RingPool::new(1024)?; // bytes
     let mut buffer = ring.extendable(64)?;
     let message = b"hello world, this message is longer than the allocated capacity but will grow as needed.";
     for word in message.split_inclusive(|&byte| byte == b' ') {

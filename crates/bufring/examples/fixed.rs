@@ -9,15 +9,15 @@ use std::error::Error;
 use std::io::Write;
 
 use bufcore::BufferPool;
-use bufring::RingAllocator;
+use bufring::RingPool;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut ring = RingAllocator::new(1024)?; // bytes
+    let mut ring = RingPool::new(1024)?; // bytes
     let mut buffer = ring.acquire(256)?;
     let size = buffer.write(b"hello world, this message is relatively short")?;
     println!("{size} bytes: {:?}", String::from_utf8_lossy(&buffer));
     assert_eq!(buffer.len(), size);
-    assert_eq!(buffer.remaining(), 256 - size);
+    assert_eq!(buffer.spare_capacity(), 256 - size);
 
     // A ring that is full says so, and goes on when something comes back.
     let refused = ring.acquire(1000);

@@ -11,10 +11,10 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use bufcore::BufferPool;
-use bufring::RingAllocator;
+use bufring::RingPool;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut ring = RingAllocator::new(1024)?; // bytes
+    let mut ring = RingPool::new(1024)?; // bytes
     let (sender, receiver) = channel();
     let mut buffer = ring.acquire(64)?;
     buffer.write_all(b"message to another thread")?;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             thread.join().expect("a reader ends well");
         }
         // The only one again, it may be written to.
-        let mut buffer = view.try_thaw().expect("the readers are gone");
+        let mut buffer = view.try_into_mut().expect("the readers are gone");
         buffer.clear();
     });
     sender.send(buffer)?;

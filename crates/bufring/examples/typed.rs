@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use bufcore::BufferPool;
-use bufring::{PushError, RingAllocator};
+use bufring::{PushError, RingPool};
 
 #[derive(Debug, PartialEq)]
 struct Order {
@@ -19,7 +19,7 @@ struct Order {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut ring = RingAllocator::new(1024)?; // bytes
+    let mut ring = RingPool::new(1024)?; // bytes
     let bytes = ring.acquire(64)?;
 
     let mut orders = ring.acquire_vec(2)?;

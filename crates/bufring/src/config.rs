@@ -4,16 +4,16 @@ use core::fmt;
 
 use bufcore::{ConfigError, Region, size};
 
-use crate::RingAllocator;
+use crate::RingPool;
 use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, overhead_bytes};
 
-/// The settings of a [`RingAllocator`]. They can be given in any order and are checked when the ring is built.
+/// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is built.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
-/// use bufring::RingAllocator;
+/// use bufring::RingPool;
 ///
-/// let ring = RingAllocator::builder().capacity(64 * 1500).buffers(64).alignment(64).build()?;
+/// let ring = RingPool::builder().capacity(64 * 1500).buffers(64).alignment(64).build()?;
 /// assert!(ring.capacity() >= 64 * 1500);
 /// # }
 /// # Ok::<(), bufcore::ConfigError>(())
@@ -121,7 +121,7 @@ impl Builder {
     /// [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and [`ConfigError::Region`] when the allocator
     /// refuses.
     #[cfg(feature = "alloc")]
-    pub fn build(self) -> Result<RingAllocator, ConfigError> {
+    pub fn build(self) -> Result<RingPool, ConfigError> {
         if self.capacity.is_none() {
             return Err(ConfigError::Zero { setting: "capacity" });
         }
@@ -146,18 +146,18 @@ impl Builder {
     /// # Errors
     ///
     /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the error.
-    pub fn build_in(self, region: Region) -> Result<RingAllocator, Refused> {
+    pub fn build_in(self, region: Region) -> Result<RingPool, BuildInError> {
         let checked = self.check().and_then(|grid| {
             let blocks = self.capacity.map(|capacity| self.blocks(capacity)).transpose()?;
             Ok((grid, blocks))
         });
         let (grid, blocks) = match checked {
             Ok(checked) => checked,
-            Err(error) => return Err(Refused { error, region }),
+            Err(error) => return Err(BuildInError { error, region }),
         };
         match Ring::build(region, grid, blocks, self.wipe) {
-            Ok(ring) => Ok(RingAllocator::over(ring, grid)),
-            Err((error, region)) => Err(Refused { error, region }),
+            Ok(ring) => Ok(RingPool::over(ring, grid)),
+            Err((error, region)) => Err(BuildInError { error, region }),
         }
     }
 
@@ -166,7 +166,7 @@ impl Builder {
     /// # Errors
     ///
     /// As [`build_in`](Self::build_in).
-    pub fn build_static(self, memory: &'static mut [u8]) -> Result<RingAllocator, ConfigError> {
+    pub fn build_static(self, memory: &'static mut [u8]) -> Result<RingPool, ConfigError> {
         self.build_in(Region::from_static(memory)).map_err(|refused| refused.error)
     }
 
@@ -207,35 +207,35 @@ impl Builder {
 }
 
 /// A ring that could not be built, with the region that was given for it.
-pub struct Refused {
+pub struct BuildInError {
     /// Why.
     pub error: ConfigError,
     /// The region, unchanged.
     pub region: Region,
 }
 
-impl fmt::Debug for Refused {
+impl fmt::Debug for BuildInError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused").field("error", &self.error).field("region", &self.region).finish()
+        f.debug_struct("BuildInError").field("error", &self.error).field("region", &self.region).finish()
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for BuildInError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for BuildInError {}
 
-impl From<Refused> for ConfigError {
-    fn from(refused: Refused) -> Self {
+impl From<BuildInError> for ConfigError {
+    fn from(refused: BuildInError) -> Self {
         refused.error
     }
 }
 
-impl From<Refused> for bufcore::Error {
-    fn from(refused: Refused) -> Self {
+impl From<BuildInError> for bufcore::Error {
+    fn from(refused: BuildInError) -> Self {
         refused.error.into()
     }
 }

@@ -7,10 +7,10 @@ use core::ops::{Deref, DerefMut};
 use bufcore::{AcquireError, Buf, ByteSink, ReserveError};
 
 use crate::frame::Frame;
-use crate::{RingAllocator, RingLease};
+use crate::{RingLease, RingPool};
 
 /// A buffer that is being filled and grows as it has to, then becomes a fixed one; made by
-/// [`RingAllocator::extendable`].
+/// [`RingPool::extendable`].
 ///
 /// It derefs to what is filled. It borrows its ring, so nothing else can be acquired meanwhile; where that is too strict, the
 /// ring is a [`FrameBuffer`](bufcore::FrameBuffer) by itself.
@@ -22,9 +22,9 @@ use crate::{RingAllocator, RingLease};
 /// # #[cfg(feature = "std")] {
 /// use std::io::Write;
 ///
-/// use bufring::RingAllocator;
+/// use bufring::RingPool;
 ///
-/// let mut ring = RingAllocator::new(1024)?;
+/// let mut ring = RingPool::new(1024)?;
 /// let mut buffer = ring.extendable(8)?;
 /// let message = b"hello world, this is longer than what was asked for at first";
 /// buffer.write_all(message).unwrap();
@@ -34,7 +34,7 @@ use crate::{RingAllocator, RingLease};
 /// # Ok::<(), bufcore::Error>(())
 /// ```
 pub struct Extendable<'a> {
-    ring: &'a mut RingAllocator,
+    ring: &'a mut RingPool,
     /// The ring's `lent` is the block of this.
     frame: Frame,
     /// Up to where bytes were lent by `reserve`, whether they were committed or not: a ring that wipes has to reach them.
@@ -47,7 +47,7 @@ unsafe impl Send for Extendable<'_> {}
 // SAFETY: a shared one only lends its bytes.
 unsafe impl Sync for Extendable<'_> {}
 
-impl RingAllocator {
+impl RingPool {
     /// A buffer with room for `bytes` bytes at first, which grows while it is filled.
     ///
     /// Cost: as an acquire. Each append is one comparison beside the copy, as long as what is behind is free.
@@ -87,7 +87,7 @@ impl Extendable<'_> {
     /// Bytes that can be appended without taking in what is behind, and without moving.
     #[inline]
     #[must_use]
-    pub fn spare(&self) -> usize {
+    pub fn spare_capacity(&self) -> usize {
         self.frame.room()
     }
 
@@ -104,11 +104,7 @@ impl Extendable<'_> {
     /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need not be in memory.
     #[cold]
     #[inline(never)]
-    fn grow(
-        ring: &mut RingAllocator,
-        mut frame: Frame,
-        additional: usize,
-    ) -> (Frame, Result<(), AcquireError>) {
+    fn grow(ring: &mut RingPool, mut frame: Frame, additional: usize) -> (Frame, Result<(), AcquireError>) {
         // It is not to be cleared away meanwhile.
         ring.lent = ring.ring.front();
         let grown = ring.grow(&mut frame, additional);
@@ -120,7 +116,7 @@ impl Extendable<'_> {
     ///
     /// # Errors
     ///
-    /// As [`RingAllocator::extendable`]; what is filled stays as it is.
+    /// As [`RingPool::extendable`]; what is filled stays as it is.
     #[inline(always)]
     pub fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
         if additional > self.frame.room() {
@@ -271,7 +267,7 @@ impl fmt::Debug for Extendable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Extendable")
             .field("len", &self.len())
-            .field("spare", &self.spare())
+            .field("spare", &self.spare_capacity())
             .finish_non_exhaustive()
     }
 }

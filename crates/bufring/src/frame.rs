@@ -12,7 +12,7 @@ use bufcore::{AcquireError, Buf, FrameBuffer};
 
 use crate::guard::At;
 use crate::ring::Ring;
-use crate::{RingAllocator, RingLease};
+use crate::{RingLease, RingPool};
 
 /// A place that is being filled.
 #[derive(Debug, Clone, Copy)]
@@ -66,9 +66,9 @@ impl Frame {
         NonNull::slice_from_raw_parts(self.start, self.len())
     }
 
-    pub(crate) fn discard_front(&mut self, ring: &Ring, bytes: usize) {
+    pub(crate) fn consume(&mut self, ring: &Ring, bytes: usize) {
         let len = self.len();
-        assert!(bytes <= len, "discard_front({bytes}) of a frame of {len} bytes");
+        assert!(bytes <= len, "consume({bytes}) of a frame of {len} bytes");
         // SAFETY: at most `next` (F2).
         self.start = unsafe { self.start.add(bytes) };
         if bytes == len && self.is_open(ring) {
@@ -91,7 +91,7 @@ impl Frame {
     }
 }
 
-impl RingAllocator {
+impl RingPool {
     /// Opens a frame in a block that has room for `bytes` bytes, at least one, and may be much larger.
     #[inline]
     pub(crate) fn open(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
@@ -220,7 +220,7 @@ impl RingAllocator {
         }
         self.cut(frame);
         let mut buf = self.hand_out(frame.at, frame.start, frame.len());
-        buf.advance(frame.len());
+        buf.commit(frame.len());
         buf
     }
 
@@ -263,7 +263,7 @@ impl RingAllocator {
     }
 }
 
-impl FrameBuffer for RingAllocator {
+impl FrameBuffer for RingPool {
     type Lease = RingLease;
 
     /// Cost: one comparison and one store while the frame can grow in place. Otherwise it takes in the free blocks behind it, or
@@ -294,8 +294,8 @@ impl FrameBuffer for RingAllocator {
         unsafe { self.frame.bytes().as_mut() }
     }
 
-    fn discard_front(&mut self, bytes: usize) {
-        self.frame.discard_front(&self.ring, bytes);
+    fn consume(&mut self, bytes: usize) {
+        self.frame.consume(&self.ring, bytes);
     }
 
     /// # Errors
@@ -309,7 +309,7 @@ impl FrameBuffer for RingAllocator {
 }
 
 #[cfg(all(test, feature = "std", not(loom)))]
-impl RingAllocator {
+impl RingPool {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check_frames(&self) {
         let live = |at| self.ring.all().any(|guard| guard == at) && !self.ring.is_free(at);

@@ -7,7 +7,7 @@ use bufcore::strategy::Views;
 
 use crate::guard::GuardHandle;
 
-/// The lease of a [`RingAllocator`](crate::RingAllocator)'s buffer.
+/// The lease of a [`RingPool`](crate::RingPool)'s buffer.
 #[derive(Debug)]
 pub struct RingLease {
     /// `None` for a buffer of no bytes, which holds nothing.

@@ -10,7 +10,7 @@
 //!
 //! # When not to use it
 //!
-//! - Several threads acquire: a [`RingAllocator`] serves one at a time. Give each its own, for example with a `LocalRing`.
+//! - Several threads acquire: a [`RingPool`] serves one at a time. Give each its own, for example with a `LocalRing`.
 //! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
 //! - Many long-lived buffers of very different ages: the holes between them are found by a search from block to block, which goes
 //!   all the way round before a request is refused.
@@ -44,9 +44,9 @@
 //! ```
 //! # #[cfg(feature = "alloc")] {
 //! use bufcore::BufferPool;
-//! use bufring::RingAllocator;
+//! use bufring::RingPool;
 //!
-//! let mut ring = RingAllocator::new(64 * 1024)?; // bytes
+//! let mut ring = RingPool::new(64 * 1024)?; // bytes
 //!
 //! // A fixed buffer.
 //! let mut buf = ring.acquire(1500)?;
@@ -92,12 +92,12 @@ mod tests;
 mod vec;
 
 pub use bufcore;
-pub use config::{Builder, Refused};
+pub use config::{BuildInError, Builder};
 pub use extendable::Extendable;
 pub use lease::RingLease;
 #[cfg(feature = "std")]
 pub use local::{LocalAcquire, LocalError, LocalRing};
-pub use pool::RingAllocator;
+pub use pool::RingPool;
 pub use vec::{IntoIter, PushError, RingVec};
 
 #[cfg(all(doc, feature = "std"))]

@@ -6,7 +6,7 @@ use std::thread::LocalKey;
 
 use bufcore::{AcquireError, Buf, BufferPool, ConfigError};
 
-use crate::{Builder, RingAllocator, RingLease, RingVec};
+use crate::{Builder, RingLease, RingPool, RingVec};
 
 /// A ring for a `thread_local!` static: each thread that uses it gets its own, at its first request.
 ///
@@ -34,7 +34,7 @@ use crate::{Builder, RingAllocator, RingLease, RingVec};
 pub struct LocalRing {
     settings: Builder,
     /// Built at the first request.
-    ring: RefCell<Option<RingAllocator>>,
+    ring: RefCell<Option<RingPool>>,
 }
 
 impl LocalRing {
@@ -52,7 +52,7 @@ impl LocalRing {
 
     /// This thread's ring.
     #[inline]
-    fn ring(&self) -> Result<RefMut<'_, RingAllocator>, LocalError> {
+    fn ring(&self) -> Result<RefMut<'_, RingPool>, LocalError> {
         let mut ring = self.ring.try_borrow_mut().map_err(|_| LocalError::InUse)?;
         if ring.is_none() {
             *ring = Some(self.build()?);
@@ -62,7 +62,7 @@ impl LocalRing {
 
     #[cold]
     #[inline(never)]
-    fn build(&self) -> Result<RingAllocator, LocalError> {
+    fn build(&self) -> Result<RingPool, LocalError> {
         self.settings.build().map_err(LocalError::Config)
     }
 }
@@ -111,7 +111,7 @@ mod sealed {
 pub trait LocalAcquire: sealed::Sealed {
     /// Takes a buffer of at least `capacity` bytes from this thread's ring.
     ///
-    /// Cost: as [`RingAllocator`]'s `acquire`, and a look-up of the thread's ring.
+    /// Cost: as [`RingPool`]'s `acquire`, and a look-up of the thread's ring.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ pub trait LocalAcquire: sealed::Sealed {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire), without `f` being called then.
-    fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingAllocator) -> R) -> Result<R, LocalError>;
+    fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingPool) -> R) -> Result<R, LocalError>;
 }
 
 /// The value of this thread. Not inside of a closure, where the caller's place in the source would be lost to the leak tracker.
@@ -162,7 +162,7 @@ impl LocalAcquire for LocalKey<LocalRing> {
         local.ring()?.acquire_vec(capacity).map_err(LocalError::Acquire)
     }
 
-    fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingAllocator) -> R) -> Result<R, LocalError> {
+    fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingPool) -> R) -> Result<R, LocalError> {
         self.try_with(|local| Ok(f(&mut *local.ring()?))).map_err(|_| LocalError::Gone)?
     }
 }

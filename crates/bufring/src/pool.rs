@@ -28,7 +28,7 @@ const MAX_REWIND: usize = 64;
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
 ///
 /// Threads: `Send`, not `Sync`; one thread at a time acquires, any thread releases.
-pub struct RingAllocator {
+pub struct RingPool {
     pub(crate) ring: Ring,
     pub(crate) grid: Grid,
     /// The largest request that can ever succeed, in bytes.
@@ -52,10 +52,10 @@ pub struct RingAllocator {
 }
 
 // SAFETY: the ring is this allocator's alone, but for the atomics in it; see `ring`.
-unsafe impl Send for RingAllocator {}
+unsafe impl Send for RingPool {}
 
 #[cfg(feature = "alloc")]
-impl RingAllocator {
+impl RingPool {
     /// A ring over `capacity` bytes of heap: the largest buffer that it can hand out. Each buffer takes 16 bytes of them beside
     /// its own, rounded up to 16; see [`Builder::buffers`].
     ///
@@ -73,7 +73,7 @@ impl RingAllocator {
     }
 }
 
-impl RingAllocator {
+impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
         let front = ring.front();
         let first = ring.next(front);
@@ -382,7 +382,7 @@ impl RingAllocator {
     }
 }
 
-impl BufferPool for RingAllocator {
+impl BufferPool for RingPool {
     type Lease = RingLease;
 
     /// Cost: some fifteen plain instructions when the block at hand fits, as it does where sizes recur; splitting and merging
@@ -417,7 +417,7 @@ impl BufferPool for RingAllocator {
     }
 }
 
-impl Drop for RingAllocator {
+impl Drop for RingPool {
     fn drop(&mut self) {
         self.close_lent();
         self.close_frame();
@@ -426,11 +426,11 @@ impl Drop for RingAllocator {
 }
 
 /// Shows how many blocks are out and how many bytes they take.
-impl fmt::Debug for RingAllocator {
+impl fmt::Debug for RingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = self.ring.all().filter(|&at| !self.ring.is_free(at));
         let (blocks, bytes) = taken.fold((0, 0), |(n, sum), at| (n + 1, sum + self.ring.room(at)));
-        f.debug_struct("RingAllocator")
+        f.debug_struct("RingPool")
             .field("capacity", &self.capacity)
             .field("blocks_out", &blocks)
             .field("bytes_out", &bytes)
@@ -439,7 +439,7 @@ impl fmt::Debug for RingAllocator {
 }
 
 #[cfg(all(test, feature = "std", not(loom)))]
-impl RingAllocator {
+impl RingPool {
     /// Whether the next request goes back, which is the slow way to the newest block.
     pub(crate) fn goes_back(&self) -> bool {
         self.ring.is_free(self.newest) && self.is_free_before(self.newest)

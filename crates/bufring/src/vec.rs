@@ -14,9 +14,9 @@ use core::slice;
 
 use bufcore::{AcquireError, Buf, BufferPool, ReserveError, size};
 
-use crate::{RingAllocator, RingLease};
+use crate::{RingLease, RingPool};
 
-/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by [`RingAllocator::acquire_vec`].
+/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by [`RingPool::acquire_vec`].
 ///
 /// It derefs to a slice. Values may have any size, none among them, any alignment, and a `Drop`.
 ///
@@ -26,14 +26,14 @@ use crate::{RingAllocator, RingLease};
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
-/// use bufring::RingAllocator;
+/// use bufring::RingPool;
 ///
 /// struct Order {
 ///     amount: u64,
 ///     id: u128,
 /// }
 ///
-/// let mut ring = RingAllocator::new(1024)?;
+/// let mut ring = RingPool::new(1024)?;
 /// let mut orders = ring.acquire_vec(16)?;
 /// orders.push(Order { amount: 42, id: 43 })?;
 /// assert_eq!((orders.len(), orders[0].id), (1, 43));
@@ -84,7 +84,7 @@ impl<T> fmt::Display for PushError<T> {
 
 impl<T> core::error::Error for PushError<T> {}
 
-impl RingAllocator {
+impl RingPool {
     /// An empty vector with room for `capacity` values.
     ///
     /// Cost: as [`acquire`](BufferPool::acquire), for the bytes of the values, and up to the alignment more where that is larger

@@ -5,7 +5,7 @@
 #![allow(clippy::std_instead_of_alloc, reason = "tests have an operating system")]
 
 use bufcore::{BufferPool, Region};
-use bufring::{Builder, RingAllocator};
+use bufring::{Builder, RingPool};
 use buftest::Kit;
 use buftest::alloc::Ledger;
 use buftest::trials::books::{Books, drop_elsewhere};
@@ -15,8 +15,8 @@ static LEDGER: Ledger = Ledger::new();
 
 const CAPACITY: usize = 1 << 16;
 
-fn ring() -> RingAllocator {
-    RingAllocator::new(CAPACITY).expect("settings are right")
+fn ring() -> RingPool {
+    RingPool::new(CAPACITY).expect("settings are right")
 }
 
 fn refused_and_given_back() {

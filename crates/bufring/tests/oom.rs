@@ -4,7 +4,7 @@
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
 use bufcore::{ConfigError, FrameBuffer, RegionError};
-use bufring::{LocalAcquire, LocalError, LocalRing, RingAllocator};
+use bufring::{LocalAcquire, LocalError, LocalRing, RingPool};
 use buftest::alloc::Failing;
 use buftest::pattern;
 use buftest::trials::refusals;
@@ -14,12 +14,12 @@ static ALLOCATOR: Failing = Failing;
 
 #[test]
 fn construction() {
-    let (built, refused) = Failing::after(0, || RingAllocator::new(4096).map(drop));
+    let (built, refused) = Failing::after(0, || RingPool::new(4096).map(drop));
     assert!(
         matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { requested })) if requested > 4096)
     );
     assert_eq!(refused, 1);
-    let (built, refused) = Failing::after(1, || RingAllocator::new(4096).map(drop));
+    let (built, refused) = Failing::after(1, || RingPool::new(4096).map(drop));
     assert!(built.is_ok() && refused == 0, "a ring is one allocation");
 }
 
@@ -38,7 +38,7 @@ fn thread_local_construction() {
 /// Everything that a ring can do, with no allocation allowed.
 #[test]
 fn a_program_without_allocations() {
-    let mut ring = RingAllocator::new(1 << 16).expect("there is room");
+    let mut ring = RingPool::new(1 << 16).expect("there is room");
     let ((), refused) = Failing::after(0, || {
         let mut failures = 0;
         let mut held = refusals::fill_all(&mut ring, [1500; 6], &mut failures);

@@ -3,15 +3,15 @@
 //!
 //! Without a sanitizer they run as well, and check the bytes. Like a test harness, takes `--exact NAME` for one trial.
 
-use bufring::RingAllocator;
+use bufring::RingPool;
 use buftest::{Kit, races};
 
 fn main() {
     let ran = races::run(
         "ring",
-        &Kit::<RingAllocator> {
+        &Kit::<RingPool> {
             // Small, so that all of it is used many times.
-            make: || RingAllocator::new(256 << 10).expect("settings are right"),
+            make: || RingPool::new(256 << 10).expect("settings are right"),
             frames: |ring| Some(ring),
             is_fallback: |_| false,
             rejects: true,

@@ -3,7 +3,7 @@
 //! Not with `stats` or `track`, whose own bookkeeping uses collections of the standard library.
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
-use bufring::RingAllocator;
+use bufring::RingPool;
 use buftest::alloc::Reentrant;
 use buftest::trials::reentry::Reentry;
 
@@ -15,7 +15,7 @@ static ALLOCATOR: Reentrant = Reentrant::new();
 fn t23_the_allocator_comes_back_in() {
     let reentry = Reentry {
         allocator: &ALLOCATOR,
-        make: || RingAllocator::builder().capacity(64 << 10).build().expect("room"),
+        make: || RingPool::builder().capacity(64 << 10).build().expect("room"),
         handle: |_| None,
         sizes: &[2000, 300, 60, 300, 300, 300],
         small: 100,

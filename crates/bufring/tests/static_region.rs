@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use bufcore::{AcquireError, BufferPool, FrameBuffer};
-use bufring::{Builder, RingAllocator};
+use bufring::{Builder, RingPool};
 
 const BYTES: usize = 4096;
 
@@ -35,7 +35,7 @@ impl Memory {
     }
 }
 
-fn ring(memory: &'static Memory) -> RingAllocator {
+fn ring(memory: &'static Memory) -> RingPool {
     Builder::new().build_static(memory.take()).expect("room enough")
 }
 

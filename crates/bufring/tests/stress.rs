@@ -2,7 +2,7 @@
 //! everywhere.
 
 use bufring::bufcore::{AcquireError, Buf, BufferPool, PoolStats};
-use bufring::{LocalAcquire, LocalError, LocalRing, RingAllocator, RingLease};
+use bufring::{LocalAcquire, LocalError, LocalRing, RingLease, RingPool};
 use buftest::stress::pools::{Subject, round};
 use buftest::stress::run;
 
@@ -35,9 +35,9 @@ impl BufferPool for Local {
 }
 
 fn main() {
-    let owned = Subject::<RingAllocator, ()> {
+    let owned = Subject::<RingPool, ()> {
         shared: |_| (),
-        pool: |()| RingAllocator::new(BYTES).expect("settings are right"),
+        pool: |()| RingPool::new(BYTES).expect("settings are right"),
         frames: |ring| Some(ring),
         split: |_, _| None,
         own: |_, _, _| {},

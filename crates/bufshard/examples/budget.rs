@@ -11,7 +11,7 @@ use bufshard::ShardPool;
 use bufshard::bufcore::Error;
 
 fn main() -> Result<(), Error> {
-    let pool = ShardPool::builder().budget(64 << 20).build()?;
+    let pool = ShardPool::builder().max_bytes(64 << 20).build()?;
 
     // A buffer starts empty, with the room that was asked for.
     let mut buf = pool.acquire(1500)?;

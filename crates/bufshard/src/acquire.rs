@@ -49,7 +49,7 @@ enum Attempt {
 }
 
 impl ShardPool {
-    /// As [`acquire`](Self::acquire), but where the [`budget`](crate::Builder::budget) has no room, waits for up to `timeout`, blocking the
+    /// As [`acquire`](Self::acquire), but where the [`max_bytes`](crate::Builder::max_bytes) has no room, waits for up to `timeout`, blocking the
     /// thread, until buffers come back.
     ///
     /// Those who wait are served in the order in which they came, this way or through [`acquire_async`](Self::acquire_async), so a
@@ -67,7 +67,7 @@ impl ShardPool {
     /// use bufshard::ShardPool;
     /// use bufshard::bufcore::AcquireError;
     ///
-    /// let pool = ShardPool::builder().budget(100_000).build()?;
+    /// let pool = ShardPool::builder().max_bytes(100_000).build()?;
     /// let large = pool.acquire(90_000)?;
     /// let refused = pool.acquire_timeout(80_000, Duration::from_millis(1));
     /// assert!(matches!(refused, Err(AcquireError::Exhausted { .. })));
@@ -114,7 +114,7 @@ impl ShardPool {
     /// # let mut cx = Context::from_waker(&waker);
     /// use bufshard::ShardPool;
     ///
-    /// let pool = ShardPool::builder().budget(100_000).build()?;
+    /// let pool = ShardPool::builder().max_bytes(100_000).build()?;
     /// let large = pool.acquire(90_000)?;
     /// let mut request = pin!(pool.acquire_async(80_000)); // or `pool.acquire_async(80_000).await`
     /// assert!(request.as_mut().poll(&mut cx).is_pending());

@@ -23,7 +23,7 @@ const SHARD_CLASS_BYTES: usize = 16 << 20;
 /// ```
 /// use bufshard::ShardPool;
 ///
-/// let pool = ShardPool::builder().thread_cache(8).largest_pooled(1 << 20).budget(256 << 20).build()?;
+/// let pool = ShardPool::builder().thread_cache(8).largest_pooled(1 << 20).max_bytes(256 << 20).build()?;
 /// assert_eq!(pool.largest_pooled(), 1 << 20);
 /// # Ok::<(), bufshard::bufcore::ConfigError>(())
 /// ```
@@ -53,7 +53,7 @@ pub struct Builder {
     shards: Option<usize>,
     // Formats whose integers are signed cannot say "no limit" as a number.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_unlimited"))]
-    budget: usize,
+    max_bytes: usize,
     alignment: usize,
     // Not a setting without the feature: a file that asks for it is refused.
     #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
@@ -74,7 +74,7 @@ pub(crate) struct Settings {
     /// Buffers of a class in a shard, at the most.
     pub(crate) shard_buffers: usize,
     /// Bytes of memory at the most.
-    pub(crate) budget: usize,
+    pub(crate) max_bytes: usize,
     /// What was asked for, a power of two; what holds is `alignment_of`.
     alignment: usize,
     #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
@@ -95,7 +95,7 @@ impl Default for Builder {
             largest_pooled: DEFAULT_LARGEST_BYTES,
             shard_buffers: DEFAULT_SHARD_BUFFERS,
             shards: None,
-            budget: usize::MAX,
+            max_bytes: usize::MAX,
             alignment: LEAST_ALIGNMENT,
             wipe: false,
         }
@@ -153,8 +153,8 @@ impl Builder {
     /// Bytes of memory that the pool holds at the most, idle and out, with the headers of its blocks and what aligning them takes, but
     /// without its bookkeeping; no limit unless set. What does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
     #[must_use]
-    pub fn budget(mut self, bytes: usize) -> Self {
-        self.budget = bytes;
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
         self
     }
 
@@ -194,7 +194,7 @@ impl Builder {
     fn check(&self) -> Result<Settings, ConfigError> {
         let shards = self.shards.unwrap_or_else(default_shards);
         for (setting, value) in
-            [("shards", shards), ("budget", self.budget), ("largest_pooled", self.largest_pooled)]
+            [("shards", shards), ("max_bytes", self.max_bytes), ("largest_pooled", self.largest_pooled)]
         {
             if value == 0 {
                 return Err(ConfigError::Zero { setting });
@@ -221,7 +221,7 @@ impl Builder {
             classes: class::class_of(largest) + 1,
             shards: shards.next_power_of_two(),
             shard_buffers: self.shard_buffers,
-            budget: self.budget,
+            max_bytes: self.max_bytes,
             alignment: self.alignment,
             wipe: self.wipe,
         };
@@ -248,12 +248,12 @@ impl Settings {
     /// Whether the budget has room for a block of this class. One that it has none for is not pooled: its requests are served to the byte.
     fn has_room(&self, class: usize) -> bool {
         let bytes = class::bytes_of(class);
-        Block::most_total(bytes, self.alignment_of(bytes)) <= self.budget
+        Block::most_total(bytes, self.alignment_of(bytes)) <= self.max_bytes
     }
 
     /// The largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
-        self.most_single(size::MAX_BYTES.min(self.budget))
+        self.most_single(size::MAX_BYTES.min(self.max_bytes))
     }
 
     /// The largest request that so many bytes of the budget serve, with nothing idle; 0 when they serve none.
@@ -331,7 +331,7 @@ mod tests {
     fn the_largest_request_is_exact() {
         for alignment in [1, 16, 32, 64, 256] {
             for budget in 1..800 {
-                let settings = settings(Builder::new().alignment(alignment).budget(budget));
+                let settings = settings(Builder::new().alignment(alignment).max_bytes(budget));
                 let limit = settings.max_capacity();
                 for bytes in 1..=budget {
                     let fits = total(&settings, bytes) <= budget;

@@ -111,7 +111,7 @@ impl ShardPool {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for what cannot exist or is over the [`budget`](Builder::budget), [`AcquireError::Exhausted`] for what is
+    /// [`AcquireError::TooLarge`] for what cannot exist or is over the [`max_bytes`](Builder::max_bytes), [`AcquireError::Exhausted`] for what is
     /// over it now, [`AcquireError::OutOfMemory`] when the allocator refuses.
     ///
     /// ```
@@ -156,7 +156,7 @@ impl ShardPool {
         if !matches!(tier, Tier::Fresh | Tier::Single) {
             buf.spare_mut()[..len].fill(0);
         }
-        buf.advance(len);
+        buf.commit(len);
         Ok(buf)
     }
 
@@ -294,7 +294,7 @@ impl ShardPool {
     }
 
     /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the shards, and where those are full in the calling
-    /// thread's cache. Returns how many are kept; what there is no room for, there or in the [`budget`](Builder::budget), is not allocated, and
+    /// thread's cache. Returns how many are kept; what there is no room for, there or in the [`max_bytes`](Builder::max_bytes), is not allocated, and
     /// nothing that is idle makes room.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
@@ -379,7 +379,7 @@ impl ShardPool {
         Block::total(bytes, settings.alignment_of(bytes), 0)
     }
 
-    /// The largest request that is pooled, in bytes; 0 when the [`budget`](Builder::budget) has no room for the smallest class.
+    /// The largest request that is pooled, in bytes; 0 when the [`max_bytes`](Builder::max_bytes) has no room for the smallest class.
     #[must_use]
     pub fn largest_pooled(&self) -> usize {
         self.shared().settings.classes.checked_sub(1).map_or(0, class::bytes_of)

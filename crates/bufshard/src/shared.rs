@@ -240,7 +240,7 @@ impl Shared {
 
     /// Adds to the bytes of all blocks, within the budget; what is left of it otherwise.
     fn reserve(&self, bytes: usize) -> Result<(), usize> {
-        let budget = self.settings.budget;
+        let budget = self.settings.max_bytes;
         // ORDER: Relaxed, for all: a count.
         let mut reserved = self.reserved.load(Ordering::Relaxed);
         loop {
@@ -269,7 +269,7 @@ impl Shared {
 
     /// What is left of the budget.
     pub(crate) fn free(&self) -> usize {
-        self.settings.budget.saturating_sub(self.reserved())
+        self.settings.max_bytes.saturating_sub(self.reserved())
     }
 
     /// Takes from the bytes of all blocks.
@@ -290,7 +290,7 @@ impl Shared {
 
     /// Whether anybody may ever wait.
     pub(crate) fn has_budget(&self) -> bool {
-        self.settings.budget != usize::MAX
+        self.settings.max_bytes != usize::MAX
     }
 
     /// Whether somebody waits for what is released.
@@ -334,7 +334,7 @@ impl Shared {
             if turn == Turn::Spare {
                 return exhausted(left, false);
             }
-            let saw_all = self.shrink(self.settings.budget.saturating_sub(total));
+            let saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total));
             if self.reserve(total).is_err() {
                 // The first colour takes the least.
                 (colour, total) = (0, Block::total(bytes, alignment, 0));

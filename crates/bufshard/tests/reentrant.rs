@@ -83,7 +83,7 @@ fn with(action: impl FnMut() + 'static, body: impl FnOnce()) -> usize {
 }
 
 fn pool() -> ShardPool {
-    ShardPool::builder().budget(BUDGET).build().expect("settings are right")
+    ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
 /// Futures join the queue, for which it needs memory, and the allocator releases, asks, and drops a future of the same queue.

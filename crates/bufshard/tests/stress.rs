@@ -144,7 +144,7 @@ fn subject(shared: fn(&mut Rng) -> ShardPool) -> Subject<ShardPool, ShardPool> {
 
 fn main() {
     let budget = subject(|rng| {
-        let builder = ShardPool::builder().budget(BUDGET).thread_cache(rng.usize(..4));
+        let builder = ShardPool::builder().max_bytes(BUDGET).thread_cache(rng.usize(..4));
         builder.shards(2).shard_buffers(2).build().expect("settings are right")
     });
     let default = subject(|_| ShardPool::new().expect("settings are right"));

@@ -177,15 +177,19 @@ impl Builder {
     /// # Errors
     ///
     /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come back in the error.
-    pub fn build_in<F: BufferPool>(self, region: Region, fallback: F) -> Result<SlotPool<F>, Refused<F>> {
+    pub fn build_in<F: BufferPool>(
+        self,
+        region: Region,
+        fallback: F,
+    ) -> Result<SlotPool<F>, BuildInError<F>> {
         if let Err(error) = self.check() {
-            return Err(Refused { error, region, fallback });
+            return Err(BuildInError { error, region, fallback });
         }
         let address = region.as_ptr().addr().get();
         let Some(places) = Places::new(address, self.slots, self.alignment) else {
             let error =
                 ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: region.len() / 32 };
-            return Err(Refused { error, region, fallback });
+            return Err(BuildInError { error, region, fallback });
         };
         let room = region.len().saturating_sub(places.overhead());
         let (capacity, stagger) = match (self.capacity, self.wanted()) {
@@ -196,7 +200,7 @@ impl Builder {
         };
         match Table::build(region, places, self.slots, capacity, self.wipe) {
             Ok(table) => Ok(SlotPool::over(table, capacity, self.alignment, stagger, fallback)),
-            Err((error, region)) => Err(Refused { error, region, fallback }),
+            Err((error, region)) => Err(BuildInError { error, region, fallback }),
         }
     }
 
@@ -236,7 +240,7 @@ impl Builder {
 }
 
 /// A pool that could not be built, with what was given for it.
-pub struct Refused<F> {
+pub struct BuildInError<F> {
     /// Why.
     pub error: ConfigError,
     /// The region, unchanged.
@@ -245,31 +249,31 @@ pub struct Refused<F> {
     pub fallback: F,
 }
 
-impl<F> fmt::Debug for Refused<F> {
+impl<F> fmt::Debug for BuildInError<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused")
+        f.debug_struct("BuildInError")
             .field("error", &self.error)
             .field("region", &self.region)
             .finish_non_exhaustive()
     }
 }
 
-impl<F> fmt::Display for Refused<F> {
+impl<F> fmt::Display for BuildInError<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl<F> core::error::Error for Refused<F> {}
+impl<F> core::error::Error for BuildInError<F> {}
 
-impl<F> From<Refused<F>> for ConfigError {
-    fn from(refused: Refused<F>) -> Self {
+impl<F> From<BuildInError<F>> for ConfigError {
+    fn from(refused: BuildInError<F>) -> Self {
         refused.error
     }
 }
 
-impl<F> From<Refused<F>> for bufcore::Error {
-    fn from(refused: Refused<F>) -> Self {
+impl<F> From<BuildInError<F>> for bufcore::Error {
+    fn from(refused: BuildInError<F>) -> Self {
         refused.error.into()
     }
 }

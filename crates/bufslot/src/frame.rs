@@ -157,9 +157,9 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
         self.pool.filled_mut()
     }
 
-    fn discard_front(&mut self, bytes: usize) {
+    fn consume(&mut self, bytes: usize) {
         self.sync();
-        self.pool.discard_front(bytes);
+        self.pool.consume(bytes);
     }
 
     #[inline]
@@ -467,8 +467,8 @@ impl<F: BufferPool> SlotPool<F> {
             return self.hand_out_nothing();
         };
         let discarded = first - spill.spare_mut().as_ptr().addr();
-        spill.advance(discarded + len);
-        spill.discard_front(discarded);
+        spill.commit(discarded + len);
+        spill.consume(discarded);
         self.hand_out_fallback(spill, elsewhere)
     }
 
@@ -520,9 +520,9 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         unsafe { core::slice::from_raw_parts_mut(self.frame_first.as_ptr(), self.frame_len()) }
     }
 
-    fn discard_front(&mut self, bytes: usize) {
+    fn consume(&mut self, bytes: usize) {
         let len = self.frame_len();
-        assert!(bytes <= len, "discard_front({bytes}) of a frame of {len} bytes");
+        assert!(bytes <= len, "consume({bytes}) of a frame of {len} bytes");
         // SAFETY: within the frame, or at its end.
         self.frame_first = unsafe { self.frame_first.add(bytes) };
     }
@@ -545,7 +545,7 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         self.table.set_capacity(self.frame, taken);
         self.forget_frame();
         let mut buf = self.hand_out(carved, len, taken, elsewhere);
-        buf.advance(len);
+        buf.commit(len);
         Ok(buf)
     }
 }

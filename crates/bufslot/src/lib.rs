@@ -85,7 +85,7 @@ mod table;
 mod tests;
 
 pub use bufcore;
-pub use config::{Builder, Refused};
+pub use config::{BuildInError, Builder};
 pub use frame::OpenFrame;
 pub use lease::SlotLease;
 pub use mode::Mode;

@@ -178,7 +178,7 @@ impl<P: BufferPool> Lockstep<P> {
             Op::AcquireZeroed { bytes } => self.acquire_zeroed(bytes),
             Op::Writable { bytes, seed } => self.writable(bytes, seed),
             Op::FilledMut { seed } => self.filled_mut(seed),
-            Op::FrameDiscardFront { bytes } => self.frame_discard_front(bytes),
+            Op::FrameConsume { bytes } => self.frame_consume(bytes),
             Op::Detach => self.detach(),
             Op::Fill { at, .. }
             | Op::Extend { at, .. }
@@ -251,7 +251,7 @@ impl<P: BufferPool> Lockstep<P> {
             Op::SplitTo { index, .. } => {
                 let index = index % (len + 1);
                 let of_part = expected.slice(0, index);
-                expected.discard_front(index);
+                expected.consume(index);
                 (view.split_to(index), of_part)
             }
             Op::SplitOff { index, .. } => {
@@ -264,7 +264,7 @@ impl<P: BufferPool> Lockstep<P> {
                 let unique = expected.is_unique();
                 // Views of no memory are not counted: each may or may not thaw.
                 let uncounted = expected.memory.is_empty();
-                return match view.try_thaw() {
+                return match view.try_into_mut() {
                     Ok(buf) => {
                         assert!(unique || uncounted, "thawed while other views exist");
                         Handle::Buf(buf)
@@ -361,10 +361,10 @@ impl<P: BufferPool> Lockstep<P> {
         pattern::fill(&mut self.frame, seed, 0);
     }
 
-    fn frame_discard_front(&mut self, bytes: usize) {
+    fn frame_consume(&mut self, bytes: usize) {
         let Some(frames) = (self.frames)(&mut self.pool) else { return };
         let bytes = bytes % (self.frame.len() + 1);
-        frames.discard_front(bytes);
+        frames.consume(bytes);
         self.frame.drain(..bytes);
         self.forgotten += bytes;
     }
@@ -489,7 +489,7 @@ fn drop_in_order<L: Lease>(expected: Expected, handle: Handle<L>) {
 
 /// A step on a buffer, on both sides. Steps for views change nothing.
 fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op) {
-    let (len, room) = (buf.len(), buf.remaining());
+    let (len, room) = (buf.len(), buf.spare_capacity());
     let vec = &mut expected.bytes;
     match op {
         Op::Fill { seed, .. } => {
@@ -511,10 +511,10 @@ fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op) {
         Op::Advance { bytes, .. } => {
             let bytes = bytes % (room + 1);
             let shown = buf.spare_mut()[..bytes].to_vec();
-            buf.advance(bytes);
+            buf.commit(bytes);
             vec.extend_from_slice(&shown);
-            let past = buf.remaining() + 1;
-            assert!(panics(|| buf.advance(past)), "advanced past the end");
+            let past = buf.spare_capacity() + 1;
+            assert!(panics(|| buf.commit(past)), "advanced past the end");
         }
         Op::WriteSpare { seed, .. } => pattern::fill(buf.spare_mut(), seed, 0),
         Op::Resize { len: target, value, .. } => match buf.resize(target, value) {
@@ -531,8 +531,8 @@ fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op) {
         }
         Op::DiscardFront { bytes, .. } => {
             let bytes = bytes % (len + 1);
-            buf.discard_front(bytes);
-            expected.discard_front(bytes);
+            buf.consume(bytes);
+            expected.consume(bytes);
         }
         _ => {}
     }

@@ -104,8 +104,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Drops the first `n` bytes, as `discard_front` does.
-    pub fn discard_front(&mut self, n: usize) {
+    /// Drops the first `n` bytes, as `consume` does.
+    pub fn consume(&mut self, n: usize) {
         self.bytes.drain(..n);
         self.capacity -= n;
     }

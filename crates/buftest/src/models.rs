@@ -191,7 +191,7 @@ pub fn thaw_after_the_other_view_is_gone<L: Lease + 'static>(buf: Buf<L>) {
         })
     };
     thread::yield_now();
-    if let Ok(buf) = view.try_thaw() {
+    if let Ok(buf) = view.try_into_mut() {
         shadow.write();
         drop(buf);
     }

@@ -37,7 +37,7 @@ pub enum Op {
     Forget { at: usize },
     Writable { bytes: usize, seed: u64 },
     FilledMut { seed: u64 },
-    FrameDiscardFront { bytes: usize },
+    FrameConsume { bytes: usize },
     Detach,
 }
 
@@ -52,7 +52,7 @@ impl Op {
             11..=12 => return Self::AcquireZeroed { bytes: bytes.size() },
             13..=20 => return Self::Writable { bytes: bytes.size(), seed: bytes.seed() },
             21 => return Self::FilledMut { seed: bytes.seed() },
-            22..=23 => return Self::FrameDiscardFront { bytes: bytes.size() },
+            22..=23 => return Self::FrameConsume { bytes: bytes.size() },
             24..=26 => return Self::Detach,
             _ => {}
         }
@@ -114,7 +114,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => at().prop_map(|at| Op::Forget { at }),
         8 => (size(), any::<u64>()).prop_map(|(bytes, seed)| Op::Writable { bytes, seed }),
         1 => any::<u64>().prop_map(|seed| Op::FilledMut { seed }),
-        2 => n().prop_map(|bytes| Op::FrameDiscardFront { bytes }),
+        2 => n().prop_map(|bytes| Op::FrameConsume { bytes }),
         3 => Just(Op::Detach),
     ]
 }

@@ -93,8 +93,8 @@ impl<P: FrameBuffer> FrameBuffer for Recorder<P> {
         self.pool.filled_mut()
     }
 
-    fn discard_front(&mut self, bytes: usize) {
-        self.pool.discard_front(bytes);
+    fn consume(&mut self, bytes: usize) {
+        self.pool.consume(bytes);
     }
 
     #[inline]

@@ -24,8 +24,8 @@ const CHOICES: [&str; 6] = [
     "slot:capacity=2MiB,slots=256",
     "bounded-slot:capacity=2MiB,slots=256",
     "ring:capacity=2MiB,buffers=256",
-    "bump:shard_size=256KiB,idle_bytes=2MiB",
-    "shard:thread_cache=8,budget=2MiB",
+    "bump:shard_size=256KiB,max_idle_bytes=2MiB",
+    "shard:thread_cache=8,max_bytes=2MiB",
 ];
 const BUFFERS: usize = 200_000;
 

@@ -148,7 +148,7 @@ where
         match polled {
             Poll::Ready(Ok(())) if n == 0 => return Ok(None),
             Poll::Ready(Ok(())) => {
-                buf.advance(n);
+                buf.commit(n);
                 return Ok(Some(buf));
             }
             Poll::Ready(Err(error)) => return Err(ReadError::Io(error)),

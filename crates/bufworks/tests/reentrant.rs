@@ -125,7 +125,7 @@ fn wait_and_forget<T: Send + Sync + 'static>(pool: &ShardPool, kept: T) {
 /// As above, where it is a waker that goes with the pool and ends the others.
 fn a_waker_ends_the_pool_beside() {
     for distance in 1..20 {
-        let ended = ShardPool::builder().shards(1).budget(100_000).build().expect("settings are right");
+        let ended = ShardPool::builder().shards(1).max_bytes(100_000).build().expect("settings are right");
         let held = ended.acquire(90_000).expect("room");
         let ends = Arc::new(());
         let beside: Vec<_> = (0..distance).map(|_| (used_here(), Arc::clone(&ends))).collect();

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, fail, ok, some};
 use bufcore::{AcquireError, Buf, BufferPool, Frozen, Region, Reject};
-use bufring::{RingAllocator, RingLease};
+use bufring::{RingPool, RingLease};
 use bufslot::SlotPool;
 use cortex_m::peripheral::syst::SystClkSource;
 use cortex_m_rt::exception;
@@ -85,7 +85,7 @@ pub(crate) fn run(lent: Region, second: Region) -> Checked<Region> {
     timer.enable_interrupt();
     timer.enable_counter();
 
-    let (mut slots, mut ring) = (SlotPool::over(lent)?, RingAllocator::over(second)?);
+    let (mut slots, mut ring) = (SlotPool::over(lent)?, RingPool::over(second)?);
     let mut numbers = Numbers::new(11);
     let (mut refused, mut here) = (0_u32, 0_u32);
     let mut seed = 0;
@@ -129,7 +129,7 @@ pub(crate) fn run(lent: Region, second: Region) -> Checked<Region> {
 /// A filled buffer of `size` bytes, of one of three kinds.
 fn parcel(
     slots: &mut SlotPool<Reject>,
-    ring: &mut RingAllocator,
+    ring: &mut RingPool,
     kind: usize,
     size: usize,
     seed: u32,

@@ -9,7 +9,7 @@ use core::cell::RefCell;
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, ok, some};
 use bufcore::{Buf, BufferPool, Region, Reject};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufslot::SlotPool;
 use cortex_m_semihosting::hprintln;
 use crc::{CRC_16_IBM_SDLC, Crc};
@@ -61,7 +61,7 @@ impl<S: Strategy> Receiver<S> {
 
 type Shared<S> = Mutex<RefCell<Option<Receiver<S>>>>;
 
-static FROM_RIGHT: Shared<RingAllocator> = Mutex::new(RefCell::new(None));
+static FROM_RIGHT: Shared<RingPool> = Mutex::new(RefCell::new(None));
 static FROM_LEFT: Shared<SlotPool<Reject>> = Mutex::new(RefCell::new(None));
 
 fn handle<S: Strategy>(receiver: &Shared<S>, port: Uart) {
@@ -153,8 +153,8 @@ fn flip(byte: &mut u8) {
 /// Sends frames to and fro, over three regions. With `corrupt`, one is damaged that is taken for a good one.
 pub(crate) fn run(sending: Region, left: Region, right: Region, corrupt: bool) -> Checked {
     let mut pool = SlotPool::over(sending)?;
-    let queue = cortex_m::singleton!(: Queue<Frame<RingAllocator>, 8> = Queue::new());
-    let mut left = End::<RingAllocator>::start(UART0, &FROM_RIGHT, some!(queue), left)?;
+    let queue = cortex_m::singleton!(: Queue<Frame<RingPool>, 8> = Queue::new());
+    let mut left = End::<RingPool>::start(UART0, &FROM_RIGHT, some!(queue), left)?;
     let queue = cortex_m::singleton!(: Queue<Frame<SlotPool<Reject>>, 8> = Queue::new());
     let mut right = End::<SlotPool<Reject>>::start(UART1, &FROM_LEFT, some!(queue), right)?;
 
@@ -175,7 +175,7 @@ pub(crate) fn run(sending: Region, left: Region, right: Region, corrupt: bool) -
 
 fn to_and_fro(
     pool: &mut SlotPool<Reject>,
-    left: &mut End<RingAllocator>,
+    left: &mut End<RingPool>,
     right: &mut End<SlotPool<Reject>>,
     corrupt: bool,
 ) -> Checked<usize> {
@@ -213,7 +213,7 @@ fn to_and_fro(
 /// Frames that nobody takes, until neither queue nor pool has room; then all that were kept are right, and the rest were counted.
 fn more_than_fits(
     pool: &mut SlotPool<Reject>,
-    left: &mut End<RingAllocator>,
+    left: &mut End<RingPool>,
     right: &mut End<SlotPool<Reject>>,
 ) -> Checked<u32> {
     const SENT: u32 = 40;

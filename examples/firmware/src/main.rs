@@ -18,7 +18,7 @@ use core::panic::PanicInfo;
 
 use bufbare::{Checked, Memory, check, ok};
 use bufcore::{Buf, Reject};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufslot::SlotPool;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
@@ -74,7 +74,7 @@ fn handles() -> Checked {
         size_of::<SlotPool<Reject>>(),
         size_of::<Buf<<SlotPool<Reject> as bufcore::BufferPool>::Lease>>(),
         1024 - slots.capacity(),
-        size_of::<RingAllocator>(),
+        size_of::<RingPool>(),
         size_of::<Buf<bufring::RingLease>>(),
         1024 - ring.capacity(),
         size_of::<bufmirror::MirrorRing>(),

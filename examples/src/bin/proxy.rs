@@ -20,7 +20,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, ensure};
 use bufbump::BumpPool;
 use bufcore::{BufferPool, ConfigError, HeapPool};
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftrace::{Meta, Recorder, Recording};
@@ -160,15 +160,13 @@ fn main() -> Result<()> {
     let buffers = (bytes / BYTES_A_BUFFER).max(1);
     let report = match args.pool {
         Pool::Slot => proxy.run(&args, |_| SlotPool::new(bytes, buffers))?,
-        Pool::Ring => {
-            proxy.run(&args, |_| RingAllocator::builder().capacity(bytes).buffers(buffers).build())?
-        }
+        Pool::Ring => proxy.run(&args, |_| RingPool::builder().capacity(bytes).buffers(buffers).build())?,
         Pool::Bump => {
             let pools = [BumpPool::new()?, BumpPool::new()?];
             proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
         }
         Pool::Shard => {
-            let builder = ShardPool::builder().budget(bytes);
+            let builder = ShardPool::builder().max_bytes(bytes);
             let pools = [builder.build()?, builder.build()?];
             proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
         }

@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     // One for each client. What cannot be had is met when it is needed.
     let _ = limits::raise_open_files();
-    let pool = ShardPool::builder().budget(args.budget).build()?;
+    let pool = ShardPool::builder().max_bytes(args.budget).build()?;
     let stop = CancellationToken::new();
     let on_signal = stop.clone();
     ctrlc::set_handler(move || on_signal.cancel()).context("cannot handle signals")?;

@@ -155,7 +155,7 @@ async fn write<L: Lease>(
         match to.try_write(held.bytes()) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(n) => {
-                held.discard_front(n);
+                held.consume(n);
                 progress.wrote(n);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -223,9 +223,9 @@ impl<L: Lease> Held<L> {
         self.buf.as_ref().map_or(0, Buf::capacity)
     }
 
-    fn discard_front(&mut self, bytes: usize) {
+    fn consume(&mut self, bytes: usize) {
         if let Some(buf) = &mut self.buf {
-            buf.discard_front(bytes);
+            buf.consume(bytes);
         }
     }
 

@@ -104,7 +104,7 @@ impl<'a> Lane<'a> {
     ) -> Poll<Result<(), Failure>> {
         loop {
             let mut moved = false;
-            if !self.has_ended && self.ring.free() != 0 {
+            if !self.has_ended && self.ring.spare_capacity() != 0 {
                 match self.fill(cx, from) {
                     Poll::Ready(Ok(n)) => {
                         self.has_ended = n == 0;
@@ -136,7 +136,7 @@ impl<'a> Lane<'a> {
 
     /// Reads into all that is free; 0 at the end.
     fn fill(&mut self, cx: &mut Context<'_>, from: &mut OwnedReadHalf) -> Poll<io::Result<usize>> {
-        let free = self.ring.free();
+        let free = self.ring.spare_capacity();
         let room = self.ring.reserve(free).map_err(|_| ErrorKind::OutOfMemory)?;
         let mut room = ReadBuf::new(room);
         let polled = Pin::new(from).poll_read(cx, &mut room);

@@ -2,7 +2,7 @@
 
 use bufbare::{Checked, check, ok, stream};
 use bufmirror::MirrorRing;
-use bufring::RingAllocator;
+use bufring::RingPool;
 use bufslot::SlotPool;
 use bufslot::bufcore::BufferPool;
 use bufslot::bufcore::strategy::orphans;
@@ -18,7 +18,7 @@ pub(crate) fn all() -> Checked {
 }
 
 fn ring() -> Checked {
-    let mut ring = ok!(RingAllocator::new(4096));
+    let mut ring = ok!(RingPool::new(4096));
     let mut small = ok!(ring.acquire(100));
     ok!(small.extend_from_slice(b"outlives its ring"));
     drop(ring);

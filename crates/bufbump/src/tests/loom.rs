@@ -57,7 +57,7 @@ type Buffer = Buf<BumpLease>;
 /// A pool whose shards hold one buffer of 8 bytes, or two where `two` says so.
 fn pool(two: bool) -> BumpPool {
     let bytes = if two { HEADER_BYTES + 24 } else { 8 };
-    BumpPool::builder().shard_size(bytes).idle_bytes(4 * bytes).build().expect("a small pool")
+    BumpPool::builder().shard_size(bytes).max_idle_bytes(4 * bytes).build().expect("a small pool")
 }
 
 fn acquire(pool: &BumpPool) -> Buffer {
@@ -154,7 +154,7 @@ fn loom_thaw_after_the_other_part_is_gone() {
             })
         };
         thread::yield_now();
-        if let Ok(buf) = buf.freeze().try_thaw() {
+        if let Ok(buf) = buf.freeze().try_into_mut() {
             shadow.write();
             drop(buf);
         }

@@ -33,7 +33,7 @@ struct Noted {
 /// A pool whose shards hold two buffers.
 fn pool() -> BumpPool {
     let bytes = 2 * BYTES + HEADER_BYTES;
-    BumpPool::builder().shard_size(bytes).idle_bytes(2 * bytes).build().expect("a small pool")
+    BumpPool::builder().shard_size(bytes).max_idle_bytes(2 * bytes).build().expect("a small pool")
 }
 
 /// Some operations of one thread.
@@ -44,7 +44,7 @@ fn life(pool: &BumpPool, addresses: &Arc<Shadow>, shelf: &Mutex<Vec<Noted>>) {
             0..4 => {
                 let mut buf = pool.acquire(BYTES).expect("the allocator has room");
                 let claim = Arc::new(addresses.claim(buf.as_ptr(), buf.capacity()));
-                buf.advance(BYTES);
+                buf.commit(BYTES);
                 held.push(Noted { claim, handle: Handle::Buf(buf) });
             }
             4 => {
@@ -60,7 +60,7 @@ fn life(pool: &BumpPool, addresses: &Arc<Shadow>, shelf: &Mutex<Vec<Noted>>) {
                 if let Some(Noted { claim, handle: Handle::View(view) }) = held.pop() {
                     let other = Noted { claim: Arc::clone(&claim), handle: Handle::View(view.clone()) };
                     held.push(other);
-                    let handle = view.try_thaw().map_or_else(Handle::View, Handle::Buf);
+                    let handle = view.try_into_mut().map_or_else(Handle::View, Handle::Buf);
                     held.push(Noted { claim, handle });
                 }
             }

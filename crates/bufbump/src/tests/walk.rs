@@ -6,7 +6,8 @@ use crate::{BumpPool, local};
 
 fn walk(seed: u64, shard: usize, probes: usize, idle: usize, alignment: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let pool = BumpPool::builder().shard_size(shard).max_probes(probes).idle_bytes(idle).alignment(alignment);
+    let pool =
+        BumpPool::builder().shard_size(shard).max_probes(probes).max_idle_bytes(idle).alignment(alignment);
     let pool = pool.build().expect("settings are right");
     let mut held = Vec::new();
     let mut elsewhere = Vec::new();

@@ -12,14 +12,14 @@ buftest::conformance! {
     frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
-    sized: |bytes| BumpPool::builder().shard_size(bytes).idle_bytes(usize::MAX).preallocate(1).build(),
+    sized: |bytes| BumpPool::builder().shard_size(bytes).max_idle_bytes(usize::MAX).preallocate(1).build(),
     aligned: |bytes| BumpPool::builder().shard_size(64 << 10).alignment(bytes).build(),
 }
 
 // Shards that few buffers fit into, none of which is kept, and no probes.
 buftest::conformance! {
     name: tight,
-    pool: BumpPool = || built(BumpPool::builder().shard_size(8 << 10).idle_bytes(0).max_probes(0).alignment(8)),
+    pool: BumpPool = || built(BumpPool::builder().shard_size(8 << 10).max_idle_bytes(0).max_probes(0).alignment(8)),
     frames: |_| None,
     is_fallback: |_| false,
     rejects: false,
@@ -28,7 +28,7 @@ buftest::conformance! {
 
 buftest::conformance_by_reference! {
     name: by_reference,
-    pool: BumpPool = || built(BumpPool::builder().shard_size(16 << 10).idle_bytes(64 << 10)),
+    pool: BumpPool = || built(BumpPool::builder().shard_size(16 << 10).max_idle_bytes(64 << 10)),
 }
 
 #[cfg(feature = "wipe")]

@@ -255,8 +255,8 @@ impl Lockstep {
             }
             (Op::Fill { seed, .. }, Handle::Buf(mut buf)) => {
                 // All of its part, and no other: the parts beside it are checked.
-                let room = buf.remaining();
-                buf.advance(room);
+                let room = buf.spare_capacity();
+                buf.commit(room);
                 pattern::fill(&mut buf, seed, 0);
                 expected.bytes.resize(expected.capacity, 0);
                 pattern::fill(&mut expected.bytes, seed, 0);
@@ -270,7 +270,7 @@ impl Lockstep {
                 let front = buf.split_to(index);
                 let mut of_front = expected.slice(0, index);
                 of_front.capacity = index;
-                expected.discard_front(index);
+                expected.consume(index);
                 self.holds_nothing(&mut of_front, &mut expected);
                 self.keep(of_front, Handle::Buf(front));
                 Handle::Buf(buf)
@@ -290,7 +290,7 @@ impl Lockstep {
             (Op::SplitTo { index, .. }, Handle::View(mut view)) => {
                 let index = index % (view.len() + 1);
                 let of_front = expected.slice(0, index);
-                expected.discard_front(index);
+                expected.consume(index);
                 let front = view.split_to(index);
                 self.keep(of_front, Handle::View(front));
                 Handle::View(view)
@@ -313,7 +313,7 @@ impl Lockstep {
                 // Some of the others may be with the other thread, about to go. A view of a buffer of no bytes may thaw whoever has
                 // others: there is nothing that they share.
                 let others = !expected.is_unique() && expected.capacity > 0;
-                match view.try_thaw() {
+                match view.try_into_mut() {
                     Ok(buf) => {
                         assert!(!others || self.other.is_some(), "thawed beside others");
                         Handle::Buf(buf)
@@ -381,7 +381,7 @@ fn split_freeze_send_and_move() {
     let mut total = 0_usize;
     let counted = std::cell::Cell::new(0);
     let outcome = TestRunner::new(config).run(&program, |(ops, pool_first, probes)| {
-        let builder = BumpPool::builder().shard_size(4096).max_probes(probes).idle_bytes(probes * 8192);
+        let builder = BumpPool::builder().shard_size(4096).max_probes(probes).max_idle_bytes(probes * 8192);
         let mut runner = Lockstep::new(builder.alignment(8 << probes));
         for (step, op) in ops.iter().enumerate() {
             runner.step(*op);

@@ -122,7 +122,7 @@ fn probes() {
 #[test]
 fn idle_memory_keeps_its_budget() {
     let pool =
-        BumpPool::builder().shard_size(SHARD).idle_bytes(3 * SHARD).build().expect("settings are right");
+        BumpPool::builder().shard_size(SHARD).max_idle_bytes(3 * SHARD).build().expect("settings are right");
     let bufs: Vec<_> = (0..100).map(|_| take(&pool, SHARD)).collect();
     assert_eq!(pool.stats().reserved_bytes, 100 * SHARD);
     drop(bufs);
@@ -130,7 +130,7 @@ fn idle_memory_keeps_its_budget() {
     assert_eq!(pool.stats().reserved_bytes, 7 * SHARD);
     pool.trim();
     assert_eq!(pool.stats().reserved_bytes, SHARD);
-    let none = BumpPool::builder().shard_size(SHARD).idle_bytes(0).build().expect("settings are right");
+    let none = BumpPool::builder().shard_size(SHARD).max_idle_bytes(0).build().expect("settings are right");
     drop((0..100).map(|_| take(&none, SHARD)).collect::<Vec<_>>());
     assert_eq!(none.stats().reserved_bytes, SHARD);
 }
@@ -139,7 +139,7 @@ fn idle_memory_keeps_its_budget() {
 #[test]
 fn a_peak_that_others_release_shrinks() {
     let pool =
-        BumpPool::builder().shard_size(SHARD).idle_bytes(2 * SHARD).build().expect("settings are right");
+        BumpPool::builder().shard_size(SHARD).max_idle_bytes(2 * SHARD).build().expect("settings are right");
     let bufs: Vec<_> = (0..100).map(|_| take(&pool, SHARD)).collect();
     std::thread::spawn(move || drop(bufs)).join().expect("dropping does not panic");
     for _ in 0..100 {

@@ -30,7 +30,7 @@ fn t26_much_larger_than_a_shard() {
 #[test]
 fn t26_a_shard_each() {
     let body = || {
-        let pool = BumpPool::builder().shard_size(4096).idle_bytes(3 * 4096).max_probes(0);
+        let pool = BumpPool::builder().shard_size(4096).max_idle_bytes(3 * 4096).max_probes(0);
         steady::flat(&pool.build().expect("settings are right"), 4000);
     };
     alone(module_path!(), "t26_a_shard_each", LIMIT, body);

@@ -7,7 +7,7 @@ use bufbump::BumpPool;
 use buftest::trials::clones;
 
 fn small() -> BumpPool {
-    BumpPool::builder().shard_size(4096).idle_bytes(16 << 10).build().expect("settings are right")
+    BumpPool::builder().shard_size(4096).max_idle_bytes(16 << 10).build().expect("settings are right")
 }
 
 #[test]

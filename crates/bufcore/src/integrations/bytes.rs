@@ -10,12 +10,12 @@ use crate::{Buf, Frozen, Lease};
 unsafe impl<L: Lease> BufMut for Buf<L> {
     #[inline]
     fn remaining_mut(&self) -> usize {
-        self.remaining()
+        self.spare_capacity()
     }
 
     #[inline]
     unsafe fn advance_mut(&mut self, bytes: usize) {
-        self.advance(bytes);
+        self.commit(bytes);
     }
 
     #[inline]
@@ -52,7 +52,7 @@ impl<L: Lease> bytes::Buf for Frozen<L> {
 
     #[inline]
     fn advance(&mut self, bytes: usize) {
-        self.discard_front(bytes);
+        self.consume(bytes);
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(&view[..], b"payload");
         assert_eq!(shared.slice(2..), view.as_slice());
         assert_eq!(shared[2..].as_ptr(), view.as_ptr(), "no copy");
-        assert!(view.try_thaw().is_err(), "the bytes share it");
+        assert!(view.try_into_mut().is_err(), "the bytes share it");
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl<L: Lease> ErrorType for Buf<L> {
 /// Appends. Unlike `std::io::Write`, a full buffer is an error, as `embedded_io` demands.
 impl<L: Lease> Write for Buf<L> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
-        let n = bytes.len().min(self.remaining());
+        let n = bytes.len().min(self.spare_capacity());
         if n == 0 && !bytes.is_empty() {
             return Err(ReserveError { requested: bytes.len(), available: 0 });
         }
@@ -52,7 +52,7 @@ impl<L: Lease> Read for Frozen<L> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
         let n = into.len().min(self.len());
         copy_bytes(&mut into[..n], &self[..n]);
-        self.discard_front(n);
+        self.consume(n);
         Ok(n)
     }
 }
@@ -63,7 +63,7 @@ impl<L: Lease> BufRead for Frozen<L> {
     }
 
     fn consume(&mut self, bytes: usize) {
-        self.discard_front(bytes);
+        self.consume(bytes);
     }
 }
 

@@ -9,9 +9,9 @@ use crate::{Buf, Frozen, Lease};
 impl<L: Lease> Write for Buf<L> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = bytes.len().min(self.remaining());
+        let n = bytes.len().min(self.spare_capacity());
         copy_bytes(&mut self.spare_mut()[..n], &bytes[..n]);
-        self.advance(n);
+        self.commit(n);
         Ok(n)
     }
 
@@ -31,13 +31,13 @@ impl<L: Lease> Buf<L> {
     /// broken and gets `InvalidData`.
     pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
         let n = reader.read(self.spare_mut())?;
-        if n > self.remaining() {
+        if n > self.spare_capacity() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "reader claims more bytes than it had room for",
             ));
         }
-        self.advance(n);
+        self.commit(n);
         Ok(n)
     }
 
@@ -50,7 +50,7 @@ impl<L: Lease> Buf<L> {
     pub fn read_exact_from(&mut self, reader: &mut impl Read, n: usize) -> io::Result<()> {
         let room = self.spare_mut().get_mut(..n).ok_or(io::ErrorKind::WriteZero)?;
         reader.read_exact(room)?;
-        self.advance(n);
+        self.commit(n);
         Ok(())
     }
 }
@@ -61,7 +61,7 @@ impl<L: Lease> Read for Frozen<L> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let n = into.len().min(self.len());
         copy_bytes(&mut into[..n], &self[..n]);
-        self.discard_front(n);
+        self.consume(n);
         Ok(n)
     }
 }
@@ -75,7 +75,7 @@ impl<L: Lease> BufRead for Frozen<L> {
     ///
     /// When `bytes` is over the length of the view.
     fn consume(&mut self, bytes: usize) {
-        self.discard_front(bytes);
+        self.consume(bytes);
     }
 }
 

@@ -57,7 +57,7 @@ fn reading_from_std_io() {
     let error = target.read_exact_from(&mut &b"fghi"[..], 4).expect_err("no room");
     assert_eq!((error.kind(), &target[..]), (io::ErrorKind::WriteZero, &b"abcde"[..]));
     target.read_exact_from(&mut &b"fgh"[..], 3).expect("it fits");
-    assert_eq!((&target[..], target.remaining()), (&b"abcdefgh"[..], 0));
+    assert_eq!((&target[..], target.spare_capacity()), (&b"abcdefgh"[..], 0));
     assert_eq!(target.read_from(&mut &b"i"[..]).expect("full"), 0);
 }
 
@@ -112,9 +112,9 @@ fn thawing() {
     let mut view = buf(16, b"header body").freeze();
     let body = view.split_off(7);
     assert!(!view.is_unique());
-    let view = view.try_thaw().expect_err("the body shares the memory");
+    let view = view.try_into_mut().expect_err("the body shares the memory");
     drop(body);
-    let mut header = view.try_thaw().expect("the only view");
+    let mut header = view.try_into_mut().expect("the only view");
     assert_eq!((&header[..], header.capacity()), (&b"header "[..], 16));
     header.extend_from_slice(b"new body!").expect("nobody else has the rest");
     assert_eq!(&header[..], b"header new body!");
@@ -165,7 +165,7 @@ fn the_leak_tracker() {
     let clone = second.clone();
     drop((first, second));
     assert_eq!(pool.outstanding().len(), 1, "a view is out");
-    let thawed = clone.try_thaw().expect("the only view");
+    let thawed = clone.try_into_mut().expect("the only view");
     assert_eq!(pool.outstanding().len(), 1);
     std::thread::spawn(move || drop(thawed)).join().expect("dropping does not panic");
     assert!(pool.outstanding().is_empty());
@@ -178,7 +178,7 @@ fn reject_serves_no_bytes() {
     assert_eq!((empty.len(), empty.capacity()), (0, 0));
     let view = empty.freeze();
     assert_eq!(view.clone().slice(..).len(), 0);
-    assert_eq!(view.try_thaw().expect("the only view").capacity(), 0);
+    assert_eq!(view.try_into_mut().expect("the only view").capacity(), 0);
     assert_eq!(Reject.acquire_zeroed(0).expect("no bytes are always there").len(), 0);
     assert_eq!(Reject.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
 }

@@ -123,7 +123,7 @@ impl FrameBuffer for Frames {
         &mut self.0
     }
 
-    fn discard_front(&mut self, _: usize) {}
+    fn consume(&mut self, _: usize) {}
 
     fn detach(&mut self) -> Result<Buf<HeapLease>, AcquireError> {
         Err(AcquireError::OutOfMemory { requested: 0 })
@@ -188,7 +188,7 @@ fn t21_ranges_that_lie() {
         assert!(catch_unwind(|| view.slice(Range(Cell::new(1)))).is_err());
     }
     assert_eq!(view.slice((Bound::Excluded(0), Bound::Unbounded)), b"bc");
-    assert!(view.try_thaw().is_ok(), "no view was left behind");
+    assert!(view.try_into_mut().is_ok(), "no view was left behind");
 }
 
 #[test]

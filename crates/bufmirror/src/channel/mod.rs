@@ -136,7 +136,7 @@ mod tests {
             assert!(!producer.is_mapped() && !consumer.is_mapped());
             let (mut written, mut read) = (0_u8, 0_u8);
             for round in 0..2000 {
-                let n = (round * 7 % capacity + 1).min(producer.free());
+                let n = (round * 7 % capacity + 1).min(producer.spare_capacity());
                 let bytes: Vec<u8> = (0..n).map(|at| written.wrapping_add(at as u8)).collect();
                 producer.put(&bytes).unwrap();
                 written = written.wrapping_add(n as u8);

@@ -77,7 +77,7 @@ impl Producer {
     ///
     /// Cost: a look at the consumer's position, which may be in another processor's cache.
     #[inline]
-    pub fn free(&mut self) -> usize {
+    pub fn spare_capacity(&mut self) -> usize {
         self.end.look()
     }
 
@@ -109,7 +109,7 @@ impl Producer {
     ///
     /// # Panics
     ///
-    /// When `n` is over [`free`](Self::free).
+    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
     #[inline]
     #[track_caller]
     pub fn commit(&mut self, n: usize) {

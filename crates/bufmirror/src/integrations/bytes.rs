@@ -27,7 +27,7 @@ impl Buf for MirrorRing {
 unsafe impl BufMut for MirrorRing {
     #[inline]
     fn remaining_mut(&self) -> usize {
-        self.free()
+        self.spare_capacity()
     }
 
     #[inline]
@@ -37,7 +37,7 @@ unsafe impl BufMut for MirrorRing {
 
     #[inline]
     fn chunk_mut(&mut self) -> &mut UninitSlice {
-        let free = self.free();
+        let free = self.spare_capacity();
         // There is always as much room as is free.
         UninitSlice::new(self.reserve(free).unwrap_or_default())
     }

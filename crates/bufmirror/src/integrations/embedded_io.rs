@@ -27,7 +27,7 @@ impl Write for MirrorRing {
 
 impl WriteReady for MirrorRing {
     fn write_ready(&mut self) -> Result<bool, ReserveError> {
-        Ok(self.free() != 0)
+        Ok(self.spare_capacity() != 0)
     }
 }
 
@@ -92,7 +92,7 @@ mod channel {
 
     impl WriteReady for Producer {
         fn write_ready(&mut self) -> Result<bool, WaitError> {
-            Ok(self.free() != 0 || self.is_closed())
+            Ok(self.spare_capacity() != 0 || self.is_closed())
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
         let mut two = [0; 2];
         assert_eq!(Read::read(&mut consumer, &mut two), Ok(2));
         assert_eq!((&two, BufRead::fill_buf(&mut consumer)), (b"ab", Ok(&b"c"[..])));
-        let filler = std::vec![0; producer.free()];
+        let filler = std::vec![0; producer.spare_capacity()];
         Write::write_all(&mut producer, &filler).unwrap();
         assert_eq!((consumer.read_ready(), producer.write_ready()), (Ok(true), Ok(false)));
         BufRead::consume(&mut consumer, 1 + filler.len());

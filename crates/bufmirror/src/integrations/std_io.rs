@@ -59,7 +59,7 @@ impl MirrorRing {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
-        let free = self.free();
+        let free = self.spare_capacity();
         let room = self.reserve(free).map_err(|_| io::ErrorKind::WriteZero)?;
         let n = reader.read(room)?;
         if n > free {

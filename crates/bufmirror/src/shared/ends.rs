@@ -37,7 +37,7 @@ impl SharedProducer {
     }
 
     /// Bytes that can be written now; 0 when the other process wrote nonsense.
-    pub fn free(&mut self) -> usize {
+    pub fn spare_capacity(&mut self) -> usize {
         self.end.look()
     }
 

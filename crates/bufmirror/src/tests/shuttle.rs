@@ -45,7 +45,7 @@ fn write(producer: &mut Producer, from: usize, to: usize) -> usize {
             Err(WaitError::Closed { .. }) => break,
             Err(error) => panic!("{error}"),
         }
-        let len = producer.free().min(to - at);
+        let len = producer.spare_capacity().min(to - at);
         let room = producer.reserve(len).expect("there is room");
         (at..).zip(room).for_each(|(index, byte)| *byte = index as u8);
         producer.commit(len);

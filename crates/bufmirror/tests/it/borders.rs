@@ -31,7 +31,7 @@ fn through(ring: &mut impl Ring, start: usize, bytes: &[u8], in_place: bool) {
     }
     ring.consume(kept);
     ring.put(last).unwrap();
-    assert_eq!((ring.len(), ring.free()), (bytes.len(), ring.capacity() - bytes.len()));
+    assert_eq!((ring.len(), ring.spare_capacity()), (bytes.len(), ring.capacity() - bytes.len()));
     assert!(ring.peek() == bytes, "{} bytes from {start} on", bytes.len());
     // In two parts, so that the rest is read from behind the border when the first part lies in front of it.
     let (first, rest) = bytes.split_at(bytes.len() / 2);
@@ -45,7 +45,7 @@ fn through(ring: &mut impl Ring, start: usize, bytes: &[u8], in_place: bool) {
             assert!(read == part, "{} of {} bytes from {start} on", part.len(), bytes.len());
         }
     }
-    assert_eq!((ring.is_empty(), ring.free()), (true, ring.capacity()));
+    assert_eq!((ring.is_empty(), ring.spare_capacity()), (true, ring.capacity()));
 }
 
 fn every_start(mut ring: impl Ring) {
@@ -100,7 +100,7 @@ fn goes_round(mut ring: impl Ring) {
     let capacity = ring.capacity();
     let (mut written, mut read) = (0, 0);
     while read < 50 * capacity {
-        let n = (written % 97 + 1).min(ring.free());
+        let n = (written % 97 + 1).min(ring.spare_capacity());
         for (at, byte) in ring.reserve(n).unwrap().iter_mut().enumerate() {
             *byte = source[(written + at) % 256];
         }

@@ -170,7 +170,7 @@ fn sleepers_are_woken() {
         assert!(!reader.is_finished());
         producer.commit(1);
         producer.wait_timeout(1000, PATIENCE).unwrap();
-        assert_eq!(producer.free(), 1000);
+        assert_eq!(producer.spare_capacity(), 1000);
         assert_eq!(reader.join().unwrap(), 4096);
         assert!(started.elapsed() < PATIENCE, "nobody was woken");
     });

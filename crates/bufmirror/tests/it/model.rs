@@ -127,7 +127,7 @@ impl<R: Ring> Pair<R> {
                 self.oracle.clear();
             }
         }
-        let now = (self.ring.len(), self.ring.free());
+        let now = (self.ring.len(), self.ring.spare_capacity());
         assert_eq!(now, (self.oracle.len(), self.room()));
         assert_eq!(self.ring.is_empty(), self.oracle.is_empty());
         let (first, second) = self.oracle.as_slices();

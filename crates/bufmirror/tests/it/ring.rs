@@ -7,7 +7,7 @@ use bufmirror::{Consumer, GetError, MirrorRing, Producer, channel};
 pub(crate) trait Ring {
     fn capacity(&self) -> usize;
     fn len(&mut self) -> usize;
-    fn free(&mut self) -> usize;
+    fn spare_capacity(&mut self) -> usize;
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError>;
     fn commit(&mut self, n: usize);
     fn peek(&mut self) -> &[u8];
@@ -36,8 +36,8 @@ impl Ring for MirrorRing {
         (*self).len()
     }
 
-    fn free(&mut self) -> usize {
-        (*self).free()
+    fn spare_capacity(&mut self) -> usize {
+        (*self).spare_capacity()
     }
 
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
@@ -93,8 +93,8 @@ impl Ring for Ends {
         self.1.len()
     }
 
-    fn free(&mut self) -> usize {
-        self.0.free()
+    fn spare_capacity(&mut self) -> usize {
+        self.0.spare_capacity()
     }
 
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {

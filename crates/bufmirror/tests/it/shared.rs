@@ -236,10 +236,10 @@ fn nonsense_in_the_header() {
                 file.write_all_at(&value.to_ne_bytes(), at).unwrap();
                 let (mut bytes, len) = ([1; 8192], random.usize(..8192));
                 // First, since whoever moves writes his own position again.
-                assert!(producer.free() <= 8192 && consumer.len() <= 8192);
+                assert!(producer.spare_capacity() <= 8192 && consumer.len() <= 8192);
                 assert!(producer.put_some(&bytes[..len]) <= len);
                 assert!(consumer.get_some(&mut bytes[..len]) <= len);
-                assert!(producer.free() <= 8192 && consumer.len() <= 8192);
+                assert!(producer.spare_capacity() <= 8192 && consumer.len() <= 8192);
                 for ended in
                     [producer.wait_timeout(8192, Duration::ZERO), consumer.wait_timeout(8192, Duration::ZERO)]
                 {

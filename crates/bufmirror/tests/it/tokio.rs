@@ -185,7 +185,7 @@ fn nothing_is_written_after_a_shutdown() {
         producer.shutdown().await.unwrap();
         producer.shutdown().await.unwrap();
         assert_eq!(producer.write(b"more").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
-        assert_eq!((producer.free(), producer.put_some(b"more")), (0, 0));
+        assert_eq!((producer.spare_capacity(), producer.put_some(b"more")), (0, 0));
         assert!(producer.put(b"more").is_err() && producer.reserve(1).is_err());
         assert!(producer.wait(1).is_err(), "a thread does not wait for what cannot come, either");
         let mut text = String::new();
@@ -235,7 +235,7 @@ fn a_ring_between_a_reader_and_a_writer() {
                 } else {
                     came.write_all_buf(&mut ring).await.unwrap();
                 }
-                if ring.free() == 0 {
+                if ring.spare_capacity() == 0 {
                     came.write_all_buf(&mut ring).await.unwrap();
                 }
             }

@@ -18,14 +18,14 @@ use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::{RingAllocator, RingLease};
+use crate::{RingLease, RingPool};
 
 /// A ring with room for so many buffers of eight bytes.
-fn ring(buffers: usize) -> RingAllocator {
-    RingAllocator::builder().capacity(8 * buffers).buffers(buffers).build().expect("a small ring")
+fn ring(buffers: usize) -> RingPool {
+    RingPool::builder().capacity(8 * buffers).buffers(buffers).build().expect("a small ring")
 }
 
-fn acquire(ring: &mut RingAllocator) -> Buf<RingLease> {
+fn acquire(ring: &mut RingPool) -> Buf<RingLease> {
     ring.acquire(8).expect("a free block")
 }
 

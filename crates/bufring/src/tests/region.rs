@@ -4,9 +4,9 @@ use alloc::vec;
 
 use bufcore::{BufferPool, Region};
 
-use crate::{Builder, RingAllocator};
+use crate::{Builder, RingPool};
 
-fn ring(region: Region) -> RingAllocator {
+fn ring(region: Region) -> RingPool {
     Builder::new().build_in(region).expect("the region is large enough")
 }
 
@@ -30,7 +30,7 @@ fn nothing_is_left_of_the_bookkeeping() {
 #[cfg(feature = "wipe")]
 #[test]
 fn former_guards_are_wiped() {
-    let mut ring = RingAllocator::builder().capacity(8192).wipe(true).build().expect("settings are right");
+    let mut ring = RingPool::builder().capacity(8192).wipe(true).build().expect("settings are right");
     for round in 0..200_usize {
         let held =
             [ring.acquire(1 + round), ring.acquire(50), ring.acquire(3 * round + 1), ring.acquire(700)];

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bufcore::{Buf, BufferPool, FrameBuffer};
 
-use crate::{RingAllocator, RingLease, RingVec};
+use crate::{RingLease, RingPool, RingVec};
 
 /// What is out, with the byte that all of it has.
 enum Held {
@@ -24,7 +24,7 @@ impl Held {
 }
 
 /// A step of an `Extendable`, or of the frame of the ring itself.
-fn grow(ring: &mut RingAllocator, random: &mut fastrand::Rng, stamp: u8, held: &mut Vec<(Held, u8)>) {
+fn grow(ring: &mut RingPool, random: &mut fastrand::Rng, stamp: u8, held: &mut Vec<(Held, u8)>) {
     let Ok(mut buffer) = ring.extendable(random.usize(..60)) else { return };
     let mut len = 0;
     for _ in 0..random.usize(..6) {
@@ -46,7 +46,7 @@ fn grow(ring: &mut RingAllocator, random: &mut fastrand::Rng, stamp: u8, held: &
 
 fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut ring = RingAllocator::builder().capacity(capacity).alignment(alignment).build().unwrap();
+    let mut ring = RingPool::builder().capacity(capacity).alignment(alignment).build().unwrap();
     let mut held: Vec<(Held, u8)> = Vec::new();
     let mut frame = Vec::new();
     let mut served = 0;
@@ -86,7 +86,7 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
                 assert_eq!(ring.filled(), frame, "{what}");
                 if random.usize(..4) == 0 {
                     let discarded = random.usize(..frame.len() + 1);
-                    ring.discard_front(discarded);
+                    ring.consume(discarded);
                     frame.drain(..discarded);
                 }
             }
@@ -128,7 +128,7 @@ fn invariants_hold_on_random_walks() {
 /// come back since.
 #[test]
 fn reuse_goes_back_once() {
-    let mut ring = RingAllocator::new(1000).unwrap();
+    let mut ring = RingPool::new(1000).unwrap();
     let mut all: Vec<_> = core::iter::from_fn(|| ring.acquire(100).ok()).collect();
     drop(all.remove(2));
     let again = ring.acquire(100).expect("one is back");

@@ -1,6 +1,6 @@
-use bufring::RingAllocator;
+use bufring::RingPool;
 
 fn main() {
     fn owned<T: Clone>(_: T) {}
-    owned(RingAllocator::new(100).unwrap());
+    owned(RingPool::new(100).unwrap());
 }

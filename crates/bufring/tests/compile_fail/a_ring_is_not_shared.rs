@@ -1,6 +1,6 @@
-use bufring::RingAllocator;
+use bufring::RingPool;
 
 fn main() {
     fn shared<T: Sync>(_: &T) {}
-    shared(&RingAllocator::new(100).unwrap());
+    shared(&RingPool::new(100).unwrap());
 }

@@ -1,8 +1,8 @@
 use bufcore::ByteSink;
-use bufring::RingAllocator;
+use bufring::RingPool;
 
 fn main() {
-    let mut ring = RingAllocator::new(100).unwrap();
+    let mut ring = RingPool::new(100).unwrap();
     let mut growing = ring.extendable(10).unwrap();
     let room = growing.reserve(5).unwrap();
     let fixed = growing.finish();

@@ -1,7 +1,7 @@
-use bufring::RingAllocator;
+use bufring::RingPool;
 
 fn main() {
-    let mut ring = RingAllocator::new(1000).unwrap();
+    let mut ring = RingPool::new(1000).unwrap();
     let mut words = ring.acquire_vec::<u64>(2).unwrap();
     words.push(1).unwrap();
     let first = &words[0];

@@ -1,24 +1,24 @@
 //! The suite over rings of several sizes and over the kinds of regions.
 
 use bufcore::Region;
-use bufring::{Builder, RingAllocator};
+use bufring::{Builder, RingPool};
 
 buftest::conformance! {
     name: heap,
-    pool: RingAllocator = || RingAllocator::new(1 << 20).expect("settings are right"),
+    pool: RingPool = || RingPool::new(1 << 20).expect("settings are right"),
     frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
-    sized: RingAllocator::new,
-    aligned: |bytes| RingAllocator::builder().capacity(1 << 20).alignment(bytes).build(),
+    sized: RingPool::new,
+    aligned: |bytes| RingPool::builder().capacity(1 << 20).alignment(bytes).build(),
     promised: |n, bytes| {
-        RingAllocator::builder().capacity(n * bytes).buffers(n).build().expect("settings are right")
+        RingPool::builder().capacity(n * bytes).buffers(n).build().expect("settings are right")
     },
 }
 
 buftest::conformance! {
     name: small,
-    pool: RingAllocator = || {
+    pool: RingPool = || {
         let region = Region::heap(80_000, 1).expect("the heap has room");
         Builder::new().build_in(region).expect("settings are right")
     },
@@ -36,7 +36,7 @@ buftest::conformance! {
 #[cfg(feature = "mmap")]
 buftest::conformance! {
     name: mapped,
-    pool: RingAllocator = || {
+    pool: RingPool = || {
         let region = Region::mapped(1 << 20, bufcore::MapOptions::new()).expect("the system maps");
         Builder::new().build_in(region).expect("settings are right")
     },
@@ -44,7 +44,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    sized: |bytes| -> Result<RingAllocator, bufcore::Error> {
+    sized: |bytes| -> Result<RingPool, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region)?)
     },
@@ -53,15 +53,15 @@ buftest::conformance! {
 #[cfg(feature = "wipe")]
 buftest::conformance! {
     name: wiping,
-    pool: RingAllocator = || {
-        RingAllocator::builder().capacity(1 << 18).wipe(true).build().expect("settings are right")
+    pool: RingPool = || {
+        RingPool::builder().capacity(1 << 18).wipe(true).build().expect("settings are right")
     },
     frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
     wiping: || {
-        RingAllocator::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
+        RingPool::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
     },
 }
 
@@ -69,8 +69,8 @@ buftest::conformance! {
 /// threads, forgotten.
 #[test]
 fn long_programs() {
-    let kit = buftest::Kit::<RingAllocator> {
-        make: || RingAllocator::new(150_000).expect("settings are right"),
+    let kit = buftest::Kit::<RingPool> {
+        make: || RingPool::new(150_000).expect("settings are right"),
         frames: |ring| Some(ring),
         is_fallback: |_| false,
         rejects: true,

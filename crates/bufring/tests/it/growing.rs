@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use bufcore::{AcquireError, BufferPool, ByteSink, ByteSource, FrameBuffer};
-use bufring::RingAllocator;
+use bufring::RingPool;
 
-fn ring(capacity: usize) -> RingAllocator {
-    RingAllocator::new(capacity).expect("settings are right")
+fn ring(capacity: usize) -> RingPool {
+    RingPool::new(capacity).expect("settings are right")
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_is_exhausted_leaves_the_bytes() {
 fn reserve_then_commit() {
     let mut ring = ring(1000);
     let mut buffer = ring.extendable(0).expect("no bytes");
-    assert!(buffer.is_empty() && buffer.spare() == 0);
+    assert!(buffer.is_empty() && buffer.spare_capacity() == 0);
     buffer.reserve(10).expect("room")[..5].copy_from_slice(b"hello");
     assert!(buffer.is_empty(), "nothing counts before it is committed");
     buffer.commit(5);
@@ -129,7 +129,7 @@ fn reserve_then_commit() {
 fn committing_more_than_there_is_room_for_panics() {
     let mut ring = ring(100);
     let mut buffer = ring.extendable(10).expect("room");
-    let room = buffer.spare();
+    let room = buffer.spare_capacity();
     buffer.commit(room + 1);
 }
 
@@ -183,7 +183,7 @@ fn all_kinds_at_the_same_time() {
     drop(buf);
     ring.extend_from_slice(b"ef").expect("room");
     assert_eq!(grown[..], [4; 1000]);
-    ring.discard_front(1);
+    ring.consume(1);
     assert_eq!(&ring.detach().expect("never fails")[..], b"bcdef");
 }
 
@@ -194,12 +194,12 @@ fn discarded_fronts_are_used_again() {
     let capacity = ring.capacity();
     for round in 0..50_u8 {
         ring.writable(200).expect("room").fill(round);
-        ring.discard_front(150);
+        ring.consume(150);
         assert_eq!(ring.filled(), [round; 50]);
         ring.writable(capacity - 50).expect("what was discarded is free").fill(round + 1);
         assert_eq!(ring.filled()[..50], [round; 50]);
         let len = ring.filled().len();
-        ring.discard_front(len);
+        ring.consume(len);
         assert!(ring.filled().is_empty());
     }
     assert!(ring.detach().expect("never fails").is_empty());
@@ -210,12 +210,8 @@ fn discarded_fronts_are_used_again() {
 #[test]
 fn t11_uncommitted_bytes_are_wiped() {
     for way in 0..5 {
-        let mut ring = RingAllocator::builder()
-            .capacity(4000)
-            .buffers(4)
-            .wipe(true)
-            .build()
-            .expect("settings are right");
+        let mut ring =
+            RingPool::builder().capacity(4000).buffers(4).wipe(true).build().expect("settings are right");
         let behind = ring.acquire(1000).expect("room");
         let mut buffer = ring.extendable(100).expect("room");
         buffer.extend_from_slice(b"filled").expect("room");

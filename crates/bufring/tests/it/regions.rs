@@ -1,7 +1,7 @@
 //! Regions and settings at their edges.
 
 use bufcore::{BufferPool, ConfigError, FrameBuffer, RegionError};
-use bufring::{Builder, RingAllocator};
+use bufring::{Builder, RingPool};
 
 fn leaked(bytes: usize) -> &'static mut [u8] {
     Box::leak(vec![0x5A; bytes].into())
@@ -138,7 +138,7 @@ fn alignments_beyond_the_limit_in_a_vast_region() {
 /// A frame is open while the region is asked for: it keeps its bytes, and the ring.
 #[test]
 fn a_region_with_an_open_frame() {
-    let mut ring = RingAllocator::new(100).expect("right");
+    let mut ring = RingPool::new(100).expect("right");
     ring.writable(10).expect("room").fill(1);
     let mut ring = ring.into_region().expect_err("the frame is open");
     assert_eq!(ring.filled(), [1; 10]);

@@ -1,14 +1,14 @@
 //! What the ring does turn by turn: exact fits, splits, merges, wraps, and blocks that are held.
 
 use bufcore::{AcquireError, Buf, BufferPool};
-use bufring::{RingAllocator, RingLease};
+use bufring::{RingLease, RingPool};
 
 /// A ring for exactly so many buffers of `bytes` bytes.
-fn ring(buffers: usize, bytes: usize) -> RingAllocator {
-    RingAllocator::builder().capacity(buffers * bytes).buffers(buffers).build().expect("settings are right")
+fn ring(buffers: usize, bytes: usize) -> RingPool {
+    RingPool::builder().capacity(buffers * bytes).buffers(buffers).build().expect("settings are right")
 }
 
-fn take(ring: &mut RingAllocator, bytes: usize) -> Buf<RingLease> {
+fn take(ring: &mut RingPool, bytes: usize) -> Buf<RingLease> {
     let mut buf = ring.acquire(bytes).expect("room");
     buf.resize(bytes, bytes as u8).expect("asked for");
     buf
@@ -61,7 +61,7 @@ fn exact_fits_go_back() {
 
 #[test]
 fn blocks_are_split_and_merged() {
-    let mut ring = RingAllocator::new(1024 - 16).expect("settings are right");
+    let mut ring = RingPool::new(1024 - 16).expect("settings are right");
     let capacity = ring.capacity();
     drop(take(&mut ring, capacity));
     // Split into sixteen, then merged by twos, and all together again.
@@ -82,7 +82,7 @@ fn blocks_are_split_and_merged() {
 #[test]
 fn a_queue_wraps() {
     for sizes in [&[100][..], &[100, 30], &[1, 200, 33, 64, 5]] {
-        let mut ring = RingAllocator::new(1 << 12).expect("settings are right");
+        let mut ring = RingPool::new(1 << 12).expect("settings are right");
         let mut queue = std::collections::VecDeque::new();
         let mut highest = 0;
         let mut wraps = 0;

@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use bufcore::{AcquireError, BufferPool};
-use bufring::{PushError, RingAllocator, RingVec};
+use bufring::{PushError, RingPool, RingVec};
 use buftest::model::Shadow;
 
-fn ring() -> RingAllocator {
-    RingAllocator::new(1 << 18).expect("settings are right")
+fn ring() -> RingPool {
+    RingPool::new(1 << 18).expect("settings are right")
 }
 
 /// Counts what is alive, and panics in `drop` or `clone` when told to.
@@ -146,7 +146,7 @@ struct Aligned4096(u8);
 /// Values of one type in several vectors at once: aligned, disjoint, and as they were written.
 fn placed<T: PartialEq + Debug>(make: impl Fn(u8) -> T) {
     for alignment in [1, 64, 4096] {
-        let mut ring = RingAllocator::builder()
+        let mut ring = RingPool::builder()
             .capacity(1 << 18)
             .alignment(alignment)
             .buffers(20)
@@ -254,7 +254,7 @@ fn used_memory_comes_back_zeroed() {
 }
 
 /// One vector and one `Vec` with the same content.
-fn pair<T: Clone>(ring: &mut RingAllocator, content: &[T]) -> (RingVec<T>, Vec<T>) {
+fn pair<T: Clone>(ring: &mut RingPool, content: &[T]) -> (RingVec<T>, Vec<T>) {
     let mut vec = ring.acquire_vec(content.len() + 2).expect("room");
     vec.extend_from_slice(content).expect("room");
     (vec, content.to_vec())

@@ -28,7 +28,8 @@ type Buffer = Buf<ShardLease>;
 const BYTES: usize = 8;
 
 fn built(thread_cache: usize, budget: usize) -> ShardPool {
-    let builder = ShardPool::builder().thread_cache(thread_cache).shards(1).shard_buffers(1).budget(budget);
+    let builder =
+        ShardPool::builder().thread_cache(thread_cache).shards(1).shard_buffers(1).max_bytes(budget);
     builder.build().expect("a small pool")
 }
 

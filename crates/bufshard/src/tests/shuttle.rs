@@ -42,7 +42,7 @@ fn noted(addresses: &Arc<Shadow>, mut buf: Buf<ShardLease>) -> Noted {
 fn pool_of(buffers: usize, thread_cache: usize) -> ShardPool {
     let one = Block::most_total(64, 16);
     let builder = ShardPool::builder().thread_cache(thread_cache).shards(1).shard_buffers(1);
-    builder.budget(buffers * one + one / 2).build().expect("a small pool")
+    builder.max_bytes(buffers * one + one / 2).build().expect("a small pool")
 }
 
 fn all_is_back(pool: &ShardPool) {

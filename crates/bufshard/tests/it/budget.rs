@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_millis(20);
 const BUDGET: usize = 1 << 20;
 
 fn pool() -> ShardPool {
-    ShardPool::builder().budget(BUDGET).build().expect("settings are right")
+    ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
 fn built(builder: Builder) -> ShardPool {
@@ -91,7 +91,7 @@ fn a_hard_bound() {
 #[test]
 fn a_hard_bound_of_any_size() {
     for budget in (1..1000).chain([4096, 5000]) {
-        let pool = ShardPool::builder().shards(1).budget(budget).build().expect("settings are right");
+        let pool = ShardPool::builder().shards(1).max_bytes(budget).build().expect("settings are right");
         let limit = pool.max_capacity();
         let buf = pool.acquire(limit).expect("the largest request");
         assert!(buf.capacity() >= limit && pool.stats().reserved_bytes <= budget);
@@ -293,7 +293,8 @@ fn the_last_waker_counts() {
 /// Eight threads over a budget for three of their buffers, waiting in both ways; each is served in the end, and the bound holds.
 #[test]
 fn many_wait() {
-    let pool = ShardPool::builder().budget(3 * 70_000).thread_cache(2).build().expect("settings are right");
+    let pool =
+        ShardPool::builder().max_bytes(3 * 70_000).thread_cache(2).build().expect("settings are right");
     let served = Arc::new(AtomicUsize::new(0));
     let rounds = buftest::trials::scaled(20_000).max(50);
     let threads: Vec<_> = (0..8_u64)
@@ -337,11 +338,11 @@ fn many_wait() {
 #[test]
 fn t27_refusals() {
     let makes: [fn() -> ShardPool; 5] = [
-        || built(ShardPool::builder().budget(9000)),
-        || built(ShardPool::builder().budget(20_000).largest_pooled(2000)),
-        || built(ShardPool::builder().budget(20_000).smallest_pooled(500).alignment(256)),
-        || built(ShardPool::builder().budget(3000).thread_cache(0).shards(1).shard_buffers(1)),
-        || built(ShardPool::builder().budget(700_000)),
+        || built(ShardPool::builder().max_bytes(9000)),
+        || built(ShardPool::builder().max_bytes(20_000).largest_pooled(2000)),
+        || built(ShardPool::builder().max_bytes(20_000).smallest_pooled(500).alignment(256)),
+        || built(ShardPool::builder().max_bytes(3000).thread_cache(0).shards(1).shard_buffers(1)),
+        || built(ShardPool::builder().max_bytes(700_000)),
     ];
     for make in makes {
         let kit = Kit { make, frames: |_| None, is_fallback: |_| false, rejects: true, share: 2 };

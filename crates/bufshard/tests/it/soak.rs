@@ -30,7 +30,7 @@ fn life(pool: &ShardPool, shelf: &Shelf, seed: u64) {
         if let Ok(mut buf) = buf {
             let seed = rng.u64(..);
             pattern::fill(buf.spare_mut(), seed, 0);
-            buf.advance(bytes);
+            buf.commit(bytes);
             held.push((buf, seed));
         }
         while held.len() > rng.usize(..12) {
@@ -64,7 +64,7 @@ fn t19_soak() {
         let started = Instant::now();
         let mut samples = Vec::new();
         let shelf = Shelf::default();
-        let lasting = ShardPool::builder().budget(64 * MIB).build().expect("settings are right");
+        let lasting = ShardPool::builder().max_bytes(64 * MIB).build().expect("settings are right");
         while started.elapsed() < Duration::from_secs(seconds) || samples.len() < 16 {
             let round = samples.len() as u64;
             // One pool that stays, and one that goes with buffers out.

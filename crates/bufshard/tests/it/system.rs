@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const BUDGET: usize = 1 << 20;
 
 fn pool() -> ShardPool {
-    ShardPool::builder().budget(BUDGET).build().expect("settings are right")
+    ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
 /// `membarrier` is refused after the pool was used by several threads: waits sleep, and are served; trims free; nothing else changes.

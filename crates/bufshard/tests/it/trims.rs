@@ -211,7 +211,7 @@ fn preallocated() {
 #[test]
 fn preallocated_within_a_budget() {
     for (wanted, size) in [(100, 10_000), (20, 10_000), (9, 10_000), (3, 60_000)] {
-        let pool = ShardPool::builder().budget(100_000).build().expect("settings are right");
+        let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
         let other = pool.acquire(5000).expect("room");
         let address = other.as_ptr();
         drop(other);

@@ -21,7 +21,7 @@ const LATE: Duration = Duration::from_millis(1200);
 type Served = Result<Buf<ShardLease>, AcquireError>;
 
 fn pool() -> ShardPool {
-    ShardPool::builder().budget(BUDGET).build().expect("settings are right")
+    ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
 /// A task: a future, and what its waker counts.

@@ -17,12 +17,12 @@ const WAITING: usize = 120_000;
 const LONG: Duration = Duration::from_secs(30);
 
 fn pool() -> ShardPool {
-    ShardPool::builder().budget(BUDGET).build().expect("settings are right")
+    ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
 /// A pool whose releases on a thread without a cache find no room anywhere.
 fn without_room() -> ShardPool {
-    let builder = ShardPool::builder().budget(BUDGET).thread_cache(0).shards(1).shard_buffers(0);
+    let builder = ShardPool::builder().max_bytes(BUDGET).thread_cache(0).shards(1).shard_buffers(0);
     builder.build().expect("settings are right")
 }
 

@@ -71,7 +71,7 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
                 }
                 assert_eq!(pool.filled(), frame, "seed {seed} step {step}");
                 if frame.len() > 3 && random.usize(..4) == 0 {
-                    pool.discard_front(2);
+                    pool.consume(2);
                     frame.drain(..2);
                 }
             }

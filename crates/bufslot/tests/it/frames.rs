@@ -95,10 +95,10 @@ fn discarded_fronts() {
     for spills in [false, true] {
         let mut pool = pool(1000, 4);
         write(&mut pool, b"header");
-        pool.discard_front(6);
+        pool.consume(6);
         assert!(pool.filled().is_empty());
         write(&mut pool, if spills { &[5; 2000] } else { &[5; 200] });
-        pool.discard_front(50);
+        pool.consume(50);
         pool.filled_mut()[0] = 6;
         let frame = pool.detach().expect("never fails");
         assert_eq!((frame.lease().is_fallback(), frame[0], frame[1]), (spills, 6, 5));
@@ -180,15 +180,15 @@ fn acquiring_while_a_frame_is_open() {
 #[test]
 #[should_panic(expected = "past the capacity")]
 fn advancing_past_the_capacity_panics() {
-    pool(100, 2).acquire(10).expect("room").advance(11);
+    pool(100, 2).acquire(10).expect("room").commit(11);
 }
 
 #[test]
-#[should_panic(expected = "discard_front(3) of a frame of 2 bytes")]
+#[should_panic(expected = "consume(3) of a frame of 2 bytes")]
 fn discarding_more_than_the_frame_panics() {
     let mut pool = pool(100, 2);
     write(&mut pool, b"ab");
-    pool.discard_front(3);
+    pool.consume(3);
 }
 
 /// What an open frame's writer appends is what the pool's own methods append, wherever the frame has to go, and so are the errors.
@@ -206,8 +206,8 @@ fn the_writer_appends_what_the_pool_appends() {
                 assert_eq!(writer.extend_from_slice(chunk), pushed);
                 if step == seed % 5 {
                     let cut = writer.filled().len() / 3;
-                    writer.discard_front(cut);
-                    plain.discard_front(cut);
+                    writer.consume(cut);
+                    plain.consume(cut);
                 }
                 assert_eq!(writer.filled(), plain.filled(), "seed {seed}, step {step}");
             }

@@ -83,7 +83,7 @@ impl<L: Lease> Parcel<L> {
         assert!(buf.is_empty() && buf.capacity() >= bytes, "{} of {bytes} bytes", buf.capacity());
         let claim = claim(&buf, shadow);
         pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-        buf.advance(bytes);
+        buf.commit(bytes);
         Self { claim, handle: Some(Handle::Buf(buf)), seed, position: 0, len: bytes }
     }
 
@@ -118,7 +118,7 @@ impl<L: Lease> Parcel<L> {
                     Handle::Buf(buf)
                 }
                 3 => {
-                    buf.discard_front(at);
+                    buf.consume(at);
                     (self.position, self.len) = (self.position + at, self.len - at);
                     Handle::Buf(buf)
                 }
@@ -153,7 +153,7 @@ impl<L: Lease> Parcel<L> {
                     self.len = at;
                     Handle::View(view)
                 }
-                _ => match view.try_thaw() {
+                _ => match view.try_into_mut() {
                     Ok(mut buf) => {
                         // Its own again.
                         self.seed = rng.u64(..);
@@ -401,7 +401,7 @@ impl<P: BufferPool, S> Crowd<'_, P, S> {
         let buf = match frames.detach() {
             Ok(buf) => buf,
             Err(_) => {
-                frames.discard_front(filled);
+                frames.consume(filled);
                 drop(frames.detach());
                 return None;
             }

@@ -79,7 +79,7 @@ impl<P: BufferPool + 'static> Books<P> {
         let mut bufs: [_; 4] = std::array::from_fn(|_| pool.acquire(1000).expect("room"));
         for (seed, buf) in (0..).zip(&mut bufs) {
             pattern::fill(&mut buf.spare_mut()[..1000], seed, 0);
-            buf.advance(1000);
+            buf.commit(1000);
         }
         let spilled = pool.acquire(2 * self.capacity);
         if let Some(frames) = (self.kit.frames)(&mut pool) {
@@ -142,7 +142,7 @@ impl<P: BufferPool + 'static> Books<P> {
                 let part = view.slice(2..5);
                 drop((view, part));
             }
-            let thawed = buf.freeze().try_thaw().expect("the only view");
+            let thawed = buf.freeze().try_into_mut().expect("the only view");
             drop((thawed, other));
         }
         assert_eq!(self.ledger.calls(), before, "calls of the allocator in {ROUNDS} rounds on one thread");

@@ -120,7 +120,7 @@ pub fn one_pool_for_all<P: BufferPool + Clone + Send + 'static>(make: fn() -> P)
                     let mut buf = pool.acquire(bytes).expect("room");
                     let claim = shadow.claim(buf.as_ptr(), buf.capacity());
                     pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-                    buf.advance(bytes);
+                    buf.commit(bytes);
                     held.push((claim, buf, seed));
                     while held.len() > rng.usize(..12) {
                         let (claim, buf, seed) = held.swap_remove(rng.usize(..held.len()));
@@ -142,7 +142,7 @@ pub fn parts_elsewhere<P: BufferPool<Lease: SplitLease + 'static>>(make: fn() ->
     for round in 0..scaled(20_000) as u64 {
         let mut buf = pool.acquire(300).expect("a small request");
         pattern::fill(&mut buf.spare_mut()[..300], round, 0);
-        buf.advance(300);
+        buf.commit(300);
         let threads = [buf.split_to(100), buf.split_to(100)].map(|mut part| {
             thread::spawn(move || {
                 let seed = part[0];

@@ -16,8 +16,9 @@ pub fn views_of_nothing<P: BufferPool>(kit: &Kit<P>) {
         let view = views.swap_remove(kept);
         drop(views);
         assert!(view.is_unique() && view.is_empty(), "view {kept}");
-        let buf =
-            view.try_thaw().unwrap_or_else(|_| panic!("view {kept} of three is the last, and does not thaw"));
+        let buf = view
+            .try_into_mut()
+            .unwrap_or_else(|_| panic!("view {kept} of three is the last, and does not thaw"));
         assert_eq!((buf.len(), buf.capacity()), (0, 0));
         drop(pool);
         drop(buf);
@@ -38,7 +39,7 @@ pub fn disjoint<P: BufferPool>(kit: &Kit<P>) {
         // All of the capacity, not only what was asked for, belongs to the buffer.
         buf.spare_mut().fill(size as u8);
         let room = buf.capacity();
-        buf.advance(room);
+        buf.commit(room);
         bufs.push((claim, buf, size as u8));
         if size % 3 == 0 {
             bufs.swap_remove(size / 3 % bufs.len());
@@ -78,11 +79,11 @@ pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for len in 0..=64_usize {
         let content: Vec<u8> = (0..len).map(|i| (i * 7 + len) as u8).collect();
-        // One buffer and one vector with the same content; `discard_front` before it, so that the start is not the memory's.
+        // One buffer and one vector with the same content; `consume` before it, so that the start is not the memory's.
         let mut fresh = |cut: usize| {
             let mut buf = pool.acquire(ROOM + cut).expect("a small request");
             buf.resize(cut, 0xAA).expect("there is room");
-            buf.discard_front(cut);
+            buf.consume(cut);
             buf.extend_from_slice(&content).expect("there is room");
             buf
         };
@@ -93,7 +94,7 @@ pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
                     vec.truncate(at);
                 }
                 1 => {
-                    buf.discard_front(at);
+                    buf.consume(at);
                     vec.drain(..at);
                 }
                 2 => {
@@ -127,7 +128,7 @@ pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
                 let mut vec = content.clone();
                 apply(&mut buf, &mut vec, first);
                 same(&buf, &vec);
-                if vec.len() < at || buf.remaining() < at + 1 {
+                if vec.len() < at || buf.spare_capacity() < at + 1 {
                     continue;
                 }
                 let target = vec.len() + 1;
@@ -149,13 +150,13 @@ pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
             assert_eq!((&front[..], &back[..]), content.split_at(at));
             assert!(!front.is_unique() || len == 0 && front.is_empty());
             drop(back);
-            let thawed = front.try_thaw().expect("the only view");
+            let thawed = front.try_into_mut().expect("the only view");
             same(&thawed, &content[..at]);
             let mut back = fresh(0).freeze();
             let front = back.split_to(at);
             assert_eq!((&front[..], &back[..]), content.split_at(at));
             drop(front);
-            let mut thawed = back.try_thaw().expect("the only view");
+            let mut thawed = back.try_into_mut().expect("the only view");
             same(&thawed, &content[at..]);
             thawed.push(1).expect("there is room");
             for to in at..=len {
@@ -171,5 +172,5 @@ fn same<L: Lease>(buf: &Buf<L>, vec: &[u8]) {
     assert_eq!(&buf[..], vec);
     assert_eq!((buf.len(), buf.is_empty()), (vec.len(), vec.is_empty()));
     assert!(buf.capacity() >= buf.len());
-    assert_eq!(buf.remaining(), buf.capacity() - buf.len());
+    assert_eq!(buf.spare_capacity(), buf.capacity() - buf.len());
 }

@@ -62,7 +62,7 @@ pub fn failed_writes<P: BufferPool>(kit: &Kit<P>) {
         let room = buf.capacity();
         let filled = room / 2;
         pattern::fill(&mut buf.spare_mut()[..filled], 1, 0);
-        buf.advance(filled);
+        buf.commit(filled);
         let free = room - filled;
         for excess in [1, 2, 100, 70_000] {
             let error = buf.extend_from_slice(&vec![9; free + excess]).expect_err("there is no room");
@@ -72,18 +72,18 @@ pub fn failed_writes<P: BufferPool>(kit: &Kit<P>) {
         }
         for huge in ABSURD {
             assert!(buf.resize(huge, 9).is_err());
-            let advanced = catch_unwind(AssertUnwindSafe(|| buf.advance(huge)));
-            assert!(advanced.is_err(), "advance({huge}) of {free} spare bytes");
+            let advanced = catch_unwind(AssertUnwindSafe(|| buf.commit(huge)));
+            assert!(advanced.is_err(), "commit({huge}) of {free} spare bytes");
             check_unchanged(&buf, filled, room);
         }
-        let advanced = catch_unwind(AssertUnwindSafe(|| buf.advance(free + 1)));
-        assert!(advanced.is_err(), "advance({}) of {free} spare bytes", free + 1);
-        let discarded = catch_unwind(AssertUnwindSafe(|| buf.discard_front(filled + 1)));
-        assert!(discarded.is_err(), "discard_front({}) of {filled}", filled + 1);
+        let advanced = catch_unwind(AssertUnwindSafe(|| buf.commit(free + 1)));
+        assert!(advanced.is_err(), "commit({}) of {free} spare bytes", free + 1);
+        let discarded = catch_unwind(AssertUnwindSafe(|| buf.consume(filled + 1)));
+        assert!(discarded.is_err(), "consume({}) of {filled}", filled + 1);
         check_unchanged(&buf, filled, room);
         // A write takes what there is room for, and says so.
         let taken = std::io::Write::write(&mut buf, &vec![7; free + 5]).expect("a short write is no error");
-        assert_eq!((taken, buf.len(), buf.remaining()), (free, room, 0));
+        assert_eq!((taken, buf.len(), buf.spare_capacity()), (free, room, 0));
         assert!(buf.push(1).is_err());
         pattern::check(&buf[..filled], 1, 0);
         assert!(buf[filled..].iter().all(|&byte| byte == 7));
@@ -115,8 +115,8 @@ pub fn failed_frames<P: BufferPool>(kit: &Kit<P>) {
                 assert_eq!(frames.filled().len(), filled);
                 pattern::check(frames.filled(), 3, 0);
             }
-            let discarded = catch_unwind(AssertUnwindSafe(|| frames.discard_front(filled + 1)));
-            assert!(discarded.is_err(), "discard_front({}) of {filled}", filled + 1);
+            let discarded = catch_unwind(AssertUnwindSafe(|| frames.consume(filled + 1)));
+            assert!(discarded.is_err(), "consume({}) of {filled}", filled + 1);
             let more = 100 * (step + 1);
             match frames.writable(more) {
                 Ok(room) => {
@@ -158,7 +158,7 @@ pub fn absurd_requests<P: BufferPool>(kit: &Kit<P>) {
                         (*first, *last) = (1, 2);
                     }
                     let room = buf.capacity();
-                    buf.advance(room);
+                    buf.commit(room);
                     assert!(asked < 2 || (buf[0], buf[room - 1]) == (1, 2));
                 }
                 Err(error) => {
@@ -233,7 +233,7 @@ pub fn hostile_fallback<P: BufferPool + Send + 'static>(
             let mut buf = pool.acquire(50).expect("a small request");
             pattern::fill(buf.spare_mut(), seed, 0);
             let room = buf.capacity();
-            buf.advance(room);
+            buf.commit(room);
             buf
         })
         .collect();

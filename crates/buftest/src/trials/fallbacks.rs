@@ -33,7 +33,7 @@ impl<L: Lease> Held<L> {
     fn put(&mut self, mut buf: Buf<L>, bytes: usize) {
         assert!(buf.is_empty() && buf.capacity() >= bytes, "{} of {bytes}, {buf:?}", buf.capacity());
         pattern::fill(buf.spare_mut(), self.next, 0);
-        buf.advance(buf.capacity());
+        buf.commit(buf.capacity());
         self.bufs.push((buf, self.next));
         self.next += 1;
     }
@@ -274,7 +274,7 @@ fn panicked_over<P: BufferPool>(pool: &mut P, with_frame: WithFrame<P>) {
         acquire(pool, &mut held, 40);
         with_frame(pool, &mut |frame| {
             same(frame.filled(), &model, "an open frame");
-            frame.discard_front(7);
+            frame.consume(7);
             model.drain(..7);
             held.check(frame.filled());
         });

@@ -25,7 +25,7 @@ const BYTES: usize = 1500;
 fn filled<P: BufferPool>(pool: &mut P, seed: u64) -> Buf<P::Lease> {
     let mut buf = pool.acquire(BYTES).expect("a small request");
     pattern::fill(&mut buf.spare_mut()[..BYTES], seed, 0);
-    buf.advance(BYTES);
+    buf.commit(BYTES);
     buf
 }
 

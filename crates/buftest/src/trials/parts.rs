@@ -10,7 +10,7 @@ const BYTES: usize = 48;
 fn filled<P: BufferPool>(pool: &mut P, len: usize) -> Buf<P::Lease> {
     let mut buf = pool.acquire(BYTES).expect("a small request");
     pattern::fill(&mut buf.spare_mut()[..len], 1, 0);
-    buf.advance(len);
+    buf.commit(len);
     buf
 }
 
@@ -28,11 +28,11 @@ pub fn at_every_index<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
             pattern::check(&back, 1, at.min(len));
             assert!(at == 0 || front.as_ptr() == start);
             // Each is written in its own part only.
-            let (front_room, back_room) = (front.remaining(), back.remaining());
+            let (front_room, back_room) = (front.spare_capacity(), back.spare_capacity());
             front.spare_mut().fill(0xFF);
             back.spare_mut().fill(0xEE);
-            front.advance(front_room);
-            back.advance(back_room);
+            front.commit(front_room);
+            back.commit(back_room);
             assert!(front[len.min(at)..].iter().all(|&byte| byte == 0xFF));
             assert!(back[len.saturating_sub(at)..].iter().all(|&byte| byte == 0xEE));
             pattern::check(&front[..len.min(at)], 1, 0);
@@ -98,11 +98,11 @@ pub fn views_of_parts<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let back = front.split_off(24);
     let view = front.freeze();
     let clone = view.clone();
-    let view = view.try_thaw().expect_err("a clone is there");
+    let view = view.try_into_mut().expect_err("a clone is there");
     drop(clone);
-    let view = view.try_thaw().expect_err("the other part is there");
+    let view = view.try_into_mut().expect_err("the other part is there");
     drop(back);
-    let mut front = view.try_thaw().expect("the only handle");
+    let mut front = view.try_into_mut().expect("the only handle");
     assert_eq!((front.len(), front.capacity()), (24, 24));
     pattern::check(&front, 1, 0);
     // Split again, frozen, the parts of the view among themselves.
@@ -113,7 +113,7 @@ pub fn views_of_parts<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     assert_eq!((view.len(), tail.len()), (7, 7));
     pattern::check(&tail, 1, 17);
     drop(view);
-    let thawed = tail.try_thaw().expect("the only handle");
+    let thawed = tail.try_into_mut().expect("the only handle");
     assert_eq!((thawed.len(), thawed.capacity()), (7, 7));
     drop(thawed);
     assert_eq!(pool.stats().in_use, 0);
@@ -165,7 +165,7 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
 pub fn many_parts<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
     let mut rest = pool.acquire(4000).expect("room");
     pattern::fill(rest.spare_mut(), 5, 0);
-    rest.advance(4000);
+    rest.commit(4000);
     let mut parts: Vec<Vec<_>> = (0..4).map(|_| Vec::new()).collect();
     for index in 0..1000 {
         parts[index % 4].push((index * 4, rest.split_to(4)));

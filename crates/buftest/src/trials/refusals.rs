@@ -18,7 +18,7 @@ pub fn fill_all<P: BufferPool, const N: usize>(
         match pool.acquire(bytes) {
             Ok(mut buf) => {
                 pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-                buf.advance(bytes);
+                buf.commit(bytes);
                 *place = Some(buf);
             }
             Err(error) => {

@@ -24,7 +24,7 @@ fn shows(bytes: &[u8]) -> bool {
 fn store_secret<P: BufferPool>(pool: &mut P, bytes: usize) {
     let mut buf = pool.acquire(bytes).expect("an ordinary request");
     write_secret(buf.spare_mut());
-    buf.advance(bytes);
+    buf.commit(bytes);
     assert!(shows(&buf), "the secret can be seen where it belongs");
 }
 
@@ -57,7 +57,7 @@ pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'
         |mut buf| buf.clear(),
         |mut buf| {
             let len = buf.len();
-            buf.discard_front(len / 2);
+            buf.consume(len / 2);
             buf.truncate(1);
         },
         |buf| drop(buf.freeze()),
@@ -76,7 +76,7 @@ pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'
             let mut view = buf.freeze();
             let back = view.split_off(100);
             drop(view);
-            drop(back.try_thaw().expect("the only view"));
+            drop(back.try_into_mut().expect("the only view"));
         },
         |buf| {
             std::thread::spawn(move || drop(buf)).join().expect("dropping does not panic");
@@ -90,7 +90,7 @@ pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'
             for buf in &mut bufs {
                 write_secret(buf.spare_mut());
                 let room = buf.capacity();
-                buf.advance(room);
+                buf.commit(room);
             }
             bufs.into_iter().for_each(handling);
             check_spare(&mut pool, frames, &format!("handling {index} of {bytes} bytes"));
@@ -137,7 +137,7 @@ fn wiped_frames<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frame
             }
             if step > 0 && rng.bool() {
                 let len = frame.filled().len();
-                frame.discard_front(rng.usize(..=len));
+                frame.consume(rng.usize(..=len));
             }
             if !others.is_empty() && rng.bool() {
                 others.remove(rng.usize(..others.len()));

@@ -90,7 +90,7 @@ pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
                         continue;
                     }
                     if rng.bool() {
-                        frames.discard_front(rng.usize(..=bytes));
+                        frames.consume(rng.usize(..=bytes));
                     }
                     frames.detach().ok()
                 }

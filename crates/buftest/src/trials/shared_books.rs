@@ -134,7 +134,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         let mut bufs: [_; 4] = std::array::from_fn(|_| pool.acquire(self.usual).expect("room"));
         for (seed, buf) in (0..).zip(&mut bufs) {
             pattern::fill(&mut buf.spare_mut()[..self.usual], seed, 0);
-            buf.advance(self.usual);
+            buf.commit(self.usual);
         }
         drop(pool.acquire(self.usual).expect("room"));
         self.holds(base, (self.pieces)(5), "while the pool is there");
@@ -200,7 +200,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
             let part = view.slice(2..5);
             drop((view, other));
             drop(part);
-            let thawed = buf.freeze().try_thaw().expect("the only handle");
+            let thawed = buf.freeze().try_into_mut().expect("the only handle");
             drop(thawed);
         };
         (0..self.warm_up).for_each(&mut round);

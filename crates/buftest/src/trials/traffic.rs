@@ -123,7 +123,7 @@ fn make<P: BufferPool>(
         let mut buf = pool.acquire(bytes)?;
         assert!(buf.is_empty() && buf.capacity() >= bytes, "{} of {bytes} bytes", buf.capacity());
         pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-        buf.advance(bytes);
+        buf.commit(bytes);
         return Ok(buf);
     }
     // Up to four steps; between two of them, buffers are acquired that are then in the frame's way.
@@ -150,7 +150,7 @@ fn make<P: BufferPool>(
             if let Ok(mut buf) = pool.acquire(small) {
                 let seed = rng.u64(..);
                 pattern::fill(&mut buf.spare_mut()[..small], seed, 0);
-                buf.advance(small);
+                buf.commit(small);
                 let claim = shadow.claim(buf.as_ptr(), buf.capacity());
                 in_the_way.push((claim, buf, seed));
             }
@@ -288,7 +288,7 @@ pub fn handover<P: BufferPool>(kit: &Kit<P>) {
             };
             reused += usize::from(!seen.insert(buf.as_ptr().addr()));
             pattern::fill(&mut buf.spare_mut()[..BYTES], sent as u64, 0);
-            buf.advance(BYTES);
+            buf.commit(BYTES);
             producer.push(buf).expect("the queue is longer than the traffic");
             sent += 1;
             if sent % 16 == 0 {

@@ -23,7 +23,7 @@ fn sizes_are_those_asked_for() {
     drop(pool.acquire(0).unwrap());
     let mut buf = pool.acquire(1000).unwrap();
     buf.extend_from_slice(b"bytes").unwrap();
-    buf.discard_front(2);
+    buf.consume(2);
     assert_eq!(&buf[..], b"tes");
     let zeroed = pool.acquire_zeroed(70).unwrap();
     assert_eq!(&zeroed[..], [0; 70]);
@@ -57,7 +57,7 @@ fn frames_count_when_they_are_detached() {
     pool.writable(2).unwrap().copy_from_slice(b"ab");
     pool.writable(3).unwrap().copy_from_slice(b"cde");
     pool.filled_mut()[0] = b'A';
-    pool.discard_front(1);
+    pool.consume(1);
     assert_eq!(pool.filled(), b"bcde");
     assert_eq!(recording.events(), 0);
     let frame = pool.detach().unwrap();

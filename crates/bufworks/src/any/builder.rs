@@ -193,7 +193,7 @@ impl AnyBuilder {
                 builder, setting:
                 shard_size number,
                 max_probes number,
-                idle_bytes number,
+                max_idle_bytes number,
                 alignment number,
                 preallocate number,
                 #[cfg(feature = "wipe")] wipe switch,
@@ -206,7 +206,7 @@ impl AnyBuilder {
                 largest_pooled number,
                 shard_buffers number,
                 shards number,
-                budget number,
+                max_bytes number,
                 alignment number,
                 #[cfg(feature = "wipe")] wipe switch,
             },

@@ -22,9 +22,9 @@
 //! # #[cfg(all(feature = "shard", feature = "serde"))] {
 //! use bufworks::any::AnyBuilder;
 //!
-//! let text = r#"{ "strategy": "shard", "thread_cache": 8, "budget": 268435456 }"#;
+//! let text = r#"{ "strategy": "shard", "thread_cache": 8, "max_bytes": 268435456 }"#;
 //! let builder: AnyBuilder = serde_json::from_str(text).unwrap();
-//! assert_eq!(builder, AnyBuilder::Shard(bufworks::shard::Builder::new().thread_cache(8).budget(256 << 20)));
+//! assert_eq!(builder, AnyBuilder::Shard(bufworks::shard::Builder::new().thread_cache(8).max_bytes(256 << 20)));
 //! # }
 //! ```
 //!

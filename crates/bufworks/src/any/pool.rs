@@ -28,7 +28,7 @@ pub(super) enum Pool {
     #[cfg(feature = "slot")]
     BoundedSlot(bufslot::SlotPool<bufcore::Reject>),
     #[cfg(feature = "ring")]
-    Ring(bufring::RingAllocator),
+    Ring(bufring::RingPool),
     #[cfg(feature = "bump")]
     Bump(bufbump::BumpPool),
     #[cfg(feature = "shard")]

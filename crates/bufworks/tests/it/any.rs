@@ -73,18 +73,18 @@ fn settings_reach_the_builders() {
         AnyBuilder::Ring(ring::Builder::new().capacity(1 << 20).buffers(9).alignment(128))
     );
     let builder =
-        bump::Builder::new().shard_size(4096).max_probes(1).idle_bytes(0).alignment(8).preallocate(2);
+        bump::Builder::new().shard_size(4096).max_probes(1).max_idle_bytes(0).alignment(8).preallocate(2);
     assert_eq!(
-        parsed("bump:shard_size=4KiB,max_probes=1,idle_bytes=0,alignment=8,preallocate=2"),
+        parsed("bump:shard_size=4KiB,max_probes=1,max_idle_bytes=0,alignment=8,preallocate=2"),
         AnyBuilder::Bump(builder)
     );
     let builder =
         shard::Builder::new().thread_cache(1).smallest_pooled(2).largest_pooled(3).shard_buffers(4).shards(5);
     assert_eq!(
         parsed(
-            "shard:thread_cache=1,smallest_pooled=2,largest_pooled=3,shard_buffers=4,shards=5,budget=1GiB,alignment=32"
+            "shard:thread_cache=1,smallest_pooled=2,largest_pooled=3,shard_buffers=4,shards=5,max_bytes=1GiB,alignment=32"
         ),
-        AnyBuilder::Shard(builder.budget(1 << 30).alignment(32))
+        AnyBuilder::Shard(builder.max_bytes(1 << 30).alignment(32))
     );
 }
 

@@ -57,13 +57,13 @@ mod vocabulary {
 mod slot {
     use super::{NotSent, NotShared};
     use buftest::{have, lack};
-    use bufworks::slot::{Builder, OpenFrame, Refused, SlotLease, SlotPool};
+    use bufworks::slot::{BuildInError, Builder, OpenFrame, SlotLease, SlotPool};
     use bufworks::{HeapLease, HeapPool};
 
-    have!(Send, Sync => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>, Refused<HeapPool>, Builder);
-    have!(Send => SlotPool<NotShared>, OpenFrame<'static, NotShared>, Refused<NotShared>);
-    lack!(Sync => SlotPool<NotShared>, OpenFrame<'static, NotShared>, Refused<NotShared>, SlotPool<NotSent>);
-    lack!(Send => SlotPool<NotSent>, OpenFrame<'static, NotSent>, Refused<NotSent>);
+    have!(Send, Sync => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>, BuildInError<HeapPool>, Builder);
+    have!(Send => SlotPool<NotShared>, OpenFrame<'static, NotShared>, BuildInError<NotShared>);
+    lack!(Sync => SlotPool<NotShared>, OpenFrame<'static, NotShared>, BuildInError<NotShared>, SlotPool<NotSent>);
+    lack!(Send => SlotPool<NotSent>, OpenFrame<'static, NotSent>, BuildInError<NotSent>);
     lack!(Clone => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>);
 }
 
@@ -75,16 +75,16 @@ mod ring {
 
     use buftest::{have, lack};
     use bufworks::ring::{
-        Builder, Extendable, IntoIter, LocalError, LocalRing, PushError, RingAllocator, RingLease, RingVec,
+        Builder, Extendable, IntoIter, LocalError, LocalRing, PushError, RingLease, RingPool, RingVec,
     };
 
     have!(Send, Sync => RingLease, RingVec<u8>, IntoIter<u8>, PushError<u8>, Extendable<'static>, LocalError, Builder);
-    have!(Send => RingAllocator, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>);
+    have!(Send => RingPool, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>);
     have!(Sync => RingVec<MutexGuard<'static, u8>>, IntoIter<MutexGuard<'static, u8>>);
-    lack!(Sync => RingAllocator, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>, PushError<Cell<u8>>);
+    lack!(Sync => RingPool, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>, PushError<Cell<u8>>);
     lack!(Send => RingVec<Rc<u8>>, IntoIter<Rc<u8>>, PushError<Rc<u8>>, RingVec<MutexGuard<'static, u8>>);
     lack!(Send => IntoIter<MutexGuard<'static, u8>>);
-    lack!(Clone => RingAllocator, RingLease, RingVec<u8>, IntoIter<u8>, Extendable<'static>, LocalRing);
+    lack!(Clone => RingPool, RingLease, RingVec<u8>, IntoIter<u8>, Extendable<'static>, LocalRing);
 }
 
 #[cfg(feature = "bump")]

@@ -25,7 +25,7 @@ impl<T: Send + Sync + 'static> Wake for Holds<T> {
 
 /// A pool of which this thread has a cache.
 fn used_here() -> ShardPool {
-    let pool = ShardPool::builder().shards(1).budget(BUDGET).build().expect("settings are right");
+    let pool = ShardPool::builder().shards(1).max_bytes(BUDGET).build().expect("settings are right");
     drop(pool.acquire(100).expect("room"));
     pool
 }

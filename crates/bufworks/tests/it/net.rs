@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use bufworks::net::{ReadError, ReadReady, read_ready};
-use bufworks::ring::RingAllocator;
+use bufworks::ring::RingPool;
 use bufworks::slot::SlotPool;
 use bufworks::{AcquireError, BufferPool, Reject};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
@@ -84,7 +84,7 @@ fn idle_connections_hold_nothing() {
 #[test]
 fn on_several_threads() {
     const CONNECTIONS: u32 = 40;
-    let pool = Arc::new(Mutex::new(RingAllocator::new(1 << 20).unwrap()));
+    let pool = Arc::new(Mutex::new(RingPool::new(1 << 20).unwrap()));
     let runtime = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
     runtime.block_on(async {
         let mut readers = Vec::new();
@@ -194,7 +194,7 @@ impl ReadReady for Mistaken {
 fn a_buffer_goes_back_when_there_is_nothing_to_read_after_all() {
     let asked = Rc::new(Cell::new(0));
     let mut stream = Mistaken { mistakes: 3, asked: Rc::clone(&asked) };
-    let pool = RefCell::new(RingAllocator::new(4096).unwrap());
+    let pool = RefCell::new(RingPool::new(4096).unwrap());
     let mut read = pin!(read_ready(&mut stream, || pool.borrow_mut().acquire(100)));
     let mut cx = Context::from_waker(Waker::noop());
     for round in 1..=3 {
@@ -247,7 +247,7 @@ fn t21_a_stream_that_reads_elsewhere_is_refused() {
 
 #[test]
 fn a_refused_buffer_loses_nothing() {
-    let mut ring = RingAllocator::new(1024).unwrap();
+    let mut ring = RingPool::new(1024).unwrap();
     one_thread().block_on(async {
         let (mut client, mut server) = pair().await;
         client.write_all(b"patience").await.unwrap();
@@ -275,7 +275,7 @@ fn bytes_are_appended_and_a_full_buffer_is_no_end() {
         let mut acquire = |room: usize| {
             let mut buf = pool.acquire(6 + room)?;
             buf.extend_from_slice(b"hello ").unwrap();
-            let spare = buf.remaining();
+            let spare = buf.spare_capacity();
             // A pool may give more than was asked for.
             buf.extend_from_slice(&b"................"[..spare - room]).unwrap();
             Ok(buf)

@@ -25,7 +25,7 @@ fn slot() {
 #[cfg(feature = "ring")]
 #[test]
 fn ring() {
-    let mut ring = bufworks::ring::RingAllocator::new(4096).expect("settings are right");
+    let mut ring = bufworks::ring::RingPool::new(4096).expect("settings are right");
     let mut numbers = ring.acquire_vec::<u64>(3).expect("there is room");
     numbers.push(7).expect("there is room");
     assert_eq!(numbers[..], [7]);

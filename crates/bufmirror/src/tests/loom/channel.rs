@@ -74,7 +74,7 @@ fn loom_channel_bytes() {
     both(
         3,
         |producer| {
-            while producer.free() == 0 {
+            while producer.spare_capacity() == 0 {
                 thread::yield_now();
             }
         },

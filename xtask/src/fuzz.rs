@@ -103,11 +103,7 @@ fn names() -> Result<Vec<String>> {
 
 fn replay_each(names: &[String]) -> Result<Outcome> {
     each(names, &Build::REPLAY, |program, name| {
-        let corpus = Path::new(CORPORA).join(name);
-        let files = fs::read_dir(&corpus).with_context(|| format!("cannot list {}", corpus.display()))?;
-        let mut inputs = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
-        inputs.sort();
-        ensure!(!inputs.is_empty(), "nothing in {}", corpus.display());
+        let inputs = inputs(name)?;
         let mut command = fuzzer(program);
         // Files instead of their folder: libFuzzer refuses to learn from a program without counters.
         command.args(&inputs);
@@ -115,6 +111,36 @@ fn replay_each(names: &[String]) -> Result<Outcome> {
         ensure!(replayed(&text) == inputs.len(), "of {} inputs {} ran", inputs.len(), replayed(&text));
         Ok(Outcome::Passed)
     })
+}
+
+/// What is checked in for a target.
+fn inputs(name: &str) -> Result<Vec<PathBuf>> {
+    let corpus = Path::new(CORPORA).join(name);
+    let files = fs::read_dir(&corpus).with_context(|| format!("cannot list {}", corpus.display()))?;
+    let mut inputs = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
+    inputs.sort();
+    ensure!(!inputs.is_empty(), "nothing in {}", corpus.display());
+    Ok(inputs)
+}
+
+/// Runs all that is checked in once, in programs that are built into `folder` with `flags` and write what they reach into `profiles`.
+/// Returns the programs.
+pub(crate) fn cover(folder: &str, flags: &str, profiles: &Path) -> Result<Vec<PathBuf>> {
+    let names = names()?;
+    let mut build = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
+    let host = shell::host_triple()?;
+    build.args(["build", "--manifest-path", MANIFEST, "--target", &host, "--target-dir", folder]);
+    build.env("RUSTFLAGS", flags).env("LLVM_PROFILE_FILE", "/dev/null");
+    shell::run(&mut build)?;
+    let mut programs = Vec::new();
+    for name in names {
+        let program: PathBuf = [folder, &host, "debug", &name].iter().collect();
+        let mut command = fuzzer(&program);
+        command.args(inputs(&name)?).env("LLVM_PROFILE_FILE", profiles.join(format!("{name}-%p.profraw")));
+        shell::output(&mut command)?;
+        programs.push(program);
+    }
+    Ok(programs)
 }
 
 fn run_each(names: &[String], seconds: u32) -> Result<Outcome> {

@@ -11,6 +11,7 @@ mod bare;
 mod bench;
 mod broken;
 mod ci;
+mod coverage;
 mod debian;
 mod features;
 mod firmware;
@@ -57,6 +58,8 @@ enum Task {
     Broken(broken::Args),
     /// Run what continuous integration runs: all of it, or the jobs that are named.
     Ci(ci::Args),
+    /// Say which lines the tests and the fuzz targets' inputs reach.
+    Coverage(coverage::Args),
     /// Build every combination of features, and test those that touch each other.
     Features(features::Args),
     /// Run the fuzz targets, or what is checked in of their inputs.
@@ -88,6 +91,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Bench(args) => args.run(),
         Task::Broken(args) => args.run(),
         Task::Ci(args) => args.run(),
+        Task::Coverage(args) => args.run(),
         Task::Features(args) => args.run(),
         Task::Fuzz(args) => args.run(),
         Task::Loom => models::LOOM.check(),

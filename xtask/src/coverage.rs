@@ -1,0 +1,259 @@
+//! `cargo xtask coverage`: which lines of the published packages the tests reach, and the fuzz targets' inputs.
+//!
+//! It needs a nightly toolchain with `llvm-tools`, whose `llvm-cov` knows the format of what the compiler of the same toolchain writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::features::SHORT;
+use crate::fuzz;
+use crate::packages::{self, Package};
+use crate::programs::{self, Program};
+use crate::queue;
+use crate::shell;
+use crate::test::default_env;
+
+const TARGET_DIR: &str = "target/coverage";
+const FLAGS: &str = "-Cinstrument-coverage";
+/// No program takes nearly as long.
+const TIME_LIMIT: Duration = Duration::from_secs(900);
+/// Test programs that are run, besides the unit tests. `stress` and what must not compile reach nothing else.
+const SUITES: [&str; 7] = ["it", "oom", "ledger", "races", "reentrant", "reentry", "static_region"];
+/// Code that is there for tests alone.
+const TESTS: [&str; 3] = ["/tests/", "/tests.rs", "/benches/"];
+
+/// Options of `coverage`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only the tests, without the inputs of the fuzz targets.
+    #[arg(long)]
+    tests: bool,
+    /// Print the lines that nothing reaches, file by file.
+    #[arg(long)]
+    missing: bool,
+}
+
+/// Lines with how often each was reached, by file.
+type Lines = BTreeMap<PathBuf, BTreeMap<usize, u64>>;
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let tools = Tools::find()?;
+        let packages = packages::published()?;
+        let profiles = PathBuf::from(TARGET_DIR).join("profiles");
+        if profiles.is_dir() {
+            fs::remove_dir_all(&profiles)?;
+        }
+        fs::create_dir_all(&profiles)?;
+        let profiles = fs::canonicalize(&profiles)?;
+
+        let mut programs = run_tests(&packages, &profiles)?;
+        let of_tests = tools.lines(&profiles, &programs)?;
+        let all = if self.tests {
+            of_tests.clone()
+        } else {
+            programs.extend(fuzz::cover(TARGET_DIR, FLAGS, &profiles)?);
+            tools.lines(&profiles, &programs)?
+        };
+        println!("{}", table(&packages, &of_tests, &all)?);
+        if self.missing {
+            print!("{}", missing(&packages, &all));
+        }
+        Ok(())
+    }
+}
+
+/// Builds and runs the test programs, with all features and with those by default, and returns where the programs are.
+fn run_tests(packages: &[Package], profiles: &Path) -> Result<Vec<PathBuf>> {
+    let mut built: Vec<Program> = Vec::new();
+    for features in [Some("--all-features"), None] {
+        let mut command = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
+        command.args(["test", "--target", &shell::host_triple()?, "--target-dir", TARGET_DIR]).args(features);
+        command.args(packages.iter().flat_map(|package| ["--package", &package.name])).arg("--lib");
+        let there = SUITES.iter().filter(|name| packages.iter().any(|package| package.test(name).is_some()));
+        command.args(there.flat_map(|name| ["--test", name]));
+        command.env("RUSTFLAGS", FLAGS).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        // The compiler's wrappers and build scripts are instrumented as well.
+        command.env("LLVM_PROFILE_FILE", "/dev/null");
+        built.extend(programs::build(&mut command, packages)?);
+    }
+    // A program that does not depend on the features is built once.
+    let mut seen = BTreeSet::new();
+    built.retain(|program| seen.insert(program.executable.clone()));
+    let mut failed = Vec::new();
+    let run = |program: Program| {
+        let mut command = program.command();
+        for (name, value) in SHORT {
+            default_env(&mut command, name, value);
+        }
+        default_env(&mut command, "BUFTEST_STEADY_SECONDS", "1");
+        command.env(
+            "LLVM_PROFILE_FILE",
+            profiles.join(format!("{}-%p.profraw", file_name(&program.executable))),
+        );
+        let ran = program.run(&mut command, TIME_LIMIT);
+        (program, ran)
+    };
+    queue::run(
+        built.clone(),
+        |_| "",
+        run,
+        |(program, ran)| match ran {
+            Ok(ran) if ran.passed() => println!("{}: {:.1} s", program.name(), ran.took.as_secs_f64()),
+            // What it reached counts all the same: limits of time and of memory are for programs that are not slowed down.
+            Ok(ran) => println!("{}: {}, which is not this command's matter", program.name(), ran.how()),
+            Err(error) => failed.push(error),
+        },
+    );
+    if let Some(error) = failed.pop() {
+        return Err(error);
+    }
+    Ok(built.into_iter().map(|program| program.executable).collect())
+}
+
+/// The programs of a nightly toolchain that read profiles.
+struct Tools {
+    folder: PathBuf,
+}
+
+impl Tools {
+    fn find() -> Result<Self> {
+        let mut ask = Command::new("rustup");
+        ask.env_remove("RUSTUP_TOOLCHAIN").args(["run", "nightly", "rustc", "--print", "sysroot"]);
+        let root = shell::output(&mut ask).context("no nightly toolchain installed")?;
+        let folder: PathBuf = [root.trim(), "lib/rustlib", &shell::host_triple()?, "bin"].iter().collect();
+        if !folder.join("llvm-cov").is_file() {
+            bail!(
+                "the nightly toolchain has no llvm-cov: `rustup component add llvm-tools --toolchain nightly`"
+            );
+        }
+        Ok(Self { folder })
+    }
+
+    /// What the profiles in a folder say of the lines of `programs`.
+    fn lines(&self, profiles: &Path, programs: &[PathBuf]) -> Result<Lines> {
+        let merged = PathBuf::from(TARGET_DIR).join("all.profdata");
+        let mut merge = Command::new(self.folder.join("llvm-profdata"));
+        merge.args(["merge", "--sparse", "--failure-mode=all", "-o"]).arg(&merged).arg(profiles);
+        shell::run(&mut merge)?;
+        let mut export = Command::new(self.folder.join("llvm-cov"));
+        export.args(["export", "--format=lcov", "--instr-profile"]).arg(&merged);
+        for (at, program) in programs.iter().enumerate() {
+            export.args((at > 0).then_some("--object")).arg(program);
+        }
+        let root = fs::canonicalize(".")?;
+        parse(&shell::output(&mut export)?, &root)
+    }
+}
+
+/// Reads the lines of our own files from a tracefile of lcov's format.
+fn parse(text: &str, root: &Path) -> Result<Lines> {
+    let mut lines = Lines::new();
+    let mut file = None;
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("SF:") {
+            let ours = Path::new(name).strip_prefix(root).ok();
+            let is_test = TESTS.iter().any(|part| name.contains(part));
+            file = ours.filter(|path| path.starts_with("crates") && !is_test).map(Path::to_owned);
+        } else if let (Some(counted), Some(file)) = (line.strip_prefix("DA:"), &file) {
+            let mut numbers = counted.split(',').map(str::parse::<u64>);
+            let (Some(Ok(at)), Some(Ok(count))) = (numbers.next(), numbers.next()) else {
+                bail!("no line and count: `{line}`");
+            };
+            let reached = lines.entry(file.clone()).or_default().entry(usize::try_from(at)?).or_default();
+            *reached = count.max(*reached);
+        }
+    }
+    ensure!(!lines.is_empty(), "llvm-cov names no file of the packages");
+    Ok(lines)
+}
+
+/// The files of a package among `lines`.
+fn of<'a>(package: &Package, lines: &'a Lines) -> impl Iterator<Item = (&'a Path, &'a BTreeMap<usize, u64>)> {
+    let folder = Path::new("crates").join(&package.name);
+    lines
+        .iter()
+        .filter(move |(file, _)| file.starts_with(&folder))
+        .map(|(file, lines)| (file.as_path(), lines))
+}
+
+/// How many lines there are, and how many of them were reached.
+fn sum<'a>(files: impl Iterator<Item = (&'a Path, &'a BTreeMap<usize, u64>)>) -> (usize, usize) {
+    files.fold((0, 0), |(all, reached), (_, lines)| {
+        (all + lines.len(), reached + lines.values().filter(|&&count| count > 0).count())
+    })
+}
+
+fn table(packages: &[Package], tests: &Lines, all: &Lines) -> Result<String> {
+    let mut text = String::from(
+        "\n| package | lines | reached by tests | with the corpora |\n| --- | ---: | ---: | ---: |\n",
+    );
+    let mut row = |name: &str, tests: (usize, usize), all: (usize, usize)| {
+        let part = |(of, reached): (usize, usize)| 100.0 * reached as f64 / of.max(1) as f64;
+        text += &format!("| {name} | {} | {:.1} % | {:.1} % |\n", all.0, part(tests), part(all));
+    };
+    for package in packages.iter().filter(|package| of(package, all).next().is_some()) {
+        row(&format!("`{}`", package.name), sum(of(package, tests)), sum(of(package, all)));
+    }
+    let whole = |lines| sum(packages.iter().flat_map(|package| of(package, lines)));
+    row("all", whole(tests), whole(all));
+    Ok(text)
+}
+
+/// Each file with the lines that nothing reached, those with the most first.
+fn missing(packages: &[Package], all: &Lines) -> String {
+    let mut files: Vec<(usize, String)> = Vec::new();
+    for (file, lines) in packages.iter().flat_map(|package| of(package, all)) {
+        let unreached: Vec<usize> =
+            lines.iter().filter(|(_, count)| **count == 0).map(|(at, _)| *at).collect();
+        if !unreached.is_empty() {
+            files.push((unreached.len(), format!("{}: {}\n", file.display(), ranges(&unreached))));
+        }
+    }
+    files.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    files.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Numbers in order, those side by side as a range.
+fn ranges(numbers: &[usize]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for range in numbers.chunk_by(|a, b| a + 1 == *b) {
+        texts.push(match range {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => continue,
+        });
+    }
+    texts.join(", ")
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_once_for_each_file() {
+        let text = "SF:/r/crates/a/src/x.rs\nDA:1,0\nDA:2,3\nend_of_record\nSF:/r/crates/a/src/x.rs\nDA:1,4\nend_of_record\n\
+                    SF:/r/crates/a/src/tests/y.rs\nDA:1,1\nSF:/other/z.rs\nDA:9,9\n";
+        let lines = parse(text, Path::new("/r")).unwrap();
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[Path::new("crates/a/src/x.rs")], BTreeMap::from([(1, 4), (2, 3)]));
+        assert!(parse("SF:/other/z.rs\nDA:9,9\n", Path::new("/r")).is_err());
+        assert!(parse("SF:/r/crates/a/src/x.rs\nDA:nine\n", Path::new("/r")).is_err());
+    }
+
+    #[test]
+    fn neighbours_are_a_range() {
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
+        assert_eq!(ranges(&[]), "");
+    }
+}

@@ -93,6 +93,10 @@ pub use bufslot as slot;
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 
+#[cfg(all(doc, feature = "full"))]
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}
+
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "full"))]
 #[doc = include_str!("../README.md")]

@@ -3,7 +3,7 @@
 //! # What it gives you
 //!
 //! - [`Recorder`]: wraps any pool and is one. Every buffer that it hands out, and the release of each, becomes an event of a
-//!   [`Recording`], which any number of pools and threads share.
+//!   [`Recording`], which any number of pools and threads share, and which [saves](Recording::save) itself.
 //! - [`Trace`]: the events of a finished recording, checked and in order; [`Trace::encode`] and [`Trace::decode`] for the
 //!   compact [format](mod@format), [`Trace::summary`] for what a person wants to know of it.
 //!

@@ -2,18 +2,37 @@
 
 use core::fmt;
 use core::ptr::NonNull;
+use std::io;
+use std::path::Path;
 
 use bufcore::strategy::Views;
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
+use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats, SplitLease};
 
 use crate::Recording;
 use crate::recording::Tag;
 
 /// A pool that records what it is asked for, and otherwise is the pool that it wraps.
 ///
+/// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared through `&self`, as
+/// `bufshard`'s and `bufbump`'s are, so is its recorder. What a pool offers beyond [`BufferPool`], such as a request with a
+/// time limit, goes through [`get_ref`](Self::get_ref) and is recorded by [`record`](Self::record).
+///
 /// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is detached, as an acquire of its
-/// length; how it grew is not.
-#[derive(Debug)]
+/// length; how it grew is not. A buffer that is split stays one buffer in the recording, which is released with its last part.
+///
+/// ```
+/// use bufcore::{BufferPool, HeapPool};
+/// use buftrace::{Recorder, Recording};
+///
+/// let recording = Recording::new();
+/// let mut pool = Recorder::new(HeapPool::new(), &recording); // use it where the pool was used
+/// drop(pool.acquire(1500)?);
+/// # let path = std::env::temp_dir().join(format!("recorder-{}.buftrace", std::process::id()));
+/// pool.save(&path)?; // for example "app.buftrace"
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
 pub struct Recorder<P> {
     pool: P,
     recording: Recording,
@@ -41,14 +60,97 @@ impl<P> Recorder<P> {
         self.pool
     }
 
-    fn tag<L: Lease>(&self, buf: Buf<L>, bytes: usize) -> Buf<RecordedLease<L>> {
-        // A part of a buffer that was split gives nothing back by itself, unless it is the last: so a pool that hands out parts has
-        // them unrecorded.
-        let tag = if buf.lease().is_shared() { None } else { self.recording.acquired(bytes) };
-        // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and drops it when it is
-        // dropped.
-        unsafe { buf.map_lease(|lease| RecordedLease { tag, lease }) }
+    /// The recording that this writes into.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
     }
+
+    /// Records a buffer that came from the pool in a way of its own: see [`Recording::record`].
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bufshard::ShardPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let pool = Recorder::new(ShardPool::new()?, &recording);
+    /// let buf = pool.record(pool.get_ref().acquire_timeout(1500, Duration::from_secs(1))?);
+    /// // In a task: `pool.record(pool.get_ref().acquire_async(1500).await?)`
+    /// drop(buf);
+    /// assert_eq!(recording.events(), 2);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    pub fn record<L: Lease>(&self, buf: Buf<L>) -> Buf<RecordedLease<L>> {
+        self.recording.record(buf)
+    }
+
+    /// Ends the recording and writes it to a file: see [`Recording::save`].
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.recording.save(path)
+    }
+}
+
+/// Of pools that serve through a shared reference. `&Recorder` is no [`BufferPool`] itself: such an implementation would make the compiler
+/// look for `&Recorder<Recorder<…>>` without end wherever it does not know the pool yet. Generic code takes a clone.
+impl<P> Recorder<P>
+where
+    for<'a> &'a P: BufferPool,
+{
+    /// As [`BufferPool::acquire`], through a shared reference.
+    ///
+    /// Cost: the pool's, and that of an event (see the [crate]).
+    ///
+    /// # Errors
+    ///
+    /// As the pool's `acquire`.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let pool = Recorder::new(ShardPool::new()?, &recording);
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..2 {
+    ///         scope.spawn(|| drop(pool.acquire(1500)));
+    ///     }
+    /// });
+    /// assert_eq!(recording.events(), 4);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    pub fn acquire(&self, capacity: usize) -> Result<Buf<SharedLease<'_, P>>, AcquireError> {
+        let buf = (&self.pool).acquire(capacity)?;
+        Ok(tagged(&self.recording, buf, capacity))
+    }
+
+    /// As [`BufferPool::acquire_zeroed`], through a shared reference.
+    ///
+    /// Cost: the pool's, and that of an event (see the [crate]).
+    ///
+    /// # Errors
+    ///
+    /// As the pool's `acquire_zeroed`.
+    pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<SharedLease<'_, P>>, AcquireError> {
+        let buf = (&self.pool).acquire_zeroed(len)?;
+        Ok(tagged(&self.recording, buf, len))
+    }
+}
+
+/// The lease of a recorder's buffer, of a pool that serves through a shared reference.
+type SharedLease<'a, P> = RecordedLease<<&'a P as BufferPool>::Lease>;
+
+/// Wraps the lease of `buf`; the recording has it as `bytes` bytes.
+pub(crate) fn tagged<L: Lease>(recording: &Recording, buf: Buf<L>, bytes: usize) -> Buf<RecordedLease<L>> {
+    // A part of a buffer that was split before it came here gives nothing back by itself, unless it is the last: it stays
+    // unrecorded.
+    let tag = if buf.lease().is_shared() { None } else { recording.acquired(bytes) };
+    // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and drops it when it is
+    // dropped.
+    unsafe { buf.map_lease(|lease| RecordedLease { tag, lease }) }
 }
 
 impl<P: BufferPool> BufferPool for Recorder<P> {
@@ -57,13 +159,13 @@ impl<P: BufferPool> BufferPool for Recorder<P> {
     #[inline]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         let buf = self.pool.acquire(capacity)?;
-        Ok(self.tag(buf, capacity))
+        Ok(tagged(&self.recording, buf, capacity))
     }
 
     #[inline]
     fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         let buf = self.pool.acquire_zeroed(len)?;
-        Ok(self.tag(buf, len))
+        Ok(tagged(&self.recording, buf, len))
     }
 
     fn max_capacity(&self) -> usize {
@@ -101,13 +203,14 @@ impl<P: FrameBuffer> FrameBuffer for Recorder<P> {
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
         let buf = self.pool.detach()?;
         let bytes = buf.len();
-        Ok(self.tag(buf, bytes))
+        Ok(tagged(&self.recording, buf, bytes))
     }
 }
 
 /// The lease of a [`Recorder`]: that of the pool it wraps, and a place in the recording.
 pub struct RecordedLease<L> {
-    /// `None` when the recording was over or full.
+    /// `None` when the recording was over or full. In front of the lease, and so dropped before it: the release is noted, and
+    /// only then the memory given back. So in the trace, too, it is free before somebody else has it.
     tag: Option<Tag>,
     lease: L,
 }
@@ -145,13 +248,16 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
     }
 }
 
-impl<L> Drop for RecordedLease<L> {
-    /// Notes the release, and only then gives the memory back: so in the trace, too, it is free before somebody else has it.
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(tag) = &self.tag {
-            tag.released();
-        }
+// SAFETY: marked as the wrapped lease marks itself. The tag goes along: of all copies one is dropped, with the last part, and that
+// notes the release once.
+unsafe impl<L: SplitLease> SplitLease for RecordedLease<L> {
+    fn into_shared(self) -> Self {
+        Self { tag: self.tag, lease: self.lease.into_shared() }
+    }
+
+    /// Outside of the recording.
+    fn nothing() -> Self {
+        Self { tag: None, lease: L::nothing() }
     }
 }
 

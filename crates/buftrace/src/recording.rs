@@ -17,12 +17,16 @@ use core::fmt;
 use core::mem;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::HashMap;
+use std::io;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use bufcore::{Buf, Lease};
 use crossbeam_utils::CachePadded;
 
 use crate::format::MAX_TEXT_BYTES;
+use crate::recorder::{self, RecordedLease};
 use crate::{Event, EventKind, MAX_BYTES, MAX_TIME_NS, Meta, Trace};
 
 /// How many events a recording keeps unless it is told otherwise; 40 bytes each while it goes on.
@@ -37,6 +41,13 @@ const LEAST_ROOM: usize = 16;
 /// A recording that any number of pools and threads write into. Clones are handles of the same recording.
 ///
 /// See [`Recorder`](crate::Recorder) for how pools get into it, and the [crate] for an example.
+///
+/// # After a fork
+///
+/// Events are noted under locks. A child process made by `fork` inherits those that other threads held at that moment, and nobody
+/// unlocks them there: a recorded acquire or release, and [`finish`](Self::finish), may wait for ever in the child. So a child that
+/// does not call `exec` at once takes the pool out of its recorder ([`Recorder::into_inner`](crate::Recorder::into_inner)) or makes
+/// its own, and forgets ([`mem::forget`]) the recorded buffers that it inherited. The parent goes on as before.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,
@@ -71,7 +82,7 @@ struct Noted {
     thread: u32,
 }
 
-/// What a buffer keeps of the recording that it is in. Tells it of the release when it is asked to.
+/// What a buffer keeps of the recording that it is in. Dropping it is the release.
 pub(crate) struct Tag {
     recording: Recording,
     buffer: u64,
@@ -123,6 +134,53 @@ impl Recording {
         let trace = Trace::new(meta, in_order(self.stop()));
         // R1 to R4 and the numbering keep the rules of traces; a fault here is one of this module.
         trace.unwrap_or_else(|error| unreachable!("a recording is a trace: {error}"))
+    }
+
+    /// Ends the recording as [`finish`](Self::finish) does and writes the trace to a file, under the file's name without its
+    /// extension. For another name, or a limit of the file's size, use [`finish`](Self::finish) and [`Trace::save`].
+    ///
+    /// A recording that is dropped is lost: nothing is written but by this.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    ///
+    /// ```
+    /// use buftrace::{Recording, Trace};
+    ///
+    /// let recording = Recording::new();
+    /// # let folder = std::env::temp_dir().join(format!("recording-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// let path = folder.join("app.buftrace");
+    /// recording.save(&path)?;
+    /// assert_eq!(Trace::load(&path)?.meta().name, "app");
+    /// # std::fs::remove_dir_all(folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        self.finish(Meta::new(name)).save(path)
+    }
+
+    /// Records a buffer that came from a pool that is not wrapped, or in a way that [`Recorder`](crate::Recorder) does not know: as
+    /// acquired now, with its capacity as its size. It is the same buffer, whose release is recorded.
+    ///
+    /// A part of a buffer that was split before stays unrecorded.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::Recording;
+    ///
+    /// let recording = Recording::new();
+    /// let buf = recording.record(HeapPool::new().acquire(1500)?);
+    /// drop(buf);
+    /// assert_eq!(recording.events(), 2);
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
+    pub fn record<L: Lease>(&self, buf: Buf<L>) -> Buf<RecordedLease<L>> {
+        let bytes = buf.capacity();
+        recorder::tagged(self, buf, bytes)
     }
 
     /// Lets no event in any more and copies those that are there (R2).
@@ -207,10 +265,10 @@ impl Shard {
     }
 }
 
-impl Tag {
+impl Drop for Tag {
     /// Notes the release.
     #[inline]
-    pub(crate) fn released(&self) {
+    fn drop(&mut self) {
         self.recording.note(Some(self.buffer), None);
     }
 }

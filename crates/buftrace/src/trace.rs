@@ -1,5 +1,9 @@
 //! A trace: events that obey the rules T1 to T4 of the [`crate`].
 
+use std::fs;
+use std::io;
+use std::path::Path;
+
 use crate::TraceError;
 use crate::format::MAX_TEXT_BYTES;
 
@@ -98,6 +102,36 @@ impl Trace {
             checker.take(event)?;
         }
         Ok(Self { meta, events, checker })
+    }
+
+    /// Writes the trace to a file, in the compact [format](crate::format). A file of that name is replaced.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    ///
+    /// ```
+    /// use buftrace::{Meta, Trace};
+    ///
+    /// let trace = Trace::new(Meta::new("nothing"), Vec::new())?;
+    /// # let path = std::env::temp_dir().join(format!("trace-{}.buftrace", std::process::id()));
+    /// trace.save(&path)?;
+    /// assert_eq!(Trace::load(&path)?, trace);
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        fs::write(path, self.encode())
+    }
+
+    /// Reads a trace from a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read; with [`io::ErrorKind::InvalidData`] when it is no trace, and
+    /// [`DecodeError`](crate::DecodeError) inside.
+    pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::decode(&fs::read(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     /// What `checker` has already seen to be right. For the reader of files.

@@ -208,3 +208,118 @@ fn finish_at_any_moment() {
         assert_eq!(summary.acquires, summary.releases + trace.out_at_end().len());
     }
 }
+
+/// Handles of one recorder on several threads, of the pools that serve through a shared reference.
+#[test]
+fn shared_where_the_pool_is() {
+    fn check<P: BufferPool + Clone + Send + Sync>(pool: P)
+    where
+        for<'a> &'a P: BufferPool,
+    {
+        let recording = Recording::new();
+        let pool = Recorder::new(pool, &recording);
+        thread::scope(|scope| {
+            let shared = &pool;
+            for _ in 0..2 {
+                scope.spawn(move || drop(Recorder::acquire(shared, 100).expect("room")));
+                let clone = pool.clone();
+                scope.spawn(move || drop(Recorder::acquire_zeroed(&clone, 100).expect("room")));
+            }
+        });
+        // Where a `BufferPool` is asked for, a clone is one.
+        fn ask(mut pool: impl BufferPool) {
+            drop(pool.acquire(100).expect("room"));
+        }
+        ask(pool.clone());
+        let summary = pool.recording().finish(Meta::default()).summary();
+        assert_eq!((summary.acquires, summary.releases, summary.out_at_end), (5, 5, 0));
+    }
+    check(bufshard::ShardPool::new().expect("settings are right"));
+    check(bufbump::BumpPool::new().expect("settings are right"));
+}
+
+/// A buffer that was split is one buffer of the recording, which goes with its last part.
+#[test]
+fn parts_are_released_with_the_last() {
+    let recording = Recording::new();
+    let pool = Recorder::new(bufshard::ShardPool::new().expect("settings are right"), &recording);
+    let mut front = pool.acquire(100).expect("room");
+    let empty = front.split_off(100);
+    let back = front.split_off(40);
+    let mut middle = front.split_off(20);
+    middle.push(7).expect("room");
+    let view = middle.freeze();
+    drop((empty, front, back));
+    assert_eq!(recording.events(), 1, "a view of a part is out");
+    thread::spawn(move || assert_eq!(&view[..], [7])).join().expect("dropping does not panic");
+    assert_eq!(
+        kinds(&finish(&recording)),
+        [EventKind::Acquire { id: 0, bytes: 100 }, EventKind::Release { id: 0 }]
+    );
+    // Of the recording's own: a part of what was split before is none of its buffers.
+    let recording = Recording::new();
+    let mut whole = pool.get_ref().acquire(10).expect("room");
+    let part = recording.record(whole.split_off(5));
+    drop((whole, part));
+    assert_eq!(recording.events(), 0);
+}
+
+/// What a pool hands out in ways of its own.
+#[test]
+fn timed_and_async_acquires() {
+    use core::pin::pin;
+    use core::task::{Context, Poll, Waker};
+    use core::time::Duration;
+
+    let recording = Recording::new();
+    let pool = bufshard::ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
+    let pool = Recorder::new(pool, &recording);
+    let large = pool.record(pool.get_ref().acquire_timeout(90_000, Duration::ZERO).expect("room"));
+    let mut request = pin!(async { pool.get_ref().acquire_async(80_000).await.map(|buf| pool.record(buf)) });
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(request.as_mut().poll(&mut context).is_pending());
+    drop(large);
+    let Poll::Ready(got) = request.poll(&mut context) else { panic!("there is room now") };
+    drop(got.expect("there is room now"));
+    use EventKind::{Acquire, Release};
+    let expected = [
+        Acquire { id: 0, bytes: 90_000 },
+        Release { id: 0 },
+        Acquire { id: 0, bytes: 80_000 },
+        Release { id: 0 },
+    ];
+    assert_eq!(kinds(&finish(&recording)), expected);
+}
+
+#[test]
+fn saved_and_loaded() {
+    let folder = std::env::temp_dir().join(format!("buftrace-saved-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("app.buftrace");
+    let recording = Recording::new();
+    let mut pool = Recorder::new(HeapPool::new(), &recording);
+    let held = pool.acquire(5).expect("room");
+    pool.save(&path).expect("it can be written");
+    let trace = Trace::load(&path).expect("as it was written");
+    assert_eq!((trace.meta().name.as_str(), trace.events().len(), trace.out_at_end()), ("app", 1, vec![0]));
+    drop(held);
+    std::fs::write(&path, b"no trace").expect("it can be written");
+    let error = Trace::load(&path).expect_err("no trace");
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+    assert!(error.to_string().contains("not a buffer trace"), "{error}");
+    assert!(Trace::load(folder.join("none")).is_err() && recording.save(&folder).is_err());
+    std::fs::remove_dir_all(folder).expect("it is there");
+}
+
+/// A report that walks the sources prints each cause once.
+#[test]
+fn errors_say_things_once() {
+    use core::error::Error;
+
+    let error = buftrace::DecodeError {
+        offset: 7,
+        fault: buftrace::Fault::Trace(buftrace::TraceError::NotOut { id: 3 }),
+    };
+    assert_eq!(error.to_string(), "buffer 3 is released while it is not out (at byte 7)");
+    assert!(error.source().is_none());
+}

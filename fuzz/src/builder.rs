@@ -14,6 +14,7 @@ pub fn run(data: &[u8]) {
         Ok(builder) => {
             assert!(AnyBuilder::NAMES.contains(&builder.name()));
             assert_eq!(text.parse::<AnyBuilder>(), Ok(builder));
+            assert_eq!(builder.to_string().parse(), Ok(builder));
             through_json(builder);
         }
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -1,5 +1,8 @@
 //! The settings of a pool, checked once.
 
+use core::fmt;
+
+use bufcore::strategy::SettingsText;
 use bufcore::{ConfigError, size};
 
 use crate::BumpPool;
@@ -181,6 +184,20 @@ impl Builder {
             wipe: self.wipe,
         };
         Ok((settings, self.preallocate.min(idle_shards)))
+    }
+}
+
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `shard_size=64KiB,max_probes=4`.
+impl fmt::Display for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Self::default();
+        let mut text = SettingsText::new(f);
+        text.bytes("shard_size", self.shard_bytes, default.shard_bytes)?;
+        text.count("max_probes", self.max_probes, default.max_probes)?;
+        text.bytes("max_idle_bytes", self.max_idle_bytes, default.max_idle_bytes)?;
+        text.bytes("alignment", self.alignment, default.alignment)?;
+        text.count("preallocate", self.preallocate, default.preallocate)?;
+        text.switch("wipe", self.wipe, default.wipe)
     }
 }
 

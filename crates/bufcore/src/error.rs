@@ -123,6 +123,15 @@ pub enum ConfigError {
         /// The largest legal value.
         limit: usize,
     },
+    /// With a setting this small the pool could serve nothing.
+    TooSmall {
+        /// The setting.
+        setting: &'static str,
+        /// The value asked for.
+        requested: usize,
+        /// The smallest value that works.
+        least: usize,
+    },
     /// An alignment is a power of two.
     BadAlignment {
         /// The alignment asked for, in bytes.
@@ -145,6 +154,9 @@ impl fmt::Display for ConfigError {
             Self::Zero { setting } => write!(f, "{setting} must be at least 1"),
             Self::TooLarge { setting, requested, limit } => {
                 write!(f, "{setting} of {requested} is over the limit of {limit}")
+            }
+            Self::TooSmall { setting, requested, least } => {
+                write!(f, "{setting} of {requested} can serve nothing: {least} is the least that works")
             }
             Self::BadAlignment { alignment } => write!(f, "alignment {alignment} is not a power of two"),
             Self::RegionTooSmall { required, available } => {

@@ -79,6 +79,7 @@ mod pool;
 mod region;
 #[cfg(feature = "alloc")]
 mod roll;
+mod settings;
 #[cfg(feature = "std")]
 mod sleeper;
 mod split;

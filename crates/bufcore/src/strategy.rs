@@ -4,6 +4,7 @@ pub use crate::copying::copy_bytes;
 pub use crate::keepers::Keepers;
 #[cfg(feature = "alloc")]
 pub use crate::roll::{Link, Listed, Roll};
+pub use crate::settings::SettingsText;
 #[cfg(feature = "std")]
 pub use crate::sleeper::Sleeper;
 pub use crate::stats::{Counters, Released, Served, SharedCounters};

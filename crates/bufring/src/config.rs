@@ -2,10 +2,15 @@
 
 use core::fmt;
 
+use bufcore::strategy::SettingsText;
 use bufcore::{ConfigError, Region, size};
 
 use crate::RingPool;
 use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, overhead_bytes};
+
+/// The capacity over heap memory unless another is asked for.
+#[cfg(feature = "alloc")]
+const DEFAULT_CAPACITY: usize = 1 << 20;
 
 /// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is built.
 ///
@@ -52,13 +57,13 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults: room for the guard of one buffer, no alignment beyond 16.
+    /// The defaults: 1 MiB, room for the guard of one buffer, no alignment beyond 16.
     #[must_use]
     pub const fn new() -> Self {
         Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
     }
 
-    /// Bytes that the buffers share. Over a given region the default is all that is left beside the bookkeeping, up to 64 GiB.
+    /// Bytes that the buffers share; 1 MiB unless set. Over a given region the default is all that is left beside the bookkeeping, up to 64 GiB.
     #[must_use]
     pub const fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
@@ -117,16 +122,14 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] without buffers or capacity, [`ConfigError::TooLarge`] for more than 64 GiB,
+    /// [`ConfigError::Zero`] for no buffers or a capacity of 0, [`ConfigError::TooLarge`] for more than 64 GiB,
     /// [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and [`ConfigError::Region`] when the allocator
     /// refuses.
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<RingPool, ConfigError> {
-        if self.capacity.is_none() {
-            return Err(ConfigError::Zero { setting: "capacity" });
-        }
-        let region = Region::heap(self.required_bytes()?, size::CACHE_LINE_BYTES)?;
-        self.build_in(region).map_err(|refused| refused.error)
+        let builder = self.capacity(self.capacity.unwrap_or(DEFAULT_CAPACITY));
+        let region = Region::heap(builder.required_bytes()?, size::CACHE_LINE_BYTES)?;
+        builder.build_in(region).map_err(|refused| refused.error)
     }
 
     /// The ring over a region of the caller's. Needs no allocator.
@@ -203,6 +206,18 @@ impl Builder {
             requested: self.capacity.unwrap_or(1),
             limit: MAX_BYTES - guards.min(MAX_BYTES),
         }
+    }
+}
+
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `capacity=64KiB,buffers=16`.
+impl fmt::Display for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Self::new();
+        let mut text = SettingsText::new(f);
+        text.bytes("capacity", self.capacity, default.capacity)?;
+        text.count("buffers", self.buffers, default.buffers)?;
+        text.bytes("alignment", self.alignment, default.alignment)?;
+        text.switch("wipe", self.wipe, default.wipe)
     }
 }
 

@@ -1,5 +1,8 @@
 //! The settings of a pool, checked once.
 
+use core::fmt;
+
+use bufcore::strategy::SettingsText;
 use bufcore::{ConfigError, size};
 
 use crate::ShardPool;
@@ -151,7 +154,8 @@ impl Builder {
     }
 
     /// Bytes of memory that the pool holds at the most, idle and out, with the headers of its blocks and what aligning them takes, but
-    /// without its bookkeeping; no limit unless set. What does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
+    /// without its bookkeeping; no limit unless set. A budget in which no request fits, not even for one byte, is refused when the pool is
+    /// built. What does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
@@ -185,8 +189,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no shards, no budget and a largest size of 0, [`ConfigError::TooLarge`] for what is over the limits named
-    /// above, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::Zero`] for no shards, no budget and a largest size of 0, [`ConfigError::TooSmall`] for a budget that can serve
+    /// nothing, which names the smallest that can, [`ConfigError::TooLarge`] for what is over the limits named above, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
     pub fn build(self) -> Result<ShardPool, ConfigError> {
         ShardPool::with(self.check()?)
     }
@@ -225,8 +229,28 @@ impl Builder {
             alignment: self.alignment,
             wipe: self.wipe,
         };
+        if settings.max_capacity() == 0 {
+            let least = Block::total(1, settings.alignment_of(1), 0);
+            return Err(ConfigError::TooSmall { setting: "max_bytes", requested: self.max_bytes, least });
+        }
         let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
         Ok(Settings { classes, ..settings })
+    }
+}
+
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `thread_cache=8,max_bytes=256MiB`.
+impl fmt::Display for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Self::default();
+        let mut text = SettingsText::new(f);
+        text.count("thread_cache", self.thread_cache, default.thread_cache)?;
+        text.bytes("smallest_pooled", self.smallest_pooled, default.smallest_pooled)?;
+        text.bytes("largest_pooled", self.largest_pooled, default.largest_pooled)?;
+        text.count("shard_buffers", self.shard_buffers, default.shard_buffers)?;
+        text.count("shards", self.shards, default.shards)?;
+        text.bytes("max_bytes", self.max_bytes, default.max_bytes)?;
+        text.bytes("alignment", self.alignment, default.alignment)?;
+        text.switch("wipe", self.wipe, default.wipe)
     }
 }
 
@@ -311,6 +335,7 @@ impl Settings {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::block::HEADER_BYTES;
 
     fn settings(builder: Builder) -> Settings {
         builder.check().expect("settings are right")
@@ -331,7 +356,17 @@ mod tests {
     fn the_largest_request_is_exact() {
         for alignment in [1, 16, 32, 64, 256] {
             for budget in 1..800 {
-                let settings = settings(Builder::new().alignment(alignment).max_bytes(budget));
+                let settings = match Builder::new().alignment(alignment).max_bytes(budget).check() {
+                    Ok(settings) => settings,
+                    Err(error) => {
+                        // What a request for one byte takes, and not a byte more.
+                        let least = HEADER_BYTES + 1 + alignment.max(LEAST_ALIGNMENT) - 1;
+                        let setting = "max_bytes";
+                        assert_eq!(error, ConfigError::TooSmall { setting, requested: budget, least });
+                        assert!(budget < least, "{budget} bytes, aligned to {alignment}");
+                        continue;
+                    }
+                };
                 let limit = settings.max_capacity();
                 for bytes in 1..=budget {
                     let fits = total(&settings, bytes) <= budget;

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use bufcore::strategy::SettingsText;
 use bufcore::{BufferPool, ConfigError, Region, size};
 
 use crate::SlotPool;
@@ -9,6 +10,9 @@ use crate::table::{MAX_SLOTS, Places, Table, overhead_bytes};
 
 /// The number of slots unless another is asked for.
 const DEFAULT_SLOTS: usize = 8;
+/// The capacity over heap memory unless another is asked for.
+#[cfg(feature = "alloc")]
+const DEFAULT_CAPACITY: usize = 1 << 20;
 
 /// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is built.
 ///
@@ -58,14 +62,14 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults: 8 slots, no alignment, staggered.
+    /// The defaults: 8 slots, 1 MiB for them to share, no alignment, staggered.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes that the slots share: for n buffers of one size, n times that size, rounded up to the alignment. Over a given region
-    /// the default is all that is left beside the bookkeeping, the gaps of [`stagger`](Self::stagger) included.
+    /// Bytes that the slots share: for n buffers of one size, n times that size, rounded up to the alignment; 1 MiB unless set.
+    /// Over a given region the default is all that is left beside the bookkeeping, the gaps of [`stagger`](Self::stagger) included.
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
@@ -134,7 +138,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] without slots or capacity, [`ConfigError::TooLarge`] for sizes that cannot exist,
+    /// [`ConfigError::Zero`] for no slots or a capacity of 0, [`ConfigError::TooLarge`] for sizes that cannot exist,
     /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<SlotPool, ConfigError> {
@@ -152,12 +156,9 @@ impl Builder {
     /// As [`build`](Self::build).
     #[cfg(feature = "alloc")]
     pub fn build_with<F: BufferPool>(self, fallback: F) -> Result<SlotPool<F>, ConfigError> {
-        self.check()?;
-        if self.capacity.is_none() {
-            return Err(ConfigError::Zero { setting: "capacity" });
-        }
-        let region = Region::heap(self.required_bytes()?, size::CACHE_LINE_BYTES)?;
-        self.build_in(region, fallback).map_err(|refused| refused.error)
+        let builder = self.capacity(self.capacity.unwrap_or(DEFAULT_CAPACITY));
+        let region = Region::heap(builder.required_bytes()?, size::CACHE_LINE_BYTES)?;
+        builder.build_in(region, fallback).map_err(|refused| refused.error)
     }
 
     /// The pool over a region of the caller's, with a fallback of the caller's. Needs no allocator.
@@ -236,6 +237,19 @@ impl Builder {
         } else {
             Some(capacity)
         }
+    }
+}
+
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `capacity=64KiB,slots=16`.
+impl fmt::Display for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Self::default();
+        let mut text = SettingsText::new(f);
+        text.bytes("capacity", self.capacity, default.capacity)?;
+        text.count("slots", self.slots, default.slots)?;
+        text.bytes("alignment", self.alignment, default.alignment)?;
+        text.switch("stagger", self.stagger, default.stagger)?;
+        text.switch("wipe", self.wipe, default.wipe)
     }
 }
 

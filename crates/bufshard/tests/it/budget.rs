@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufshard::bufcore::{AcquireError, Buf};
+use bufshard::bufcore::{AcquireError, Buf, ConfigError};
 use bufshard::{Builder, ShardLease, ShardPool};
 use buftest::trials::refusing;
 use buftest::{Kit, tasks};
@@ -90,8 +90,16 @@ fn a_hard_bound() {
 /// So it is where a request more would start at a cache line, for which there is no room.
 #[test]
 fn a_hard_bound_of_any_size() {
+    // A header, a byte, and the most that aligning it takes.
+    let least = 48 + 1 + 15;
     for budget in (1..1000).chain([4096, 5000]) {
-        let pool = ShardPool::builder().shards(1).max_bytes(budget).build().expect("settings are right");
+        let built = ShardPool::builder().shards(1).max_bytes(budget).build();
+        if budget < least {
+            let refused = ConfigError::TooSmall { setting: "max_bytes", requested: budget, least };
+            assert_eq!(built.map(drop), Err(refused), "nothing could ever be had");
+            continue;
+        }
+        let pool = built.expect("settings are right");
         let limit = pool.max_capacity();
         let buf = pool.acquire(limit).expect("the largest request");
         assert!(buf.capacity() >= limit && pool.stats().reserved_bytes <= budget);

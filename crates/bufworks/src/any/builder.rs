@@ -1,8 +1,10 @@
 //! Which strategy, and its settings.
 
 use alloc::borrow::ToOwned;
+use core::fmt;
 use core::str::FromStr;
 
+use bufcore::strategy::SettingsText;
 use bufcore::{ConfigError, HeapPool};
 
 use super::pool::{AnyPool, Pool};
@@ -13,7 +15,7 @@ macro_rules! settings {
     ($builder:ident, $setting:ident: $($(#[$attribute:meta])? $name:ident $kind:ident,)*) => {
         match $setting.name {
             $($(#[$attribute])? stringify!($name) => *$builder = $builder.$name($setting.$kind()?),)*
-            _ => return Err($setting.unknown()),
+            _ => return Err($setting.unknown(&[$($(#[$attribute])? stringify!($name)),*])),
         }
     };
 }
@@ -29,13 +31,13 @@ macro_rules! settings {
 pub enum AnyBuilder {
     /// Every buffer is a fresh allocation.
     Heap(HeapBuilder),
-    /// The slot pool, which falls back on the heap. Needs a `capacity`.
+    /// The slot pool, which falls back on the heap.
     #[cfg(feature = "slot")]
     Slot(bufslot::Builder),
-    /// The slot pool, which refuses when it has no room. Needs a `capacity`.
+    /// The slot pool, which refuses when it has no room.
     #[cfg(feature = "slot")]
     BoundedSlot(bufslot::Builder),
-    /// The ring. Needs a `capacity`.
+    /// The ring.
     #[cfg(feature = "ring")]
     Ring(bufring::Builder),
     /// The bump-pointer shards.
@@ -157,57 +159,84 @@ impl AnyBuilder {
         }
     }
 
-    /// Gives the setting that the strategy's builder has as method `name` this value: a number, which may have `KiB`, `MiB` or `GiB`
-    /// behind it, or `true` or `false`. Whether it makes sense is seen when the pool is built.
+    /// The names of the settings that the strategy has, which are the methods of its builder.
+    ///
+    /// ```
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// assert!(AnyBuilder::named("heap")?.settings().contains(&"alignment"));
+    /// # Ok::<(), bufworks::any::SettingError>(())
+    /// ```
+    #[must_use]
+    pub fn settings(&self) -> &'static [&'static str] {
+        // No setting has no name.
+        match { *self }.set("", "") {
+            Err(SettingError::UnknownSetting { known, .. }) => known,
+            _ => &[],
+        }
+    }
+
+    /// Gives the setting that the strategy's builder has as method `name` this value: a number, which may have a unit behind it if it is
+    /// of bytes, or `true` or `false`. See the [module](super) for the units. Whether the value makes sense is seen when the pool is
+    /// built.
     ///
     /// # Errors
     ///
     /// [`SettingError::UnknownSetting`] and [`SettingError::BadValue`]; the builder is unchanged then.
+    ///
+    /// ```
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// let mut builder = AnyBuilder::named("heap")?;
+    /// builder.set("alignment", "4K")?;
+    /// assert_eq!(builder.to_string(), "heap:alignment=4KiB");
+    /// # Ok::<(), bufworks::any::SettingError>(())
+    /// ```
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
         let setting = Setting { strategy: self.name(), name, value };
         match self {
             Self::Heap(builder) => settings! {
                 builder, setting:
-                alignment number,
+                alignment bytes,
                 #[cfg(feature = "wipe")] wipe switch,
             },
             #[cfg(feature = "slot")]
             Self::Slot(builder) | Self::BoundedSlot(builder) => settings! {
                 builder, setting:
-                capacity number,
-                slots number,
-                alignment number,
+                capacity bytes,
+                slots count,
+                alignment bytes,
                 stagger switch,
                 #[cfg(feature = "wipe")] wipe switch,
             },
             #[cfg(feature = "ring")]
             Self::Ring(builder) => settings! {
                 builder, setting:
-                capacity number,
-                buffers number,
-                alignment number,
+                capacity bytes,
+                buffers count,
+                alignment bytes,
                 #[cfg(feature = "wipe")] wipe switch,
             },
             #[cfg(feature = "bump")]
             Self::Bump(builder) => settings! {
                 builder, setting:
-                shard_size number,
-                max_probes number,
-                max_idle_bytes number,
-                alignment number,
-                preallocate number,
+                shard_size bytes,
+                max_probes count,
+                max_idle_bytes bytes,
+                alignment bytes,
+                preallocate count,
                 #[cfg(feature = "wipe")] wipe switch,
             },
             #[cfg(feature = "shard")]
             Self::Shard(builder) => settings! {
                 builder, setting:
-                thread_cache number,
-                smallest_pooled number,
-                largest_pooled number,
-                shard_buffers number,
-                shards number,
-                max_bytes number,
-                alignment number,
+                thread_cache count,
+                smallest_pooled bytes,
+                largest_pooled bytes,
+                shard_buffers count,
+                shards count,
+                max_bytes bytes,
+                alignment bytes,
                 #[cfg(feature = "wipe")] wipe switch,
             },
         }
@@ -233,6 +262,37 @@ impl AnyBuilder {
             #[cfg(feature = "shard")]
             Self::Shard(builder) => Pool::Shard(builder.build()?),
         }))
+    }
+}
+
+/// The settings that differ from the defaults, as [`AnyBuilder`] reads them: `alignment=64`.
+impl fmt::Display for HeapBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Self::default();
+        let mut text = SettingsText::new(f);
+        text.bytes("alignment", self.alignment, default.alignment)?;
+        text.switch("wipe", self.wipe, default.wipe)
+    }
+}
+
+/// `name`, or `name:setting=value,setting=value` with the settings that differ from the defaults. What is read from it is equal to this.
+impl fmt::Display for AnyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name();
+        if Self::named(name).as_ref() == Ok(self) {
+            return f.write_str(name);
+        }
+        match self {
+            Self::Heap(builder) => write!(f, "{name}:{builder}"),
+            #[cfg(feature = "slot")]
+            Self::Slot(builder) | Self::BoundedSlot(builder) => write!(f, "{name}:{builder}"),
+            #[cfg(feature = "ring")]
+            Self::Ring(builder) => write!(f, "{name}:{builder}"),
+            #[cfg(feature = "bump")]
+            Self::Bump(builder) => write!(f, "{name}:{builder}"),
+            #[cfg(feature = "shard")]
+            Self::Shard(builder) => write!(f, "{name}:{builder}"),
+        }
     }
 }
 

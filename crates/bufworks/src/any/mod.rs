@@ -10,11 +10,27 @@
 //! let buf = pool.acquire(1500)?;
 //! assert_eq!((pool.strategy(), buf.capacity() >= 1500), ("ring", true));
 //!
-//! let unknown = "ring:slots=16".parse::<AnyBuilder>().unwrap_err();
-//! assert_eq!(unknown.to_string(), "strategy `ring` has no setting `slots`");
+//! let wrong = "ring:capacity=64KB".parse::<AnyBuilder>().unwrap_err();
+//! assert_eq!(
+//!     wrong.to_string(),
+//!     "invalid value `64KB` for setting `capacity`: expected a number of bytes, such as 65536, 64K or 64KiB \
+//!      (K, M and G are powers of 1024)",
+//! );
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # The text
+//!
+//! `name`, or `name:setting=value,setting=value`. The name alone is enough: every setting has a default. The settings are the methods of
+//! the strategy's builder, each under its name. [`AnyBuilder::NAMES`] lists the strategies, [`AnyBuilder::settings`] the settings of one.
+//!
+//! A number of bytes may have a unit behind it: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in letters of any case. Both are powers of
+//! 1024, as memory is counted. `KB` is refused, since it is 1000 bytes for some and 1024 for others. Other numbers have no unit.
+//!
+//! A builder prints as such a text, with the settings that differ from the defaults, and is equal to what is read from that.
+//!
+//! # Files
 //!
 //! With the `serde` feature, from any format, with the strategy's name as `strategy` beside its settings:
 //!
@@ -33,10 +49,11 @@
 
 mod builder;
 mod lease;
+mod nearest;
 mod pool;
 mod setting;
 
 pub use builder::{AnyBuilder, HeapBuilder};
 pub use lease::AnyLease;
 pub use pool::AnyPool;
-pub use setting::SettingError;
+pub use setting::{Expected, SettingError};

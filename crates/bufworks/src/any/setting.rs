@@ -4,7 +4,9 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::fmt;
 
-/// Why a text is no strategy with settings.
+use super::nearest::nearest;
+
+/// Why a text is no strategy with settings. The message says what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingError {
@@ -19,31 +21,114 @@ pub enum SettingError {
         strategy: &'static str,
         /// What was asked for.
         setting: String,
+        /// The settings that the strategy has.
+        known: &'static [&'static str],
     },
     /// The setting has no such value.
     BadValue {
         /// The setting.
         setting: String,
-        /// What was asked for.
+        /// What was asked for; empty when there was none.
         value: String,
+        /// What would be right.
+        expected: Expected,
     },
 }
+
+/// What the value of a setting has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Expected {
+    /// A number of bytes, in bytes or in a unit.
+    Bytes,
+    /// A number of other things.
+    Count,
+    /// A number, in any form, that is small enough for the machine.
+    Smaller,
+    /// `true` or `false`.
+    Switch,
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes => {
+                f.write_str("a number of bytes, such as 65536, 64K or 64KiB (K, M and G are powers of 1024)")
+            }
+            Self::Count => f.write_str("a whole number, such as 64"),
+            Self::Smaller => write!(f, "at most {}", usize::MAX),
+            Self::Switch => f.write_str("`true` or `false`"),
+        }
+    }
+}
+
+/// Features without which strategies and settings are not there.
+const FEATURES: [(&str, &str); 6] = [
+    ("slot", "slot"),
+    ("bounded-slot", "slot"),
+    ("ring", "ring"),
+    ("bump", "bump"),
+    ("shard", "shard"),
+    ("wipe", "wipe"),
+];
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownStrategy { name } => {
-                write!(f, "no strategy `{name}` here, but {}", super::AnyBuilder::NAMES.join(", "))
+                write!(f, "unknown strategy `{name}`")?;
+                // Not the feature of a setting.
+                if name != "wipe" && feature_is_off(f, name)? {
+                    return Ok(());
+                }
+                expected_names(f, super::AnyBuilder::NAMES, name)?;
+                if name.contains(['=', ',']) {
+                    f.write_str("; settings follow a colon, as in `shard:thread_cache=8,max_bytes=256MiB`")?;
+                }
+                Ok(())
             }
-            Self::UnknownSetting { strategy, setting } => {
-                write!(f, "strategy `{strategy}` has no setting `{setting}`")
+            Self::UnknownSetting { strategy, setting, known } => {
+                write!(f, "strategy `{strategy}` has no setting `{setting}`")?;
+                if setting == "wipe" && feature_is_off(f, setting)? {
+                    return Ok(());
+                }
+                expected_names(f, known, setting)
             }
-            Self::BadValue { setting, value } => write!(f, "`{value}` is no value of `{setting}`"),
+            Self::BadValue { setting, value, expected } if value.is_empty() => {
+                write!(f, "setting `{setting}` has no value: expected {expected}")
+            }
+            Self::BadValue { setting, value, expected } => {
+                write!(f, "invalid value `{value}` for setting `{setting}`: expected {expected}")
+            }
         }
     }
 }
 
 impl core::error::Error for SettingError {}
+
+/// Says which feature is to be turned on for the strategy or setting `name`, if it has one. Names that are there are not asked for.
+fn feature_is_off(f: &mut fmt::Formatter<'_>, name: &str) -> Result<bool, fmt::Error> {
+    let Some((_, feature)) = FEATURES.iter().find(|(known, _)| *known == name) else { return Ok(false) };
+    write!(f, ": turn on the feature `{feature}` of `bufworks`")?;
+    Ok(true)
+}
+
+/// Says which names there are, and which of them `name` may have meant.
+fn expected_names(f: &mut fmt::Formatter<'_>, names: &[&str], name: &str) -> fmt::Result {
+    f.write_str(": expected ")?;
+    for (index, name) in names.iter().enumerate() {
+        let before = match index {
+            0 => "",
+            _ if index + 1 == names.len() => " or ",
+            _ => ", ",
+        };
+        write!(f, "{before}`{name}`")?;
+    }
+    match nearest(name, names) {
+        Some(near) => write!(f, "; did you mean `{near}`?"),
+        None => Ok(()),
+    }
+}
 
 /// One setting that is looked for by its name.
 pub(super) struct Setting<'a> {
@@ -53,15 +138,25 @@ pub(super) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// A number, with `KiB`, `MiB` or `GiB` behind it for so many bytes.
-    pub(super) fn number(&self) -> Result<usize, SettingError> {
-        const UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
-        let unit = UNITS.iter().find_map(|&(unit, shift)| Some((self.value.strip_suffix(unit)?, shift)));
-        let (digits, shift) = unit.unwrap_or((self.value, 0));
-        let number = digits.trim_end().parse::<usize>().ok();
-        number
-            .and_then(|number| number.checked_mul(1usize.checked_shl(shift)?))
-            .ok_or_else(|| self.bad_value())
+    /// A number of bytes: as it is, or with a unit behind it, whatever the case of its letters.
+    pub(super) fn bytes(&self) -> Result<usize, SettingError> {
+        const UNITS: [(&str, u32); 6] =
+            [("kib", 10), ("mib", 20), ("gib", 30), ("k", 10), ("m", 20), ("g", 30)];
+        let lower = self.value.to_ascii_lowercase();
+        let unit = UNITS.iter().find_map(|&(unit, shift)| Some((lower.strip_suffix(unit)?, shift)));
+        let (digits, shift) = unit.unwrap_or((&lower, 0));
+        let number = self.number(digits.trim_end(), Expected::Bytes)?;
+        let bytes = 1_usize.checked_shl(shift).and_then(|unit| number.checked_mul(unit));
+        bytes.ok_or_else(|| self.bad_value(Expected::Smaller))
+    }
+
+    /// A number of other things, which has no unit.
+    #[cfg_attr(
+        not(any(feature = "slot", feature = "ring", feature = "bump", feature = "shard")),
+        allow(dead_code, reason = "no other has such a setting")
+    )]
+    pub(super) fn count(&self) -> Result<usize, SettingError> {
+        self.number(self.value, Expected::Count)
     }
 
     /// `true` or `false`.
@@ -70,14 +165,22 @@ impl Setting<'_> {
         allow(dead_code, reason = "no other has such a setting")
     )]
     pub(super) fn switch(&self) -> Result<bool, SettingError> {
-        self.value.parse().map_err(|_| self.bad_value())
+        self.value.parse().map_err(|_| self.bad_value(Expected::Switch))
     }
 
-    pub(super) fn unknown(&self) -> SettingError {
-        SettingError::UnknownSetting { strategy: self.strategy, setting: self.name.to_owned() }
+    fn number(&self, digits: &str, expected: Expected) -> Result<usize, SettingError> {
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(self.bad_value(expected));
+        }
+        // Of digits, only too many are no number.
+        digits.parse().map_err(|_| self.bad_value(Expected::Smaller))
     }
 
-    fn bad_value(&self) -> SettingError {
-        SettingError::BadValue { setting: self.name.to_owned(), value: self.value.to_owned() }
+    pub(super) fn unknown(&self, known: &'static [&'static str]) -> SettingError {
+        SettingError::UnknownSetting { strategy: self.strategy, setting: self.name.to_owned(), known }
+    }
+
+    fn bad_value(&self, expected: Expected) -> SettingError {
+        SettingError::BadValue { setting: self.name.to_owned(), value: self.value.to_owned(), expected }
     }
 }

@@ -1,6 +1,6 @@
 //! Strategies that are chosen at run time: names, settings, and what goes wrong with them.
 
-use bufworks::any::{AnyBuilder, SettingError};
+use bufworks::any::{AnyBuilder, Expected, HeapBuilder, SettingError};
 use bufworks::{AnyPool, BufferPool, ConfigError};
 
 /// A pool of ordinary size.
@@ -24,27 +24,168 @@ fn every_name_is_a_strategy_of_that_name() {
     }
 }
 
+/// A name is enough, and prints as itself.
+#[test]
+fn every_name_alone_builds() {
+    for name in AnyBuilder::NAMES {
+        let builder: AnyBuilder = name.parse().expect("it is in the list");
+        assert_eq!(builder.to_string(), *name);
+        let mut pool = builder.build().expect("all has a default");
+        assert!(pool.acquire(1500).expect("there is room").capacity() >= 1500, "{name}");
+    }
+}
+
 #[test]
 fn what_is_not_there_is_named() {
     let error = "sloth".parse::<AnyBuilder>().expect_err("there is none");
     assert_eq!(error, SettingError::UnknownStrategy { name: "sloth".into() });
-    assert!(error.to_string().contains("heap"));
+    let text = error.to_string();
+    assert!(AnyBuilder::NAMES.iter().all(|name| text.contains(&format!("`{name}`"))), "{text}");
+    #[cfg(feature = "slot")]
+    assert!(text.ends_with("; did you mean `slot`?"), "{text}");
     let error = "heap:slots=3".parse::<AnyBuilder>().expect_err("the heap has none");
-    assert_eq!(error, SettingError::UnknownSetting { strategy: "heap", setting: "slots".into() });
+    let known: &[_] = if cfg!(feature = "wipe") { &["alignment", "wipe"] } else { &["alignment"] };
+    assert_eq!(error, SettingError::UnknownSetting { strategy: "heap", setting: "slots".into(), known });
+    let said = |text: &str| text.parse::<AnyBuilder>().expect_err("it is wrong").to_string();
+    assert!(said("heap:slots=3").starts_with("strategy `heap` has no setting `slots`: expected `alignment`"));
+    assert!(said("heap:aligment=3").ends_with("; did you mean `alignment`?"));
+    assert!(
+        said("heap,alignment=3")
+            .ends_with("settings follow a colon, as in `shard:thread_cache=8,max_bytes=256MiB`")
+    );
+    #[cfg(not(feature = "wipe"))]
+    assert_eq!(
+        said("heap:wipe=true"),
+        "strategy `heap` has no setting `wipe`: turn on the feature `wipe` of `bufworks`"
+    );
+    #[cfg(not(feature = "shard"))]
+    assert_eq!(said("shard"), "unknown strategy `shard`: turn on the feature `shard` of `bufworks`");
+    #[cfg(all(feature = "shard", feature = "wipe"))]
+    assert_eq!(
+        said("shard:max-bytes=1M"),
+        "strategy `shard` has no setting `max-bytes`: expected `thread_cache`, `smallest_pooled`, `largest_pooled`, \
+         `shard_buffers`, `shards`, `max_bytes`, `alignment` or `wipe`; did you mean `max_bytes`?"
+    );
 }
 
 #[test]
 fn values_are_checked() {
-    for value in ["", "x", "-1", "1.5", "1kb", "99999999999999999999", "99999999999999GiB", "KiB", "true"] {
+    for value in ["", "x", "-1", "+1", "1.5", "1kb", "64KB", "1 000", "KiB", "M", "true", "0x10"] {
         let text = format!("heap:alignment={value}");
         let error = text.parse::<AnyBuilder>().expect_err("no such value");
-        assert_eq!(error, SettingError::BadValue { setting: "alignment".into(), value: value.into() });
+        let expected = Expected::Bytes;
+        let bad = SettingError::BadValue { setting: "alignment".into(), value: value.into(), expected };
+        assert_eq!(error, bad);
+        let text = error.to_string();
+        assert!(text.ends_with("such as 65536, 64K or 64KiB (K, M and G are powers of 1024)"), "{text}");
+        let start = match value {
+            "" => "setting `alignment` has no value: expected".into(),
+            _ => format!("invalid value `{value}` for setting `alignment`: expected"),
+        };
+        assert!(text.starts_with(&start), "{text}");
     }
-    for value in ["64", " 64 ", "1KiB", "2 MiB"] {
-        format!("heap: alignment = {value} ,").parse::<AnyBuilder>().expect("a number");
+    for value in ["99999999999999999999", "99999999999999GiB"] {
+        let error = format!("heap:alignment={value}").parse::<AnyBuilder>().expect_err("too large");
+        let expected = Expected::Smaller;
+        let bad = SettingError::BadValue { setting: "alignment".into(), value: value.into(), expected };
+        assert_eq!(error, bad);
+        assert!(error.to_string().ends_with(&format!("expected at most {}", usize::MAX)));
+    }
+    for (value, bytes) in [
+        ("64", 64),
+        (" 64 ", 64),
+        ("1KiB", 1 << 10),
+        ("1kib", 1 << 10),
+        ("2 MiB", 2 << 20),
+        ("4K", 4 << 10),
+        ("4k", 4 << 10),
+        ("8M", 8 << 20),
+        ("1 G", 1 << 30),
+    ] {
+        let builder = format!("heap: alignment = {value} ,").parse::<AnyBuilder>().expect("a number");
+        assert_eq!(builder, AnyBuilder::Heap(HeapBuilder::new().alignment(bytes)), "{value}");
     }
     let bad = "heap:alignment=3".parse::<AnyBuilder>().expect("it is a number");
     assert_eq!(bad.build().expect_err("no power of two"), ConfigError::BadAlignment { alignment: 3 });
+    let missing = "heap:alignment".parse::<AnyBuilder>().expect_err("no value");
+    assert!(missing.to_string().starts_with("setting `alignment` has no value: expected"), "{missing}");
+}
+
+/// Numbers of things have no unit, and switches no numbers.
+#[cfg(feature = "slot")]
+#[test]
+fn counts_and_switches() {
+    for (text, expected) in [
+        ("slot:slots=1K", "invalid value `1K` for setting `slots`: expected a whole number, such as 64"),
+        ("slot:stagger=1", "invalid value `1` for setting `stagger`: expected `true` or `false`"),
+    ] {
+        assert_eq!(text.parse::<AnyBuilder>().expect_err("no such value").to_string(), expected);
+    }
+}
+
+/// A budget in which nothing fits is refused, by a message that names one in which something does.
+#[cfg(feature = "shard")]
+#[test]
+fn a_budget_that_serves_nothing_is_refused() {
+    for text in ["shard:max_bytes=10", "shard:max_bytes=63", "shard:max_bytes=1K,alignment=4K"] {
+        let builder: AnyBuilder = text.parse().expect("they are numbers");
+        let error = builder.build().expect_err("it can serve nothing");
+        let ConfigError::TooSmall { setting: "max_bytes", requested, least } = error else {
+            panic!("{text}: {error:?}")
+        };
+        assert_eq!(
+            error.to_string(),
+            format!("max_bytes of {requested} can serve nothing: {least} is the least that works")
+        );
+        let mut builder = builder;
+        builder.set("max_bytes", &(least - 1).to_string()).expect("it is a number");
+        assert!(builder.build().is_err(), "{text}");
+        builder.set("max_bytes", &least.to_string()).expect("it is a number");
+        let mut pool = builder.build().expect("the error says so");
+        assert_eq!(pool.acquire(1).expect("the error says so").capacity(), 1, "{text}");
+    }
+}
+
+/// What is printed is read as the same builder, for settings of all kinds.
+#[test]
+fn prints_what_it_reads() {
+    for (text, printed) in [
+        ("heap:alignment=1", "heap"),
+        ("heap: alignment = 65536", "heap:alignment=64KiB"),
+        ("heap:alignment=0", "heap:alignment=0"),
+        #[cfg(feature = "slot")]
+        ("bounded-slot:slots=8,capacity=1048577", "bounded-slot:capacity=1048577"),
+        #[cfg(feature = "slot")]
+        ("slot:stagger=false,slots=1024", "slot:slots=1024,stagger=false"),
+        #[cfg(feature = "bump")]
+        ("bump:max_idle_bytes=0,shard_size=262144", "bump:max_idle_bytes=0"),
+        #[cfg(feature = "shard")]
+        ("shard:max_bytes=3G,shards=8", "shard:shards=8,max_bytes=3GiB"),
+    ] {
+        assert_eq!(text.parse::<AnyBuilder>().expect("settings are right").to_string(), printed);
+    }
+    let mut rng = fastrand::Rng::with_seed(7);
+    for _ in 0..2000 {
+        let mut builder = AnyBuilder::named(rng.choice(AnyBuilder::NAMES).expect("some")).expect("there");
+        let default = builder;
+        let mut changed = Vec::new();
+        for setting in builder.settings() {
+            if rng.bool() {
+                continue;
+            }
+            let number = rng.usize(..) >> rng.u32(..usize::BITS) << rng.u32(..usize::BITS);
+            let value = if rng.bool() { number } else { rng.usize(..100) };
+            let texts = [value.to_string(), rng.bool().to_string()];
+            let set = texts.iter().filter(|text| builder.set(setting, text).is_ok()).count();
+            assert_eq!(set, 1, "{setting}");
+            changed.push(*setting);
+        }
+        let text = builder.to_string();
+        assert_eq!(text.parse(), Ok(builder), "{text}");
+        assert_eq!(text == builder.name(), builder == default, "{text}");
+        let printed = text.matches('=').count();
+        assert!(printed <= changed.len(), "{text} has more than {changed:?}");
+    }
 }
 
 /// What failed has changed nothing.

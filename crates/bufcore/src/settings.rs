@@ -1,0 +1,93 @@
+//! Settings of builders as text: `capacity=64KiB,slots=3`.
+
+use core::fmt::{self, Write};
+
+/// Writes the settings of a builder that differ from its defaults, as `name=value` with commas between: what the `Display` of a strategy's
+/// builder writes.
+///
+/// ```
+/// use core::fmt;
+/// use bufcore::strategy::SettingsText;
+///
+/// struct Builder { capacity: Option<usize>, slots: usize }
+///
+/// impl fmt::Display for Builder {
+///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+///         let mut text = SettingsText::new(f);
+///         text.bytes("capacity", self.capacity, None)?;
+///         text.count("slots", self.slots, 8)
+///     }
+/// }
+///
+/// assert_eq!(Builder { capacity: Some(65536), slots: 3 }.to_string(), "capacity=64KiB,slots=3");
+/// assert_eq!(Builder { capacity: None, slots: 8 }.to_string(), "");
+/// ```
+#[allow(missing_debug_implementations, reason = "a formatter has none")]
+pub struct SettingsText<'a, 'f> {
+    f: &'a mut fmt::Formatter<'f>,
+    is_empty: bool,
+}
+
+impl<'a, 'f> SettingsText<'a, 'f> {
+    /// Nothing yet.
+    pub fn new(f: &'a mut fmt::Formatter<'f>) -> Self {
+        Self { f, is_empty: true }
+    }
+
+    /// A number of bytes, in the largest unit that is exact: `65536` is `64KiB`, `65537` is itself. `None` is a setting that is not set.
+    ///
+    /// # Errors
+    ///
+    /// As the formatter's.
+    pub fn bytes(
+        &mut self,
+        name: &str,
+        value: impl Into<Option<usize>>,
+        default: impl Into<Option<usize>>,
+    ) -> fmt::Result {
+        const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        let (Some(value), default) = (value.into(), default.into()) else { return Ok(()) };
+        if Some(value) == default {
+            return Ok(());
+        }
+        let (unit, shift) =
+            UNITS.into_iter().find(|&(_, shift)| value.trailing_zeros() >= shift).unwrap_or(("", 0));
+        // All bits of zero are zero, but it has no unit.
+        let (unit, number) = if value == 0 { ("", 0) } else { (unit, value >> shift) };
+        self.setting(name, format_args!("{number}{unit}"))
+    }
+
+    /// A number of other things.
+    ///
+    /// # Errors
+    ///
+    /// As the formatter's.
+    pub fn count(
+        &mut self,
+        name: &str,
+        value: impl Into<Option<usize>>,
+        default: impl Into<Option<usize>>,
+    ) -> fmt::Result {
+        match value.into() {
+            Some(value) if Some(value) != default.into() => self.setting(name, format_args!("{value}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    ///
+    /// As the formatter's.
+    pub fn switch(&mut self, name: &str, value: bool, default: bool) -> fmt::Result {
+        if value == default { Ok(()) } else { self.setting(name, format_args!("{value}")) }
+    }
+
+    fn setting(&mut self, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
+        if !self.is_empty {
+            self.f.write_char(',')?;
+        }
+        self.is_empty = false;
+        write!(self.f, "{name}={value}")
+    }
+}

@@ -67,6 +67,7 @@ extern crate alloc;
 extern crate std;
 
 mod config;
+mod counts;
 mod headers;
 mod lease;
 mod local;
@@ -75,6 +76,7 @@ mod pool;
 mod shard;
 mod shared;
 mod stack;
+mod stats;
 #[cfg(test)]
 mod tests;
 
@@ -82,6 +84,7 @@ pub use bufcore;
 pub use config::Builder;
 pub use lease::BumpLease;
 pub use pool::BumpPool;
+pub use stats::BumpStats;
 
 #[cfg(doc)]
 #[doc = include_str!("../docs/guide.md")]

@@ -29,6 +29,7 @@ use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
 use bufcore::strategy::threads::Cache;
 use bufcore::strategy::{Link, Listed};
 
+use crate::counts::Piece;
 use crate::local;
 use crate::shard::{Chain, Shard};
 use crate::shared::Shared;
@@ -330,7 +331,7 @@ impl Node {
         let is_fresh = found.is_null();
         if is_fresh {
             let fresh = shared
-                .fresh(shared.settings.shard_bytes)
+                .fresh(shared.settings.shard_bytes, Piece::Allocated)
                 .map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
             fresh.own(local::token(), self);
             found = fresh;

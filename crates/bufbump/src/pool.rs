@@ -9,10 +9,12 @@ use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease}
 
 use crate::Builder;
 use crate::config::Settings;
+use crate::counts::Piece;
 use crate::lease::BumpLease;
 use crate::local;
 use crate::shard::Block;
 use crate::shared::Shared;
+use crate::stats::BumpStats;
 
 /// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
 ///
@@ -68,7 +70,7 @@ impl BumpPool {
     /// Adds idle shards.
     fn preallocate(&self, shards: usize) -> Result<(), ConfigError> {
         for _ in 0..shards {
-            let shard = self.shared().fresh(self.shard_size())?;
+            let shard = self.shared().fresh(self.shard_size(), Piece::Preallocated)?;
             // SAFETY: nothing of it is out, and it is ours alone.
             unsafe { Shared::come_back(NonNull::from(shard)) };
         }
@@ -269,10 +271,10 @@ impl BumpPool {
         }
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`] does. `in_use`, `reserved_bytes` and `pinned_bytes` are known without
-    /// the `stats` feature, but for buffers of no bytes.
+    /// What the pool has done and holds, as [`BufferPool::stats`] does. `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known
+    /// without the `stats` feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
     ///
-    /// Cost: a look at every shard.
+    /// Cost: a look at every shard. Nobody is stopped by that.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
@@ -284,12 +286,33 @@ impl BumpPool {
             stats.reserved_bytes += bytes;
             if out > 0 {
                 stats.pinned_bytes += bytes;
+            } else {
+                stats.idle_bytes += bytes;
             }
         });
         if !cfg!(feature = "stats") {
             stats.in_use = in_use;
         }
         stats
+    }
+
+    /// The memory of the pool, by what its shards are doing, and what became of it. [`BumpStats`] says how the numbers add up.
+    ///
+    /// Cost: a look at every shard. Nobody is stopped by that.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().preallocate(3).build()?;
+    /// let held = pool.acquire(100)?;
+    /// let stats = pool.bump_stats();
+    /// assert_eq!((stats.pinned, stats.idle, stats.kept), (1, 2, 2));
+    /// # drop(held);
+    /// # Ok::<(), bufbump::bufcore::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bump_stats(&self) -> BumpStats {
+        BumpStats::of(self.shared())
     }
 
     /// The largest request, in bytes, that can ever succeed.

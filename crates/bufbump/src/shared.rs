@@ -17,6 +17,7 @@ use bufcore::strategy::{Keepers, Roll, SharedCounters, Tracker, boxed, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::config::Settings;
+use crate::counts::{Piece, Pieces};
 use crate::headers::Headers;
 use crate::local;
 use crate::node::Node;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     /// How often `clear` was called: memory from before it is freed when it is back.
     generation: AtomicUsize,
     pub(crate) counters: SharedCounters,
+    /// Shards that came and went.
+    pub(crate) pieces: Pieces,
     pub(crate) tracker: Tracker,
 }
 
@@ -57,6 +60,7 @@ impl Shared {
             trims: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
             counters: SharedCounters::default(),
+            pieces: Pieces::default(),
             tracker: Tracker::default(),
         };
         boxed(shared).ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
@@ -149,12 +153,18 @@ impl Shared {
         debug_assert!(!was_last, "the handles' reference is there");
     }
 
-    /// A free shard with memory for `bytes` bytes, which is the caller's alone.
+    /// Idle shards that the pool keeps, or is about to.
+    pub(crate) fn kept(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        self.idle_shards.load(Ordering::Relaxed)
+    }
+
+    /// A free shard with memory for `bytes` bytes, which is the caller's alone. It is counted as `piece`.
     ///
     /// # Errors
     ///
     /// When there is no memory.
-    pub(crate) fn fresh(&self, bytes: usize) -> Result<&Shard, RegionError> {
+    pub(crate) fn fresh(&self, bytes: usize, piece: Piece) -> Result<&Shard, RegionError> {
         let shard = self
             .headers
             .vacant(NonNull::from(self))
@@ -167,6 +177,7 @@ impl Shared {
             return Err(refused);
         }
         self.keepers.add_ref();
+        self.pieces.count(piece);
         Ok(shard)
     }
 
@@ -180,7 +191,7 @@ impl Shared {
 
     /// Memory for one buffer of `bytes` bytes, whatever their number. For holders of a handle.
     pub(crate) fn single(&self, bytes: usize) -> Result<NonNull<Block>, RegionError> {
-        let block = self.fresh(bytes)?.single();
+        let block = self.fresh(bytes, Piece::Allocated)?.single();
         // SAFETY: the start of memory is not null.
         Ok(unsafe { NonNull::new_unchecked(block) })
     }
@@ -214,6 +225,7 @@ impl Shared {
             // ORDER: Relaxed, as above.
             shared.idle_shards.fetch_sub(1, Ordering::Relaxed);
         }
+        shared.pieces.count(Piece::Discarded);
         // SAFETY: the caller's promise.
         unsafe { Self::free(shard) };
     }
@@ -237,7 +249,7 @@ impl Shared {
         unsafe { Self::drop_ref(this) };
     }
 
-    /// Frees the memory of free shards.
+    /// Frees the memory of free shards, by a trim or at the pool's end.
     ///
     /// # Safety
     ///
@@ -245,6 +257,10 @@ impl Shared {
     pub(crate) unsafe fn free_all(mut chain: Chain) {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
+            // SAFETY: the shard's memory keeps its header.
+            let this = unsafe { shard.as_ref() }.shared();
+            // SAFETY: and the pool's bookkeeping (P1).
+            unsafe { this.as_ref() }.pieces.count(Piece::Trimmed);
             // SAFETY: the caller's promise.
             unsafe { Self::free(shard) };
         }

@@ -8,7 +8,21 @@ use crate::sync::{AtomicUsize, Ordering};
 /// The event counters and the high-water marks are zero unless the `stats` feature is on; what a pool knows without
 /// counting (`reserved_bytes`, and `in_use` in some strategies) is always there.
 ///
-/// `acquired == reused + fresh`, and `fallbacks` of the fresh ones were taken because the strategy had none to give.
+/// # How the numbers add up
+///
+/// While no other thread uses the pool, after every call, with the feature:
+///
+/// - `acquired == reused + fresh`, and `fallbacks <= fresh`.
+/// - `in_use <= high_water`, and `in_use_bytes <= high_water_bytes`.
+/// - `idle_bytes + pinned_bytes <= reserved_bytes`. In `bufbump` they are equal.
+/// - What is out of the pool's own memory and `idle_bytes` are together at most `reserved_bytes`: equal to it in pools over one
+///   region, and less by headers and alignment in the others. A fallback's buffers count in `in_use_bytes`, and its memory not in
+///   `reserved_bytes`.
+///
+/// # Counters that start again
+///
+/// Nobody sets a counter back: another reader of the same pool would be wrong. [`since`](Self::since) tells what was
+/// counted between two snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
@@ -22,7 +36,7 @@ pub struct PoolStats {
     pub fallbacks: u64,
     /// Requests refused as exhausted.
     pub exhausted: u64,
-    /// Buffers that are out now.
+    /// Buffers that are out now. Without the `stats` feature, an open frame counts as one.
     pub in_use: usize,
     /// Bytes that are out now, as capacity handed out.
     pub in_use_bytes: usize,
@@ -32,9 +46,42 @@ pub struct PoolStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
+    /// Of those, bytes that no buffer has: what the next requests may be served from. In pools over one region it needs the `stats`
+    /// feature, and is 0 without it.
+    pub idle_bytes: usize,
     /// Of those, bytes that cannot be used for anything else because a buffer in them is out: for strategies that give memory back
     /// in larger pieces than they hand out. Far above `in_use_bytes`, it says that small survivors hold large pieces. Zero for others.
     pub pinned_bytes: usize,
+}
+
+impl PoolStats {
+    /// What was counted since `earlier`, a snapshot of the same pool: the difference of the event counters. What is out, idle and reserved
+    /// is as it is in `self`. So are the high-water marks: they are of the pool's whole life.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// drop(pool.acquire(100)?);
+    /// let earlier = pool.stats();
+    /// let _held = pool.acquire(100)?;
+    /// let lately = pool.stats().since(&earlier);
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!((lately.acquired, lately.in_use), (1, 1));
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            // They count up, and wrap around only in theory.
+            acquired: self.acquired.wrapping_sub(earlier.acquired),
+            reused: self.reused.wrapping_sub(earlier.reused),
+            fresh: self.fresh.wrapping_sub(earlier.fresh),
+            fallbacks: self.fallbacks.wrapping_sub(earlier.fallbacks),
+            exhausted: self.exhausted.wrapping_sub(earlier.exhausted),
+            ..*self
+        }
+    }
 }
 
 /// The counters of one pool: plain ones for the acquiring side, two shared ones for releases.
@@ -144,13 +191,11 @@ impl Counters {
         #[cfg(feature = "stats")]
         let stats = {
             let (buffers_back, bytes_back) = released.load();
+            let own_bytes = self.counts.in_use_bytes.wrapping_sub(bytes_back);
             PoolStats {
                 in_use: self.counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use),
-                in_use_bytes: self
-                    .counts
-                    .in_use_bytes
-                    .wrapping_sub(bytes_back)
-                    .saturating_add(elsewhere.in_use_bytes),
+                in_use_bytes: own_bytes.saturating_add(elsewhere.in_use_bytes),
+                idle_bytes: reserved_bytes.saturating_sub(own_bytes),
                 ..self.counts
             }
         };

@@ -25,6 +25,17 @@ pub(crate) enum Tier {
     Single,
 }
 
+/// Why an idle block of a class was freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The shards had no room for it.
+    NoRoom,
+    /// A trim, or room in the budget that somebody needs.
+    Trim,
+    /// The pool is gone, or the block was never counted.
+    Uncounted,
+}
+
 /// The counters of one thread's cache, or of all that is done without one.
 #[derive(Default)]
 pub(crate) struct Counts {
@@ -40,7 +51,9 @@ struct Inner {
     shard_hits: [AtomicUsize; MAX_CLASSES],
     fresh: [AtomicUsize; MAX_CLASSES],
     singles: AtomicUsize,
+    preallocations: [AtomicUsize; MAX_CLASSES],
     discards: [AtomicUsize; MAX_CLASSES],
+    trims: [AtomicUsize; MAX_CLASSES],
     back: [AtomicUsize; MAX_CLASSES],
     /// Buffers that came, and bytes of them; and those that went back.
     acquired: [AtomicUsize; 2],
@@ -62,7 +75,9 @@ impl Default for Inner {
             shard_hits: zeros(),
             fresh: zeros(),
             singles: AtomicUsize::new(0),
+            preallocations: zeros(),
             discards: zeros(),
+            trims: zeros(),
             back: zeros(),
             acquired: pair(),
             released: pair(),
@@ -153,10 +168,27 @@ impl Counts {
         let _ = (class, bytes);
     }
 
-    /// Counts blocks of a class that were freed for want of room.
-    pub(crate) fn discarded(&self, class: usize, blocks: usize) {
+    /// Counts an idle block of a class, or of none, as freed.
+    pub(crate) fn freed(&self, class: usize, why: Why) {
         #[cfg(feature = "stats")]
-        self.inner.add(&self.inner.discards[class], blocks);
+        {
+            let counters = match why {
+                Why::NoRoom => &self.inner.discards,
+                Why::Trim => &self.inner.trims,
+                Why::Uncounted => return,
+            };
+            if let Some(counter) = counters.get(class) {
+                self.inner.add(counter, 1);
+            }
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (class, why);
+    }
+
+    /// Counts blocks of a class that were made ahead.
+    pub(crate) fn preallocated(&self, class: usize, blocks: usize) {
+        #[cfg(feature = "stats")]
+        self.inner.add(&self.inner.preallocations[class], blocks);
         #[cfg(not(feature = "stats"))]
         let _ = (class, blocks);
     }
@@ -209,7 +241,9 @@ impl Counts {
             stats.thread_hits += hits as u64;
             stats.shard_hits += shard_hits as u64;
             stats.allocations += fresh as u64;
+            stats.preallocations += load(&inner.preallocations[class]) as u64;
             stats.discards += load(&inner.discards[class]) as u64;
+            stats.trims += load(&inner.trims[class]) as u64;
             let acquired = hits.wrapping_add(shard_hits).wrapping_add(fresh);
             stats.in_use = stats.in_use.wrapping_add(acquired).wrapping_sub(load(&inner.back[class]));
         }

@@ -11,7 +11,7 @@ use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::{self, class_of};
 use crate::config::Settings;
-use crate::counts::Tier;
+use crate::counts::{Tier, Why};
 use crate::lease::ShardLease;
 use crate::node::Node;
 use crate::shared::Shared;
@@ -340,9 +340,10 @@ impl ShardPool {
             let made = chain.len();
             let rest = self.keep(class, chain);
             kept += made - rest.len();
+            shared.common.preallocated(class, made - rest.len());
             let is_full = !rest.is_empty();
             // SAFETY: the rest is ours, of this pool.
-            unsafe { Shared::free_chain(self.shared, rest) };
+            unsafe { Shared::free_chain(self.shared, rest, Why::Uncounted) };
             match refused {
                 Some(AcquireError::Exhausted { .. }) => break,
                 Some(error) => return Err(error),
@@ -359,7 +360,7 @@ impl ShardPool {
         let node = shared.node_or_new();
         let rest = shared.put(node.map_or(0, Node::home), class, || chain.pop());
         // SAFETY: the handle keeps the pool.
-        unsafe { Shared::was_put(self.shared, class, Chain::new(), shared.keep_for_waiters()) };
+        unsafe { Shared::was_put(self.shared, Chain::new(), shared.keep_for_waiters()) };
         match node {
             Some(node) if node.enter() => {
                 let rest = Self::fill(node, class, rest);
@@ -427,26 +428,40 @@ impl ShardPool {
         self.shared().shrink_idle(age);
     }
 
-    /// What the pool has done and holds, by tier and by size class.
+    /// What the pool has done and holds, by tier and by size class. [`ShardStats`] says how the numbers add up.
     ///
-    /// The counters are zero unless the `stats` feature is on. The list of classes is empty when there is no memory for it.
+    /// The counters are zero unless the `stats` feature is on; what is idle and reserved is known without it. The list of classes is
+    /// empty when there is no memory for it.
     ///
-    /// Cost: a look at every cache, and an allocation.
+    /// Cost: a look at every cache and at the shards with something in them, and an allocation. Nobody is stopped by that.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// pool.preallocate(3, 1 << 20)?;
+    /// drop(pool.acquire(1000)?);
+    /// let stats = pool.shard_stats();
+    /// assert_eq!((stats.thread_idle, stats.shard_idle), (1, 3));
+    /// assert_eq!(stats.idle_bytes, 1024 + 3 * (1 << 20));
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn shard_stats(&self) -> ShardStats {
         ShardStats::of(self.shared())
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`] does. `reserved_bytes` is known without the `stats` feature, and counts
-    /// headers too.
+    /// What the pool has done and holds, as [`BufferPool::stats`] does. `reserved_bytes`, which counts headers too, and `idle_bytes`, which
+    /// does not, are known without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
-    /// Cost: a look at every cache.
+    /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by that.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
         let mut stats = PoolStats::default();
         shared.counts().for_each(|counts| counts.add_to(&mut stats));
         stats.reserved_bytes = shared.reserved();
+        stats.idle_bytes = shared.idle_bytes();
         stats
     }
 

@@ -4,6 +4,7 @@ use core::ptr::NonNull;
 
 use crate::block::Block;
 use crate::chain::Chain;
+use crate::counts::Why;
 use crate::node::Node;
 use crate::shared::{Refs, Shared};
 use crate::wait::Event;
@@ -84,7 +85,7 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
     if !rest.is_empty() || kept.is_some() {
         // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is used afterwards: wakers and the
         // allocator may be the end of it.
-        unsafe { Shared::was_put(shared, class, rest, kept) };
+        unsafe { Shared::was_put(shared, rest, kept) };
     }
 }
 
@@ -132,7 +133,7 @@ unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull
     unsafe { Shared::store(shared, home, class, chain) };
 }
 
-/// Frees a block.
+/// Frees a block: that of one buffer only, or one whose memory somebody waits for.
 ///
 /// # Safety
 ///
@@ -142,5 +143,5 @@ unsafe fn free(shared: NonNull<Shared>, block: NonNull<Block>) {
     // SAFETY: the caller's promise.
     unsafe { chain.push(block) };
     // SAFETY: likewise; of this pool.
-    unsafe { Shared::free_chain(shared, chain) };
+    unsafe { Shared::free_chain(shared, chain, Why::Trim) };
 }

@@ -21,7 +21,7 @@ use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::{self, NO_CLASS};
 use crate::config::Settings;
-use crate::counts::Counts;
+use crate::counts::{Counts, Why};
 use crate::node::{Node, NotHad};
 use crate::pool::{Refused, Turn};
 use crate::stock::Stock;
@@ -130,7 +130,7 @@ impl Shared {
             });
         }
         // SAFETY: the chains are ours; the handles' reference keeps the pool.
-        shared.stock.close(|chain| unsafe { Self::free_chain(this, chain) });
+        shared.stock.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
         // SAFETY: the number is this pool's, and what its caches need is done below.
         let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
         shared.nodes().for_each(Node::close);
@@ -352,14 +352,20 @@ impl Shared {
         Ok(block)
     }
 
-    /// Frees a chain of blocks, and the references to the pool's bookkeeping that they are.
+    /// Frees a chain of blocks, and the references to the pool's bookkeeping that they are. Idle ones are counted.
     ///
     /// # Safety
     ///
     /// The chain is the caller's, of this pool.
-    pub(crate) unsafe fn free_chain(this: NonNull<Self>, mut chain: Chain) {
+    pub(crate) unsafe fn free_chain(this: NonNull<Self>, mut chain: Chain, why: Why) {
         let (mut count, mut bytes) = (0, 0);
         while let Some(block) = chain.pop() {
+            if cfg!(feature = "stats") && why != Why::Uncounted {
+                // SAFETY: a block of the chain is valid.
+                let class = unsafe { block.as_ref() }.class();
+                // SAFETY: the references of the blocks keep it valid; they are given back below.
+                unsafe { this.as_ref() }.common.freed(class, why);
+            }
             // SAFETY: a block of the chain was the caller's.
             bytes += unsafe { Block::free(block) };
             count += 1;
@@ -400,13 +406,9 @@ impl Shared {
     ///
     /// The rest is the caller's, of this pool. The bookkeeping need not be there if there is neither a rest nor `kept`, which is of it.
     #[cold]
-    pub(crate) unsafe fn was_put(this: NonNull<Self>, class: usize, rest: Chain, kept: Option<Refs>) {
-        if !rest.is_empty() {
-            // SAFETY: the rest keeps it valid (P1).
-            unsafe { this.as_ref() }.common.discarded(class, rest.len());
-        }
+    pub(crate) unsafe fn was_put(this: NonNull<Self>, rest: Chain, kept: Option<Refs>) {
         // SAFETY: the caller's promise.
-        unsafe { Self::free_chain(this, rest) };
+        unsafe { Self::free_chain(this, rest, Why::NoRoom) };
         if let Some(_kept) = kept {
             // SAFETY: kept until the end of this block.
             unsafe { Self::notify(this, Event::Put) };
@@ -424,7 +426,7 @@ impl Shared {
             let shared = unsafe { this.as_ref() };
             let rest = shared.put(home, class, || chain.pop());
             // SAFETY: given back by the shards; what is kept is of this pool.
-            unsafe { Self::was_put(this, class, rest, shared.keep_for_waiters()) };
+            unsafe { Self::was_put(this, rest, shared.keep_for_waiters()) };
         }
     }
 
@@ -452,7 +454,7 @@ impl Shared {
             let mut chain = Chain::new();
             saw_all &= self.stock.take_all(class, excess.div_ceil(class::bytes_of(class)), &mut chain);
             // SAFETY: the chain is ours, of this pool.
-            unsafe { Self::free_chain(this, chain) };
+            unsafe { Self::free_chain(this, chain, Why::Trim) };
         }
         // The calling thread's first.
         let own = Node::find(self.id);
@@ -470,7 +472,7 @@ impl Shared {
             }
             match self.with_stacks(node, own, |node| self.take_excess(node, target)) {
                 // SAFETY: the chain is ours, of this pool.
-                Ok(chain) => unsafe { Self::free_chain(this, chain) },
+                Ok(chain) => unsafe { Self::free_chain(this, chain, Why::Trim) },
                 Err(NotHad::Busy) => saw_all = false,
                 // It stays with its thread, until that has seen this, which then tells those who wait.
                 Err(NotHad::NoFence) => self.go_plain(),
@@ -516,7 +518,7 @@ impl Shared {
         }
         drop(since);
         // SAFETY: the chain is ours, of this pool.
-        unsafe { Self::free_chain(NonNull::from(self), idle) };
+        unsafe { Self::free_chain(NonNull::from(self), idle, Why::Trim) };
         self.tell(own);
     }
 
@@ -552,6 +554,20 @@ impl Shared {
             }
         }
         chain
+    }
+
+    /// Idle blocks of a class: in the caches of threads, and in the shards.
+    pub(crate) fn idle(&self, class: usize) -> (usize, usize) {
+        (self.nodes().map(|node| node.count(class)).sum(), self.stock.count(class))
+    }
+
+    /// Bytes of all idle blocks, as the sizes of their classes.
+    pub(crate) fn idle_bytes(&self) -> usize {
+        let bytes = |class| {
+            let (threads, shards) = self.idle(class);
+            (threads + shards) * class::bytes_of(class)
+        };
+        (0..self.settings.classes).map(bytes).sum()
     }
 
     /// The counters of the whole pool.

@@ -9,7 +9,24 @@ use crate::shared::Shared;
 
 /// A snapshot of one pool. Plain numbers; taking it stops nothing, so they need not agree with each other while threads use the pool.
 ///
-/// The counters are zero unless the `stats` feature is on; `reserved_bytes` is always there. Requests for no bytes are not counted.
+/// The counters are zero unless the `stats` feature is on; what is idle, and `reserved_bytes`, are always there. Requests for no bytes are
+/// not counted.
+///
+/// # How the numbers add up
+///
+/// While no other thread uses the pool, after every call, with the feature:
+///
+/// - Buffers, for each class and for all classes together: `allocations + preallocations == in_use + thread_idle + shard_idle + discards +
+///   trims`. (Together, `in_use` has those of sizes that are not pooled too, of which `oversize` were made.)
+/// - Requests: `thread_hits + shard_hits + allocations + oversize` is [`PoolStats::acquired`](bufcore::PoolStats::acquired).
+/// - Bytes: `reserved_bytes == in_use_bytes + idle_bytes + overhead_bytes`, and `idle_bytes` is the sum over the classes of what is idle.
+///
+/// # What to look at
+///
+/// Much `allocations` and `discards` at the same time: the shards are too small for the traffic between threads
+/// ([`shard_buffers`](crate::Builder::shard_buffers)). Much `oversize`: sizes outside of
+/// [`smallest_pooled`](crate::Builder::smallest_pooled) and [`largest_pooled`](crate::Builder::largest_pooled). Much `idle_bytes` beside
+/// `in_use_bytes` for long: call [`trim_idle`](crate::ShardPool::trim_idle) from time to time. Rates are what [`since`](Self::since) gives.
 ///
 /// `high_water` is exact while one thread uses the pool. With several, each looks at the others when its cache does not serve it, so a mark
 /// may miss what they had for a moment in between, up to what their caches hold.
@@ -24,8 +41,12 @@ pub struct ShardStats {
     pub allocations: u64,
     /// Requests for sizes that are not pooled: allocations of their own.
     pub oversize: u64,
+    /// Buffers that [`preallocate`](crate::ShardPool::preallocate) made and kept.
+    pub preallocations: u64,
     /// Buffers whose memory was freed for want of room in the shards.
     pub discards: u64,
+    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed their part of the budget.
+    pub trims: u64,
     /// Buffers that are out.
     pub in_use: usize,
     /// Bytes that are out, as the sizes of their classes.
@@ -36,8 +57,14 @@ pub struct ShardStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, with headers.
     pub reserved_bytes: usize,
-    /// Of those, bytes that no buffer has, with the headers of all; 0 without the `stats` feature.
+    /// Of those, bytes that no buffer has, as the sizes of their classes.
     pub idle_bytes: usize,
+    /// Of those, bytes around the others: headers, and what goes into aligning; 0 without the `stats` feature.
+    pub overhead_bytes: usize,
+    /// Idle buffers in the caches of threads.
+    pub thread_idle: usize,
+    /// Idle buffers in the shards.
+    pub shard_idle: usize,
     /// By size class: those that are pooled, from the smallest on.
     pub classes: Vec<ClassStats>,
 }
@@ -54,13 +81,75 @@ pub struct ClassStats {
     pub shard_hits: u64,
     /// Requests for which memory was allocated.
     pub allocations: u64,
+    /// Buffers that [`preallocate`](crate::ShardPool::preallocate) made and kept.
+    pub preallocations: u64,
     /// Buffers whose memory was freed for want of room in the shards.
     pub discards: u64,
+    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed their part of the budget.
+    pub trims: u64,
     /// Buffers that are out.
     pub in_use: usize,
+    /// Idle buffers in the caches of threads.
+    pub thread_idle: usize,
+    /// Idle buffers in the shards.
+    pub shard_idle: usize,
+}
+
+impl ClassStats {
+    /// As [`ShardStats::since`], for one class.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            thread_hits: self.thread_hits.wrapping_sub(earlier.thread_hits),
+            shard_hits: self.shard_hits.wrapping_sub(earlier.shard_hits),
+            allocations: self.allocations.wrapping_sub(earlier.allocations),
+            preallocations: self.preallocations.wrapping_sub(earlier.preallocations),
+            discards: self.discards.wrapping_sub(earlier.discards),
+            trims: self.trims.wrapping_sub(earlier.trims),
+            ..*self
+        }
+    }
 }
 
 impl ShardStats {
+    /// What was counted since `earlier`, a snapshot of the same pool: the difference of the counters. What is out, idle and reserved is as
+    /// it is in `self`. So are the high-water marks: they are of the pool's whole life.
+    ///
+    /// The pool's own counters are never set back: another reader would be wrong, and threads count without locks.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// drop(pool.acquire(100)?);
+    /// let earlier = pool.shard_stats();
+    /// drop(pool.acquire(100)?);
+    /// let lately = pool.shard_stats().since(&earlier);
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!((lately.thread_hits, lately.allocations), (1, 0));
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut lately = self.clone();
+        for (new, old) in [
+            (&mut lately.thread_hits, earlier.thread_hits),
+            (&mut lately.shard_hits, earlier.shard_hits),
+            (&mut lately.allocations, earlier.allocations),
+            (&mut lately.oversize, earlier.oversize),
+            (&mut lately.preallocations, earlier.preallocations),
+            (&mut lately.discards, earlier.discards),
+            (&mut lately.trims, earlier.trims),
+        ] {
+            *new = new.wrapping_sub(old);
+        }
+        // The classes of a pool are always the same; a list for which there was no memory is empty.
+        for (new, old) in lately.classes.iter_mut().zip(&earlier.classes) {
+            *new = new.since(old);
+        }
+        lately
+    }
+
     /// The pool's.
     pub(crate) fn of(shared: &Shared) -> Self {
         let mut totals = PoolStats::default();
@@ -74,9 +163,6 @@ impl ShardStats {
             reserved_bytes: shared.reserved(),
             ..Self::default()
         };
-        if cfg!(feature = "stats") {
-            stats.idle_bytes = stats.reserved_bytes.saturating_sub(stats.in_use_bytes);
-        }
         let settings = &shared.settings;
         let pooled = settings.smallest_class..settings.classes;
         // Without memory for the list, the totals are still right.
@@ -84,13 +170,23 @@ impl ShardStats {
         for index in pooled {
             let mut class = ClassStats { bytes: class::bytes_of(index), ..ClassStats::default() };
             shared.counts().for_each(|counts| counts.add_class_to(index, &mut class));
+            (class.thread_idle, class.shard_idle) = shared.idle(index);
+            stats.thread_idle += class.thread_idle;
+            stats.shard_idle += class.shard_idle;
+            stats.idle_bytes += (class.thread_idle + class.shard_idle) * class.bytes;
             stats.thread_hits += class.thread_hits;
             stats.shard_hits += class.shard_hits;
             stats.allocations += class.allocations;
+            stats.preallocations += class.preallocations;
             stats.discards += class.discards;
+            stats.trims += class.trims;
             if has_room {
                 stats.classes.push(class);
             }
+        }
+        if cfg!(feature = "stats") {
+            let held = stats.in_use_bytes.saturating_add(stats.idle_bytes);
+            stats.overhead_bytes = stats.reserved_bytes.saturating_sub(held);
         }
         stats
     }

@@ -257,6 +257,14 @@ impl Stock {
         unused
     }
 
+    /// Blocks of a class in all racks, as far as can be seen at this moment without stopping anybody.
+    pub(crate) fn count(&self, class: usize) -> usize {
+        // ORDER: SeqCst, as `note_some` says.
+        let some = self.hints[class].some.load(SEQ_CST);
+        let racks = self.from(0).filter(|(_, bit)| some & bit != 0);
+        racks.filter_map(|(shard, _)| self.rack(shard, class)).map(|(rack, _)| rack.count()).sum()
+    }
+
     /// Takes everything, lets nothing in any more, and calls `f` with each rack's.
     pub(crate) fn close(&self, mut f: impl FnMut(Chain)) {
         for shard in 0..self.shards {

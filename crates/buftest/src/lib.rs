@@ -7,6 +7,7 @@
 //! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
 //! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
+//! - [`identities`] has the sums that statistics have to keep.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
 //! - `sandbox` makes the system refuse calls, and forks. [`tasks`] polls futures by hand.
 //!
@@ -25,6 +26,7 @@ pub mod bounds;
 pub mod bytes;
 pub mod conformance;
 pub mod hostile;
+pub mod identities;
 pub mod lockstep;
 pub mod model;
 #[cfg(any(loom, shuttle))]

@@ -136,6 +136,15 @@ impl<P: BufferPool> Lockstep<P> {
         self.live.is_empty() && self.shadow.live() == 0
     }
 
+    /// Bytes of the buffers that are out and that `is_fallback` does not say are a fallback's. Views are not counted.
+    pub fn own_bytes(&self, is_fallback: fn(&Buf<P::Lease>) -> bool) -> usize {
+        let bytes = |live: &Live<P::Lease>| match &live.handle {
+            Handle::Buf(buf) if !is_fallback(buf) => buf.capacity(),
+            _ => 0,
+        };
+        self.live.iter().map(bytes).sum()
+    }
+
     /// Hands one of the handles over, which `at` picks.
     pub fn take(&mut self, at: usize) -> Option<Live<P::Lease>> {
         if self.live.is_empty() {

@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::Kit;
 use crate::bytes::Bytes;
+use crate::identities;
 use crate::lockstep::Lockstep;
 
 /// One step of a program. `at` picks a live handle, modulo how many there are; the other numbers are taken modulo what the handle
@@ -167,6 +168,8 @@ pub fn execute<P: BufferPool>(kit: &Kit<P>, ops: &[Op], pool_first: bool) {
     for op in ops {
         runner.step(*op);
         runner.compare();
+        let (own, is_clear) = (runner.own_bytes(kit.is_fallback), runner.is_clear());
+        identities::check(&runner.pool().stats(), own, is_clear);
     }
     runner.finish(pool_first);
 }

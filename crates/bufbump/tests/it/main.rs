@@ -12,4 +12,5 @@ mod programs;
 mod shards;
 mod split;
 mod steady;
+mod sums;
 mod threads;

@@ -17,6 +17,7 @@ use super::stub::{self, Stub};
 use super::{CLOSED, FREE, Node, WAITED};
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
+use crate::counts::Why;
 use crate::shared::{Refs, Shared};
 use crate::sync::{self, Ordering};
 use crate::wait::Event;
@@ -187,7 +188,7 @@ impl Node {
             all.append(self.take_all(class));
         }
         // SAFETY: the chain is ours, of this pool; the reference, or else the caller's handles, keep it.
-        unsafe { Shared::free_chain(shared, all) };
+        unsafe { Shared::free_chain(shared, all, Why::Uncounted) };
     }
 
     /// The pool is gone, and the thread meets the stub: it empties the cache, and gives back its reference, if that was not done.

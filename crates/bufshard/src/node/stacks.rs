@@ -155,6 +155,14 @@ impl Node {
         chain
     }
 
+    /// Blocks of a class in it, as far as can be seen at this moment without stopping its thread. For holders of a handle.
+    pub(crate) fn count(&self, class: usize) -> usize {
+        let Some(stack) = self.stacks.get(class) else { return 0 };
+        // The two counters are not read at once: while the thread is at work, their difference may be any.
+        let len = if stack.len() <= stack.limit { stack.len() } else { 0 };
+        len as usize + usize::from(self.hot_class() == class)
+    }
+
     /// Whether there is nothing in it, at some moment. For holders of a handle.
     pub(crate) fn is_empty(&self) -> bool {
         self.hot_class() >= MAX_CLASSES && self.stacks.iter().all(|stack| stack.len() == 0)

@@ -15,6 +15,8 @@ mod handoff;
 mod soak;
 mod split;
 mod starts;
+#[cfg(feature = "stats")]
+mod sums;
 #[cfg(target_os = "linux")]
 mod system;
 mod threads;

@@ -6,6 +6,7 @@ use bufcore::BufferPool;
 
 use super::scaled;
 use crate::Kit;
+use crate::identities;
 use crate::model::Shadow;
 
 /// T10: 2, then 64 pools used in turn on one thread serve at least 90 % as many as one, and nothing crosses over.
@@ -108,6 +109,8 @@ pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
             bytes_out -= buf.capacity();
         }
         let stats = pool.stats();
+        let own = out.iter().filter(|buf| !(kit.is_fallback)(buf)).map(bufcore::Buf::capacity).sum();
+        identities::check(&stats, own, out.is_empty());
         if !counted {
             continue;
         }

@@ -1,0 +1,53 @@
+//! What is counted of pieces of memory, with the `stats` feature; without it, a type of no size whose methods do nothing.
+
+#[cfg(feature = "stats")]
+use bufcore::strategy::sync::{AtomicUsize, Ordering};
+
+use crate::stats::BumpStats;
+
+/// What became of a piece of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Allocated for a request.
+    Allocated,
+    /// Allocated ahead.
+    Preallocated,
+    /// Freed when it was back, since it was not to be kept.
+    Discarded,
+    /// Freed by a trim.
+    Trimmed,
+}
+
+/// The counters of a pool. They are written where the allocator is called, which is rare.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    #[cfg(feature = "stats")]
+    counts: [AtomicUsize; 4],
+}
+
+#[cfg_attr(not(feature = "stats"), allow(clippy::unused_self, reason = "nothing is counted then"))]
+impl Pieces {
+    /// Counts one.
+    pub(crate) fn count(&self, piece: Piece) {
+        #[cfg(feature = "stats")]
+        // ORDER: Relaxed: a count, which publishes nothing.
+        self.counts[piece as usize].fetch_add(1, Ordering::Relaxed);
+        #[cfg(not(feature = "stats"))]
+        let _ = piece;
+    }
+
+    /// Adds these to a snapshot.
+    pub(crate) fn add_to(&self, stats: &mut BumpStats) {
+        #[cfg(feature = "stats")]
+        {
+            // ORDER: Relaxed, as above.
+            let load = |piece: Piece| self.counts[piece as usize].load(Ordering::Relaxed) as u64;
+            stats.allocations = load(Piece::Allocated);
+            stats.preallocations = load(Piece::Preallocated);
+            stats.discards = load(Piece::Discarded);
+            stats.trims = load(Piece::Trimmed);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = stats;
+    }
+}

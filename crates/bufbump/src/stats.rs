@@ -1,0 +1,95 @@
+//! What a pool has done and holds, by what its shards are doing.
+
+use crate::shared::Shared;
+
+/// A snapshot of the memory of one pool. Plain numbers; taking it stops nothing, so they need not agree with each other while threads use
+/// the pool. What was asked for and is out is in [`PoolStats`](bufcore::PoolStats).
+///
+/// The counters are zero unless the `stats` feature is on; what is pinned and idle is always there.
+///
+/// A *piece* is a shard, or the allocation of one buffer that is larger than a shard.
+///
+/// # How the numbers add up
+///
+/// While no other thread uses the pool, after every call:
+///
+/// - `allocations + preallocations == pinned + idle + discards + trims`, with the feature.
+/// - `reserved_bytes == pinned_bytes + idle_bytes`, and `kept <= idle`.
+///
+/// # What to look at
+///
+/// Much `allocations` and `discards` at the same time: [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small for the traffic. Much
+/// `pinned_bytes` beside [`in_use_bytes`](bufcore::PoolStats::in_use_bytes): small survivors hold large shards, which
+/// [`detach_if_pinning`](crate::BumpPool::detach_if_pinning) copies out. Rates are what [`since`](Self::since) gives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BumpStats {
+    /// Pieces that were allocated for a request.
+    pub allocations: u64,
+    /// Shards that were allocated ahead ([`preallocate`](crate::Builder::preallocate)).
+    pub preallocations: u64,
+    /// Pieces that were freed when they were back: for one buffer only, over the budget for idle memory, or from before a
+    /// [`clear`](crate::BumpPool::clear).
+    pub discards: u64,
+    /// Shards that were freed by trims.
+    pub trims: u64,
+    /// Pieces of which buffers are out.
+    pub pinned: usize,
+    /// Shards of which nothing is out: those that the pool keeps, and those of threads.
+    pub idle: usize,
+    /// Of the idle ones, those that the pool keeps for any thread.
+    pub kept: usize,
+    /// Bytes of all pieces, without headers.
+    pub reserved_bytes: usize,
+    /// Of those, bytes of pieces of which buffers are out.
+    pub pinned_bytes: usize,
+    /// Of those, bytes of shards of which nothing is out.
+    pub idle_bytes: usize,
+}
+
+impl BumpStats {
+    /// What was counted since `earlier`, a snapshot of the same pool: the difference of the counters. What is pinned and idle is as it is in
+    /// `self`.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().preallocate(2).build()?;
+    /// let earlier = pool.bump_stats();
+    /// pool.trim();
+    /// let lately = pool.bump_stats().since(&earlier);
+    /// assert_eq!((earlier.idle, lately.idle), (2, 0));
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!((lately.preallocations, lately.trims), (0, 2));
+    /// # Ok::<(), bufbump::bufcore::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            allocations: self.allocations.wrapping_sub(earlier.allocations),
+            preallocations: self.preallocations.wrapping_sub(earlier.preallocations),
+            discards: self.discards.wrapping_sub(earlier.discards),
+            trims: self.trims.wrapping_sub(earlier.trims),
+            ..*self
+        }
+    }
+
+    /// The pool's.
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let mut stats = Self::default();
+        shared.pieces.add_to(&mut stats);
+        shared.each_shard(|shard| {
+            let (out, bytes) = shard.snapshot();
+            stats.reserved_bytes += bytes;
+            if out > 0 {
+                stats.pinned += 1;
+                stats.pinned_bytes += bytes;
+            } else if bytes > 0 {
+                stats.idle += 1;
+                stats.idle_bytes += bytes;
+            }
+        });
+        stats.kept = shared.kept().min(stats.idle);
+        stats
+    }
+}

@@ -1,0 +1,75 @@
+//! Statistics that add up after every step of generated programs.
+
+use std::thread;
+
+use bufbump::{BumpPool, BumpStats};
+use buftest::lockstep::Lockstep;
+use buftest::ops::Op;
+
+/// Asserts what `BumpStats` promises of a pool that no other thread uses.
+#[track_caller]
+fn add_up(pool: &BumpPool) -> BumpStats {
+    let stats = pool.bump_stats();
+    assert_eq!(stats.reserved_bytes, stats.pinned_bytes + stats.idle_bytes, "{stats:?}");
+    assert!(stats.kept <= stats.idle, "{stats:?}");
+    let totals = pool.stats();
+    assert_eq!(
+        (totals.reserved_bytes, totals.pinned_bytes, totals.idle_bytes),
+        (stats.reserved_bytes, stats.pinned_bytes, stats.idle_bytes)
+    );
+    if cfg!(feature = "stats") {
+        let pieces = (stats.pinned + stats.idle) as u64;
+        assert_eq!(
+            stats.allocations + stats.preallocations,
+            pieces + stats.discards + stats.trims,
+            "{stats:?}"
+        );
+        assert!(totals.in_use_bytes <= stats.pinned_bytes, "{totals:?}");
+    } else {
+        assert_eq!(stats.allocations + stats.preallocations + stats.discards + stats.trims, 0);
+    }
+    stats
+}
+
+#[test]
+fn after_every_step() {
+    for round in 0..12 {
+        let mut rng = fastrand::Rng::with_seed(round);
+        let builder =
+            BumpPool::builder().shard_size(4096).max_idle_bytes([0, 10_000, 1 << 20][round as usize % 3]);
+        let pool = builder.preallocate(round as usize % 5).build().expect("settings are right");
+        add_up(&pool);
+        let mut lockstep = Lockstep::over(pool.clone(), |_| None, false);
+        for _ in 0..200 {
+            let mut bytes = [0; 8];
+            rng.fill(&mut bytes);
+            match rng.u8(..32) {
+                0 => pool.trim(),
+                1 => pool.clear(),
+                2 => {
+                    // A thread that ends leaves its shards to the pool.
+                    let (pool, sizes) = (&pool, [rng.usize(..3000), rng.usize(..9000)]);
+                    let work = move || sizes.map(|bytes| pool.acquire(bytes).map(drop).is_ok());
+                    thread::scope(|scope| {
+                        let ended = scope.spawn(work).join();
+                        assert!(ended.is_ok());
+                    });
+                }
+                _ => lockstep.step(Op::decode(&mut buftest::bytes::Bytes::new(&bytes))),
+            }
+            add_up(&pool);
+        }
+        lockstep.drop_all();
+        let before = add_up(&pool);
+        assert_eq!((before.pinned, before.pinned_bytes), (0, 0));
+        pool.trim();
+        let after = add_up(&pool);
+        // What the thread carves stays.
+        assert!(after.idle <= 1, "{after:?}");
+        if cfg!(feature = "stats") {
+            let lately = after.since(&before);
+            assert_eq!(lately.trims, (before.idle - after.idle) as u64);
+            assert_eq!((lately.allocations, lately.preallocations, lately.discards), (0, 0, 0));
+        }
+    }
+}

@@ -120,5 +120,11 @@ impl fmt::Display for DecodeError {
     }
 }
 
-// Without a source: the message says all of it already.
-impl core::error::Error for DecodeError {}
+impl core::error::Error for DecodeError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match &self.fault {
+            Fault::Trace(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -310,16 +310,3 @@ fn saved_and_loaded() {
     assert!(Trace::load(folder.join("none")).is_err() && recording.save(&folder).is_err());
     std::fs::remove_dir_all(folder).expect("it is there");
 }
-
-/// A report that walks the sources prints each cause once.
-#[test]
-fn errors_say_things_once() {
-    use core::error::Error;
-
-    let error = buftrace::DecodeError {
-        offset: 7,
-        fault: buftrace::Fault::Trace(buftrace::TraceError::NotOut { id: 3 }),
-    };
-    assert_eq!(error.to_string(), "buffer 3 is released while it is not out (at byte 7)");
-    assert!(error.source().is_none());
-}

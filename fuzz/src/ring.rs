@@ -163,7 +163,7 @@ fn change(typed: &mut Typed, bytes: &mut Bytes<'_>) {
             }
         },
         4 => assert_eq!(vec.pop().map(|value| *value.number), model.pop()),
-        5 => match vec.insert(at % (len + 1), Value::new(number)) {
+        5 => match vec.try_insert(at % (len + 1), Value::new(number)) {
             Ok(()) => model.insert(at % (len + 1), number),
             Err(refused) => {
                 assert_eq!(len, vec.capacity());

@@ -74,12 +74,15 @@ mod integrations;
 mod keepers;
 mod lease;
 mod orphans;
+mod pieces;
 mod pool;
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod region;
 #[cfg(feature = "alloc")]
 mod roll;
 mod settings;
+#[cfg(feature = "alloc")]
+mod sinks;
 #[cfg(feature = "std")]
 mod sleeper;
 mod split;
@@ -101,12 +104,15 @@ pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
 pub use heap::{HeapLease, HeapPool};
 pub use lease::{Lease, NoLease, SplitLease};
+pub use pieces::{Pieces, PiecesIter};
 pub use pool::{BufferPool, FrameBuffer, Reject};
 pub use region::Region;
 #[cfg(feature = "mmap")]
 pub use region::{HugePages, MapOptions};
+#[cfg(feature = "alloc")]
+pub use sinks::VecSink;
 pub use stats::PoolStats;
-pub use stream::{ByteSink, ByteSource, copy};
+pub use stream::{ByteSink, ByteSource, copy, copy_up_to};
 #[cfg(feature = "track")]
 pub use track::Outstanding;
 

@@ -1,7 +1,7 @@
 //! Bytes that stream through a ring or a buffer, lent in place on both sides.
 
 use crate::copying::copy_bytes;
-use crate::{Buf, Lease, ReserveError};
+use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
 
 /// Takes bytes: lends room, then counts what was written into it.
 pub trait ByteSink {
@@ -31,6 +31,16 @@ pub trait ByteSource {
     ///
     /// When `n` is over the length of what [`peek`](Self::peek) lends.
     fn consume(&mut self, n: usize);
+
+    /// The complete pieces that can be read now, each up to `delimiter`, in place: lines, for `b'\n'`. Those that were looked at are
+    /// consumed when the returned value drops. See [`Pieces`].
+    #[inline]
+    fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self>
+    where
+        Self: Sized,
+    {
+        Pieces::new(self, delimiter)
+    }
 }
 
 impl<L: Lease> ByteSink for Buf<L> {
@@ -56,6 +66,44 @@ impl<L: Lease> ByteSource for Buf<L> {
     #[inline]
     fn consume(&mut self, n: usize) {
         self.consume(n);
+    }
+}
+
+/// Reading a view as a source drops what was consumed, front first.
+impl<L: Lease> ByteSource for Frozen<L> {
+    #[inline]
+    fn peek(&mut self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn consume(&mut self, n: usize) {
+        self.consume(n);
+    }
+}
+
+/// Fills the slice front first; what is left of it is the room.
+///
+/// ```
+/// let mut memory = [0; 8];
+/// let mut sink = &mut memory[..];
+/// assert_eq!(bufcore::copy(&mut &b"hello"[..], &mut sink), 5);
+/// assert_eq!(sink.len(), 3); // room
+/// assert_eq!(memory, *b"hello\0\0\0");
+/// ```
+impl ByteSink for &mut [u8] {
+    #[inline]
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        let available = self.len();
+        self.get_mut(..n).ok_or(ReserveError { requested: n, available })
+    }
+
+    #[inline]
+    #[track_caller]
+    fn commit(&mut self, n: usize) {
+        let room = self.len();
+        assert!(n <= room, "commit({n}) of {room} bytes of room");
+        *self = &mut core::mem::take(self)[n..];
     }
 }
 
@@ -107,10 +155,26 @@ impl<S: ByteSource + ?Sized> ByteSource for &mut S {
 /// # }
 /// ```
 pub fn copy(source: &mut impl ByteSource, sink: &mut impl ByteSink) -> usize {
+    copy_up_to(source, sink, usize::MAX)
+}
+
+/// As [`copy`], but `limit` bytes at the most: the body that a header announced, and nothing of what comes behind it.
+///
+/// Less than `limit` is returned when the source has no more to give now, or the sink no more room.
+///
+/// ```
+/// let mut source = &b"\x05helloGET /"[..];
+/// let announced = usize::from(source[0]);
+/// source = &source[1..];
+/// let mut memory = [0; 16];
+/// assert_eq!(bufcore::copy_up_to(&mut source, &mut &mut memory[..], announced), 5);
+/// assert_eq!((&memory[..6], source), (&b"hello\0"[..], &b"GET /"[..]));
+/// ```
+pub fn copy_up_to(source: &mut impl ByteSource, sink: &mut impl ByteSink, limit: usize) -> usize {
     let mut moved = 0;
     loop {
         let bytes = source.peek();
-        let wanted = bytes.len();
+        let wanted = bytes.len().min(limit - moved);
         let (room, n) = match sink.reserve(wanted) {
             // A second call, because the first one's borrow would otherwise outlive its match.
             Ok(_) => (sink.reserve(wanted), wanted),

@@ -11,7 +11,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::{ByteSink, ByteSource, ReserveError};
+use bufcore::{ByteSink, ByteSource, Pieces, ReserveError};
 
 #[cfg(feature = "alloc")]
 use crate::MapError;
@@ -239,6 +239,53 @@ impl MirrorRing {
         copy(into, bytes);
         self.consume(into.len());
         Ok(())
+    }
+
+    /// All bytes that can be read, oldest first, in one piece, to be changed in place: unmasked, decrypted, lower-cased.
+    ///
+    /// They stay in the ring as they are left, until they are consumed.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// ring.put(&[b'h' ^ 42, b'i' ^ 42])?;
+    /// for byte in ring.peek_mut() {
+    ///     *byte ^= 42; // the mask of a WebSocket's frame
+    /// }
+    /// assert_eq!(ring.peek(), b"hi");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn peek_mut(&mut self) -> &mut [u8] {
+        let mut filled = self.window(self.head, self.len());
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1, R1).
+        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was done through
+        //   these bytes' other addresses ended before the last change of `head` (R3).
+        unsafe { filled.as_mut() }
+    }
+
+    /// The complete pieces that can be read, each up to `delimiter` and without it, in place: lines, for `b'\n'`. Those that were
+    /// looked at are consumed when what is returned drops, also after a `break`; see [`Pieces`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// ring.put(b"one\ntwo\nthr")?;
+    /// let mut lines = Vec::new();
+    /// for line in &mut ring.pieces(b'\n') {
+    ///     lines.push(line.to_vec());
+    /// }
+    /// assert_eq!(lines, [b"one", b"two"]);
+    /// assert_eq!(ring.peek(), b"thr"); // the rest of it has yet to come
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self> {
+        ByteSource::pieces(self, delimiter)
     }
 
     /// Drops all bytes.

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut orders = ring.acquire_vec(2)?;
     orders.push(Order { amount: 42, id: 43, buyer: "Ada".to_owned() })?;
-    orders.insert(0, Order { amount: 1, id: 2, buyer: "Grace".to_owned() })?;
+    orders.try_insert(0, Order { amount: 1, id: 2, buyer: "Grace".to_owned() })?;
     println!("{orders:#?}");
 
     // It cannot reallocate: what there is no room for comes back.

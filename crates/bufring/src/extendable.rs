@@ -232,12 +232,22 @@ impl Extendable<'_> {
     }
 }
 
-/// Appends as long as the ring has room; then writes are short.
+/// `write` appends as long as the ring has room; then it is short. `write_all` appends all or nothing, and so does `write!` with each of
+/// its parts.
 #[cfg(feature = "std")]
 impl std::io::Write for Extendable<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         Ok(self.extend_by_some(bytes).unwrap_or(0))
+    }
+
+    /// # Errors
+    ///
+    /// `StorageFull`, with the [`AcquireError`] in it, when the ring has no room for all of `bytes`; then nothing is appended.
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.extend_from_slice(bytes)
+            .map_err(|error| std::io::Error::new(std::io::ErrorKind::StorageFull, error))
     }
 
     #[inline]
@@ -251,11 +261,19 @@ impl embedded_io::ErrorType for Extendable<'_> {
     type Error = AcquireError;
 }
 
-/// Appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an error, as `embedded_io` demands.
+/// `write` appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an error, as `embedded_io` demands.
+/// `write_all` appends all or nothing.
 #[cfg(feature = "embedded-io")]
 impl embedded_io::Write for Extendable<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
         self.extend_by_some(bytes)
+    }
+
+    /// # Errors
+    ///
+    /// When the ring has no room for all of `bytes`; then nothing is appended.
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        self.extend_from_slice(bytes)
     }
 
     fn flush(&mut self) -> Result<(), AcquireError> {

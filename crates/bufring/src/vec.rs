@@ -197,7 +197,21 @@ impl<T> RingVec<T> {
         Some(unsafe { self.place(self.len).read() })
     }
 
-    /// Puts a value at `index`, and moves those from there on up by one.
+    /// Puts a value at `index`, and moves those from there on up by one. The index comes first, as in `Vec::insert`.
+    ///
+    /// Not `insert`: that of `ringal` takes the value first, and calls of it with integers would compile, and do something else.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut numbers = ring.acquire_vec(3)?;
+    /// numbers.extend_from_slice(&[10, 30])?;
+    /// numbers.try_insert(1, 20)?;
+    /// assert_eq!(numbers[..], [10, 20, 30]);
+    /// assert_eq!(numbers.try_insert(0, 5).unwrap_err().0, 5); // full
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -207,8 +221,8 @@ impl<T> RingVec<T> {
     ///
     /// When `index` is over the length.
     #[track_caller]
-    pub fn insert(&mut self, index: usize, value: T) -> Result<(), PushError<T>> {
-        assert!(index <= self.len, "insert at {index} of {} values", self.len);
+    pub fn try_insert(&mut self, index: usize, value: T) -> Result<(), PushError<T>> {
+        assert!(index <= self.len, "try_insert at {index} of {} values", self.len);
         if self.is_full() {
             return Err(PushError(value));
         }

@@ -61,11 +61,11 @@ pub use bufcore::Outstanding;
 #[doc(no_inline)]
 pub use bufcore::{
     AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
-    NoLease, PoolStats, Region, RegionError, Reject, ReserveError, SplitLease, copy,
+    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SplitLease, copy, copy_up_to,
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
-pub use bufcore::{HeapLease, HeapPool};
+pub use bufcore::{HeapLease, HeapPool, VecSink};
 #[cfg(feature = "mmap")]
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};

@@ -11,3 +11,4 @@ mod conformance;
 mod heap;
 mod hostile;
 mod regions;
+mod streams;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use bufcore::ByteSource;
+use bufcore::{ByteSource, Pieces};
 
 use super::end::{End, Reads};
 use super::waits::{task_waits, waits};
@@ -62,9 +62,18 @@ impl Consumer {
     ///
     /// Cost: a look at the producer's position, which may be in another processor's cache.
     #[inline]
-    #[allow(clippy::len_without_is_empty, reason = "it looks, and may find more the next time")]
-    pub fn len(&mut self) -> usize {
-        self.end.look()
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end.count()
+    }
+
+    /// Whether there is nothing to read now.
+    ///
+    /// Cost: as [`len`](Self::len).
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// All bytes that can be read now, oldest first, in one piece.
@@ -85,6 +94,60 @@ impl Consumer {
     #[must_use]
     pub fn peek_exact(&mut self, n: usize) -> Option<&[u8]> {
         if self.end.has(n) { Some(self.lend(n)) } else { None }
+    }
+
+    /// All bytes that can be read now, oldest first, in one piece, to be changed in place: unmasked, decrypted.
+    ///
+    /// They stay as they are left, until they are consumed.
+    ///
+    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is copied once when the ring's end is passed.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"TEXT")?;
+    /// consumer.peek_mut()[1..].make_ascii_lowercase();
+    /// assert_eq!(consumer.peek(), b"Text");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn peek_mut(&mut self) -> &mut [u8] {
+        self.end.look();
+        self.end.note_changes();
+        let mut filled = self.end.window(self.end.known());
+        // SAFETY:
+        // - valid and initialised: as in `lend`.
+        // - exclusive: as in `lend`, and `&mut self` makes it the only borrow.
+        unsafe { filled.as_mut() }
+    }
+
+    /// The complete pieces that can be read now, each up to `delimiter` and without it, in place: lines, for `b'\n'`. Those that were
+    /// looked at are consumed when what is returned drops, also after a `break`; see [`Pieces`].
+    ///
+    /// To wait for more of a piece, wait for a byte more than there are: that fails when the piece can never be whole.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"one\ntwo\nthr")?;
+    /// drop(producer);
+    /// let mut lines = Vec::new();
+    /// loop {
+    ///     for line in &mut consumer.pieces(b'\n') {
+    ///         lines.push(line.to_vec());
+    ///     }
+    ///     let more = consumer.len() + 1;
+    ///     match consumer.wait(more) {
+    ///         Ok(()) => {}
+    ///         Err(bufmirror::WaitError::Closed { .. }) => break,
+    ///         Err(error) => return Err(error.into()), // a line that is longer than the ring
+    ///     }
+    /// }
+    /// assert_eq!((lines, consumer.peek()), (vec![b"one".to_vec(), b"two".to_vec()], &b"thr"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self> {
+        ByteSource::pieces(self, delimiter)
     }
 
     /// The oldest `n` bytes, which are known to be there.

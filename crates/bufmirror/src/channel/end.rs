@@ -178,12 +178,16 @@ pub(crate) struct End<S: Side> {
     position: usize,
     /// How many bytes from here on are known to be this end's (C2).
     known: usize,
-    /// Whether the other end's position made no sense, which happens between processes only.
-    is_corrupt: bool,
+    /// Whether the other end's position made no sense when this one looked, which happens between processes only. Set, it stays so.
+    /// Atomic for looks by shared borrows.
+    is_corrupt: AtomicBool,
     /// Whether the other end was found to be gone without a word.
     is_dead: bool,
     /// Whether this end has said that it is done.
     is_over: bool,
+    /// Whether bytes of this end's may differ at their two addresses: they were lent to be changed in place where nothing is mapped. Those
+    /// that count are the ones at the addresses from `at` on.
+    is_changed: bool,
     side: PhantomData<S>,
 }
 
@@ -208,9 +212,10 @@ impl<S: Side> End<S> {
             at,
             position,
             known,
-            is_corrupt: false,
+            is_corrupt: AtomicBool::new(false),
             is_dead: false,
             is_over: false,
+            is_changed: false,
             side,
         };
         // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose process has ended.
@@ -275,6 +280,13 @@ impl<S: Side> End<S> {
     /// How many bytes are this end's.
     #[inline]
     pub(crate) fn look(&mut self) -> usize {
+        self.known = self.count();
+        self.known
+    }
+
+    /// How many bytes are this end's, for those who only want to know: 0 when the other end's position makes no sense.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
         // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes happened before (C3).
         let other = self.other().position.0.load(Ordering::Acquire);
         let filled = if S::IS_PRODUCER {
@@ -282,16 +294,16 @@ impl<S: Side> End<S> {
         } else {
             other.wrapping_sub(self.position)
         };
-        self.known = if filled > self.capacity {
-            self.is_corrupt = true;
+        if filled > self.capacity {
+            // ORDER: Relaxed: it is this end's own, for the next call.
+            self.is_corrupt.store(true, Ordering::Relaxed);
             0
         } else if S::IS_PRODUCER {
             // The other end may have read the last byte there will be.
             if self.is_over { 0 } else { self.capacity - filled }
         } else {
             filled
-        };
-        self.known
+        }
     }
 
     /// Gives the next `n` bytes, which are known to be this end's, to the other end, and wakes it if it sleeps.
@@ -304,14 +316,36 @@ impl<S: Side> End<S> {
         }
         end_of_addresses();
         self.at += n;
+        self.known -= n;
         if self.at >= self.capacity {
             self.at -= self.capacity;
+            if self.is_changed {
+                self.bring_down();
+            }
         }
-        self.known -= n;
         self.position = self.position.wrapping_add(n);
         // ORDER: `RELEASE` pairs with the Acquire in `look`: C3.
         self.mine().position.0.store(self.position, RELEASE);
         self.ring();
+    }
+
+    /// Notes that the bytes which are known to be this end's are lent to be changed in place.
+    #[inline]
+    pub(crate) fn note_changes(&mut self) {
+        self.is_changed = !self.is_mapped();
+    }
+
+    /// After `at` was taken back: makes the bytes that are known to be this end's at `at` what they were in the second half. Those that the
+    /// other end has given meanwhile were not changed.
+    #[cold]
+    #[inline(never)]
+    fn bring_down(&mut self) {
+        self.is_changed = false;
+        // SAFETY:
+        // - `at` was not less than the capacity a moment ago, and so far from there the bytes that are known end before twice the
+        //   capacity, because `at` was less than the capacity before and they were no more than that.
+        // - these bytes are this end's (C2), at both addresses, and nothing of them is lent: `&mut self`.
+        unsafe { self.core.mirror.rebase(self.capacity + self.at, self.known) };
     }
 
     /// Wakes the other end if it sleeps. After what it waits for (C5).
@@ -375,7 +409,8 @@ impl<S: Side> End<S> {
         if self.has(n) && !(S::IS_PRODUCER && is_closed) {
             return Some(Ok(()));
         }
-        if self.is_corrupt {
+        // ORDER: Relaxed: as where it is set. Models have no other processes.
+        if !cfg!(any(loom, shuttle)) && self.is_corrupt.load(Ordering::Relaxed) {
             return Some(Err(WaitError::Corrupt));
         }
         if n > self.capacity {

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, IoSlice, IoSliceMut, Read, Write};
 
+use crate::integrations::std_io::{drain, fill};
+
 use super::{Consumer, Producer, WaitError};
 
 /// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
@@ -28,6 +30,37 @@ pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
 }
 
 impl Producer {
+    /// Blocks until there is room for a byte at least, then reads once from `reader` into all of the room; returns how many bytes came, 0
+    /// at the reader's end only. So `while producer.read_from(&mut reader)? > 0 {}` sends all that comes.
+    ///
+    /// Cost: one `read` of the reader; no copy, no zeroing. While the reader blocks, this does not see that the consumer goes.
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` when the consumer is gone; else what the reader returns. Nothing is sent then. A reader that claims more bytes than it
+    /// was lent room for is broken and gets `InvalidData`.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// let mut socket = &b"request"[..];
+    /// while producer.read_from(&mut socket)? > 0 {}
+    /// assert_eq!(consumer.peek(), b"request");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
+        self.wait(1)?;
+        let n = fill(self.all_room(), reader)?;
+        self.commit(n);
+        Ok(n)
+    }
+
+    /// All room that there is.
+    pub(crate) fn all_room(&mut self) -> &mut [u8] {
+        let room = self.spare_capacity();
+        // There is so much.
+        self.reserve(room).unwrap_or_default()
+    }
+
     /// Appends as many of the slices' bytes as there is room for now; returns how many.
     pub(crate) fn put_slices(&mut self, slices: &[IoSlice<'_>]) -> usize {
         let mut written = 0;
@@ -43,6 +76,32 @@ impl Producer {
 }
 
 impl Consumer {
+    /// Blocks until there is a byte at least, then writes all that there is to `writer`, once; drops what it took, and returns how many
+    /// bytes that are, 0 only when the producer is gone and all was read. So `while consumer.write_to(&mut writer)? > 0 {}` passes all on.
+    ///
+    /// Cost: one `write` of the writer; no copy.
+    ///
+    /// # Errors
+    ///
+    /// `WriteZero` when the writer takes nothing; else what it returns. Nothing is dropped then. A writer that claims more bytes than it was
+    /// given is broken and gets `InvalidData`.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"response")?;
+    /// drop(producer);
+    /// let mut socket = Vec::new();
+    /// while consumer.write_to(&mut socket)? > 0 {}
+    /// assert_eq!(socket, b"response");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_to(&mut self, writer: &mut impl Write) -> io::Result<usize> {
+        self.wait_or_end()?;
+        let n = drain(self.peek(), writer)?;
+        self.consume(n);
+        Ok(n)
+    }
+
     /// Blocks until there is a byte or the end.
     pub(crate) fn wait_or_end(&mut self) -> Result<(), WaitError> {
         match self.wait(1) {

@@ -150,4 +150,33 @@ mod tests {
             }
         }
     }
+
+    /// What was changed in place stays so where it comes to be read at its other address. What comes meanwhile is as it was written.
+    #[test]
+    fn changes_in_place_over_ordinary_memory() {
+        for capacity in [1_usize, 2, 7, 64] {
+            let (mut producer, mut consumer) = over(Mirror::on_heap(capacity).unwrap());
+            let mut expected = alloc::collections::VecDeque::new();
+            let mut written = 0_u8;
+            for round in 0..2000 {
+                let mut write = |n: usize, expected: &mut alloc::collections::VecDeque<u8>| {
+                    for _ in 0..n.min(producer.spare_capacity()) {
+                        written = written.wrapping_add(1);
+                        producer.put(&[written]).unwrap();
+                        expected.push_back(written);
+                    }
+                };
+                write(round * 7 % capacity + 1, &mut expected);
+                if round % 3 != 0 {
+                    consumer.peek_mut().iter_mut().for_each(|byte| *byte ^= 0xA5);
+                    expected.iter_mut().for_each(|byte| *byte ^= 0xA5);
+                }
+                write(round * 3 % capacity + 1, &mut expected);
+                let n = (round * 5 % capacity + 1).min(consumer.len());
+                consumer.consume(n);
+                expected.drain(..n);
+                assert!(consumer.peek().iter().eq(&expected), "round {round} of {capacity}");
+            }
+        }
+    }
 }

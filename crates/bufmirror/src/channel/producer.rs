@@ -77,8 +77,9 @@ impl Producer {
     ///
     /// Cost: a look at the consumer's position, which may be in another processor's cache.
     #[inline]
-    pub fn spare_capacity(&mut self) -> usize {
-        self.end.look()
+    #[must_use]
+    pub fn spare_capacity(&self) -> usize {
+        self.end.count()
     }
 
     /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).

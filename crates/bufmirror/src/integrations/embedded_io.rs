@@ -10,7 +10,8 @@ impl ErrorType for MirrorRing {
     type Error = ReserveError;
 }
 
-/// Appends what there is room for. Unlike with `std::io::Write`, a full ring is an error, as `embedded_io` demands.
+/// `write` appends what there is room for. Unlike with `std::io::Write`, a full ring is an error, as `embedded_io` demands. `write_all`
+/// appends all or nothing.
 impl Write for MirrorRing {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
         let n = self.put_some(bytes);
@@ -18,6 +19,13 @@ impl Write for MirrorRing {
             return Err(ReserveError { requested: bytes.len(), available: 0 });
         }
         Ok(n)
+    }
+
+    /// # Errors
+    ///
+    /// When there is no room for all of `bytes`; then nothing is written.
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        self.put(bytes)
     }
 
     fn flush(&mut self) -> Result<(), ReserveError> {
@@ -112,7 +120,7 @@ mod channel {
 
     impl ReadReady for Consumer {
         fn read_ready(&mut self) -> Result<bool, WaitError> {
-            Ok(self.is_closed() || self.len() != 0)
+            Ok(self.is_closed() || !self.is_empty())
         }
     }
 

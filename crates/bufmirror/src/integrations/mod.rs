@@ -5,6 +5,6 @@ mod bytes;
 #[cfg(feature = "embedded-io")]
 mod embedded_io;
 #[cfg(feature = "std")]
-mod std_io;
+pub(crate) mod std_io;
 #[cfg(feature = "tokio")]
 mod tokio;

@@ -2,13 +2,23 @@
 
 use std::io::{self, BufRead, Read, Write};
 
+use bufcore::ReserveError;
+
 use crate::MirrorRing;
 
-/// Appends what there is room for. A full ring takes 0 bytes, which `write_all` reports as `WriteZero`.
+/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` appends all or nothing.
 impl Write for MirrorRing {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(self.put_some(bytes))
+    }
+
+    /// # Errors
+    ///
+    /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing is written.
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.put(bytes).map_err(full)
     }
 
     #[inline]
@@ -42,33 +52,98 @@ impl BufRead for MirrorRing {
 }
 
 impl MirrorRing {
-    /// Reads once from `reader` into all of the free room; returns how many bytes came, 0 at its end or when the ring is full.
+    /// Reads once from `reader` into all of the free room; returns how many bytes came, 0 at its end only.
     ///
     /// Cost: one `read` of the reader; no copy, no zeroing.
     ///
     /// # Errors
     ///
-    /// What the reader returns; the ring is unchanged then. A reader that claims more bytes than it was lent room for is
-    /// broken and gets `InvalidData`.
+    /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` in it, when the ring is full: what it holds is longer than
+    /// the ring, or has to be consumed first. Else what the reader returns. The ring is unchanged by an error. A reader that claims
+    /// more bytes than it was lent room for is broken and gets `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;
     /// let mut socket = &b"request"[..];
     /// assert_eq!(ring.read_from(&mut socket)?, 7);
     /// assert_eq!(ring.peek(), b"request");
+    /// assert_eq!(ring.read_from(&mut socket)?, 0); // the end
+    ///
+    /// let error = ring.read_from(&mut std::io::repeat(0)).and_then(|_| ring.read_from(&mut socket));
+    /// assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
-        let free = self.spare_capacity();
-        let room = self.reserve(free).map_err(|_| io::ErrorKind::WriteZero)?;
-        let n = reader.read(room)?;
-        if n > free {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "reader claims more bytes than it had room for",
-            ));
-        }
+        let n = fill(self.all_room()?, reader)?;
         self.commit(n);
         Ok(n)
     }
+
+    /// Writes all that can be read to `writer`, once; drops what it took, and returns how many bytes that are, 0 only when the ring is
+    /// empty. So `while ring.write_to(&mut writer)? > 0 {}` empties the ring.
+    ///
+    /// Cost: one `write` of the writer, or none when the ring is empty; no copy.
+    ///
+    /// # Errors
+    ///
+    /// `WriteZero` when the writer takes nothing; else what it returns. The ring is unchanged by an error. A writer that claims more bytes
+    /// than it was given is broken and gets `InvalidData`.
+    ///
+    /// ```
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// ring.put(b"response")?;
+    /// let mut socket = Vec::new();
+    /// while ring.write_to(&mut socket)? > 0 {}
+    /// assert_eq!(socket, b"response");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_to(&mut self, writer: &mut impl Write) -> io::Result<usize> {
+        let n = drain(self.peek(), writer)?;
+        self.consume(n);
+        Ok(n)
+    }
+
+    /// All room, of which there is some.
+    pub(crate) fn all_room(&mut self) -> io::Result<&mut [u8]> {
+        let free = self.spare_capacity();
+        if free == 0 {
+            return Err(full(ReserveError { requested: 1, available: 0 }));
+        }
+        self.reserve(free).map_err(full)
+    }
+}
+
+/// What a full ring says. Not 0 bytes, which is the end of a stream.
+fn full(error: ReserveError) -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, error)
+}
+
+/// How many bytes `reader` put into `room`.
+pub(crate) fn fill(room: &mut [u8], reader: &mut impl Read) -> io::Result<usize> {
+    let n = reader.read(room)?;
+    if n > room.len() {
+        return Err(invalid("reader claims more bytes than it had room for"));
+    }
+    Ok(n)
+}
+
+/// How many of `bytes` `writer` took: some, if there are some.
+pub(crate) fn drain(bytes: &[u8], writer: &mut impl Write) -> io::Result<usize> {
+    if bytes.is_empty() {
+        return Ok(0);
+    }
+    taken(writer.write(bytes)?, bytes)
+}
+
+/// `n`, as what a writer says that it took of `bytes`.
+pub(crate) fn taken(n: usize, bytes: &[u8]) -> io::Result<usize> {
+    match n {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        n if n > bytes.len() => Err(invalid("writer claims more bytes than it was given")),
+        n => Ok(n),
+    }
+}
+
+pub(crate) fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }

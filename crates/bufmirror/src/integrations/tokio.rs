@@ -1,13 +1,15 @@
 //! The traits of tokio, for the ends of a channel: tasks wait where threads would block. No runtime of tokio's is needed.
 
+use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::io::{self, IoSlice};
 
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
+use super::std_io::{invalid, taken};
 use crate::channel::io::least_of;
-use crate::{Consumer, Producer, WaitError};
+use crate::{Consumer, MirrorRing, Producer, WaitError};
 
 /// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after a shutdown.
 impl AsyncWrite for Producer {
@@ -82,5 +84,113 @@ impl AsyncBufRead for Consumer {
     /// When `bytes` is over the length of what there is.
     fn consume(mut self: Pin<&mut Self>, bytes: usize) {
         Self::consume(&mut self, bytes);
+    }
+}
+
+/// How many bytes `reader` put into `room`.
+fn poll_fill(
+    cx: &mut Context<'_>,
+    room: &mut [u8],
+    reader: &mut (impl AsyncRead + Unpin),
+) -> Poll<io::Result<usize>> {
+    let free = room.len();
+    let mut into = ReadBuf::new(room);
+    ready!(Pin::new(reader).poll_read(cx, &mut into))?;
+    // Which need not be the one that it was lent.
+    let n = into.filled().len();
+    Poll::Ready(if n > free { Err(invalid("reader claims more bytes than it had room for")) } else { Ok(n) })
+}
+
+/// How many of `bytes` `writer` took: some, if there are some.
+fn poll_drain(
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+    writer: &mut (impl AsyncWrite + Unpin),
+) -> Poll<io::Result<usize>> {
+    if bytes.is_empty() {
+        return Poll::Ready(Ok(0));
+    }
+    let n = ready!(Pin::new(writer).poll_write(cx, bytes))?;
+    Poll::Ready(taken(n, bytes))
+}
+
+impl MirrorRing {
+    /// As [`read_from`](Self::read_from), from a reader of tokio's. The future may be dropped at any time: nothing is lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_from`](Self::read_from): a full ring is `StorageFull`, unlike with `read_buf`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// let mut socket = &b"request"[..];
+    /// while ring.read_from_async(&mut socket).await? > 0 {
+    ///     // parse what `ring.peek()` lends
+    /// }
+    /// let mut answer = Vec::new();
+    /// while ring.write_to_async(&mut answer).await? > 0 {}
+    /// assert_eq!(answer, b"request");
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn read_from_async(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
+        poll_fn(|cx| {
+            let n = ready!(poll_fill(cx, self.all_room()?, reader))?;
+            self.commit(n);
+            Poll::Ready(Ok(n))
+        })
+        .await
+    }
+
+    /// As [`write_to`](Self::write_to), to a writer of tokio's. The future may be dropped at any time: nothing is lost, and nothing is
+    /// written twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_to`](Self::write_to).
+    pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
+        poll_fn(|cx| {
+            let n = ready!(poll_drain(cx, self.peek(), writer))?;
+            self.consume(n);
+            Poll::Ready(Ok(n))
+        })
+        .await
+    }
+}
+
+impl Producer {
+    /// As [`read_from`](Self::read_from), for tasks, from a reader of tokio's. The future may be dropped at any time: nothing is lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_from`](Self::read_from).
+    pub async fn read_from_async(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
+        poll_fn(|cx| {
+            ready!(self.poll_wait(cx, 1))?;
+            let n = ready!(poll_fill(cx, self.all_room(), reader))?;
+            self.commit(n);
+            Poll::Ready(Ok(n))
+        })
+        .await
+    }
+}
+
+impl Consumer {
+    /// As [`write_to`](Self::write_to), for tasks, to a writer of tokio's. The future may be dropped at any time: nothing is lost, and
+    /// nothing is written twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_to`](Self::write_to).
+    pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
+        poll_fn(|cx| {
+            ready!(self.poll_byte_or_end(cx))?;
+            let n = ready!(poll_drain(cx, self.peek(), writer))?;
+            self.consume(n);
+            Poll::Ready(Ok(n))
+        })
+        .await
     }
 }

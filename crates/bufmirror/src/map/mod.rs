@@ -152,7 +152,7 @@ impl Mirror {
     ///
     /// `capacity <= from`, `len <= capacity`, `from + len <= 2 * capacity`, and none of these bytes, at either address, is lent.
     #[inline]
-    pub(crate) unsafe fn rebase(&mut self, from: usize, len: usize) {
+    pub(crate) unsafe fn rebase(&self, from: usize, len: usize) {
         if self.is_mapped() || cfg!(bufworks_broken = "nocopy") {
             return;
         }

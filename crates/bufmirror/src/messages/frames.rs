@@ -7,6 +7,8 @@
 //! - F2: a frame at a position is always accessed through the addresses from `base + position % capacity` on, in one piece, by who writes
 //!   it and by who reads it. So where memory is not mapped twice nothing has to be copied: the frames of one moment have no byte in
 //!   common at either address.
+//! - F3: a message that became shorter than the room that was claimed for it leaves the frame as long as it was. If that is longer than
+//!   the message alone would need, the header says so, and the frame's last word is the message's length.
 
 use core::ptr::NonNull;
 
@@ -15,14 +17,15 @@ use crate::map::Mirror;
 /// The size of a header, and what frames are a multiple of.
 pub(crate) const WORD_BYTES: usize = size_of::<u64>();
 
-/// What stands in front of a message: its length and what became of it.
+/// What stands in front of a message: its length, or that of its room, and what became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header(u64);
 
 impl Header {
     const DONE: u64 = 1;
     const ABANDONED: u64 = 2;
-    const LENGTH_SHIFT: u32 = 2;
+    const SHORTENED: u64 = 4;
+    const LENGTH_SHIFT: u32 = 3;
 
     /// Claimed: it is being written, or being read.
     pub(crate) fn open(len: usize) -> Self {
@@ -39,7 +42,18 @@ impl Header {
         Self(Self::done(len).0 | Self::ABANDONED)
     }
 
-    /// Bytes of the message.
+    /// Written, with fewer bytes than the `len` that there was room for (F3).
+    pub(crate) fn shortened(len: usize) -> Self {
+        Self(Self::done(len).0 | Self::SHORTENED)
+    }
+
+    /// Whether the message has just the bytes that it says.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        self.0 & (Self::ABANDONED | Self::SHORTENED) == 0
+    }
+
+    /// Bytes of the message, or of the room that there was for it: the frame's.
     pub(crate) fn len(self) -> usize {
         (self.0 >> Self::LENGTH_SHIFT) as usize
     }
@@ -143,6 +157,44 @@ impl Frames {
         self.touch(position, WORD_BYTES, true);
         // SAFETY: within the memory and aligned, since a header does not lie across the border (F1); the rest is the caller's promise.
         unsafe { self.at(position).cast::<u64>().write(header.0) }
+    }
+
+    /// The last word of the frame at `position`, of a message of up to `len` bytes, some.
+    #[inline]
+    fn last_word(&self, position: usize, len: usize, writes: bool) -> NonNull<u64> {
+        debug_assert!(0 < len && frame_bytes(len) <= self.capacity());
+        let offset = frame_bytes(len) - WORD_BYTES;
+        self.touch(position + offset, WORD_BYTES, writes);
+        // SAFETY: a frame starts in the first half of the memory, and is no longer than that (F1, M1).
+        unsafe { self.at(position).add(offset) }.cast()
+    }
+
+    /// The length of the message in a frame that has more room (F3), which `header` is of.
+    ///
+    /// # Safety
+    ///
+    /// The frame at `position` is written and published, and nobody writes to it meanwhile.
+    #[cold]
+    pub(crate) unsafe fn shortened_len(&self, position: usize, header: Header) -> usize {
+        let word = self.last_word(position, header.len(), false);
+        // SAFETY: within the memory and aligned, being a whole number of words behind a header (F1); the rest is the caller's promise.
+        unsafe { word.read() as usize }
+    }
+
+    /// Makes the message of the frame at `position` one of `written` bytes, where there was room for `len`; the header that says so.
+    ///
+    /// # Safety
+    ///
+    /// The frame is claimed by the caller, and nothing of it is lent. `written <= len`.
+    pub(crate) unsafe fn shorten(&self, position: usize, len: usize, written: usize) -> Header {
+        debug_assert!(written <= len, "{written} of {len}");
+        if frame_bytes(written) == frame_bytes(len) {
+            return Header::done(written);
+        }
+        let word = self.last_word(position, len, true);
+        // SAFETY: within the memory and aligned, as above. It is the caller's alone, and behind the message, which needs a word less.
+        unsafe { word.write(written as u64) };
+        Header::shortened(len)
     }
 
     /// Where the message of the frame at `position` is: valid and initialised for as many bytes as the frame has behind its header. To

@@ -1,7 +1,7 @@
 //! Messages between threads: framed, of any size up to the capacity, for many producers and consumers.
 //!
 //! [`MessageQueue`] is a ring whose memory is mapped twice in a row, so each message is one slice, wherever it lies: one copy in, and one
-//! out, or none at either side ([`Sender::send_with`], [`Receiver::recv`]).
+//! out, or none at either side ([`Sender::send_with`], [`Sender::send_up_to`], [`Receiver::recv`]).
 //!
 //! # What is guaranteed
 //!
@@ -28,6 +28,7 @@
 //!
 //! ```text
 //!  | length, state | message …                  | pad |   8 bytes, the message, up to a multiple of 8
+//!  | room, state   | message …       | … | length       |   one that became shorter than its room
 //! ```
 
 mod error;

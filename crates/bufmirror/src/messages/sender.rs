@@ -130,7 +130,7 @@ impl Sender {
     ///
     /// When `write` does. Nothing is sent then, and the sequence number that it had is left out.
     pub fn send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::Forever, false, write)
+        self.shared.send(len, Patience::Forever, false, all_of(write))
     }
 
     /// As [`send_with`](Self::send_with), if there is room now.
@@ -143,7 +143,7 @@ impl Sender {
     ///
     /// When `write` does, as there.
     pub fn try_send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::Now, false, write)
+        self.shared.send(len, Patience::Now, false, all_of(write))
     }
 
     /// As [`send_with`](Self::send_with), if there is room before so much time has passed.
@@ -161,12 +161,85 @@ impl Sender {
         timeout: Duration,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::of(timeout), false, write)
+        self.shared.send(len, Patience::of(timeout), false, all_of(write))
+    }
+
+    /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room for so many. `write` returns how many it
+    /// wrote: the message is the first of them.
+    ///
+    /// For what is read into place, or encoded, and is as long as it turns out. All else is as with [`send_with`](Self::send_with). The room
+    /// for `max` bytes is taken until the message was received.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let mut number = 42_u64;
+    /// sender.send_up_to(10, |room| {
+    ///     let mut len = 0;
+    ///     while number >= 0x80 {
+    ///         room[len] = number as u8 | 0x80;
+    ///         (number, len) = (number >> 7, len + 1);
+    ///     }
+    ///     room[len] = number as u8;
+    ///     len + 1
+    /// })?;
+    /// assert_eq!(&*receiver.recv()?, [42]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send), with `max`; `write` is not called then.
+    ///
+    /// # Panics
+    ///
+    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number that it had is left out.
+    pub fn send_up_to(&self, max: usize, write: impl FnOnce(&mut [u8]) -> usize) -> Result<u64, SendError> {
+        self.shared.send(max, Patience::Forever, false, write)
+    }
+
+    /// As [`send_up_to`](Self::send_up_to), if there is room for `max` bytes now.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_send`](Self::try_send), with `max`; `write` is not called then.
+    ///
+    /// # Panics
+    ///
+    /// As [`send_up_to`](Self::send_up_to).
+    pub fn try_send_up_to(
+        &self,
+        max: usize,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<u64, SendError> {
+        self.shared.send(max, Patience::Now, false, write)
+    }
+
+    /// As [`send_up_to`](Self::send_up_to), if there is room for `max` bytes before so much time has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`send_timeout`](Self::send_timeout), with `max`; `write` is not called then.
+    ///
+    /// # Panics
+    ///
+    /// As [`send_up_to`](Self::send_up_to).
+    pub fn send_up_to_timeout(
+        &self,
+        max: usize,
+        timeout: Duration,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<u64, SendError> {
+        self.shared.send(max, Patience::of(timeout), false, write)
     }
 
     #[inline]
     fn copy(&self, message: &[u8], patience: Patience) -> Result<u64, SendError> {
-        self.shared.send(message.len(), patience, true, |slot| copy(slot, message))
+        self.shared.send(message.len(), patience, true, |slot| {
+            copy(slot, message);
+            message.len()
+        })
     }
 
     fn gather(&self, parts: &[IoSlice<'_>], patience: Patience) -> Result<u64, SendError> {
@@ -178,6 +251,7 @@ impl Sender {
                 copy(first, part);
                 slot = rest;
             }
+            len
         })
     }
 
@@ -196,6 +270,15 @@ impl Sender {
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.shared.max_message()
+    }
+}
+
+/// `write`, which writes all of its room.
+fn all_of(write: impl FnOnce(&mut [u8])) -> impl FnOnce(&mut [u8]) -> usize {
+    |room| {
+        let len = room.len();
+        write(room);
+        len
     }
 }
 

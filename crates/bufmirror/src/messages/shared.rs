@@ -269,7 +269,10 @@ impl Shared {
     pub(crate) async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
         let len = message.len();
         let attempt = |has_turn| {
-            let mut write = Some(|slot: &mut [u8]| copy(slot, message));
+            let mut write = Some(|slot: &mut [u8]| {
+                copy(slot, message);
+                len
+            });
             self.send_now(len, true, has_turn, &mut write)
         };
         if len > self.max_message() {
@@ -303,14 +306,15 @@ impl Shared {
 
 /// Sending.
 impl Shared {
-    /// Sends a message of `len` bytes, which `write` writes. What that is may take long or panic, unless `is_copy`.
+    /// Sends a message of up to `len` bytes, which `write` writes; it returns how many. What that is may take long or panic, unless
+    /// `is_copy`: then it writes all.
     #[inline]
     pub(crate) fn send(
         &self,
         len: usize,
         patience: Patience,
         is_copy: bool,
-        write: impl FnOnce(&mut [u8]),
+        write: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<u64, SendError> {
         if len > self.max_message() {
             return Err(SendError::TooLong { requested: len, limit: self.max_message() });
@@ -362,7 +366,7 @@ impl Shared {
         len: usize,
         is_copy: bool,
         has_turn: bool,
-        write: &mut Option<impl FnOnce(&mut [u8])>,
+        write: &mut Option<impl FnOnce(&mut [u8]) -> usize>,
     ) -> Result<u64, SendError> {
         let bytes = frame_bytes(len);
         let mut places = self.producers.lock();
@@ -396,9 +400,10 @@ impl Shared {
         let claim = unsafe { self.producers.claim(&self.frames, &mut places, Header::open(len)) };
         drop(places);
         let number = claim.number;
-        let mut open = Open { shared: self, claim, is_written: false };
-        write(open.shared.slot(&open.claim));
-        open.is_written = true;
+        let mut open = Open { shared: self, claim, written: None };
+        let written = write(open.shared.slot(&open.claim));
+        assert!(written <= len, "{written} bytes written to room for {len}");
+        open.written = Some(written);
         Ok(number)
     }
 
@@ -419,13 +424,18 @@ impl Shared {
 struct Open<'a> {
     shared: &'a Shared,
     claim: Claim,
-    is_written: bool,
+    /// How many bytes, at most those of the claim.
+    written: Option<usize>,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        let Self { shared, claim, is_written } = self;
-        let header = if *is_written { Header::done(claim.len) } else { Header::abandoned(claim.len) };
+        let Self { shared, claim, written } = self;
+        let header = match *written {
+            // SAFETY: claimed in `send_now`, which lends nothing of it any more, and has compared the two.
+            Some(written) => unsafe { shared.frames.shorten(claim.position, claim.len, written) },
+            None => Header::abandoned(claim.len),
+        };
         let mut places = shared.producers.lock();
         // SAFETY: claimed in `send_now`, and completed here only.
         let published = unsafe { shared.producers.complete(&shared.frames, &mut places, claim, header) };
@@ -477,9 +487,10 @@ impl Shared {
         })
     }
 
-    /// The header of the next message, with the consumers' lock held, of which `places` are. Abandoned frames are passed by.
+    /// The header of the next message and its length, with the consumers' lock held, of which `places` are. Abandoned frames are passed
+    /// by.
     #[inline]
-    fn next(&self, places: &mut Places) -> Result<Header, RecvError> {
+    fn next(&self, places: &mut Places) -> Result<(Header, usize), RecvError> {
         loop {
             if places.claimed == places.limit {
                 places.limit = self.producers.published();
@@ -489,15 +500,20 @@ impl Shared {
             }
             // SAFETY: published by the producers, and the lock is held (N1, N2).
             let header = unsafe { self.frames.header(places.claimed) };
+            if header.is_plain() {
+                return Ok((header, header.len()));
+            }
             if !header.is_abandoned() {
-                return Ok(header);
+                // SAFETY: as above, and producers write to it no more.
+                let len = unsafe { self.frames.shortened_len(places.claimed, header) };
+                return Ok((header, len));
             }
             self.skip(places, header);
         }
     }
 
     #[cold]
-    fn nothing(&self, places: &mut Places) -> Result<Header, RecvError> {
+    fn nothing(&self, places: &mut Places) -> Result<(Header, usize), RecvError> {
         // ORDER: Acquire pairs with the Release in `settle`: all that was published is seen.
         if !self.over.load(Ordering::Acquire) {
             return Err(RecvError::Empty);
@@ -524,7 +540,7 @@ impl Shared {
         let found = self.next(&mut places);
         let has_skipped = places.claimed != before;
         // SAFETY: published by the producers with this length (N2).
-        let taken = found.map(|header| unsafe { self.take_next(&mut places, header) });
+        let taken = found.map(|(header, len)| unsafe { self.take_next(&mut places, header, len) });
         drop(places);
         if has_skipped {
             self.call_senders();
@@ -532,22 +548,22 @@ impl Shared {
         taken
     }
 
-    /// Takes the next message, which has this header, with the consumers' lock held.
+    /// Takes the next message, which has this header and this length, with the consumers' lock held.
     ///
     /// # Safety
     ///
     /// The producers have published it.
     #[inline]
-    unsafe fn take_next(&self, places: &mut Places, header: Header) -> Taken<'_> {
+    unsafe fn take_next(&self, places: &mut Places, header: Header, len: usize) -> Taken<'_> {
         // SAFETY: the caller's promise.
         let claim = unsafe { self.consumers.claim(&self.frames, places, Header::open(header.len())) };
-        Taken { shared: self, claim }
+        Taken { shared: self, claim, len }
     }
 
-    /// The bytes of a claim.
+    /// The message of a claim, `len` bytes, which are no more than it has.
     #[inline]
-    fn bytes<'a>(&'a self, claim: &'a Claim) -> &'a [u8] {
-        let message = self.frames.message(claim.position, claim.len, false);
+    fn bytes<'a>(&'a self, claim: &'a Claim, len: usize) -> &'a [u8] {
+        let message = self.frames.message(claim.position, len, false);
         // SAFETY:
         // - valid and initialised: the frame is as long.
         // - not written meanwhile: the frame is claimed and not complete, or the lock is held (N1). What was done through other addresses
@@ -562,8 +578,8 @@ impl Shared {
         let before = places.claimed;
         let found = self.next(&mut places);
         let has_skipped = places.claimed != before;
-        let fits = found.and_then(|header| {
-            let (needed, available) = (header.len(), into.len());
+        let fits = found.and_then(|(header, needed)| {
+            let available = into.len();
             Ok((header, into.get_mut(..needed).ok_or(RecvError::TooSmall { needed, available })?))
         });
         let (header, target) = match fits {
@@ -576,17 +592,17 @@ impl Shared {
                 return Err(error);
             }
         };
-        let (len, number) = (header.len(), places.number);
+        let (len, number) = (target.len(), places.number);
         if len <= SHORT_BYTES {
             let claim = Claim { position: places.claimed, len, number };
-            copy(target, self.bytes(&claim));
+            copy(target, self.bytes(&claim, len));
             self.skip(&mut places, header);
             drop(places);
             self.call_senders();
             return Ok((len, number));
         }
         // SAFETY: published by the producers with this length (N2).
-        let taken = unsafe { self.take_next(&mut places, header) };
+        let taken = unsafe { self.take_next(&mut places, header, len) };
         drop(places);
         if has_skipped {
             self.call_senders();
@@ -602,12 +618,14 @@ pub(crate) struct Taken<'a> {
     shared: &'a Shared,
     /// Of the consumers' lane, and not complete.
     claim: Claim,
+    /// Bytes of the message, no more than the claim's.
+    len: usize,
 }
 
 impl Taken<'_> {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.shared.bytes(&self.claim)
+        self.shared.bytes(&self.claim, self.len)
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -618,7 +636,7 @@ impl Taken<'_> {
 impl Drop for Taken<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Self { shared, claim } = self;
+        let Self { shared, claim, .. } = self;
         let mut places = shared.consumers.lock();
         let header = Header::done(claim.len);
         // SAFETY: claimed in `take_next`, and completed here only; what was lent of it borrowed this.

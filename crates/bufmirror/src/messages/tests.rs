@@ -85,6 +85,8 @@ enum Op {
     Gather(Vec<usize>),
     /// In place; panics before the end if so.
     With(usize, bool),
+    /// In place, with room for the first number of bytes, of which the second is written.
+    UpTo(usize, usize),
     /// Into a buffer of so many bytes.
     Copy(usize),
     /// Read in place and dropped.
@@ -101,6 +103,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => len().prop_map(Op::Send),
         2 => vec(len(), 0..4).prop_map(Op::Gather),
         3 => (len(), proptest::bool::weighted(0.3)).prop_map(|(len, panics)| Op::With(len, panics)),
+        3 => (len(), len()).prop_map(|(max, len)| Op::UpTo(max, len)),
         5 => len().prop_map(Op::Copy),
         3 => Just(Op::Read),
         3 => Just(Op::Keep),
@@ -119,15 +122,15 @@ enum Frame {
 
 struct Pair<'a> {
     queue: &'a MessageQueue,
-    /// Number, length, and what became of it: of all whose place is not free.
-    frames: VecDeque<(u64, usize, Frame)>,
+    /// Number, length, what became of it, and the length that there was room for: of all whose place is not free.
+    frames: VecDeque<(u64, usize, Frame, usize)>,
     kept: Vec<Message<'a>>,
     next: u64,
 }
 
 impl<'a> Pair<'a> {
     fn free(&self) -> usize {
-        self.queue.capacity() - self.frames.iter().map(|frame| frame_bytes(frame.1)).sum::<usize>()
+        self.queue.capacity() - self.frames.iter().map(|frame| frame_bytes(frame.3)).sum::<usize>()
     }
 
     /// What a sent message of `len` bytes has to return.
@@ -139,7 +142,7 @@ impl<'a> Pair<'a> {
         if requested > available {
             return Err(SendError::Full { requested, available });
         }
-        self.frames.push_back((self.next, len, as_what));
+        self.frames.push_back((self.next, len, as_what, len));
         self.next += 1;
         Ok(self.next - 1)
     }
@@ -152,7 +155,7 @@ impl<'a> Pair<'a> {
     }
 
     /// The next that is received. Who asks passes by what was abandoned.
-    fn receives(&mut self) -> Option<&mut (u64, usize, Frame)> {
+    fn receives(&mut self) -> Option<&mut (u64, usize, Frame, usize)> {
         for frame in &mut self.frames {
             match frame.2 {
                 Frame::Sent => break,
@@ -203,12 +206,33 @@ impl<'a> Pair<'a> {
                     Err(_) => assert!(panics && wanted.is_ok()),
                 }
             }
+            Op::UpTo(max, len) => {
+                let bytes = message(self.next, len);
+                let wanted = self.sends(max, if len > max { Frame::Abandoned } else { Frame::Sent });
+                if let (Ok(_), Some(frame)) = (wanted, self.frames.back_mut()) {
+                    frame.1 = len.min(max);
+                }
+                let write = |slot: &mut [u8]| {
+                    assert_eq!(slot.len(), max);
+                    // What is behind the message is not sent, and comes up to the end of its room.
+                    slot.fill(0xFF);
+                    if let Some(slot) = slot.get_mut(..len) {
+                        slot.copy_from_slice(&bytes);
+                    }
+                    len
+                };
+                let run = AssertUnwindSafe(|| sender.try_send_up_to(max, write));
+                match std::panic::catch_unwind(run) {
+                    Ok(found) => assert_eq!(found, wanted),
+                    Err(_) => assert!(len > max && wanted.is_ok()),
+                }
+            }
             Op::Copy(len) => {
                 let mut into = vec![0; len];
                 let found = receiver.try_recv_into(&mut into);
                 match self.receives() {
                     None => assert_eq!(found, Err(RecvError::Empty)),
-                    Some(&mut (_, needed, _)) if needed > len => {
+                    Some(&mut (_, needed, ..)) if needed > len => {
                         assert_eq!(found, Err(RecvError::TooSmall { needed, available: len }));
                     }
                     Some(frame) => {

@@ -37,8 +37,9 @@ impl SharedProducer {
     }
 
     /// Bytes that can be written now; 0 when the other process wrote nonsense.
-    pub fn spare_capacity(&mut self) -> usize {
-        self.end.look()
+    #[must_use]
+    pub fn spare_capacity(&self) -> usize {
+        self.end.count()
     }
 
     /// Appends all of `bytes`.
@@ -119,9 +120,15 @@ impl SharedConsumer {
     }
 
     /// Bytes that can be read now; 0 when the other process wrote nonsense.
-    #[allow(clippy::len_without_is_empty, reason = "it looks, and may find more the next time")]
-    pub fn len(&mut self) -> usize {
-        self.end.look()
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end.count()
+    }
+
+    /// Whether there is nothing to read now.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Moves the oldest bytes into `into`, all of it.

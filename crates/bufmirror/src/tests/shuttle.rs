@@ -56,20 +56,32 @@ fn write(producer: &mut Producer, from: usize, to: usize) -> usize {
 
 fn read(consumer: &mut Consumer, most: usize) -> usize {
     let mut at = 0;
+    // So many of the oldest bytes were changed in place.
+    let mut changed = 0;
     while at < most {
         let ended = match wait!(consumer, 1 + choice(CAPACITY / 2)) {
             Ok(()) => false,
             Err(WaitError::Closed { .. }) => true,
             Err(error) => panic!("{error}"),
         };
-        let filled = consumer.peek();
-        assert!((at..).zip(filled).all(|(index, &byte)| byte == index as u8));
+        let filled = consumer.peek_mut();
+        let expected = |index: usize| if index < at + changed { !(index as u8) } else { index as u8 };
+        assert!((at..).zip(&*filled).all(|(index, &byte)| byte == expected(index)));
         let len = filled.len();
         if ended && len == 0 {
             break;
         }
+        if len == 0 {
+            continue;
+        }
+        if choice(2) == 0 {
+            filled[changed..].iter_mut().for_each(|byte| *byte = !*byte);
+            changed = len;
+        }
+        let len = 1 + choice(len);
         consumer.consume(len);
         at += len;
+        changed = changed.saturating_sub(len);
     }
     at
 }
@@ -104,8 +116,12 @@ fn send(sender: &Sender, number: u8, messages: u8) -> u8 {
         let mut message = [0; 24];
         message[..2].copy_from_slice(&[number, sent]);
         let message = &message[..bytes];
-        let done = match choice(4) {
+        let done = match choice(5) {
             0 => Some(sender.try_send(message)),
+            4 => Some(sender.try_send_up_to(24, |room| {
+                room[..bytes].copy_from_slice(message);
+                bytes
+            })),
             1 => handle_carelessly(sender.send_async(message), false),
             2 => Some(sender.send(message)),
             _ => Some(finish(pin!(sender.send_async(message)), &Signal::new())),

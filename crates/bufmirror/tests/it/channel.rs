@@ -357,3 +357,93 @@ fn t11_recycled_bytes_are_not_read() {
     both.put(b"new").unwrap();
     assert_eq!(both.peek(), b"new");
 }
+
+/// All that comes from a reader goes through a channel into a writer, one call at a time, by two threads.
+#[test]
+fn from_a_reader_to_a_writer() {
+    let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at % 251) as u8).collect();
+    let (mut producer, mut consumer) = channel(4096).expect("the system maps");
+    let mut socket = &bytes[..];
+    let passed_on = thread::scope(|scope| {
+        scope.spawn(move || {
+            while producer.read_from(&mut socket).expect("the consumer lives") > 0 {}
+            assert!(socket.is_empty());
+        });
+        let mut out = Vec::new();
+        while consumer.write_to(&mut out).expect("a vector takes all") > 0 {}
+        assert!(consumer.is_closed() && consumer.is_empty());
+        out
+    });
+    assert!(passed_on == bytes);
+}
+
+#[test]
+fn a_full_channel_waits_for_room_and_not_for_ever() {
+    let (mut producer, mut consumer) = channel(1).expect("the system maps");
+    let capacity = producer.capacity();
+    let mut endless = std::io::repeat(7);
+    assert_eq!(producer.read_from(&mut endless).expect("room"), capacity);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(A_WHILE);
+            consumer.consume(5);
+        });
+        assert_eq!(producer.read_from(&mut endless).expect("five bytes are free"), 5);
+    });
+    drop(consumer);
+    assert_eq!(producer.read_from(&mut endless).expect_err("closed").kind(), ErrorKind::BrokenPipe);
+}
+
+/// Who only wants to know how much there is need not have the end for itself.
+#[test]
+fn counts_by_shared_borrows() {
+    let (mut producer, mut consumer) = channel(1).expect("the system maps");
+    let capacity = producer.capacity();
+    let counts = |producer: &bufmirror::Producer, consumer: &bufmirror::Consumer| {
+        (producer.spare_capacity(), consumer.len(), consumer.is_empty())
+    };
+    assert_eq!(counts(&producer, &consumer), (capacity, 0, true));
+    producer.put(b"hello").expect("room");
+    assert_eq!(counts(&producer, &consumer), (capacity - 5, 5, false));
+    consumer.consume(2);
+    assert_eq!(counts(&producer, &consumer), (capacity - 3, 3, false));
+    producer.close();
+    assert_eq!(counts(&producer, &consumer), (0, 3, false));
+}
+
+#[test]
+fn lines_of_a_channel_are_consumed_as_they_are_looked_at() {
+    let (mut producer, mut consumer) = channel(1).expect("the system maps");
+    let reader = thread::spawn(move || {
+        let mut lines = Vec::new();
+        loop {
+            for line in &mut consumer.pieces(b'\n') {
+                lines.push(String::from_utf8_lossy(line).into_owned());
+            }
+            let more = consumer.len() + 1;
+            match consumer.wait(more) {
+                Ok(()) => {}
+                Err(error) => return (lines, error, consumer.len()),
+            }
+        }
+    });
+    let expected: Vec<_> = (0..2000).map(|line| format!("line {line}")).collect();
+    for line in &expected {
+        writeln!(producer, "{line}").expect("the consumer lives");
+    }
+    producer.write_all(b"rest").expect("the consumer lives");
+    drop(producer);
+    let (lines, error, left) = reader.join().unwrap();
+    assert!(lines == expected);
+    assert_eq!((error, left), (WaitError::Closed { requested: 5, available: 4 }, 4));
+}
+
+#[test]
+fn a_line_longer_than_the_channel_is_an_error() {
+    let (mut producer, mut consumer) = channel(1).expect("the system maps");
+    let capacity = consumer.capacity();
+    producer.put(&vec![b'x'; capacity]).expect("it is empty");
+    assert_eq!((&mut consumer.pieces(b'\n')).into_iter().count(), 0);
+    let requested = consumer.len() + 1;
+    assert_eq!(consumer.wait(requested), Err(WaitError::TooLong { requested, capacity }));
+}

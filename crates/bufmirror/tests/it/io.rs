@@ -2,14 +2,15 @@
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 
-use bufmirror::bufcore;
+use bufmirror::MirrorRing;
+use bufmirror::bufcore::{self, ReserveError};
 
 #[test]
 fn writes_are_short_when_it_is_full() {
     let mut ring = crate::copying(5);
     assert_eq!(ring.write(b"hello world").unwrap(), 5);
     assert_eq!(ring.write(b"!").unwrap(), 0);
-    assert_eq!(ring.write_all(b"!").unwrap_err().kind(), ErrorKind::WriteZero);
+    assert_eq!(ring.write_all(b"!").unwrap_err().kind(), ErrorKind::StorageFull);
     ring.flush().unwrap();
     let mut two = [0; 2];
     ring.read_exact(&mut two).unwrap();
@@ -45,11 +46,44 @@ fn reads_in_place() {
     let mut ring = crate::copying(8);
     let mut source = &b"hello world"[..];
     assert_eq!(ring.read_from(&mut source).unwrap(), 8);
-    assert_eq!(ring.read_from(&mut source).unwrap(), 0, "it is full");
+    let full = ring.read_from(&mut source).expect_err("it is full, which is not the end");
+    assert_eq!(full.kind(), ErrorKind::StorageFull);
+    let cause = full.get_ref().and_then(|cause| cause.downcast_ref::<ReserveError>());
+    assert_eq!(cause, Some(&ReserveError { requested: 1, available: 0 }));
     ring.consume(6);
     assert_eq!(ring.read_from(&mut source).unwrap(), 3);
     assert_eq!(ring.peek(), b"world");
     assert_eq!(ring.read_from(&mut source).unwrap(), 0, "it has ended");
+}
+
+/// The loop of the guide to all strategies: how many headers came, up to the end of the stream.
+fn count_headers(socket: &mut impl Read, ring: &mut MirrorRing) -> io::Result<usize> {
+    let mut headers = 0;
+    while ring.read_from(socket)? > 0 {
+        while let Some(end) = ring.peek().windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            headers += 1; // all of it is `ring.peek()[..end]`
+            ring.consume(end + 4);
+        }
+    }
+    Ok(headers)
+}
+
+#[test]
+fn a_header_that_is_longer_than_the_ring_is_an_error() {
+    for mut ring in [crate::mapped(1), crate::copying(100)] {
+        let fits = b"GET / HTTP/1.1\r\n\r\n";
+        assert_eq!(count_headers(&mut &fits[..], &mut ring).expect("it fits"), 1);
+        let long = [&fits[..], &vec![b'x'; 2 * ring.capacity()], b"\r\n\r\n"].concat();
+        let mut socket = &long[..];
+        let error = count_headers(&mut socket, &mut ring).expect_err("part of it is unread");
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert_eq!((ring.len(), ring.spare_capacity()), (ring.capacity(), 0), "what came stays");
+        // One that just fits is none.
+        let capacity = ring.capacity();
+        ring.clear();
+        let just = [&vec![b'x'; capacity - 4][..], b"\r\n\r\n"].concat();
+        assert_eq!(count_headers(&mut &just[..], &mut ring).expect("it fits"), 1);
+    }
 }
 
 #[test]
@@ -88,4 +122,94 @@ fn streams_from_ring_to_ring() {
     }
     arrived.extend_from_slice(to.peek());
     assert_eq!(arrived, bytes);
+}
+
+#[test]
+fn write_all_is_all_or_nothing() {
+    let mut ring = crate::copying(5);
+    ring.write_all(b"abc").expect("room");
+    let error = ring.write_all(b"def").expect_err("no room for all of it");
+    assert_eq!(ring.peek(), b"abc", "a part was appended");
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<ReserveError>());
+    assert_eq!(cause, Some(&ReserveError { requested: 3, available: 2 }));
+    ring.write_all(b"de").expect("just so much");
+    ring.write_all(b"").expect("nothing always fits");
+    #[cfg(feature = "embedded-io")]
+    {
+        ring.consume(3);
+        let refused = embedded_io::Write::write_all(&mut ring, b"fghi");
+        assert_eq!((refused, ring.len()), (Err(ReserveError { requested: 4, available: 3 }), 2));
+    }
+}
+
+/// Takes so many bytes at a time, or claims to.
+struct Slow {
+    taken: Vec<u8>,
+    at_a_time: usize,
+    claims: Option<usize>,
+}
+
+impl Write for Slow {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = bytes.len().min(self.at_a_time);
+        self.taken.extend_from_slice(&bytes[..n]);
+        Ok(self.claims.map_or(n, |more| bytes.len() + more))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn slow(at_a_time: usize) -> Slow {
+    Slow { taken: Vec::new(), at_a_time, claims: None }
+}
+
+#[test]
+fn what_a_writer_takes_is_dropped() {
+    let mut ring = crate::copying(8);
+    ring.put(b"abcdefgh").unwrap();
+    let mut writer = slow(3);
+    assert_eq!(ring.write_to(&mut writer).unwrap(), 3);
+    assert_eq!((ring.peek(), &writer.taken[..]), (&b"defgh"[..], &b"abc"[..]));
+    ring.put(b"ijk").unwrap();
+    while ring.write_to(&mut writer).unwrap() > 0 {}
+    assert_eq!((ring.len(), &writer.taken[..]), (0, &b"abcdefghijk"[..]));
+    // It takes nothing, which is not the end.
+    ring.put(b"xyz").unwrap();
+    assert_eq!(ring.write_to(&mut slow(0)).unwrap_err().kind(), ErrorKind::WriteZero);
+    let mut liar = Slow { claims: Some(1), ..slow(1) };
+    assert_eq!(ring.write_to(&mut liar).unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(ring.peek(), b"xyz");
+}
+
+#[test]
+fn pieces_across_the_border() {
+    for mut ring in [crate::mapped(1), crate::copying(100)] {
+        let (mut sent, mut found) = (0_u32, 0_u32);
+        for round in 0..3000 {
+            while ring.spare_capacity() > 50 && sent % 5 != round % 5 {
+                write!(ring, "piece {sent};").unwrap();
+                sent += 1;
+            }
+            write!(ring, "pie").unwrap();
+            let wanted = round % 4;
+            let mut seen = 0;
+            let mut pieces = ring.pieces(b';');
+            for piece in (&mut pieces).into_iter().take(wanted as usize) {
+                assert_eq!(piece, format!("piece {found}").as_bytes());
+                (seen, found) = (seen + 1, found + 1);
+            }
+            drop(pieces);
+            assert!(seen == wanted || found == sent);
+            write!(ring, "ce {sent};").unwrap();
+            sent += 1;
+        }
+        for piece in &mut ring.pieces(b';') {
+            assert_eq!(piece, format!("piece {found}").as_bytes());
+            found += 1;
+        }
+        assert_eq!((found, ring.len()), (sent, 0));
+    }
 }

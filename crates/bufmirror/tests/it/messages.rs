@@ -492,3 +492,52 @@ fn tasks() {
     assert_eq!(woken(), [1, 2], "enough for the next");
     assert!(matches!(small.as_mut().poll(&mut contexts[1]), Poll::Ready(Ok(_))));
 }
+
+/// Of every room and every length that is written of it, both ways out; the numbers go on one by one.
+#[test]
+fn messages_that_become_shorter() {
+    let (sender, receiver) = queue(1);
+    let mut number = 0;
+    let mut into = [0; 40];
+    for max in 0..40 {
+        for len in 0..=max {
+            let write = |room: &mut [u8]| {
+                assert_eq!(room.len(), max);
+                room.fill(0xFF);
+                pattern::fill(&mut room[..len], number, 0);
+                len
+            };
+            assert_eq!(sender.send_up_to(max, write), Ok(number));
+            assert_eq!(sender.send(b"behind it"), Ok(number + 1));
+            if number % 4 == 0 {
+                let message = receiver.try_recv().expect("sent");
+                assert_eq!((message.len(), message.sequence()), (len, number));
+                pattern::check(&message, number, 0);
+            } else {
+                let received = receiver.try_recv_into(&mut into).expect("sent");
+                assert_eq!((received.len, received.sequence), (len, number));
+                pattern::check(&into[..len], number, 0);
+            }
+            assert_eq!(&*receiver.try_recv().expect("sent"), b"behind it");
+            number += 2;
+        }
+    }
+    assert_eq!(receiver.try_recv().err(), Some(RecvError::Empty));
+    assert!(sender.try_send(&vec![0; sender.max_message()]).is_ok(), "all room is back");
+}
+
+#[test]
+fn no_more_is_sent_than_there_was_room_for() {
+    let (sender, receiver) = queue(4096);
+    let run = AssertUnwindSafe(|| sender.send_up_to(8, |room| room.len() + 1));
+    assert!(panic::catch_unwind(run).is_err());
+    assert!(sender.send(b"after").is_ok());
+    let message = receiver.recv().expect("it was not held up");
+    assert_eq!((&*message, message.sequence()), (&b"after"[..], 1));
+    let error = sender.try_send_up_to(sender.max_message(), |_| unreachable!("no room"));
+    assert!(matches!(error, Err(SendError::Full { .. })));
+    let limit = sender.max_message();
+    let error = sender.send_up_to(limit + 1, |_| unreachable!("never any room"));
+    assert_eq!(error, Err(SendError::TooLong { requested: limit + 1, limit }));
+    assert_eq!(sender.send_up_to_timeout(100, LONG, |_| 0), Ok(2));
+}

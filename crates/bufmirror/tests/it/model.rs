@@ -18,6 +18,8 @@ enum Op {
     Reserve(usize, usize),
     ForgetRoom(usize),
     Consume(usize),
+    /// Change so many in place.
+    Change(usize),
     Write(usize),
     Read(usize),
     Clear,
@@ -35,6 +37,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (length(), length()).prop_map(|(n, m)| Op::Reserve(n, m)),
         1 => length().prop_map(Op::ForgetRoom),
         4 => length().prop_map(Op::Consume),
+        3 => length().prop_map(Op::Change),
         2 => length().prop_map(Op::Write),
         2 => length().prop_map(Op::Read),
         1 => Just(Op::Clear),
@@ -121,6 +124,12 @@ impl<R: Ring> Pair<R> {
                 let read = self.ring.get_some(&mut into);
                 assert_eq!(read, n.min(held));
                 assert!(self.oracle.drain(..read).eq(into[..read].iter().copied()));
+            }
+            Op::Change(n) => {
+                let filled = self.ring.peek_mut();
+                assert_eq!(filled.len(), held);
+                filled.iter_mut().take(n).for_each(|byte| *byte ^= 0xA5);
+                self.oracle.iter_mut().take(n).for_each(|byte| *byte ^= 0xA5);
             }
             Op::Clear => {
                 self.ring.clear();

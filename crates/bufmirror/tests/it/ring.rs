@@ -11,6 +11,7 @@ pub(crate) trait Ring {
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError>;
     fn commit(&mut self, n: usize);
     fn peek(&mut self) -> &[u8];
+    fn peek_mut(&mut self) -> &mut [u8];
     fn consume(&mut self, n: usize);
     fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError>;
     fn get(&mut self, into: &mut [u8]) -> Result<(), GetError>;
@@ -50,6 +51,10 @@ impl Ring for MirrorRing {
 
     fn peek(&mut self) -> &[u8] {
         (*self).peek()
+    }
+
+    fn peek_mut(&mut self) -> &mut [u8] {
+        self.peek_mut()
     }
 
     fn consume(&mut self, n: usize) {
@@ -107,6 +112,10 @@ impl Ring for Ends {
 
     fn peek(&mut self) -> &[u8] {
         self.1.peek()
+    }
+
+    fn peek_mut(&mut self) -> &mut [u8] {
+        self.1.peek_mut()
     }
 
     fn consume(&mut self, n: usize) {

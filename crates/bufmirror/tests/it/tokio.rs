@@ -265,3 +265,97 @@ fn a_ring_takes_what_fits_from_poll_read_buf() {
         assert_eq!(ring.chunk().len(), capacity - 97);
     });
 }
+
+#[test]
+fn a_full_ring_is_an_error_of_read_from_async() {
+    let (mut near, mut far) = duplex(1 << 16);
+    let mut ring = mapped(4096);
+    let capacity = ring.capacity();
+    runtime().block_on(async {
+        near.write_all(&vec![1; capacity + 3]).await.unwrap();
+        assert_eq!(ring.read_from_async(&mut far).await.unwrap(), capacity);
+        let full = ring.read_from_async(&mut far).await.unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+        ring.consume(100);
+        assert_eq!(ring.read_from_async(&mut far).await.unwrap(), 3);
+        near.shutdown().await.unwrap();
+        assert_eq!(ring.read_from_async(&mut far).await.unwrap(), 0, "the end");
+        let mut out = Vec::new();
+        while ring.write_to_async(&mut out).await.unwrap() > 0 {}
+        assert_eq!(out.len(), capacity - 97);
+    });
+}
+
+/// From one socket to another, through a channel between two tasks.
+#[test]
+fn from_a_reader_to_a_writer() {
+    let bytes = noise();
+    let (mut near, mut from) = duplex(3000);
+    let (mut to, mut far) = duplex(1000);
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    let came = runtime().block_on(async {
+        let send = async {
+            near.write_all(&bytes).await.unwrap();
+            near.shutdown().await.unwrap();
+        };
+        let fill = async move { while producer.read_from_async(&mut from).await.unwrap() > 0 {} };
+        let drain = async {
+            while consumer.write_to_async(&mut to).await.unwrap() > 0 {}
+            to.shutdown().await.unwrap();
+        };
+        let receive = async {
+            let mut came = Vec::new();
+            far.read_to_end(&mut came).await.unwrap();
+            came
+        };
+        tokio::join!(send, fill, drain, receive).3
+    });
+    assert!(came == bytes);
+}
+
+/// What is lent to a reader is a buffer of which it can put another in the place.
+#[test]
+fn readers_and_writers_that_lie() {
+    struct Liar;
+    impl AsyncRead for Liar {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            *into = ReadBuf::new(vec![0; 1 << 20].leak());
+            into.set_filled(1 << 20);
+            Poll::Ready(Ok(()))
+        }
+    }
+    impl AsyncWrite for Liar {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<std::io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len() + 1))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+    let mut ring = mapped(4096);
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    ring.put(b"abc").unwrap();
+    producer.put(b"abc").unwrap();
+    runtime().block_on(async {
+        for error in [
+            ring.read_from_async(&mut Liar).await,
+            ring.write_to_async(&mut Liar).await,
+            producer.read_from_async(&mut Liar).await,
+            consumer.write_to_async(&mut Liar).await,
+        ] {
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidData);
+        }
+    });
+    assert_eq!((ring.peek(), consumer.peek()), (&b"abc"[..], &b"abc"[..]));
+}

@@ -265,3 +265,33 @@ fn embedded_writes_are_short_and_then_refused() {
     assert_eq!(Write::write(&mut buffer, b"").expect("nothing to write"), 0);
     assert_eq!(&buffer[..], &large[..n]);
 }
+
+/// Whatever there is room for: a message is in the buffer as a whole, or not at all.
+#[test]
+fn write_all_is_all_or_nothing() {
+    let mut ring = ring(500);
+    let limit = ring.capacity();
+    let mut buffer = ring.extendable(10).expect("room");
+    buffer.write_all(&[1; 400]).expect("room");
+    let error = buffer.write_all(&[2; 200]).expect_err("no room for all of it");
+    assert_eq!(buffer.len(), 400, "a part was appended");
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<AcquireError>());
+    assert_eq!(cause, Some(&AcquireError::TooLarge { requested: 200, limit: limit - 400 }));
+    buffer.write_all(&vec![3; limit - 400]).expect("just so much");
+    buffer.write_all(b"").expect("nothing always fits");
+    assert_eq!(&buffer.finish()[398..402], [1, 1, 3, 3]);
+}
+
+#[cfg(feature = "embedded-io")]
+#[test]
+fn write_all_of_embedded_io_is_all_or_nothing() {
+    let mut ring = ring(500);
+    let limit = ring.capacity();
+    let mut buffer = ring.extendable(10).expect("room");
+    embedded_io::Write::write_all(&mut buffer, &[1; 400]).expect("room");
+    let refused = embedded_io::Write::write_all(&mut buffer, &[2; 200]);
+    assert_eq!(buffer.len(), 400, "a part was appended");
+    assert_eq!(refused, Err(AcquireError::TooLarge { requested: 200, limit: limit - 400 }));
+    assert_eq!(embedded_io::Write::write_all(&mut buffer, b""), Ok(()));
+}

@@ -70,7 +70,7 @@ fn t14_counted_values() {
             6 => assert_eq!(vec.into_iter().map(|value| value.id).sum::<u32>(), 66),
             7 => {
                 drop(vec.remove(11));
-                vec.insert(0, Counted::new(&alive, 50)).expect("room");
+                vec.try_insert(0, Counted::new(&alive, 50)).expect("room");
                 vec.extend_from_slice(&[]).expect("nothing");
                 assert_eq!((vec[0].id, vec[11].id), (50, 10));
             }
@@ -200,7 +200,7 @@ fn t14_values_of_no_size() {
     }
     assert_eq!((vec.len(), vec.pop(), vec.iter().count()), (1000, Some(()), 999));
     vec.truncate(5);
-    vec.insert(2, ()).expect("room");
+    vec.try_insert(2, ()).expect("room");
     assert_eq!(vec.into_iter().count(), 6);
     let mut none = ring.acquire_vec::<u64>(0).expect("no bytes are needed");
     assert_eq!((none.push(1), none.pop()), (Err(PushError(1)), None));
@@ -274,13 +274,13 @@ fn against_vec<T: Clone + PartialEq + Debug>(make: impl Fn(usize) -> T) {
         let other = || make(1000 + len);
         for at in 0..=len {
             let (mut vec, mut expected) = pair(&mut ring, &content);
-            vec.insert(at, other()).expect("room");
+            vec.try_insert(at, other()).expect("room");
             expected.insert(at, other());
             same(&vec, &expected);
             vec.push(other()).expect("room");
             expected.push(other());
             same(&vec, &expected);
-            assert_eq!(vec.insert(at, other()), Err(PushError(other())));
+            assert_eq!(vec.try_insert(at, other()), Err(PushError(other())));
             assert_eq!(vec.push(other()), Err(PushError(other())));
             same(&vec, &expected);
             vec.truncate(at);
@@ -303,7 +303,7 @@ fn against_vec<T: Clone + PartialEq + Debug>(make: impl Fn(usize) -> T) {
                     assert!(catch_unwind(AssertUnwindSafe(|| vec.remove(wrong))).is_err());
                     assert!(catch_unwind(AssertUnwindSafe(|| vec.swap_remove(wrong))).is_err());
                 }
-                assert!(catch_unwind(AssertUnwindSafe(|| vec.insert(at + 1, other()))).is_err());
+                assert!(catch_unwind(AssertUnwindSafe(|| vec.try_insert(at + 1, other()))).is_err());
                 same(&vec, &expected);
             }
             let (mut vec, mut expected) = pair(&mut ring, &content[..at]);

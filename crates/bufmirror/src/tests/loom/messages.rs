@@ -65,6 +65,30 @@ fn loom_places_are_used_again() {
     });
 }
 
+/// A message that becomes shorter than its room, of which the length is elsewhere, and the place behind it.
+#[test]
+fn loom_a_shorter_message() {
+    loom::model(|| {
+        let (sender, receiver) = queue(2);
+        let producer = thread::spawn(move || {
+            let write = |room: &mut [u8]| {
+                room[..2].fill(1);
+                2
+            };
+            assert_eq!(sender.try_send_up_to(16, write), Ok(0));
+            assert!(matches!(sender.try_send(&[2; 16]), Ok(1) | Err(SendError::Full { .. })));
+        });
+        let mut number = 0;
+        for _ in 0..2 {
+            if let Ok(message) = receiver.try_recv() {
+                assert_eq!((&*message, message.sequence()), ([&[1; 2][..], &[2; 16]][number], number as u64));
+                number += 1;
+            }
+        }
+        producer.join().unwrap();
+    });
+}
+
 /// Two who write in place at once, and two who read in place: all places come back, and nothing is seen that is not written.
 #[test]
 fn loom_completed_in_any_order() {

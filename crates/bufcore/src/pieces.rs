@@ -1,0 +1,154 @@
+//! Pieces that end with one byte, looked at where they are.
+
+use core::fmt;
+use core::iter::FusedIterator;
+
+use crate::ByteSource;
+
+/// Bytes that are compared at once.
+const STEP_BYTES: usize = 32;
+
+/// The complete pieces at the front of a [`ByteSource`], each up to a delimiter; made by [`ByteSource::pieces`].
+///
+/// Iterate over `&mut` of it. A piece is lent without its delimiter, in place, and several may be held at a time. What is behind the last
+/// delimiter is no piece: its rest has yet to come.
+///
+/// Ownership: when this drops, the pieces that the iteration came to are consumed with their delimiters, all others stay: also after
+/// a `break`, and while a thread unwinds. When this is forgotten (`mem::forget`), nothing is consumed.
+///
+/// Cost: one look at each byte. What has no delimiter yet is searched again the next time.
+///
+/// ```
+/// use bufcore::ByteSource;
+///
+/// let mut source = &b"one\ntwo\n\nfou"[..];
+/// let mut lines = Vec::new();
+/// for line in &mut source.pieces(b'\n') {
+///     lines.push(line.to_vec());
+/// }
+/// assert_eq!(lines, [&b"one"[..], b"two", b""]);
+/// assert_eq!(source, b"fou");
+/// ```
+pub struct Pieces<'a, S: ByteSource + ?Sized> {
+    source: &'a mut S,
+    delimiter: u8,
+    /// Bytes of the pieces that were lent, with their delimiters.
+    taken: usize,
+}
+
+impl<'a, S: ByteSource + ?Sized> Pieces<'a, S> {
+    #[inline]
+    pub(crate) fn new(source: &'a mut S, delimiter: u8) -> Self {
+        Self { source, delimiter, taken: 0 }
+    }
+
+    /// Bytes that the drop will consume: those of all pieces that were lent, with their delimiters.
+    #[inline]
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+}
+
+impl<'p, S: ByteSource + ?Sized> IntoIterator for &'p mut Pieces<'_, S> {
+    type Item = &'p [u8];
+    type IntoIter = PiecesIter<'p>;
+
+    /// Goes on where the last iteration ended, with what has come meanwhile.
+    #[inline]
+    fn into_iter(self) -> PiecesIter<'p> {
+        let bytes = self.source.peek();
+        PiecesIter {
+            // A source of the user's may lend less than it did.
+            rest: bytes.get(self.taken..).unwrap_or_default(),
+            delimiter: self.delimiter,
+            taken: &mut self.taken,
+        }
+    }
+}
+
+impl<S: ByteSource + ?Sized> Drop for Pieces<'_, S> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.taken > 0 {
+            self.source.consume(self.taken);
+        }
+    }
+}
+
+impl<S: ByteSource + ?Sized> fmt::Debug for Pieces<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pieces")
+            .field("delimiter", &self.delimiter)
+            .field("taken", &self.taken)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The pieces of a [`Pieces`], one after another.
+pub struct PiecesIter<'p> {
+    /// What no piece was made of yet.
+    rest: &'p [u8],
+    delimiter: u8,
+    /// As in `Pieces`.
+    taken: &'p mut usize,
+}
+
+impl<'p> Iterator for PiecesIter<'p> {
+    type Item = &'p [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'p [u8]> {
+        let Some(at) = find(self.rest, self.delimiter) else {
+            // It is not searched again.
+            self.rest = &[];
+            return None;
+        };
+        let (piece, rest) = self.rest.split_at(at);
+        self.rest = &rest[1..];
+        *self.taken += at + 1;
+        Some(piece)
+    }
+}
+
+impl FusedIterator for PiecesIter<'_> {}
+
+impl fmt::Debug for PiecesIter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PiecesIter")
+            .field("delimiter", &self.delimiter)
+            .field("rest", &self.rest.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where the first such byte is. In steps that a compiler makes a few wide comparisons of.
+fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
+    let (steps, rest) = bytes.as_chunks::<STEP_BYTES>();
+    for (index, step) in steps.iter().enumerate() {
+        if step.iter().fold(false, |found, &byte| found | (byte == wanted)) {
+            let at = step.iter().position(|&byte| byte == wanted)?;
+            return Some(index * STEP_BYTES + at);
+        }
+    }
+    let at = rest.iter().position(|&byte| byte == wanted)?;
+    Some(bytes.len() - rest.len() + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STEP_BYTES, find};
+
+    #[test]
+    fn the_first_is_found_wherever_it_is() {
+        const BYTES: usize = 3 * STEP_BYTES + 5;
+        for len in 0..=BYTES {
+            let mut bytes = [b'.'; BYTES];
+            assert_eq!(find(&bytes[..len], b'!'), None);
+            for at in (0..len).rev() {
+                bytes[at] = b'!';
+                assert_eq!(find(&bytes[..len], b'!'), Some(at));
+            }
+        }
+    }
+}

@@ -59,7 +59,7 @@ pub unsafe trait Lease: Send + Sync + 'static {
 /// # Safety
 ///
 /// [`is_shared`](Lease::is_shared) is true of what [`into_shared`](Self::into_shared) returns and of its bitwise copies, and false
-/// of a lease that it was not called on. `into_shared` does not panic.
+/// of a lease that it was not called on, and of one over no bytes. `into_shared` does not panic.
 pub unsafe trait SplitLease: Lease + Sized {
     /// The same lease, marked as one of several.
     #[must_use]
@@ -85,5 +85,23 @@ unsafe impl Lease for NoLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
         None
+    }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(Self::new())
+    }
+}
+
+// SAFETY: buffers of no bytes are not split into several that hold anything, so the mark is never asked for: whoever calls
+// `into_shared` gets a lease over nothing, which is not counted.
+unsafe impl SplitLease for NoLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self::new()
     }
 }

@@ -37,8 +37,8 @@ pub unsafe trait Lease: Send + Sync + 'static {
         None
     }
 
-    /// Another lease over no bytes, for another view of a buffer of none, which so becomes a buffer again by itself. Asked of a lease
-    /// whose [`views`](Lease::views) is `None`; with `None`, as a lease says that does not know better, clones of its views stay views.
+    /// A lease over no bytes, for a view that has none and so holds no memory. It lets such a view become a buffer again, one without
+    /// capacity. Asked of any lease; with `None`, as a lease says that does not know better, a view that holds nothing stays a view.
     ///
     /// It is a value of its own, no copy: its `views` is `None` as well, and it is dropped for itself.
     fn another_of_nothing(&self) -> Option<Self>

@@ -77,6 +77,12 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// A claim of no bytes.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { shadow: None, start: 0 }
+    }
+
     /// Whether it is of no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -110,7 +116,22 @@ impl Expected {
         self.capacity -= n;
     }
 
-    /// The view `from .. to` of this one.
+    /// As a view that lets go of its memory, since it has no bytes.
+    pub fn let_go(&mut self) {
+        *self = Self { bytes: Vec::new(), capacity: 0, memory: Arc::new(Claim::nothing()) };
+    }
+
+    /// The view `from .. to` of this view; without bytes it has no share in the memory.
+    #[must_use]
+    pub fn view(&self, from: usize, to: usize) -> Self {
+        let mut view = self.slice(from, to);
+        if from == to {
+            view.let_go();
+        }
+        view
+    }
+
+    /// The part `from .. to` of what is filled, with the memory behind it.
     #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> Self {
         Self {

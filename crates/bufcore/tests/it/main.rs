@@ -11,3 +11,6 @@ mod conformance;
 mod heap;
 mod hostile;
 mod regions;
+#[cfg(feature = "bytes")]
+mod scopes;
+mod traps;

@@ -97,7 +97,8 @@ impl<L: Lease> Frozen<L> {
 
     /// Whether this is the only view of the buffer, at this moment. Views without bytes do not count.
     ///
-    /// Of a view that holds nothing, this says whether its pool has buffers of nothing that it can become.
+    /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases of
+    /// nothing](Lease::another_of_nothing).
     pub fn is_unique(&self) -> bool {
         match &*self.held {
             Some(held) => held.lease.views().is_none_or(Views::is_one),
@@ -214,7 +215,8 @@ impl<L: Lease> Frozen<L> {
         self.held.as_ref().is_some_and(|held| held.lease.wipe_range().is_some())
     }
 
-    /// Back to a writable buffer, when this is the only view: its bytes filled, and what follows them to fill again.
+    /// Back to a writable buffer, when this is the only view: its bytes filled, and what follows them to fill again. A view
+    /// that holds nothing becomes a buffer without capacity.
     ///
     /// # Errors
     ///

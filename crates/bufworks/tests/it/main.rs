@@ -10,8 +10,11 @@ mod bounds;
 mod conformance;
 #[cfg(all(feature = "bump", feature = "shard"))]
 mod costs;
+mod errors;
 #[cfg(all(feature = "slot", feature = "bump", feature = "shard"))]
 mod hostile;
+#[cfg(feature = "bytes")]
+mod like_bytes;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
 mod net;
 mod reexports;

@@ -422,12 +422,12 @@ macro_rules! like_bytes {
     };
 }
 
-like_bytes!(heap, bufworks::HeapPool::new());
-like_bytes!(any, crate::any::built("heap"));
+like_bytes!(heap, bufworks::HeapPool::new(), parts);
+like_bytes!(any, crate::any::built("heap"), parts);
 #[cfg(feature = "slot")]
-like_bytes!(slot, bufworks::slot::SlotPool::new(1 << 16, 64).expect("settings are right"));
+like_bytes!(slot, bufworks::slot::SlotPool::new(1 << 16, 64).expect("settings are right"), parts);
 #[cfg(feature = "ring")]
-like_bytes!(ring, bufworks::ring::RingPool::new(1 << 16).expect("settings are right"));
+like_bytes!(ring, bufworks::ring::RingPool::new(1 << 16).expect("settings are right"), parts);
 #[cfg(feature = "bump")]
 like_bytes!(bump, bufworks::bump::BumpPool::new().expect("settings are right"), parts);
 #[cfg(feature = "shard")]

@@ -103,7 +103,10 @@ mod tests {
         let mut header = 7_u64;
         let block = NonNull::from(&mut header);
         let tagged = Tagged::of(block);
-        assert_eq!((tagged.block(), tagged.unmarked(), tagged.is_shared()), (Some(block), Some(block), false));
+        assert_eq!(
+            (tagged.block(), tagged.unmarked(), tagged.is_shared()),
+            (Some(block), Some(block), false)
+        );
         let shared = tagged.shared();
         assert_eq!((shared.block(), shared.unmarked(), shared.is_shared()), (Some(block), None, true));
         let nothing = Tagged::<u64>::nothing().shared();

@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use crate::ring::Control;
-use bufcore::strategy::{Tagged, Views};
 use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
+use bufcore::strategy::{Tagged, Views};
 
 /// Blocks are measured in units of so many bytes, so that a `u32` reaches to 64 GiB.
 pub(crate) const UNIT: usize = 16;

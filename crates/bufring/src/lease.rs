@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use bufcore::{Lease, SplitLease};
 use bufcore::strategy::Views;
+use bufcore::{Lease, SplitLease};
 
 use crate::guard::GuardHandle;
 

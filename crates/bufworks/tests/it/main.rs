@@ -7,6 +7,8 @@
 
 mod any;
 mod bounds;
+#[cfg(feature = "bytes")]
+mod codecs;
 mod conformance;
 #[cfg(all(feature = "bump", feature = "shard"))]
 mod costs;

@@ -250,21 +250,11 @@ impl<P: BufferPool> Lockstep<P> {
             }
             Op::SplitTo { index, .. } => {
                 let index = index % (len + 1);
-                let of_part = expected.view(0, index);
-                expected.consume(index);
-                if index > 0 && expected.bytes.is_empty() {
-                    expected.let_go();
-                }
-                (view.split_to(index), of_part)
+                (view.split_to(index), expected.split_view_to(index))
             }
             Op::SplitOff { index, .. } => {
                 let index = index % (len + 1);
-                let of_part = expected.view(index, len);
-                expected.bytes.truncate(index);
-                if index == 0 && len > 0 {
-                    expected.let_go();
-                }
-                (view.split_off(index), of_part)
+                (view.split_off(index), expected.split_view_off(index))
             }
             Op::Truncate { len: target, .. } => {
                 expected.bytes.truncate(target);

@@ -131,6 +131,28 @@ impl Expected {
         view
     }
 
+    /// As `split_to` of a view; the front.
+    #[must_use]
+    pub fn split_view_to(&mut self, index: usize) -> Self {
+        let front = self.view(0, index);
+        self.consume(index);
+        if index > 0 && self.bytes.is_empty() {
+            self.let_go();
+        }
+        front
+    }
+
+    /// As `split_off` of a view; the back.
+    #[must_use]
+    pub fn split_view_off(&mut self, index: usize) -> Self {
+        let back = self.view(index, self.bytes.len());
+        self.bytes.truncate(index);
+        if index == 0 && !back.bytes.is_empty() {
+            self.let_go();
+        }
+        back
+    }
+
     /// The part `from .. to` of what is filled, with the memory behind it.
     #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> Self {

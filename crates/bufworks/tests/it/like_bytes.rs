@@ -131,8 +131,16 @@ fn reads<B: bytes::Buf + Deref<Target = [u8]>>(mut make: impl FnMut(&[u8]) -> B)
     assert_eq!(text.as_bytes(), SHORT);
     // Through a reference and a box.
     let mut source = make(SHORT);
-    assert_eq!((&mut source).get_u8(), b'h');
-    assert_eq!(Box::new(source).get_u8(), b'e');
+    assert_eq!(first(&mut source), b'h');
+    assert_eq!(first(Box::new(source)), b'e');
+}
+
+fn first(mut source: impl bytes::Buf) -> u8 {
+    source.get_u8()
+}
+
+fn append(mut target: impl BufMut, byte: u8) {
+    target.put_u8(byte);
 }
 
 /// What `put` writes and `get` reads.
@@ -200,9 +208,9 @@ fn writes<P: BufferPool>(pool: &mut P) {
     std::io::Write::write_all(&mut writer, SHORT).expect("room");
     assert_eq!(writer.into_inner(), SHORT);
     let mut target = make(8);
-    (&mut target).put_u8(1);
+    append(&mut target, 1);
     let mut boxed = Box::new(target);
-    boxed.put_u8(2);
+    append(&mut boxed, 2);
     assert_eq!(*boxed, [1, 2]);
     // From one to the other.
     let mut target = make(64);
@@ -260,6 +268,7 @@ fn views<P: BufferPool>(pool: &mut P) {
     assert!(a.is_empty());
 
     // Equal and hashed as slices are.
+    #[allow(clippy::mutable_key_type, reason = "what changes is not what is hashed")]
     let map = HashMap::from([(view(pool, b"key"), 1)]);
     assert_eq!((map.get(&b"key"[..]), map.get(&view(pool, b"kez"))), (Some(&1), None));
     assert_eq!(Bytes::from(view(pool, SHORT)), SHORT);
@@ -302,7 +311,7 @@ fn buffers<P: BufferPool>(pool: &mut P) {
     let mut a = filled(pool, 16, b"hello");
     a[0] = b'J';
     assert_eq!((&a[..], a.len(), a.is_empty()), (&b"Jello"[..], 5, false));
-    write!(a, "{}", " !").expect("room");
+    write!(a, " !").expect("room");
     a.write_str("x").expect("room");
     assert_eq!(a, "Jello !x");
     a.extend(b" y");

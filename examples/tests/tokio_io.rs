@@ -34,6 +34,25 @@ fn a_buffer_is_filled_by_read_buf() {
     });
 }
 
+/// What `BufMut for Buf` warns of: tokio asks how much room there is, and says 0 without a look at the stream.
+#[test]
+fn a_read_buf_of_a_full_buffer_is_not_the_end() {
+    let mut pool = SlotPool::new(4096, 4).unwrap();
+    run(async {
+        let (mut near, mut far) = duplex(64);
+        near.write_all(b"hello").await.unwrap();
+        let mut full = pool.acquire_zeroed(16).unwrap();
+        full.resize(full.capacity(), 0).unwrap();
+        assert_eq!(far.read_buf(&mut full).await.unwrap(), 0);
+        assert_eq!(full.spare_capacity(), 0, "which is what to look at before");
+        full.clear();
+        assert_eq!(far.read_buf(&mut full).await.unwrap(), 5);
+        // A buffer is written from its front, as `BytesMut` is.
+        near.write_all_buf(&mut full).await.unwrap();
+        assert!(!full.has_remaining());
+    });
+}
+
 #[test]
 fn a_read_buf_over_the_spare_part() {
     let mut ring = RingPool::new(4096).unwrap();

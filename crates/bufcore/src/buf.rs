@@ -1,8 +1,6 @@
 //! The owned buffer.
 
 use core::borrow::{Borrow, BorrowMut};
-use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
@@ -15,8 +13,9 @@ use crate::{Frozen, Lease, ReserveError};
 /// Owned, exclusive bytes from a pool: `len` filled of `capacity`, like a `Vec<u8>` that cannot reallocate.
 ///
 /// A buffer starts empty. It derefs to its filled part; fill it with [`extend_from_slice`](Self::extend_from_slice),
-/// [`push`](Self::push), `std::io::Write`, `bytes::BufMut`, `embedded_io::Write`, or in place with
-/// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit).
+/// [`push`](Self::push), `write!`, `std::io::Write`, `bytes::BufMut`, `embedded_io::Write`, or in place with
+/// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit). Drop from its front what was used with
+/// [`consume`](Self::consume), or as `bytes::Buf`, whose `advance` means the same.
 ///
 /// Ownership: dropping it returns the memory to its pool, on any thread, whether the pool still exists or not. It is
 /// neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it shareable.
@@ -311,29 +310,6 @@ impl<L: Lease> Borrow<[u8]> for Buf<L> {
 impl<L: Lease> BorrowMut<[u8]> for Buf<L> {
     fn borrow_mut(&mut self) -> &mut [u8] {
         self
-    }
-}
-
-impl<L: Lease> fmt::Debug for Buf<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Buf")
-            .field("len", &self.len)
-            .field("capacity", &self.capacity)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<L: Lease, T: AsRef<[u8]> + ?Sized> PartialEq<T> for Buf<L> {
-    fn eq(&self, other: &T) -> bool {
-        self.as_slice() == other.as_ref()
-    }
-}
-
-impl<L: Lease> Eq for Buf<L> {}
-
-impl<L: Lease> Hash for Buf<L> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_slice().hash(state);
     }
 }
 

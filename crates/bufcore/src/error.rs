@@ -1,5 +1,8 @@
 //! The errors of all strategies. Each is small and `Copy` and holds the numbers of the call that failed, in bytes unless
 //! a field says otherwise.
+//!
+//! An error that passes another on prints as that one does and has its source, so that a chain of causes says everything once. One
+//! that has something to say for itself says only that, and names the other as its source.
 
 use core::fmt;
 
@@ -162,7 +165,7 @@ impl fmt::Display for ConfigError {
             Self::RegionTooSmall { required, available } => {
                 write!(f, "region too small: {required} bytes required, {available} bytes available")
             }
-            Self::Region(error) => write!(f, "no backing memory: {error}"),
+            Self::Region(error) => error.fmt(f),
         }
     }
 }
@@ -170,7 +173,7 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Region(error) => Some(error),
+            Self::Region(error) => error.source(),
             _ => None,
         }
     }
@@ -207,9 +210,9 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Config(error) => Some(error),
-            Self::Acquire(error) => Some(error),
-            Self::Reserve(error) => Some(error),
+            Self::Config(error) => error.source(),
+            Self::Acquire(error) => error.source(),
+            Self::Reserve(error) => error.source(),
         }
     }
 }

@@ -1,10 +1,7 @@
 //! Read-only, cloneable views of a buffer.
 
 use core::borrow::Borrow;
-use core::cmp::Ordering as Order;
-use core::fmt;
-use core::hash::{Hash, Hasher};
-use core::mem::ManuallyDrop;
+use core::mem::{self, ManuallyDrop};
 use core::ops::{Bound, Deref, RangeBounds};
 use core::ptr::{self, NonNull};
 use core::slice;
@@ -17,6 +14,14 @@ use crate::{Buf, Lease};
 /// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the last view of it goes.
 ///
 /// The count of views stands in the pool's own memory, so freezing, cloning and slicing allocate nothing.
+///
+/// A view without bytes holds nothing: it keeps no buffer in use, and keeps no other view from
+/// [`try_into_mut`](Self::try_into_mut). So a view lets go of the memory when it has been consumed to its end, cut to
+/// nothing, or [taken](Self::split_to) whole. There is one exception: a buffer that was empty when it was frozen is held
+/// by that view, so that `try_into_mut` gives it back.
+///
+/// It can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: the methods of its own, `consume`
+/// and [`take`](Self::take), are the ones that are found first. Both have a `chain`, which must be named by its trait then.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -43,7 +48,8 @@ pub struct Frozen<L: Lease> {
     /// Bytes up to the end of what this view may fill again once it is the only one.
     capacity: usize,
     /// The lease. Of the views of one buffer, all hold a bitwise copy and the last one drops its own (`Lease`, rules 2 and 3).
-    /// Where the lease has no count, each view, all of zero bytes, has a lease of its own, or `None` where there is no other.
+    /// Where the lease has no count, each view, all of zero bytes, has a lease of its own. `None`, as of views that let go of the
+    /// memory, where the pool has no leases of nothing.
     held: ManuallyDrop<Option<Held<L>>>,
 }
 
@@ -89,9 +95,10 @@ impl<L: Lease> Frozen<L> {
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// Whether this is the only view of the buffer, at this moment.
+    /// Whether this is the only view of the buffer, at this moment. Views without bytes do not count.
     ///
-    /// Views of a buffer of no bytes share no memory. Most pools do not count them, and then each of them is the only one.
+    /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases of
+    /// nothing](Lease::another_of_nothing).
     pub fn is_unique(&self) -> bool {
         match &*self.held {
             Some(held) => held.lease.views().is_none_or(Views::is_one),
@@ -99,7 +106,7 @@ impl<L: Lease> Frozen<L> {
         }
     }
 
-    /// A view of part of this one; both share the memory.
+    /// A view of part of this one; both share the memory. A part without bytes has no share.
     ///
     /// # Panics
     ///
@@ -118,13 +125,17 @@ impl<L: Lease> Frozen<L> {
             Bound::Unbounded => self.len,
         };
         assert!(start <= end && end <= self.len, "slice {start}..{end} of {} bytes", self.len);
+        if start == end {
+            return self.nothing();
+        }
         let mut view = self.clone();
         view.skip(start);
         view.len = end - start;
         view
     }
 
-    /// Splits the view: returns the first `at` bytes and keeps the rest. Both share the memory.
+    /// Splits the view: returns the first `at` bytes and keeps the rest. Both share the memory, but for one that has no
+    /// bytes: the other has all of it.
     ///
     /// # Panics
     ///
@@ -132,12 +143,16 @@ impl<L: Lease> Frozen<L> {
     #[must_use = "the first part is dropped otherwise; use `slice` to cut the front off"]
     #[track_caller]
     pub fn split_to(&mut self, at: usize) -> Self {
+        if at == self.len && at > 0 {
+            return self.take_all();
+        }
         let front = self.slice(..at);
         self.skip(at);
         front
     }
 
-    /// Splits the view: keeps the first `at` bytes and returns the rest. Both share the memory.
+    /// Splits the view: keeps the first `at` bytes and returns the rest. Both share the memory, but for one that has no
+    /// bytes: the other has all of it.
     ///
     /// # Panics
     ///
@@ -145,12 +160,63 @@ impl<L: Lease> Frozen<L> {
     #[must_use = "the second part is dropped otherwise; use `slice` to cut the end off"]
     #[track_caller]
     pub fn split_off(&mut self, at: usize) -> Self {
+        if at == 0 && self.len > 0 {
+            return self.take_all();
+        }
         let back = self.slice(at..);
         self.len = at;
         back
     }
 
-    /// Back to a writable buffer, when this is the only view: its bytes filled, and what follows them to fill again.
+    /// The first `bytes` bytes of the view, or all of it when it has fewer: a reader with a limit.
+    ///
+    /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found before theirs.
+    #[inline]
+    #[must_use = "the whole view is dropped otherwise"]
+    pub fn take(mut self, bytes: usize) -> Self {
+        self.truncate(bytes);
+        self
+    }
+
+    /// Keeps the first `len` bytes; more than there are change nothing. The view lets go of the memory when none is left.
+    ///
+    /// Cost: nothing is copied.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        if len == 0 {
+            self.clear();
+        } else {
+            self.len = self.len.min(len);
+        }
+    }
+
+    /// Makes the view empty; it lets go of the memory.
+    pub fn clear(&mut self) {
+        drop(self.take_all());
+    }
+
+    /// The view with all that it holds; a view of nothing stays.
+    #[cold]
+    fn take_all(&mut self) -> Self {
+        let nothing = self.nothing();
+        mem::replace(self, nothing)
+    }
+
+    /// A view without bytes, which holds nothing.
+    #[cold]
+    fn nothing(&self) -> Self {
+        let lease = self.held.as_ref().and_then(|held| held.lease.another_of_nothing());
+        let held = lease.map(|lease| Held::new(lease, Ticket::none()));
+        Self { ptr: NonNull::dangling(), len: 0, capacity: 0, held: ManuallyDrop::new(held) }
+    }
+
+    /// Whether its pool was told to wipe.
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.lease.wipe_range().is_some())
+    }
+
+    /// Back to a writable buffer, when this is the only view: its bytes filled, and what follows them to fill again. A view
+    /// that holds nothing becomes a buffer without capacity.
     ///
     /// # Errors
     ///
@@ -168,7 +234,7 @@ impl<L: Lease> Frozen<L> {
         Ok(unsafe { Buf::from_held(view.ptr, view.len, view.capacity, held) })
     }
 
-    /// Drops the first `bytes` bytes from this view.
+    /// Drops the first `bytes` bytes from this view. It lets go of the memory when none is left.
     ///
     /// Cost: nothing is copied.
     ///
@@ -179,7 +245,11 @@ impl<L: Lease> Frozen<L> {
     #[track_caller]
     pub fn consume(&mut self, bytes: usize) {
         assert!(bytes <= self.len, "consume({bytes}) of {} bytes", self.len);
-        self.skip(bytes);
+        if bytes == self.len {
+            self.clear();
+        } else {
+            self.skip(bytes);
+        }
     }
 
     /// Moves the start of the view. `bytes` is at most `len`, checked by the callers.
@@ -199,18 +269,13 @@ impl<L: Lease> Clone for Frozen<L> {
     /// With more than two thousand million views of one buffer.
     #[inline]
     fn clone(&self) -> Self {
-        let held = match self.views() {
-            Some(views) => {
-                views.join();
-                // SAFETY: `held` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
-                // only. The ticket beside the lease follows the same rule.
-                unsafe { ptr::read(&raw const *self.held) }
-            }
-            None => {
-                let another = self.held.as_ref().and_then(|held| held.lease.another_of_nothing());
-                another.map(|lease| Held::new(lease, Ticket::none()))
-            }
+        let Some(views) = self.views().filter(|_| self.len > 0) else {
+            return self.nothing();
         };
+        views.join();
+        // SAFETY: `held` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
+        // only. The ticket beside the lease follows the same rule.
+        let held = unsafe { ptr::read(&raw const *self.held) };
         Self { ptr: self.ptr, len: self.len, capacity: self.capacity, held: ManuallyDrop::new(held) }
     }
 }
@@ -253,38 +318,6 @@ impl<L: Lease> Borrow<[u8]> for Frozen<L> {
 impl<L: Lease> From<Buf<L>> for Frozen<L> {
     fn from(buf: Buf<L>) -> Self {
         buf.freeze()
-    }
-}
-
-impl<L: Lease> fmt::Debug for Frozen<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frozen").field("len", &self.len).finish_non_exhaustive()
-    }
-}
-
-impl<L: Lease, T: AsRef<[u8]> + ?Sized> PartialEq<T> for Frozen<L> {
-    fn eq(&self, other: &T) -> bool {
-        self.as_slice() == other.as_ref()
-    }
-}
-
-impl<L: Lease> Eq for Frozen<L> {}
-
-impl<L: Lease> PartialOrd for Frozen<L> {
-    fn partial_cmp(&self, other: &Self) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<L: Lease> Ord for Frozen<L> {
-    fn cmp(&self, other: &Self) -> Order {
-        self.as_slice().cmp(other.as_slice())
-    }
-}
-
-impl<L: Lease> Hash for Frozen<L> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_slice().hash(state);
     }
 }
 

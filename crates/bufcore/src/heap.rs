@@ -7,9 +7,10 @@ use core::ptr::NonNull;
 
 use crate::size::MAX_BYTES;
 use crate::stats::{Counters, Served};
+use crate::tagged::Tagged;
 use crate::track::Tracker;
 use crate::views::Views;
-use crate::{AcquireError, Buf, BufferPool, ConfigError, Lease, PoolStats};
+use crate::{AcquireError, Buf, BufferPool, ConfigError, Lease, PoolStats, SplitLease};
 #[cfg(feature = "stats")]
 use crate::{stats::Released, sync::Arc};
 
@@ -62,11 +63,11 @@ fn header_offset(capacity: usize) -> usize {
     capacity.wrapping_add(MIN_ALIGNMENT - 1) & !(MIN_ALIGNMENT - 1)
 }
 
-/// The lease of a [`HeapPool`]: one pointer to a header behind the bytes.
+/// The lease of a [`HeapPool`]: one word, which names a header behind the bytes.
 #[derive(Debug)]
 pub struct HeapLease {
-    /// Valid until this lease is dropped; nobody else frees it.
-    header: NonNull<Header>,
+    /// A header is valid until this lease is dropped; nobody else frees it.
+    tagged: Tagged<Header>,
 }
 
 // SAFETY: the header is only read while shared, but for its atomic count; freeing may happen on any thread.
@@ -75,47 +76,82 @@ unsafe impl Send for HeapLease {}
 unsafe impl Sync for HeapLease {}
 
 impl HeapLease {
-    fn header(&self) -> &Header {
+    /// The header, but for a part of no bytes.
+    #[inline]
+    fn header(&self) -> Option<&Header> {
         // SAFETY: valid until the lease is dropped, and never written but through its atomics.
-        unsafe { self.header.as_ref() }
+        self.tagged.block().map(|header| unsafe { header.as_ref() })
     }
 
     /// Where the bytes, and the allocation, start.
-    fn start(&self) -> NonNull<u8> {
-        let offset = header_offset(self.header().capacity);
+    ///
+    /// # Safety
+    ///
+    /// `header` was made by `take`, and its allocation was not freed.
+    #[inline]
+    unsafe fn start(header: NonNull<Header>) -> NonNull<u8> {
+        // SAFETY: the caller's promise.
+        let offset = header_offset(unsafe { header.as_ref() }.capacity);
         // SAFETY: `take` put the header so many bytes behind the start of the allocation, which the pointer reaches all of.
-        unsafe { self.header.cast::<u8>().sub(offset) }
+        unsafe { header.cast::<u8>().sub(offset) }
     }
 }
 
 // SAFETY:
 // - memory: the allocation is freed in `Drop` only, and no two leases name one.
 // - copies: a raw pointer; `header` is shared-readable.
-// - count: `views` is in the allocation, used by nobody else.
+// - count: `views` is in the allocation, used by nobody else; none for a part of no bytes.
 // - wipe: exactly the bytes that were handed out.
 unsafe impl Lease for HeapLease {
     fn views(&self) -> Option<&Views> {
-        Some(&self.header().views)
+        self.header().map(|header| &header.views)
+    }
+
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.tagged.is_shared()
     }
 
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        let header = self.header();
-        if !header.wipe {
-            return None;
-        }
-        Some(NonNull::slice_from_raw_parts(self.start(), header.capacity))
+        let block = self.tagged.block()?;
+        let header = self.header().filter(|header| header.wipe)?;
+        // SAFETY: not freed while the lease is borrowed.
+        let start = unsafe { Self::start(block) };
+        Some(NonNull::slice_from_raw_parts(start, header.capacity))
+    }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(SplitLease::nothing())
+    }
+}
+
+// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as headers are aligned.
+unsafe impl SplitLease for HeapLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        // Not released: the marked one is the same lease.
+        let lease = core::mem::ManuallyDrop::new(self);
+        Self { tagged: lease.tagged.shared() }
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self { tagged: Tagged::nothing() }
     }
 }
 
 impl Drop for HeapLease {
     #[inline]
     fn drop(&mut self) {
-        let header = self.header();
-        let (capacity, alignment, start) = (header.capacity, header.alignment, self.start());
+        let Some(block) = self.tagged.block() else { return };
+        // SAFETY: freed below, and not before.
+        let header = unsafe { block.as_ref() };
+        // SAFETY: as above.
+        let (capacity, alignment, start) = (header.capacity, header.alignment, unsafe { Self::start(block) });
         #[cfg(feature = "stats")]
         header.released.add(capacity);
         // SAFETY: the header is initialised, and dropped once, here.
-        unsafe { self.header.drop_in_place() };
+        unsafe { block.drop_in_place() };
         // SAFETY: `take` built this very layout with the same numbers.
         let layout = unsafe {
             Layout::from_size_align_unchecked(header_offset(capacity) + size_of::<Header>(), alignment)
@@ -195,7 +231,7 @@ impl HeapPool {
         // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and `offset` is a multiple of that.
         unsafe { header.write(contents) };
         // SAFETY: `capacity` zeroed bytes are in front of the header, which nobody else knows of until the lease frees them.
-        Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease { header }) })
+        Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease { tagged: Tagged::of(header) }) })
     }
 }
 

@@ -65,21 +65,27 @@ impl<L: Lease> Drop for Held<L> {
     fn drop(&mut self) {
         // An exclusive buffer is not counted. A part of one that was split is, together with all other parts and views.
         if self.lease.is_shared() {
-            // SAFETY: a copy of the lease, which is not dropped, may be used while the lease lives (`Lease`, rule 2).
-            let copy = unsafe { ptr::read(&raw const self.lease) };
-            if !leave_parts(copy) {
-                return;
-            }
+            // SAFETY: this is being dropped, and so moved out once.
+            let part = unsafe { ptr::read(self) };
+            // SAFETY: as above.
+            return unsafe { drop_part(ManuallyDrop::new(part)) };
         }
-        // SAFETY: the only handle, or the last of several, and it is being dropped.
+        // SAFETY: the only handle, and it is being dropped.
         unsafe { self.release() }
     }
 }
 
-/// [`Views::leave`] for one part of a buffer that was split, in a call and by value: what drops a buffer stays small enough to be compiled in
+/// The end of one part of a buffer that was split, in a call and by value: what drops a buffer stays small enough to be compiled in
 /// where it is dropped, and the buffer need not be in memory.
+///
+/// # Safety
+///
+/// The handle is not used or dropped again.
 #[cold]
 #[inline(never)]
-fn leave_parts<L: Lease>(lease: ManuallyDrop<L>) -> bool {
-    lease.views().is_none_or(Views::leave)
+unsafe fn drop_part<L: Lease>(mut part: ManuallyDrop<Held<L>>) {
+    if part.lease.views().is_none_or(Views::leave) {
+        // SAFETY: the last of several handles, which is not used or dropped again, by the caller's promise.
+        unsafe { part.release() };
+    }
 }

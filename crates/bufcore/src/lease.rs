@@ -37,8 +37,8 @@ pub unsafe trait Lease: Send + Sync + 'static {
         None
     }
 
-    /// Another lease over no bytes, for another view of a buffer of none, which so becomes a buffer again by itself. Asked of a lease
-    /// whose [`views`](Lease::views) is `None`; with `None`, as a lease says that does not know better, clones of its views stay views.
+    /// A lease over no bytes, for a view that has none and so holds no memory. It lets such a view become a buffer again, one without
+    /// capacity. Asked of any lease; with `None`, as a lease says that does not know better, a view that holds nothing stays a view.
     ///
     /// It is a value of its own, no copy: its `views` is `None` as well, and it is dropped for itself.
     fn another_of_nothing(&self) -> Option<Self>
@@ -59,7 +59,7 @@ pub unsafe trait Lease: Send + Sync + 'static {
 /// # Safety
 ///
 /// [`is_shared`](Lease::is_shared) is true of what [`into_shared`](Self::into_shared) returns and of its bitwise copies, and false
-/// of a lease that it was not called on. `into_shared` does not panic.
+/// of a lease that it was not called on, and of one over no bytes. `into_shared` does not panic.
 pub unsafe trait SplitLease: Lease + Sized {
     /// The same lease, marked as one of several.
     #[must_use]
@@ -85,5 +85,23 @@ unsafe impl Lease for NoLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
         None
+    }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(Self::new())
+    }
+}
+
+// SAFETY: buffers of no bytes are not split into several that hold anything, so the mark is never asked for: whoever calls
+// `into_shared` gets a lease over nothing, which is not counted.
+unsafe impl SplitLease for NoLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self::new()
     }
 }

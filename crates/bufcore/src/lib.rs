@@ -26,8 +26,8 @@
 //!
 //! # Features
 //!
-//! `std` (default), `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe`; `fences` is for strategies. Features only add items. Without
-//! any of them the crate needs neither an operating system nor an allocator. `portable-atomic` adds none: it takes the atomics from the
+//! `std` (default), `alloc`, `bytes`, `embedded-io`, `serde`, `stats`, `track`, `mmap`, `wipe`; `fences` is for strategies. Features
+//! only add items. Without any of them the crate needs neither an operating system nor an allocator. `portable-atomic` adds none: it takes the atomics from the
 //! crate of that name, for processors without compare-and-swap.
 //!
 //! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own: with `stats` a [`HeapPool`]
@@ -60,11 +60,14 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+mod append;
 mod buf;
+mod compare;
 mod copying;
 mod error;
 #[cfg(feature = "fences")]
 mod fences;
+mod format;
 mod frozen;
 #[cfg(feature = "alloc")]
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]

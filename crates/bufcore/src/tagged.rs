@@ -3,15 +3,16 @@
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-/// Set in the address of a block that is one of several.
-const SHARED: usize = 1;
+/// Set in the address of a block that is one of several, and in that of no block: what is neither is told by one look at one bit.
+const MARK: usize = 1;
 /// The address of no block.
-const NOTHING: usize = 2;
+const NOTHING: usize = MARK;
 
 /// What a lease of one word is made of: the address of a block's header, with room for a mark in its last bits.
 ///
-/// It owns nothing: the lease that holds it does. For headers that start at multiples of 4 or more.
+/// It owns nothing: the lease that holds it does. For headers that start at multiples of 2 or more.
 pub struct Tagged<B> {
+    /// Never null.
     address: *mut B,
 }
 
@@ -20,7 +21,7 @@ impl<B> Tagged<B> {
     #[inline(always)]
     #[must_use]
     pub fn of(block: NonNull<B>) -> Self {
-        const { assert!(align_of::<B>() > NOTHING, "the last two bits are for marks") };
+        const { assert!(align_of::<B>() > MARK, "the last bit is for the mark") };
         Self { address: block.as_ptr() }
     }
 
@@ -31,21 +32,33 @@ impl<B> Tagged<B> {
         Self { address: ptr::without_provenance_mut(NOTHING) }
     }
 
+    /// The block, if there is one and it is not marked: one comparison, for the releases of all buffers that were never split.
+    #[inline(always)]
+    #[must_use]
+    pub fn unmarked(&self) -> Option<NonNull<B>> {
+        if self.address.addr() & MARK != 0 {
+            return None;
+        }
+        // SAFETY: addresses are never null: those of blocks are not, nor is that of no block.
+        Some(unsafe { NonNull::new_unchecked(self.address) })
+    }
+
     /// The block, if there is one.
     #[inline(always)]
     #[must_use]
     pub fn block(&self) -> Option<NonNull<B>> {
-        if self.address.addr() == NOTHING {
-            return None;
+        if let Some(block) = self.unmarked() {
+            return Some(block);
         }
-        NonNull::new(self.address.map_addr(|address| address & !SHARED))
+        // Null without its mark is that of no block.
+        NonNull::new(self.address.map_addr(|address| address & !MARK))
     }
 
     /// Whether it is marked as one of several.
     #[inline(always)]
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.address.addr() & SHARED != 0
+        self.unmarked().is_none() && is_some(self.address.addr())
     }
 
     /// The same, marked as one of several; nothing stays nothing.
@@ -55,9 +68,25 @@ impl<B> Tagged<B> {
         if self.block().is_none() {
             return Self::nothing();
         }
-        Self { address: self.address.map_addr(|address| address | SHARED) }
+        Self { address: self.address.map_addr(|address| address | MARK) }
     }
 }
+
+/// Whether a marked address is that of a block. In a call, so that the compiler does not look at this first.
+#[cold]
+#[inline(never)]
+fn is_some(address: usize) -> bool {
+    address != NOTHING
+}
+
+impl<B> Clone for Tagged<B> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Tagged<B> {}
 
 impl<B> fmt::Debug for Tagged<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,10 +103,13 @@ mod tests {
         let mut header = 7_u64;
         let block = NonNull::from(&mut header);
         let tagged = Tagged::of(block);
-        assert_eq!((tagged.block(), tagged.is_shared()), (Some(block), false));
+        assert_eq!(
+            (tagged.block(), tagged.unmarked(), tagged.is_shared()),
+            (Some(block), Some(block), false)
+        );
         let shared = tagged.shared();
-        assert_eq!((shared.block(), shared.is_shared()), (Some(block), true));
+        assert_eq!((shared.block(), shared.unmarked(), shared.is_shared()), (Some(block), None, true));
         let nothing = Tagged::<u64>::nothing().shared();
-        assert_eq!((nothing.block(), nothing.is_shared()), (None, false));
+        assert_eq!((nothing.block(), nothing.unmarked(), nothing.is_shared()), (None, None, false));
     }
 }

@@ -241,7 +241,11 @@ impl fmt::Display for BuildInError {
     }
 }
 
-impl core::error::Error for BuildInError {}
+impl core::error::Error for BuildInError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        core::error::Error::source(&self.error)
+    }
+}
 
 impl From<BuildInError> for ConfigError {
     fn from(refused: BuildInError) -> Self {

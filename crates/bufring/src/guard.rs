@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use crate::ring::Control;
-use bufcore::strategy::Views;
 use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
+use bufcore::strategy::{Tagged, Views};
 
 /// Blocks are measured in units of so many bytes, so that a `u32` reaches to 64 GiB.
 pub(crate) const UNIT: usize = 16;
@@ -58,8 +58,9 @@ impl Guard {
 /// The release of one block.
 #[derive(Debug)]
 pub(crate) struct GuardHandle {
-    /// Valid until this handle's drop has stored `FREE`, and not one instruction longer.
-    guard: At,
+    /// A guard is valid until this handle's drop has stored `FREE`, and not one instruction longer. None for a buffer of no bytes.
+    tagged: Tagged<Guard>,
+    /// Dangling for a buffer of no bytes.
     #[cfg(any(feature = "wipe", feature = "stats"))]
     control: NonNull<Control>,
 }
@@ -78,52 +79,134 @@ impl GuardHandle {
         #[cfg(any(feature = "wipe", feature = "stats"))] control: NonNull<Control>,
     ) -> Self {
         Self {
-            guard,
+            tagged: Tagged::of(guard),
             #[cfg(any(feature = "wipe", feature = "stats"))]
             control,
         }
     }
 
+    /// The handle of no block.
     #[inline]
-    pub(crate) fn views(&self) -> &Views {
+    pub(crate) fn nothing() -> Self {
+        Self {
+            tagged: Tagged::nothing(),
+            #[cfg(any(feature = "wipe", feature = "stats"))]
+            control: NonNull::dangling(),
+        }
+    }
+
+    /// Whether it is marked as one of several.
+    #[inline(always)]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.tagged.is_shared()
+    }
+
+    /// The same, marked as one of several.
+    #[inline]
+    pub(crate) fn into_shared(self) -> Self {
+        // Not released: the marked one is the same handle.
+        let handle = core::mem::ManuallyDrop::new(self);
+        Self {
+            tagged: handle.tagged.shared(),
+            #[cfg(any(feature = "wipe", feature = "stats"))]
+            control: handle.control,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn views(&self) -> Option<&Views> {
         // SAFETY: the guard is valid while the handle lives; atomics may be shared.
-        unsafe { &(*self.guard.as_ptr()).views }
+        self.tagged.block().map(|guard| unsafe { &(*guard.as_ptr()).views })
     }
 
     /// Bytes of the block behind its guard.
+    ///
+    /// # Safety
+    ///
+    /// `guard` is that of a handle, which lives.
     #[cfg(any(feature = "wipe", feature = "stats"))]
-    fn room(&self) -> usize {
+    unsafe fn room(guard: At) -> usize {
         // SAFETY: the guard is valid while the handle lives, and nobody writes its size meanwhile (R3).
-        let size = unsafe { &(*self.guard.as_ptr()).size }.get();
+        let size = unsafe { &(*guard.as_ptr()).size }.get();
         size as usize * UNIT - GUARD
     }
 
     /// The block's memory, if the allocator wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        let guard = self.tagged.block()?;
         // SAFETY: the control block lives as long as any of its blocks is live, and `wipe` is never written.
         let wipe = unsafe { (*self.control.as_ptr()).wipe };
         // SAFETY: a block starts where its guard ends.
-        let first = unsafe { self.guard.byte_add(GUARD) }.cast::<u8>();
-        wipe.then(|| NonNull::slice_from_raw_parts(first, self.room()))
+        let first = unsafe { guard.byte_add(GUARD) }.cast::<u8>();
+        // SAFETY: the handle's guard.
+        wipe.then(|| NonNull::slice_from_raw_parts(first, unsafe { Self::room(guard) }))
     }
 }
 
 impl Drop for GuardHandle {
     #[inline]
     fn drop(&mut self) {
+        // By value, because a handle whose address is taken has to be in memory, on the fast path too.
+        let (tagged, here) = (self.tagged, self.here());
+        match tagged.unmarked() {
+            // SAFETY: the handle's guard, and this is the drop of the lease.
+            Some(guard) => unsafe { Self::release(guard, here) },
+            // SAFETY: likewise.
+            None => unsafe { Self::release_marked(tagged, here) },
+        }
+    }
+}
+
+/// What a release has to know for the optional features.
+#[cfg(any(feature = "wipe", feature = "stats"))]
+type Here = NonNull<Control>;
+#[cfg(not(any(feature = "wipe", feature = "stats")))]
+type Here = ();
+
+impl GuardHandle {
+    #[inline(always)]
+    fn here(&self) -> Here {
+        #[cfg(any(feature = "wipe", feature = "stats"))]
+        self.control
+    }
+
+    /// Releases a block that was split, by its last part, and nothing for a buffer of no bytes.
+    ///
+    /// # Safety
+    ///
+    /// As [`release`](Self::release), for the guard that is named.
+    #[cold]
+    #[inline(never)]
+    unsafe fn release_marked(tagged: Tagged<Guard>, here: Here) {
+        if let Some(guard) = tagged.block() {
+            // SAFETY: the caller's promise.
+            unsafe { Self::release(guard, here) };
+        }
+    }
+
+    /// Releases a block.
+    ///
+    /// # Safety
+    ///
+    /// The guard, and what is known here, are a handle's, which is the last of its block and is not used again.
+    #[inline(always)]
+    unsafe fn release(guard: At, here: Here) {
         #[cfg(feature = "stats")]
         {
             // SAFETY: the control block lives as long as any of its blocks is live; the counters are atomics.
-            let released = unsafe { &(*self.control.as_ptr()).released };
-            released.add(self.room());
+            let released = unsafe { &(*here.as_ptr()).released };
+            // SAFETY: the handle's guard, which lives until the store below.
+            released.add(unsafe { Self::room(guard) });
         }
+        #[cfg(not(feature = "stats"))]
+        let _ = here;
         // SAFETY: valid until the store below.
-        let state = unsafe { &(*self.guard.as_ptr()).state };
+        let state = unsafe { &(*guard.as_ptr()).state };
         // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
         if state.load(Ordering::Relaxed) != LIVE {
             // SAFETY: the state is not `LIVE`, and this is the drop of the lease.
-            return unsafe { Self::late(self.guard) };
+            return unsafe { Self::late(guard) };
         }
         // ORDER: Release pairs with the Acquire in `Ring::is_free`, `Ring::leave` and `settle`.
         if cfg!(loom) {

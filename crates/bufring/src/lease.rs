@@ -2,16 +2,15 @@
 
 use core::ptr::NonNull;
 
-use bufcore::Lease;
 use bufcore::strategy::Views;
+use bufcore::{Lease, SplitLease};
 
 use crate::guard::GuardHandle;
 
 /// The lease of a [`RingPool`](crate::RingPool)'s buffer.
 #[derive(Debug)]
 pub struct RingLease {
-    /// `None` for a buffer of no bytes, which holds nothing.
-    pub(crate) handle: Option<GuardHandle>,
+    pub(crate) handle: GuardHandle,
 }
 
 // SAFETY:
@@ -23,13 +22,18 @@ pub struct RingLease {
 unsafe impl Lease for RingLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
-        self.handle.as_ref().map(GuardHandle::views)
+        self.handle.views()
+    }
+
+    #[inline(always)]
+    fn is_shared(&self) -> bool {
+        self.handle.is_shared()
     }
 
     #[cfg(feature = "wipe")]
     #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        self.handle.as_ref().and_then(GuardHandle::wipe_range)
+        self.handle.wipe_range()
     }
 
     #[cfg(not(feature = "wipe"))]
@@ -39,6 +43,19 @@ unsafe impl Lease for RingLease {
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
-        Some(Self { handle: None })
+        Some(SplitLease::nothing())
+    }
+}
+
+// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as guards are aligned.
+unsafe impl SplitLease for RingLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        Self { handle: self.handle.into_shared() }
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self { handle: GuardHandle::nothing() }
     }
 }

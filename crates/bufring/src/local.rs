@@ -95,8 +95,9 @@ impl fmt::Display for LocalError {
 impl core::error::Error for LocalError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Config(error) => Some(error),
-            Self::Acquire(error) => Some(error),
+            // They print as themselves.
+            Self::Config(error) => error.source(),
+            Self::Acquire(error) => error.source(),
             _ => None,
         }
     }

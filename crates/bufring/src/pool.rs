@@ -13,7 +13,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::strategy::{Counters, Served, Tracker};
-use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region};
+use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region, SplitLease};
 
 #[cfg(feature = "alloc")]
 use crate::Builder;
@@ -331,7 +331,7 @@ impl RingPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(&mut self, at: At, start: NonNull<u8>, bytes: usize) -> Buf<RingLease> {
-        let lease = RingLease { handle: Some(self.ring.handle(at)) };
+        let lease = RingLease { handle: self.ring.handle(at) };
         // SAFETY: the bytes lie in the block, which is initialised (R1); the block is live until the lease is dropped, and a live
         // block is neither handed out nor merged, so nobody else gets them.
         let buf = unsafe { Buf::from_raw_parts(start, bytes, lease) };
@@ -346,7 +346,7 @@ impl RingPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_nothing(&mut self) -> Buf<RingLease> {
         // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, RingLease { handle: None }) };
+        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::nothing()) };
         self.tracker.attach(buf)
     }
 

@@ -278,7 +278,11 @@ impl<F> fmt::Display for BuildInError<F> {
     }
 }
 
-impl<F> core::error::Error for BuildInError<F> {}
+impl<F> core::error::Error for BuildInError<F> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        core::error::Error::source(&self.error)
+    }
+}
 
 impl<F> From<BuildInError<F>> for ConfigError {
     fn from(refused: BuildInError<F>) -> Self {

@@ -13,7 +13,7 @@
 use bufcore::strategy::Served;
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 
-use crate::lease::{Place, SlotLease};
+use crate::lease::SlotLease;
 use crate::pool::SlotPool;
 
 impl<F: BufferPool> SlotPool<F> {
@@ -52,7 +52,7 @@ impl<F: BufferPool> SlotPool<F> {
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_nothing(&mut self) -> Buf<SlotLease<F::Lease>> {
         // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(self.table.byte(0), 0, SlotLease { place: Place::Nowhere }) };
+        let buf = unsafe { Buf::from_raw_parts(self.table.byte(0), 0, SlotLease::nowhere()) };
         self.tracker.attach(buf)
     }
 
@@ -65,7 +65,7 @@ impl<F: BufferPool> SlotPool<F> {
     ) -> Buf<SlotLease<F::Lease>> {
         self.counters.acquired(Served::Fallback, buf.capacity(), self.table.released(), || elsewhere);
         // SAFETY: the new lease holds the old one, and drops it when it is dropped.
-        let buf = unsafe { buf.map_lease(|lease| SlotLease { place: Place::Fallback(lease) }) };
+        let buf = unsafe { buf.map_lease(SlotLease::fallback) };
         self.tracker.attach(buf)
     }
 

@@ -1,23 +1,27 @@
 //! What a buffer keeps of the slot pool it came from.
 
-use core::ptr::NonNull;
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ptr::{self, NonNull};
 
-use bufcore::Lease;
 use bufcore::strategy::Views;
+use bufcore::{Lease, SplitLease};
 
 use crate::table::SlotHandle;
 
 /// The lease of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
-#[derive(Debug)]
 pub struct SlotLease<L> {
-    pub(crate) place: Place<L>,
+    /// Dropped once, in `Drop`.
+    place: ManuallyDrop<Place<L>>,
 }
 
 /// Where a buffer's memory is.
 #[derive(Debug)]
-pub(crate) enum Place<L> {
-    /// In a slot of the region.
+enum Place<L> {
+    /// In a slot of the region, all of it. A release looks for that first, in one comparison.
     Slot(SlotHandle),
+    /// In a slot of the region, of which others have parts.
+    Part(SlotHandle),
     /// With the fallback.
     Fallback(L),
     /// Nowhere: the buffer has no bytes.
@@ -25,11 +29,60 @@ pub(crate) enum Place<L> {
 }
 
 impl<L> SlotLease<L> {
+    #[inline(always)]
+    fn at(place: Place<L>) -> Self {
+        Self { place: ManuallyDrop::new(place) }
+    }
+
+    /// The lease of a slot that was just taken.
+    #[inline(always)]
+    pub(crate) fn of(handle: SlotHandle) -> Self {
+        Self::at(Place::Slot(handle))
+    }
+
+    /// The lease of a buffer of the fallback's.
+    #[inline]
+    pub(crate) fn fallback(lease: L) -> Self {
+        Self::at(Place::Fallback(lease))
+    }
+
+    /// The lease of a buffer of no bytes.
+    #[inline]
+    pub(crate) fn nowhere() -> Self {
+        Self::at(Place::Nowhere)
+    }
+
+    /// The slot, if the memory is in one.
+    #[inline]
+    pub(crate) fn slot(&self) -> Option<&SlotHandle> {
+        match &*self.place {
+            Place::Slot(handle) | Place::Part(handle) => Some(handle),
+            Place::Fallback(_) | Place::Nowhere => None,
+        }
+    }
+
     /// Whether the memory came from the fallback.
     #[must_use]
     pub fn is_fallback(&self) -> bool {
-        matches!(self.place, Place::Fallback(_))
+        matches!(&*self.place, Place::Fallback(_))
     }
+}
+
+/// Whether a buffer that has not all of a slot is one of several. By value and in a call: so a release looks at nothing of this first.
+#[cold]
+#[inline(never)]
+fn is_shared_elsewhere<L: Lease>(place: ManuallyDrop<Place<L>>) -> bool {
+    match &*place {
+        Place::Part(_) => true,
+        Place::Fallback(lease) => lease.is_shared(),
+        Place::Slot(_) | Place::Nowhere => false,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_elsewhere<L>(place: Place<L>) {
+    drop(place);
 }
 
 // SAFETY:
@@ -41,36 +94,74 @@ impl<L> SlotLease<L> {
 unsafe impl<L: Lease> Lease for SlotLease<L> {
     #[inline]
     fn views(&self) -> Option<&Views> {
-        match &self.place {
-            Place::Slot(handle) => Some(handle.views()),
+        match &*self.place {
+            Place::Slot(handle) | Place::Part(handle) => Some(handle.views()),
             Place::Fallback(lease) => lease.views(),
             Place::Nowhere => None,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_shared(&self) -> bool {
-        match &self.place {
-            Place::Fallback(lease) => lease.is_shared(),
-            _ => false,
+        match &*self.place {
+            Place::Slot(_) => false,
+            // SAFETY: a copy of the lease in it, which is not dropped, may be used while this one lives (`Lease`, rule 2).
+            _ => is_shared_elsewhere(unsafe { ptr::read(&raw const self.place) }),
         }
     }
 
     #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        match &self.place {
+        match &*self.place {
             #[cfg(feature = "wipe")]
-            Place::Slot(handle) => handle.wipe_range(),
+            Place::Slot(handle) | Place::Part(handle) => handle.wipe_range(),
             Place::Fallback(lease) => lease.wipe_range(),
             _ => None,
         }
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
-        let place = match &self.place {
-            Place::Fallback(lease) => Place::Fallback(lease.another_of_nothing()?),
-            _ => Place::Nowhere,
-        };
-        Some(Self { place })
+        match &*self.place {
+            Place::Fallback(lease) => Some(Self::fallback(lease.another_of_nothing()?)),
+            _ => Some(Self::nowhere()),
+        }
+    }
+}
+
+// SAFETY: a part of a slot is another place than all of one, and copies have it too; the fallback's lease promises the same of its
+// own mark. What is nowhere is over no bytes. Nothing here panics, as the fallback's lease does not.
+unsafe impl<L: SplitLease> SplitLease for SlotLease<L> {
+    #[inline]
+    fn into_shared(self) -> Self {
+        let lease = ManuallyDrop::new(self);
+        // SAFETY: `lease` is not dropped, so this moves the place out, once.
+        let place = ManuallyDrop::into_inner(unsafe { ptr::read(&raw const lease.place) });
+        Self::at(match place {
+            Place::Slot(handle) | Place::Part(handle) => Place::Part(handle),
+            Place::Fallback(lease) => Place::Fallback(lease.into_shared()),
+            Place::Nowhere => Place::Nowhere,
+        })
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self::nowhere()
+    }
+}
+
+impl<L> Drop for SlotLease<L> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the lease is being dropped, so its place is taken out once.
+        match unsafe { ManuallyDrop::take(&mut self.place) } {
+            Place::Slot(handle) => drop(handle),
+            place => drop_elsewhere(place),
+        }
+    }
+}
+
+impl<L: fmt::Debug> fmt::Debug for SlotLease<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotLease").field("place", &*self.place).finish()
     }
 }

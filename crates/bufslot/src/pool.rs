@@ -25,7 +25,7 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region, size};
 #[cfg(feature = "alloc")]
 use crate::Builder;
 use crate::Mode;
-use crate::lease::{Place, SlotLease};
+use crate::lease::SlotLease;
 use crate::table::{NONE, STEP, Slots, Table};
 
 #[cfg(feature = "alloc")]
@@ -189,10 +189,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// Which slot of this pool `buf` holds; `None` if it is not from this pool's region, or has no bytes.
     #[must_use]
     pub fn slot_of(&self, buf: &Buf<SlotLease<F::Lease>>) -> Option<usize> {
-        match &buf.lease().place {
-            Place::Slot(handle) => self.table.index_of(handle),
-            _ => None,
-        }
+        buf.lease().slot().and_then(|handle| self.table.index_of(handle))
     }
 
     /// What serves the requests that the region cannot.
@@ -397,7 +394,7 @@ impl<F: BufferPool> SlotPool<F> {
         taken: usize,
         elsewhere: PoolStats,
     ) -> Buf<SlotLease<F::Lease>> {
-        let lease = SlotLease { place: Place::Slot(self.table.slots().handle(carved.slot)) };
+        let lease = SlotLease::of(self.table.slots().handle(carved.slot));
         // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised when it was made; the slot is
         // live until the lease is dropped, and a live slot's bytes are in no gap (P2), so nobody else gets them.
         let buf = unsafe { Buf::from_raw_parts(self.table.byte(carved.start), bytes, lease) };

@@ -190,6 +190,11 @@ macro_rules! conformance {
             }
 
             #[test]
+            fn t14_empty_views() {
+                trials::contents::empty_views(&kit());
+            }
+
+            #[test]
             fn t15_mutators() {
                 trials::contents::mutators(&kit());
             }

@@ -248,30 +248,48 @@ impl<P: BufferPool> Lockstep<P> {
     fn view(&mut self, mut view: Frozen<P::Lease>, expected: &mut Expected, op: Op) -> Handle<P::Lease> {
         let len = view.len();
         let (part, of_part) = match op {
-            Op::CloneView { .. } => (view.clone(), expected.clone()),
+            Op::CloneView { .. } => (view.clone(), expected.view(0, len)),
             Op::Slice { from, to, .. } => {
                 let (from, to) = (from % (len + 1), to % (len + 1));
                 let (from, to) = (from.min(to), from.max(to));
                 for outside in [len + 1, usize::MAX] {
                     assert!(panics(|| drop(view.slice(from..outside))));
                 }
-                (view.slice(from..to), expected.slice(from, to))
+                (view.slice(from..to), expected.view(from, to))
             }
             Op::SplitTo { index, .. } => {
                 let index = index % (len + 1);
-                let of_part = expected.slice(0, index);
-                expected.consume(index);
-                (view.split_to(index), of_part)
+                (view.split_to(index), expected.split_view_to(index))
             }
             Op::SplitOff { index, .. } => {
                 let index = index % (len + 1);
-                let of_part = expected.slice(index, len);
-                expected.bytes.truncate(index);
-                (view.split_off(index), of_part)
+                (view.split_off(index), expected.split_view_off(index))
+            }
+            Op::Truncate { len: target, .. } => {
+                expected.bytes.truncate(target);
+                if target == 0 {
+                    expected.let_go();
+                }
+                view.truncate(target);
+                return Handle::View(view);
+            }
+            Op::Clear { .. } => {
+                expected.let_go();
+                view.clear();
+                return Handle::View(view);
+            }
+            Op::DiscardFront { bytes, .. } => {
+                let bytes = bytes % (len + 1);
+                expected.consume(bytes);
+                if expected.bytes.is_empty() {
+                    expected.let_go();
+                }
+                view.consume(bytes);
+                return Handle::View(view);
             }
             Op::Thaw { .. } => {
                 let unique = expected.is_unique();
-                // Views of no memory are not counted: each may or may not thaw.
+                // Views of no memory are not counted: each may or may not thaw, as its pool has buffers of nothing or not.
                 let uncounted = expected.memory.is_empty();
                 return match view.try_into_mut() {
                     Ok(buf) => {
@@ -453,9 +471,9 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 expected.capacity = index;
                 // Of two parts, the one that has no bytes has no share in the memory; the front, if both have none.
                 if expected.capacity == 0 {
-                    expected.memory = Arc::new(self.shadow.claim(std::ptr::null(), 0));
+                    expected.memory = Arc::new(Claim::nothing());
                 } else if of_back.capacity == 0 {
-                    of_back.memory = Arc::new(self.shadow.claim(std::ptr::null(), 0));
+                    of_back.memory = Arc::new(Claim::nothing());
                 }
                 let (front, back) = if off {
                     let back = buf.split_off(index);

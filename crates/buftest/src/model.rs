@@ -77,6 +77,12 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// A claim of no bytes.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { shadow: None, start: 0 }
+    }
+
     /// Whether it is of no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -110,7 +116,44 @@ impl Expected {
         self.capacity -= n;
     }
 
-    /// The view `from .. to` of this one.
+    /// As a view that lets go of its memory, since it has no bytes.
+    pub fn let_go(&mut self) {
+        *self = Self { bytes: Vec::new(), capacity: 0, memory: Arc::new(Claim::nothing()) };
+    }
+
+    /// The view `from .. to` of this view; without bytes it has no share in the memory.
+    #[must_use]
+    pub fn view(&self, from: usize, to: usize) -> Self {
+        let mut view = self.slice(from, to);
+        if from == to {
+            view.let_go();
+        }
+        view
+    }
+
+    /// As `split_to` of a view; the front.
+    #[must_use]
+    pub fn split_view_to(&mut self, index: usize) -> Self {
+        let front = self.view(0, index);
+        self.consume(index);
+        if index > 0 && self.bytes.is_empty() {
+            self.let_go();
+        }
+        front
+    }
+
+    /// As `split_off` of a view; the back.
+    #[must_use]
+    pub fn split_view_off(&mut self, index: usize) -> Self {
+        let back = self.view(index, self.bytes.len());
+        self.bytes.truncate(index);
+        if index == 0 && !back.bytes.is_empty() {
+            self.let_go();
+        }
+        back
+    }
+
+    /// The part `from .. to` of what is filled, with the memory behind it.
     #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> Self {
         Self {

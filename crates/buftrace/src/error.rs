@@ -114,7 +114,7 @@ impl fmt::Display for DecodeError {
             Fault::BadNumber => write!(f, "malformed number"),
             Fault::BadText => write!(f, "text is not UTF-8"),
             Fault::TrailingBytes => write!(f, "bytes behind the last event"),
-            Fault::Trace(error) => error.fmt(f),
+            Fault::Trace(_) => write!(f, "a rule of traces is broken"),
         }?;
         write!(f, " (at byte {})", self.offset)
     }
@@ -126,5 +126,22 @@ impl core::error::Error for DecodeError {
             Fault::Trace(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use core::error::Error;
+
+    use super::{DecodeError, Fault, TraceError};
+
+    /// Where and why, once each.
+    #[test]
+    fn levels_do_not_repeat_each_other() {
+        let error = DecodeError { offset: 77, fault: Fault::Trace(TraceError::NotOut { id: 33 }) };
+        let cause = error.source().expect("a rule").to_string();
+        assert!(!error.to_string().contains(&cause), "{error}");
+        assert!(error.to_string().contains("77") && cause.contains("33"));
     }
 }

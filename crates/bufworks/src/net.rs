@@ -53,7 +53,7 @@ pub enum ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(error) => write!(f, "no buffer to read into: {error}"),
+            Self::Refused(_) => write!(f, "no buffer to read into"),
             Self::NoRoom => write!(f, "the buffer to read into has no room"),
             Self::Io(error) => error.fmt(f),
         }
@@ -65,7 +65,8 @@ impl core::error::Error for ReadError {
         match self {
             Self::Refused(error) => Some(error),
             Self::NoRoom => None,
-            Self::Io(error) => Some(error),
+            // It prints as itself.
+            Self::Io(error) => error.source(),
         }
     }
 }
@@ -76,12 +77,12 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// `OutOfMemory` for a buffer that was refused, `InvalidInput` for one without room.
+/// `OutOfMemory` for a buffer that was refused, `StorageFull` for one without room.
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Refused(_) => Self::new(io::ErrorKind::OutOfMemory, error),
-            ReadError::NoRoom => Self::new(io::ErrorKind::InvalidInput, error),
+            ReadError::NoRoom => Self::new(io::ErrorKind::StorageFull, error),
             ReadError::Io(error) => error,
         }
     }

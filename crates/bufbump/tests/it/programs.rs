@@ -289,24 +289,22 @@ impl Lockstep {
             }
             (Op::SplitTo { index, .. }, Handle::View(mut view)) => {
                 let index = index % (view.len() + 1);
-                let of_front = expected.slice(0, index);
-                expected.consume(index);
+                let of_front = expected.split_view_to(index);
                 let front = view.split_to(index);
                 self.keep(of_front, Handle::View(front));
                 Handle::View(view)
             }
             (Op::SplitOff { index, .. }, Handle::View(mut view)) => {
                 let index = index % (view.len() + 1);
-                let len = expected.bytes.len();
-                let of_back = expected.slice(index, len);
-                expected.bytes.truncate(index);
+                let of_back = expected.split_view_off(index);
                 let back = view.split_off(index);
                 self.keep(of_back, Handle::View(back));
                 Handle::View(view)
             }
             (Op::Freeze { .. }, Handle::Buf(buf)) => Handle::View(buf.freeze()),
             (Op::CloneView { .. }, Handle::View(view)) => {
-                self.keep(expected.clone(), Handle::View(view.clone()));
+                let of_clone = expected.view(0, view.len());
+                self.keep(of_clone, Handle::View(view.clone()));
                 Handle::View(view)
             }
             (Op::Thaw { .. }, Handle::View(view)) => {

@@ -27,7 +27,7 @@ impl<L: Lease> ErrorType for Buf<L> {
     type Error = ReserveError;
 }
 
-/// Appends. Unlike `std::io::Write`, a full buffer is an error, as `embedded_io` demands.
+/// Appends. Unlike `std::io::Write`, a full buffer is an error, as `embedded_io` demands. `write_all` appends all or nothing.
 impl<L: Lease> Write for Buf<L> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
         let n = bytes.len().min(self.spare_capacity());
@@ -36,6 +36,10 @@ impl<L: Lease> Write for Buf<L> {
         }
         self.extend_from_slice(&bytes[..n])?;
         Ok(n)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        self.extend_from_slice(bytes)
     }
 
     fn flush(&mut self) -> Result<(), ReserveError> {

@@ -4,5 +4,7 @@
 mod bytes;
 #[cfg(feature = "embedded-io")]
 mod embedded_io;
+#[cfg(feature = "serde")]
+mod serde;
 #[cfg(feature = "std")]
 mod std_io;

@@ -1,11 +1,20 @@
 //! `std::io`.
 
+use core::fmt;
 use std::io::{self, BufRead, Read, Write};
 
 use crate::copying::copy_bytes;
-use crate::{Buf, Frozen, Lease};
+use crate::{Buf, ByteSink, Frozen, Lease, ReserveError};
 
-/// Appends. A full buffer takes 0 bytes, which `write_all` reports as `WriteZero`.
+/// Of kind `StorageFull`, with the [`ReserveError`] within.
+impl From<ReserveError> for io::Error {
+    fn from(error: ReserveError) -> Self {
+        Self::new(io::ErrorKind::StorageFull, error)
+    }
+}
+
+/// Appends. `write` takes what there is room for, 0 bytes when the buffer is full, as of a slice. `write_all` and `write!` append all or
+/// nothing, and fail with `StorageFull`.
 impl<L: Lease> Write for Buf<L> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -15,21 +24,58 @@ impl<L: Lease> Write for Buf<L> {
         Ok(n)
     }
 
+    /// # Errors
+    ///
+    /// `StorageFull` when there is no room for all of them; then nothing is written.
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        Ok(self.extend_from_slice(bytes)?)
+    }
+
+    /// # Errors
+    ///
+    /// As of [`write_all`](Self::write_all).
+    fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
+        Ok(self.write_fmt(text)?)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl<L: Lease> Buf<L> {
-    /// Reads once from `reader` into the unfilled part; returns how many bytes came, 0 at its end or when the buffer is full.
+    /// Reads once from `reader` into the unfilled part; returns how many bytes came, 0 at its end only.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use std::io::{ErrorKind, Read};
+    ///
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// let mut socket = &b"a request"[..];
+    /// assert_eq!(buf.read_from(&mut socket)?, 8);
+    /// // One byte is still to come, and there is no room for it. That is not the end.
+    /// assert_eq!(buf.read_from(&mut socket).unwrap_err().kind(), ErrorKind::StorageFull);
+    /// buf.clear();
+    /// assert_eq!(buf.read_from(&mut socket)?, 1);
+    /// assert_eq!(buf.read_from(&mut socket)?, 0, "the end");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// Cost: one `read` of the reader; no copy, no zeroing.
     ///
     /// # Errors
     ///
-    /// What the reader returns; the buffer is unchanged then. A reader that claims more bytes than it was lent room for is
-    /// broken and gets `InvalidData`.
+    /// `StorageFull`, with a [`ReserveError`] within, when the buffer is full or has no capacity: the reader is not asked then. What
+    /// the reader returns; the buffer is unchanged then. A reader that claims more bytes than it was lent room for is broken and gets
+    /// `InvalidData`.
     pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
+        if self.spare_capacity() == 0 {
+            return Err(ReserveError { requested: 1, available: 0 }.into());
+        }
         let n = reader.read(self.spare_mut())?;
         if n > self.spare_capacity() {
             return Err(io::Error::new(
@@ -45,10 +91,10 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when the reader ends before, `WriteZero` when the buffer has no room for `n`, or what the reader
-    /// returns. The filled length is unchanged then.
+    /// `UnexpectedEof` when the reader ends before, `StorageFull` when the buffer has no room for `n`, for which the reader is not
+    /// asked, or what the reader returns. The filled length is unchanged then.
     pub fn read_exact_from(&mut self, reader: &mut impl Read, n: usize) -> io::Result<()> {
-        let room = self.spare_mut().get_mut(..n).ok_or(io::ErrorKind::WriteZero)?;
+        let room = self.reserve(n)?;
         reader.read_exact(room)?;
         self.commit(n);
         Ok(())
@@ -104,7 +150,7 @@ mod tests {
         let mut buf = HeapPool::new().acquire(6).unwrap();
         let mut source = &b"hello world"[..];
         assert_eq!(buf.read_from(&mut source).unwrap(), 6);
-        assert_eq!(buf.read_from(&mut source).unwrap(), 0, "full");
+        assert_eq!(buf.read_from(&mut source).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
         assert_eq!((&buf[..], source), (&b"hello "[..], &b"world"[..]));
         buf.clear();
         assert!(buf.read_exact_from(&mut source, 7).is_err(), "no room");

@@ -12,3 +12,6 @@ mod heap;
 mod hostile;
 mod regions;
 mod streams;
+#[cfg(feature = "bytes")]
+mod scopes;
+mod traps;

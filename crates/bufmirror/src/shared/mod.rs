@@ -198,7 +198,14 @@ impl fmt::Display for ShareError {
     }
 }
 
-impl core::error::Error for ShareError {}
+impl core::error::Error for ShareError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Map(error) => core::error::Error::source(error),
+            Self::NotARing | Self::Taken => None,
+        }
+    }
+}
 
 /// The system's own error where it was the system that refused; else `InvalidData` or `AddrInUse`.
 impl From<ShareError> for io::Error {

@@ -1,8 +1,9 @@
 //! T14 and T15: where buffers are, and what the mutators of a buffer do.
 
 use std::fmt::Debug;
+use std::mem;
 
-use bufcore::{Buf, BufferPool, Lease};
+use bufcore::{Buf, BufferPool, Frozen, Lease};
 
 use crate::Kit;
 use crate::model::Shadow;
@@ -22,6 +23,55 @@ pub fn views_of_nothing<P: BufferPool>(kit: &Kit<P>) {
         assert_eq!((buf.len(), buf.capacity()), (0, 0));
         drop(pool);
         drop(buf);
+    }
+}
+
+/// T14: a view without bytes, however it came to that, keeps no buffer in use, and keeps no other view from thawing.
+pub fn empty_views<P: BufferPool>(kit: &Kit<P>) {
+    type Empties<L> = fn(&mut Frozen<L>) -> Frozen<L>;
+    let ways: [Empties<P::Lease>; 9] = [
+        |view| view.slice(..0),
+        |view| view.slice(7..7),
+        |view| view.slice(view.len()..).clone(),
+        |view| view.split_to(0),
+        |view| view.split_off(view.len()),
+        |view| {
+            let all = view.split_to(view.len());
+            mem::replace(view, all)
+        },
+        |view| {
+            let all = view.split_off(0);
+            mem::replace(view, all)
+        },
+        |view| {
+            let mut read = view.clone();
+            read.consume(10);
+            read.consume(read.len() - 1);
+            read.consume(1);
+            read
+        },
+        |view| {
+            let mut cut = view.clone();
+            cut.truncate(0);
+            cut.clear();
+            cut
+        },
+    ];
+    for (way, empty_of) in ways.into_iter().enumerate() {
+        let mut pool = (kit.make)();
+        let mut buf = pool.acquire(100).expect("a small request");
+        buf.resize(90, 1).expect("asked for");
+        let mut view = buf.freeze();
+        let empty = empty_of(&mut view);
+        assert!(empty.is_empty() && view.len() == 90, "way {way}");
+        let buf = view.try_into_mut().unwrap_or_else(|_| panic!("a view is empty, and in the way ({way})"));
+        assert!(buf.capacity() >= 100 && buf[..] == [1; 90], "way {way}");
+        drop(buf);
+        assert_eq!(pool.stats().in_use, 0, "way {way}");
+        drop(pool);
+        assert!(empty.clone().is_unique(), "way {way}");
+        let buf = empty.try_into_mut().unwrap_or_else(|_| panic!("a buffer of nothing (way {way})"));
+        assert_eq!((buf.len(), buf.capacity()), (0, 0), "way {way}");
     }
 }
 
@@ -148,7 +198,7 @@ pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
             let mut front = fresh(0).freeze();
             let back = front.split_off(at);
             assert_eq!((&front[..], &back[..]), content.split_at(at));
-            assert!(!front.is_unique() || len == 0 && front.is_empty());
+            assert_eq!(front.is_unique(), front.is_empty() || back.is_empty());
             drop(back);
             let thawed = front.try_into_mut().expect("the only view");
             same(&thawed, &content[..at]);
@@ -158,7 +208,8 @@ pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
             drop(front);
             let mut thawed = back.try_into_mut().expect("the only view");
             same(&thawed, &content[at..]);
-            thawed.push(1).expect("there is room");
+            // A view that has given all of itself away has nothing left to fill.
+            assert_eq!(thawed.push(1).is_ok(), at < len || len == 0);
             for to in at..=len {
                 let view = fresh(0).freeze();
                 assert_eq!(view.slice(at..to), content[at..to]);

@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use bufcore::strategy::Views;
-use bufcore::{HeapLease, Lease};
+use bufcore::{HeapLease, Lease, SplitLease};
 
 /// The lease of an [`AnyPool`](crate::AnyPool)'s buffer: that of its strategy.
 #[derive(Debug)]
@@ -98,5 +98,31 @@ unsafe impl Lease for AnyLease {
             Of::Shard(lease) => Of::Shard(lease.another_of_nothing()?),
         };
         Some(Self { of })
+    }
+}
+
+// SAFETY: as the lease in it has its mark; which one that is never changes. A lease over no bytes holds nothing of any strategy.
+unsafe impl SplitLease for AnyLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        let of = match self.of {
+            Of::Heap(lease) => Of::Heap(lease.into_shared()),
+            #[cfg(feature = "slot")]
+            Of::Slot(lease) => Of::Slot(lease.into_shared()),
+            #[cfg(feature = "slot")]
+            Of::BoundedSlot(lease) => Of::BoundedSlot(lease.into_shared()),
+            #[cfg(feature = "ring")]
+            Of::Ring(lease) => Of::Ring(lease.into_shared()),
+            #[cfg(feature = "bump")]
+            Of::Bump(lease) => Of::Bump(lease.into_shared()),
+            #[cfg(feature = "shard")]
+            Of::Shard(lease) => Of::Shard(lease.into_shared()),
+        };
+        Self { of }
+    }
+
+    #[inline]
+    fn nothing() -> Self {
+        Self { of: Of::Heap(SplitLease::nothing()) }
     }
 }

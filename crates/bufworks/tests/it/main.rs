@@ -7,11 +7,16 @@
 
 mod any;
 mod bounds;
+#[cfg(feature = "bytes")]
+mod codecs;
 mod conformance;
 #[cfg(all(feature = "bump", feature = "shard"))]
 mod costs;
+mod errors;
 #[cfg(all(feature = "slot", feature = "bump", feature = "shard"))]
 mod hostile;
+#[cfg(feature = "bytes")]
+mod like_bytes;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
 mod net;
 mod reexports;

@@ -282,7 +282,7 @@ fn bytes_are_appended_and_a_full_buffer_is_no_end() {
         };
         let full = read_ready(&mut server, || acquire(0)).await.unwrap_err();
         assert!(matches!(full, ReadError::NoRoom), "{full}");
-        assert_eq!(io::Error::from(full).kind(), ErrorKind::InvalidInput);
+        assert_eq!(io::Error::from(full).kind(), ErrorKind::StorageFull);
         let buf = read_ready(&mut server, || acquire(3)).await.unwrap().unwrap();
         assert!(buf.starts_with(b"hello ") && buf.ends_with(b"wor"));
         let buf = read_ready(&mut server, || acquire(100)).await.unwrap().unwrap();

@@ -1,0 +1,79 @@
+//! How buffers and views print.
+
+use core::fmt::{self, Debug, LowerHex, UpperHex, Write};
+
+use crate::{Buf, Frozen, Lease};
+
+/// `Debug` shows so many bytes.
+const SHOWN_BYTES: usize = 64;
+
+/// Bytes as a literal, `b"…"`, escaped as `bytes` and the compiler do it, and cut.
+struct Literal<'a>(&'a [u8]);
+
+impl Debug for Literal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(SHOWN_BYTES)];
+        f.write_str("b\"")?;
+        for &byte in shown {
+            match byte {
+                b'\0' => f.write_str("\\0")?,
+                // A text has it often, and needs no escape for it.
+                b'\'' => f.write_char('\'')?,
+                _ => write!(f, "{}", byte.escape_ascii())?,
+            }
+        }
+        f.write_str(if shown.len() < self.0.len() { "\"..." } else { "\"" })
+    }
+}
+
+/// The length, the capacity, and the first 64 bytes, escaped; `..` in their place for a buffer of a pool that wipes, since those may be
+/// secrets.
+impl<L: Lease> Debug for Buf<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Buf");
+        shown.field("len", &self.len()).field("capacity", &self.capacity());
+        if self.lease().wipe_range().is_some() {
+            return shown.finish_non_exhaustive();
+        }
+        shown.field("bytes", &Literal(self)).finish()
+    }
+}
+
+/// The length and the first 64 bytes, escaped; `..` in their place for a view of a pool that wipes, since those may be secrets.
+impl<L: Lease> Debug for Frozen<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Frozen");
+        shown.field("len", &self.len());
+        if self.is_wiped() {
+            return shown.finish_non_exhaustive();
+        }
+        shown.field("bytes", &Literal(self)).finish()
+    }
+}
+
+/// Each byte as two digits.
+macro_rules! hex {
+    ($($trait:ident $format:literal),+) => {$(
+        /// All bytes, two digits each; `{:#…}` puts `0x` in front.
+        impl<L: Lease> $trait for Buf<L> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if f.alternate() {
+                    f.write_str("0x")?;
+                }
+                self.iter().try_for_each(|byte| write!(f, $format, byte))
+            }
+        }
+
+        /// As of a [`Buf`].
+        impl<L: Lease> $trait for Frozen<L> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if f.alternate() {
+                    f.write_str("0x")?;
+                }
+                self.iter().try_for_each(|byte| write!(f, $format, byte))
+            }
+        }
+    )+};
+}
+
+hex!(LowerHex "{:02x}", UpperHex "{:02X}");

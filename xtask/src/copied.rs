@@ -9,8 +9,9 @@ use anyhow::{Context, Result};
 
 use crate::mutants::Mutant;
 
-/// Folders that hold no sources.
-const FOREIGN: [&str; 3] = ["target", ".git", "shared"];
+/// Folders that hold no sources: what was built, and what is kept in the root beside them.
+const BUILT: &str = "target";
+const BESIDE: [&str; 2] = ["./.git", "./shared"];
 
 /// The copy.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ fn follow(from: &Path, to: &Path) -> Result<()> {
     for entry in list(from)? {
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         let target = to.join(&name);
-        if kind.is_dir() && !FOREIGN.iter().any(|foreign| name == *foreign) {
+        if kind.is_dir() && name != BUILT && !BESIDE.iter().any(|beside| entry.path() == Path::new(beside)) {
             if !target.is_dir() {
                 fs::create_dir(&target).with_context(|| format!("cannot make {}", target.display()))?;
             }
@@ -82,7 +83,7 @@ fn follow(from: &Path, to: &Path) -> Result<()> {
     }
     for entry in list(to)?.into_iter().filter(|entry| !names.contains(&entry.file_name())) {
         // What was built in the copy stays.
-        if FOREIGN.iter().any(|foreign| entry.file_name() == *foreign) {
+        if entry.file_name() == BUILT {
             continue;
         }
         let path = entry.path();

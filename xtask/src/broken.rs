@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
@@ -97,18 +97,22 @@ impl Args {
             let chosen = &chosen;
             let is_sound_tried = !self.loom;
             scope.spawn(move || {
-                let sound = is_sound_tried.then_some(None);
-                for one in sound.into_iter().chain(chosen.iter().map(Some)) {
-                    let cases = one.map_or_else(|| all_cases(chosen), |one| one.cases.clone());
+                let sound = if is_sound_tried { by_package(chosen) } else { Vec::new() };
+                let broken = chosen.iter().map(|one| (Some(one), one.cases.clone()));
+                for (one, cases) in sound.into_iter().map(|cases| (None, cases)).chain(broken) {
+                    let started = Instant::now();
                     let built = workshop.build(&cases, one.map(|one| one.mutant));
+                    let took = started.elapsed();
                     // Nobody receives any more after an error.
-                    if sender.send((one, cases, built)).is_err() {
+                    if sender.send((one, cases, built, took)).is_err() {
                         break;
                     }
                 }
             });
-            for (one, cases, built) in builds {
+            for (one, cases, built, took) in builds {
                 let built = built?;
+                let name = one.map_or("no defect", |one| &one.mutant.name);
+                println!("{name}: built in {:.1} s", took.as_secs_f64());
                 match one {
                     None => sound(&cases, &built)?,
                     Some(one) => try_out(one, &built, &mut passed)?,
@@ -163,8 +167,13 @@ fn list(mutants: &[Mutant]) {
     }
 }
 
-fn all_cases<'a>(chosen: &[Chosen<'a>]) -> Vec<&'a Case> {
-    chosen.iter().flat_map(|chosen| chosen.cases.iter().copied()).collect()
+/// All cases, by the packages whose tests they are.
+fn by_package<'a>(chosen: &[Chosen<'a>]) -> Vec<Vec<&'a Case>> {
+    let mut packages: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
+    for case in chosen.iter().flat_map(|chosen| chosen.cases.iter().copied()) {
+        packages.entry(&case.package).or_default().push(case);
+    }
+    packages.into_values().collect()
 }
 
 /// Runs the tests of one defect, and adds those to `passed` that do not see it.
@@ -345,29 +354,28 @@ impl Workshop {
                 target => command.args(["--test", target]),
             };
         }
-        // What a defect leaves unused is no news.
-        let mut flags = "-Awarnings".to_owned();
-        let folder = match tool {
+        let (folder, flags) = match tool {
+            // What a defect leaves unused is no news.
             Tool::Plain => {
                 command.arg("--all-features");
-                self.folder.join("plain")
+                (self.folder.join("plain"), "-Awarnings".to_owned())
             }
             // Not with `track`, whose lock orders threads, and is reported itself (see `tsan-suppressions.txt`).
             Tool::ThreadSanitizer => {
                 command.args(["--target", &shell::host_triple()?]);
-                flags += " -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
-                self.folder.join("thread")
+                let flags = "-Awarnings -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
+                (self.folder.join("thread"), flags.to_owned())
             }
+            // In the folder of `cargo xtask loom` or `shuttle`, which builds the same dependencies.
             Tool::Shuttle | Tool::Loom => {
                 let checker = checker(tool);
                 command.arg("--release");
-                flags += &format!(" --cfg {}", checker.name);
-                self.folder.join(checker.name)
+                (path::absolute(checker.target_dir)?, format!("--cfg {}", checker.name))
             }
         };
         command.arg("--target-dir").arg(folder).env("RUSTFLAGS", flags);
         // Smaller and sooner there: nobody debugs these. What differs from one defect to the next is a line.
-        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         command.env("CARGO_INCREMENTAL", "1");
         Ok(command)
     }

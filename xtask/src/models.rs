@@ -17,7 +17,7 @@ pub(crate) struct Checker {
     /// Where packages may have their models.
     files: &'static [&'static str],
     /// Where models are built: everything has the flag.
-    target_dir: &'static str,
+    pub(crate) target_dir: &'static str,
     /// How much it does.
     pub(crate) variable: &'static str,
     pub(crate) unless_set: &'static str,

@@ -235,7 +235,7 @@ fn each(names: &[String], how: &Build, run: impl Fn(&Path, &str) -> Result<Outco
     for name in names {
         build.args(["--bin", name]);
     }
-    // Other flags stay: that a target finds a known defect is shown this way.
+    // Other flags stay.
     let mut flags = vec![sanitize::ADDRESS_FLAGS.to_owned()];
     flags.extend(how.flags.iter().map(|&flag| flag.to_owned()));
     flags.extend(env::var("RUSTFLAGS"));

@@ -13,14 +13,14 @@ use crate::test::{default_env, some_ran};
 #[derive(Debug)]
 pub(crate) struct Checker {
     /// Its `cfg`, and what the names of its models begin with.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Where packages may have their models.
     files: &'static [&'static str],
     /// Where models are built: everything has the flag.
     pub(crate) target_dir: &'static str,
     /// How much it does.
-    variable: &'static str,
-    unless_set: &'static str,
+    pub(crate) variable: &'static str,
+    pub(crate) unless_set: &'static str,
 }
 
 /// Every interleaving of so many preemptions; what is known of such bugs needs two at most.
@@ -52,7 +52,7 @@ impl Checker {
             // Optimised, because there is much to run; the models' own assertions stay.
             command.args(["test", "--release", "--target-dir", self.target_dir]);
             command.args(["--package", &package.name, "--lib", self.name]);
-            // Other flags stay: a build with a known defect is shown to fail this way.
+            // Other flags stay.
             let flags = env::var("RUSTFLAGS").unwrap_or_default();
             command.env("RUSTFLAGS", format!("{flags} --cfg {}", self.name).trim());
             default_env(&mut command, self.variable, self.unless_set);

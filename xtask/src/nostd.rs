@@ -1,11 +1,14 @@
 //! `cargo xtask nostd`: the pools without the standard library, built, linked and run.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
+use crate::copied::Copied;
 use crate::debian::{self, Library};
 use crate::firmware;
+use crate::mutants;
 use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
@@ -16,6 +19,8 @@ const PROGRAM: &str = "target/nostd/release/nostd-check";
 /// No C runtime, no C library, nothing to relocate.
 const FLAGS: &str =
     "-Dwarnings -Crelocation-model=static -Clink-arg=-nostdlib -Clink-arg=-static -Clink-arg=-no-pie";
+/// The known defect that the program has to find.
+const DEFECT: &str = "bufslot/nolock";
 const RUNS_HERE: bool = cfg!(all(target_os = "linux", target_arch = "x86_64"));
 const ELSEWHERE: &str = "the program's entry point is for Linux on x86-64";
 /// Features of the program: without an allocator, and with one.
@@ -68,7 +73,7 @@ fn program(features: &str) -> Result<Outcome> {
     if !RUNS_HERE {
         return Outcome::skipped(ELSEWHERE);
     }
-    build(features, "target/nostd", "")?;
+    build(Path::new("."), features, "target/nostd")?;
     shell::run(&mut Command::new(PROGRAM))?;
     if !shell::works(Command::new("nm").arg("--version")) {
         return Outcome::skipped("it runs, but there is no nm to look into it");
@@ -82,10 +87,11 @@ fn program(features: &str) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-fn build(features: &str, folder: &str, flags: &str) -> Result<()> {
+/// Builds the program of the workspace in `root`.
+fn build(root: &Path, features: &str, folder: &str) -> Result<()> {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--release", "--manifest-path", MANIFEST, "--target-dir", folder]);
-    shell::run(build.args(["--features", features]).env("RUSTFLAGS", format!("{FLAGS}{flags}")))
+    build.args(["build", "--quiet", "--release", "--target-dir", folder, "--features", features]);
+    shell::run(build.arg("--manifest-path").arg(root.join(MANIFEST)).env("RUSTFLAGS", FLAGS))
 }
 
 /// The scenarios find a pool that takes no slot for used (docs/testing.md).
@@ -93,7 +99,9 @@ fn broken() -> Result<Outcome> {
     if !RUNS_HERE {
         return Outcome::skipped(ELSEWHERE);
     }
-    build("", "target/nostd-broken", " --cfg bufworks_broken=\"nolock\"")?;
+    let mut copied = Copied::at("target/nostd-broken/tree")?;
+    copied.have(Some(&mutants::read(DEFECT)?))?;
+    build(copied.root(), "", "target/nostd-broken")?;
     let output = Command::new("target/nostd-broken/release/nostd-check").output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.code() == Some(1), "the scenarios pass with a defect: {text}");

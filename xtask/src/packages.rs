@@ -1,7 +1,7 @@
 //! What `cargo metadata` says about this workspace's packages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -66,7 +66,14 @@ impl Package {
 
 /// All packages of the workspace, by name.
 pub(crate) fn all() -> Result<Vec<Package>> {
-    let text = shell::output(shell::cargo().args(["metadata", "--format-version=1", "--no-deps"]))?;
+    all_of(Path::new("."))
+}
+
+/// All packages of the workspace in `folder`, by name.
+pub(crate) fn all_of(folder: &Path) -> Result<Vec<Package>> {
+    let mut command = shell::cargo();
+    command.args(["metadata", "--format-version=1", "--no-deps"]).current_dir(folder);
+    let text = shell::output(&mut command)?;
     parse(&text).context("cannot understand `cargo metadata`")
 }
 

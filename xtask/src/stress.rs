@@ -13,7 +13,7 @@ use crate::steps::{Outcome, Steps};
 
 /// The test target that such programs are.
 const TARGET: &str = "stress";
-/// Apart from other builds: a program with a known defect is built by other flags.
+/// Apart from other release builds, which other jobs run beside it.
 const TARGET_DIR: &str = "target/stress";
 
 /// Options of `stress`.

@@ -176,11 +176,7 @@ impl Builder {
             max_probes: self.max_probes,
             idle_shards,
             spare_shards: idle_shards.min(MOST_SPARES),
-            alignment: if cfg!(bufworks_broken = "noalign") {
-                LEAST_ALIGNMENT
-            } else {
-                self.alignment.max(LEAST_ALIGNMENT)
-            },
+            alignment: self.alignment.max(LEAST_ALIGNMENT),
             wipe: self.wipe,
         };
         Ok((settings, self.preallocate.min(idle_shards)))

@@ -98,8 +98,7 @@ impl Headers {
 
     /// A header without memory, which is the caller's alone; `None` when there is none and no memory for one. For holders of a handle.
     pub(crate) fn vacant(&self, shared: NonNull<Shared>) -> Option<&Shard> {
-        let used = if cfg!(bufworks_broken = "hoards") { None } else { self.pop(VACANT) };
-        let header = match used {
+        let header = match self.pop(VACANT) {
             Some(header) => header,
             None => self.add(Shard::new(shared))?,
         };

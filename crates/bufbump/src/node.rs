@@ -188,7 +188,7 @@ impl Node {
                 if shard.abandon() {
                     free.push(shard);
                 }
-            } else if cfg!(bufworks_broken = "noorphan") || shard.orphan() {
+            } else if shard.orphan() {
                 free.push(shard);
             } else {
                 left.push(shard);

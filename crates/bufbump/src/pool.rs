@@ -147,7 +147,7 @@ impl BumpPool {
         }
         let settings = &self.shared().settings;
         let limit = settings.max_capacity();
-        if bytes > limit && !cfg!(bufworks_broken = "nolimit") {
+        if bytes > limit {
             return Err(AcquireError::TooLarge { requested: bytes, limit });
         }
         if bytes <= settings.shard_bytes

@@ -58,7 +58,7 @@ const NOBODY: usize = 1;
 
 /// The ordering of a release on another thread.
 // ORDER: Release pairs with the Acquire of whoever finds nothing out, Acquire with the Release of those that were before the last.
-const JOINED: Ordering = if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
+const JOINED: Ordering = Ordering::AcqRel;
 
 /// What stands in front of a buffer's bytes. Its fields are written one by one: what padding it may have stays initialised.
 #[repr(C)]
@@ -337,11 +337,8 @@ impl Shard {
         let own = &self.own;
         // ORDER: Relaxed, for both: this thread wrote them.
         let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
-        if cfg!(bufworks_broken = "noreuse") {
-            return false;
-        }
         // ORDER: Acquire pairs with the Release of `release_elsewhere`: all that others did with the memory happened before.
-        out == self.word.load(Ordering::Acquire) || cfg!(bufworks_broken = "nolock")
+        out == self.word.load(Ordering::Acquire)
     }
 
     /// Starts again at the first byte, with nothing out. For the owner, while the pool cannot end.
@@ -369,7 +366,7 @@ impl Shard {
         let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
         // ORDER: Release pairs with the Acquire of the last release: it sees this thread's releases. Acquire pairs with the Release
         // of others' releases, for the case that all were before. `word` becomes `ABANDONED` less what is still out.
-        self.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out || cfg!(bufworks_broken = "nolast")
+        self.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
     }
 
     /// Marks a shard whose owner is another thread as one without pool. Whether nothing is out: the caller then has it alone.

@@ -102,14 +102,6 @@ impl Shared {
     unsafe fn close(this: NonNull<Self>) {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };
-        if cfg!(bufworks_broken = "waits") {
-            let _ = (0..50_000_000).find(|_| {
-                core::hint::spin_loop();
-                let mut out = 0;
-                shared.each_shard(|shard| out += shard.snapshot().0);
-                out == 0
-            });
-        }
         let (mut free, mut left) = (Chain::new(), Chain::new());
         // SAFETY: no handle is left.
         unsafe { shared.headers.close(&mut free) };

@@ -163,18 +163,6 @@ impl<T: Stacked> Stacks<T> {
             debug_assert!(head != closed(), "closed while the pool was held");
             // SAFETY: it was on the stack after this began (rule 2).
             let place = unsafe { item.as_ref() }.place();
-            if cfg!(bufworks_broken = "aba") {
-                // ORDER: Acquire, for all, as below.
-                let next = place.next.load(Ordering::Acquire);
-                match top.compare_exchange(head, next, Ordering::Acquire, Ordering::Acquire) {
-                    Ok(_) => {
-                        place.refs.store(0, Ordering::Relaxed);
-                        return Some(item);
-                    }
-                    Err(now) => head = now,
-                }
-                continue;
-            }
             // ORDER: Relaxed: compared only.
             let refs = place.refs.load(Ordering::Relaxed);
             if refs & REFS == 0

@@ -78,7 +78,7 @@ impl<L: Lease> Buf<L> {
     #[cfg(feature = "track")]
     pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
         // No part can appear meanwhile: that takes this buffer.
-        let is_alone = self.held.is_alone() || cfg!(bufworks_broken = "ticketed");
+        let is_alone = self.held.is_alone();
         is_alone.then(|| core::mem::replace(&mut *self.held.ticket, ticket()))
     }
 
@@ -175,7 +175,7 @@ impl<L: Lease> Buf<L> {
     #[inline]
     #[track_caller]
     pub fn commit(&mut self, bytes: usize) {
-        if bytes > self.spare_capacity() && !cfg!(bufworks_broken = "nobounds") {
+        if bytes > self.spare_capacity() {
             commit_past_capacity(bytes, self.spare_capacity());
         }
         self.len += bytes;
@@ -219,9 +219,7 @@ impl<L: Lease> Buf<L> {
             let Some(target) = room.get_mut(..additional) else {
                 return Err(ReserveError { requested: additional, available: room.len() });
             };
-            if !cfg!(bufworks_broken = "nozero") {
-                target.fill(value);
-            }
+            target.fill(value);
         }
         self.len = len;
         Ok(())

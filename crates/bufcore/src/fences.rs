@@ -8,9 +8,6 @@ const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(any(loom, sh
 /// The fence between the two steps of a fast path.
 #[inline(always)]
 pub fn light() {
-    if cfg!(bufworks_broken = "nofence") {
-        return;
-    }
     // ORDER: SeqCst pairs with `heavy`: either that side sees what this one announced, or this one sees the claim.
     if IS_LIGHT {
         compiler_fence(Ordering::SeqCst);

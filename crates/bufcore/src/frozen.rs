@@ -64,7 +64,7 @@ impl<L: Lease> Frozen<L> {
     pub(crate) fn new(buf: Buf<L>) -> Self {
         let (ptr, len, capacity, held) = buf.into_held();
         // A part of a buffer that was split is counted already.
-        if (!held.lease.is_shared() || cfg!(bufworks_broken = "recounted"))
+        if !held.lease.is_shared()
             && let Some(views) = held.lease.views()
         {
             views.start(1);

@@ -207,7 +207,7 @@ impl HeapPool {
 
     fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         let limit = self.max_capacity();
-        if capacity > limit && !cfg!(bufworks_broken = "nolimit") {
+        if capacity > limit {
             return Err(AcquireError::TooLarge { requested: capacity, limit });
         }
         let offset = header_offset(capacity);

@@ -45,9 +45,7 @@ impl<L: Lease> Held<L> {
     #[inline]
     pub(crate) unsafe fn release(&mut self) {
         #[cfg(feature = "wipe")]
-        if !cfg!(bufworks_broken = "nowipe")
-            && let Some(range) = self.lease.wipe_range()
-        {
+        if let Some(range) = self.lease.wipe_range() {
             // SAFETY: the range is the memory of a lease that is being dropped (`Lease`, rule 4): valid, initialised, and by
             // rule 1 exclusive to this last holder.
             unsafe { crate::strategy::wipe(range) };

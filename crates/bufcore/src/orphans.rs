@@ -27,8 +27,7 @@ mod list {
     /// The ordering of what counts releases.
     // ORDER: Release pairs with the Acquire of whoever settles the last one, which so sees all that the others did with the memory
     // and with the block. Acquire is for that one.
-    const JOINED: Ordering =
-        if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
+    const JOINED: Ordering = Ordering::AcqRel;
 
     type Link = Cell<*mut Orphan>;
 
@@ -213,9 +212,6 @@ mod list {
     ///    adopted before.
     /// 2. Nobody but the outstanding leases uses the block from here on, and those only until their release.
     pub unsafe fn adopt(orphan: NonNull<Orphan>) {
-        if cfg!(bufworks_broken = "forgetful") {
-            return;
-        }
         // SAFETY: the caller's promise: nobody but the list has it from here on.
         unsafe { arrive(orphan) };
         request(SWEEP);
@@ -236,9 +232,6 @@ mod list {
     ///    is found by one call of `settle`, but not both.
     /// 3. Nobody else uses the block from here on, and those only until their release.
     pub unsafe fn adopt_counted(orphan: NonNull<Orphan>, out: usize, places: usize) {
-        if cfg!(bufworks_broken = "forgetful") {
-            return;
-        }
         // SAFETY: valid, and until the block arrives this field is the caller's.
         unsafe { orphan.as_ref() }.places.set(places);
         // Before the block can be finished, so that what is finished is on the list, or among the arrived ones.
@@ -265,9 +258,6 @@ mod list {
     /// `orphan` is that of the buffer's block, and was made by [`Orphan::counted`]. The buffer was one of those that were marked, was
     /// not counted before, and nobody uses it or the block for its sake after this call.
     pub unsafe fn release_late(orphan: NonNull<Orphan>) {
-        if cfg!(bufworks_broken = "sweeps") {
-            sweep();
-        }
         // SAFETY: valid until this release is counted (O2).
         let count = unsafe { &(*orphan.as_ptr()).out };
         let mut settled = 1;

@@ -268,12 +268,8 @@ mod map {
             }
         }
         #[cfg(unix)]
-        if options.lock && !cfg!(bufworks_broken = "nomlock") {
-            mapping.lock().map_err(|error| refused("mlock", &error)).inspect_err(|_| {
-                if cfg!(bufworks_broken = "leakmap") {
-                    let _ = request.map_anon().map(core::mem::forget);
-                }
-            })?;
+        if options.lock {
+            mapping.lock().map_err(|error| refused("mlock", &error))?;
         }
         #[cfg(not(unix))]
         if options.lock {

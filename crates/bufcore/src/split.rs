@@ -84,7 +84,7 @@ fn share<L: SplitLease>(held: Held<L>) -> (Held<L>, Held<L>) {
         if was_shared {
             views.join();
         } else {
-            views.start(if cfg!(bufworks_broken = "uncounted") { 1 } else { 2 });
+            views.start(2);
         }
     }
     let (lease, ticket) = held.into_parts();

@@ -121,9 +121,7 @@ impl Released {
         {
             // ORDER: Relaxed, for both: they publish nothing, they are only counted.
             self.buffers.fetch_add(1, Ordering::Relaxed);
-            if !cfg!(bufworks_broken = "miscount") {
-                self.bytes.fetch_add(bytes, Ordering::Relaxed);
-            }
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         #[cfg(not(feature = "stats"))]
         let _ = bytes;
@@ -260,9 +258,7 @@ impl SharedCounters {
         {
             // ORDER: Relaxed, for both, as in `acquired`.
             self.in_use.fetch_sub(1, Ordering::Relaxed);
-            if !cfg!(bufworks_broken = "miscount") {
-                self.in_use_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            }
+            self.in_use_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         #[cfg(not(feature = "stats"))]
         let _ = bytes;

@@ -29,10 +29,7 @@ pub use checker::sync::{Mutex, MutexGuard};
 pub use std::sync::{Mutex, MutexGuard};
 
 /// The ordering of every store that gives memory back.
-///
-/// `Release`, but in the build that exists to show that the models and sanitizers notice (docs/testing.md).
-pub const RELEASE: Ordering =
-    if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::Release };
+pub const RELEASE: Ordering = Ordering::Release;
 
 /// The lock, whatever became of those who had it before.
 #[cfg(any(feature = "std", loom, shuttle))]

@@ -156,7 +156,7 @@ impl MirrorRing {
     #[track_caller]
     pub fn commit(&mut self, n: usize) {
         let room = self.spare_capacity();
-        if n > room && !cfg!(bufworks_broken = "nobounds") {
+        if n > room {
             over("commit", n, room, "of room");
         }
         self.tail += n;
@@ -188,7 +188,7 @@ impl MirrorRing {
     #[track_caller]
     pub fn consume(&mut self, n: usize) {
         let len = self.len();
-        if n > len && !cfg!(bufworks_broken = "nobounds") {
+        if n > len {
             over("consume", n, len, "to read");
         }
         end_of_addresses();
@@ -203,9 +203,7 @@ impl MirrorRing {
             // was less than that before, by R1, and `tail` has not changed. `&mut self`: nothing is lent.
             unsafe { self.mirror.rebase(self.head, self.tail - self.head) };
             self.head -= capacity;
-            if !cfg!(bufworks_broken = "noshift") {
-                self.tail -= capacity;
-            }
+            self.tail -= capacity;
         }
     }
 

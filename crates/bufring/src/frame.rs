@@ -138,10 +138,6 @@ impl RingPool {
             return Ok(());
         }
         let reach = self.slides_to(frame).1 - len;
-        if cfg!(bufworks_broken = "earlyclose") {
-            self.close(*frame);
-            *frame = Frame::closed(&self.ring);
-        }
         Err(self.refuse(additional, len, reach))
     }
 
@@ -205,10 +201,8 @@ impl RingPool {
         let (len, old) = (frame.len(), frame.start);
         *frame = self.frame_at(at);
         frame.advance(len);
-        if !cfg!(bufworks_broken = "nocopy") {
-            // SAFETY: both places lie in the region; the frame owned the one and owns the other.
-            unsafe { old.copy_to(frame.start, len) }
-        }
+        // SAFETY: both places lie in the region; the frame owned the one and owns the other.
+        unsafe { old.copy_to(frame.start, len) }
     }
 
     /// Cuts the frame's block down to what is filled, and hands it out.

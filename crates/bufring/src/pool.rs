@@ -319,7 +319,7 @@ impl RingPool {
                 }
             } else {
                 self.newest = at;
-                if (wrapped && at >= start) || cfg!(bufworks_broken = "jams") && at != start {
+                if wrapped && at >= start {
                     return None;
                 }
             }

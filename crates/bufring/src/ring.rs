@@ -69,7 +69,7 @@ impl Grid {
 
     /// The alignment that every block has.
     pub(crate) fn alignment(self) -> usize {
-        if cfg!(bufworks_broken = "noalign") { 1 } else { self.step() }
+        self.step()
     }
 
     /// Bytes of a block, guard included, for `bytes` bytes, at most `MAX_BYTES`. A multiple of a unit.
@@ -97,10 +97,7 @@ impl Places {
     /// Places in a region that starts at `address`; `None` when they cannot be counted in a `usize`.
     pub(crate) fn new(address: usize, grid: Grid) -> Option<Self> {
         let least = size::align_up(address, UNIT)?.checked_add(CONTROL + 2 * GUARD)?;
-        let mut block = size::align_up(least, grid.step())?;
-        if cfg!(bufworks_broken = "noalign") {
-            block += UNIT;
-        }
+        let block = size::align_up(least, grid.step())?;
         let front = block - 2 * GUARD - address;
         Some(Self { control: front - CONTROL, front })
     }
@@ -243,11 +240,7 @@ impl Ring {
     pub(crate) fn is_free(&self, at: At) -> bool {
         // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: all that the last owner did with the memory happened
         // before what its next owner does.
-        let free = self.guard(at).state.load(Ordering::Acquire) == FREE;
-        if cfg!(bufworks_broken = "noreuse") {
-            return free && self.guard(at).size.get() as usize > 32;
-        }
-        free || (cfg!(bufworks_broken = "nolock") && at != self.front && at != self.end)
+        self.guard(at).state.load(Ordering::Acquire) == FREE
     }
 
     /// Units from the guard to the next one.
@@ -351,7 +344,7 @@ impl Ring {
     /// Zeroes the bytes `from .. to`, which are the allocator's own, if it wipes and there are any.
     pub(crate) fn wipe(&self, from: NonNull<u8>, to: NonNull<u8>) {
         #[cfg(feature = "wipe")]
-        if self.control().wipe && from < to && !cfg!(bufworks_broken = "nowipe") {
+        if self.control().wipe && from < to {
             let bytes = NonNull::slice_from_raw_parts(from, to.addr().get() - from.addr().get());
             // SAFETY: the range is in blocks of the allocator's own, so nobody else has these bytes, and they are initialised.
             unsafe { bufcore::strategy::wipe(bytes) };
@@ -397,17 +390,6 @@ impl Ring {
     pub(crate) fn leave(&mut self) -> Option<Region> {
         if core::mem::replace(&mut self.left, true) {
             return None;
-        }
-        if cfg!(bufworks_broken = "noorphan") {
-            // SAFETY: none; this is the defect that the trials have to find.
-            return Some(unsafe { take_region(self.control) });
-        }
-        if cfg!(bufworks_broken = "waits") {
-            let out = |at| !self.is_free(at);
-            let _ = (0..50_000_000).find(|_| {
-                core::hint::spin_loop();
-                !self.all().any(out)
-            });
         }
         let (mut out, mut places) = (0_usize, 0_usize);
         let front = self.front.addr().get();

@@ -227,10 +227,8 @@ impl<T> RingVec<T> {
             return Err(PushError(value));
         }
         let place = self.place(index);
-        if !cfg!(bufworks_broken = "noshift") {
-            // SAFETY: the values from `index` on, and the place behind the last one, which is in the vector's memory.
-            unsafe { place.copy_to(self.place(index + 1), self.len - index) };
-        }
+        // SAFETY: the values from `index` on, and the place behind the last one, which is in the vector's memory.
+        unsafe { place.copy_to(self.place(index + 1), self.len - index) };
         // SAFETY: what was there has moved up, or there was nothing.
         unsafe { place.write(value) };
         self.len += 1;
@@ -286,10 +284,8 @@ impl<T> RingVec<T> {
         let tail = NonNull::slice_from_raw_parts(self.place(len), self.len - len);
         // Before the drops, one of which may panic.
         self.len = len;
-        if !cfg!(bufworks_broken = "nodrop") {
-            // SAFETY: these were values of the vector, and are not any more.
-            unsafe { tail.drop_in_place() };
-        }
+        // SAFETY: these were values of the vector, and are not any more.
+        unsafe { tail.drop_in_place() };
     }
 
     /// Drops all values.
@@ -336,10 +332,8 @@ impl<T> Drop for RingVec<T> {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if !cfg!(bufworks_broken = "padding") {
-            // SAFETY: bytes of the buffer, which nobody else has; the values are gone.
-            unsafe { self.start.write_bytes(0, self.dirty) }
-        }
+        // SAFETY: bytes of the buffer, which nobody else has; the values are gone.
+        unsafe { self.start.write_bytes(0, self.dirty) }
     }
 }
 

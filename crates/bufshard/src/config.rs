@@ -262,9 +262,6 @@ fn default_shards() -> usize {
 impl Settings {
     /// What the start of a buffer is a multiple of, by the bytes of its class, or of its request if it has none.
     pub(crate) fn alignment_of(&self, bytes: usize) -> usize {
-        if cfg!(bufworks_broken = "noalign") {
-            return LEAST_ALIGNMENT;
-        }
         let least = if bytes < LINES_FROM_BYTES { LEAST_ALIGNMENT } else { size::CACHE_LINE_BYTES };
         self.alignment.max(least)
     }

@@ -160,9 +160,7 @@ impl Counts {
                 inner.add(back, 1);
             }
             inner.add(&inner.released[0], 1);
-            if !cfg!(bufworks_broken = "miscount") {
-                inner.add(&inner.released[1], bytes);
-            }
+            inner.add(&inner.released[1], bytes);
         }
         #[cfg(not(feature = "stats"))]
         let _ = (class, bytes);

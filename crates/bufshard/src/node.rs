@@ -220,7 +220,7 @@ impl Node {
     pub(crate) fn pop(&self, class: usize) -> Option<NonNull<Block>> {
         // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the last one of the thread.
         let hot = self.hot.load(Ordering::Relaxed);
-        if (hot & HOT_CLASS) as usize != class || cfg!(bufworks_broken = "noreuse") {
+        if (hot & HOT_CLASS) as usize != class {
             return self.pop_stack(class);
         }
         if !self.begin(HOT_OUT) {
@@ -229,9 +229,7 @@ impl Node {
         self.touch();
         let block = self.hot_block.get();
         // ORDER: Release pairs with the Acquire in `done`: who claims the cache sees what the thread did with it.
-        if !cfg!(bufworks_broken = "nolock") {
-            self.hot.store(hot | NO_HOT, RELEASE);
-        }
+        self.hot.store(hot | NO_HOT, RELEASE);
         NonNull::new(block.cast_mut())
     }
 
@@ -242,10 +240,10 @@ impl Node {
         // ORDER: Relaxed, for both, as in `pop`.
         let popped = stack.popped.load(Ordering::Relaxed);
         let len = stack.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
-        if len == 0 || cfg!(bufworks_broken = "noreuse") {
+        if len == 0 {
             return None;
         }
-        let now = popped.wrapping_add(u32::from(!cfg!(bufworks_broken = "nolock")));
+        let now = popped.wrapping_add(1);
         if !self.begin(record(2 * class, now)) {
             return None;
         }

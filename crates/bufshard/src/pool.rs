@@ -191,7 +191,7 @@ impl ShardPool {
     pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, Refused> {
         let shared = self.shared();
         let limit = shared.settings.max_capacity();
-        if bytes > limit && !cfg!(bufworks_broken = "nolimit") {
+        if bytes > limit {
             return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
         }
         let class = class_of(bytes);
@@ -244,29 +244,27 @@ impl ShardPool {
         let shared = self.shared();
         let home = node.map_or(0, Node::home);
         let mut found = None;
-        if !cfg!(bufworks_broken = "noreuse") {
-            let entered = node.filter(|node| node.enter());
-            if let Some(block) = entered.and_then(|node| node.take_one(class)) {
-                found = Some(Found { block, tier: Tier::Thread });
-            } else {
-                let cache = entered.filter(|node| !node.is_waited());
-                let wanted = cache.map_or(1, |_| shared.settings.thread_limit(class).max(1));
-                shared.fetch(home, class, wanted, |block| {
-                    if found.is_none() {
-                        found = Some(Found { block, tier: Tier::Shard });
-                    } else if let Some(node) = cache {
-                        // SAFETY: just taken out of the shards of this pool.
-                        let is_kept = unsafe { node.put_one(class, block) };
-                        debug_assert!(
-                            is_kept,
-                            "the cache had nothing of the class, and is asked to keep less than its limit"
-                        );
-                    }
-                });
-            }
-            if let Some(node) = entered {
-                node.leave_open();
-            }
+        let entered = node.filter(|node| node.enter());
+        if let Some(block) = entered.and_then(|node| node.take_one(class)) {
+            found = Some(Found { block, tier: Tier::Thread });
+        } else {
+            let cache = entered.filter(|node| !node.is_waited());
+            let wanted = cache.map_or(1, |_| shared.settings.thread_limit(class).max(1));
+            shared.fetch(home, class, wanted, |block| {
+                if found.is_none() {
+                    found = Some(Found { block, tier: Tier::Shard });
+                } else if let Some(node) = cache {
+                    // SAFETY: just taken out of the shards of this pool.
+                    let is_kept = unsafe { node.put_one(class, block) };
+                    debug_assert!(
+                        is_kept,
+                        "the cache had nothing of the class, and is asked to keep less than its limit"
+                    );
+                }
+            });
+        }
+        if let Some(node) = entered {
+            node.leave_open();
         }
         shared.tell(node);
         if let Some(found) = found {

@@ -123,12 +123,6 @@ impl Shared {
     unsafe fn close(this: NonNull<Self>) {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };
-        if cfg!(bufworks_broken = "waits") {
-            let _ = (0..50_000_000).find(|_| {
-                core::hint::spin_loop();
-                shared.reserved() == 0
-            });
-        }
         // SAFETY: the chains are ours; the handles' reference keeps the pool.
         shared.stock.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
         // SAFETY: the number is this pool's, and what its caches need is done below.
@@ -139,9 +133,7 @@ impl Shared {
             unsafe { Node::let_go(own) };
         }
         let is_heavy = sync::heavy_fence(false);
-        if !cfg!(bufworks_broken = "forgetful") {
-            shared.nodes().for_each(|node| node.empty_closed(is_heavy));
-        }
+        shared.nodes().for_each(|node| node.empty_closed(is_heavy));
         // SAFETY: the handles' reference.
         unsafe { Self::drop_ref(this) };
     }
@@ -179,9 +171,7 @@ impl Shared {
         // ORDER: Relaxed: the fence orders it before the look at the caches, as that in `enlist` does the other way round.
         self.is_plain.store(1, Ordering::Relaxed);
         sync::full_fence();
-        if !cfg!(bufworks_broken = "noplain") {
-            self.nodes().for_each(Node::set_plain);
-        }
+        self.nodes().for_each(Node::set_plain);
     }
 
     /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that is ending, and when there is none.
@@ -465,9 +455,6 @@ impl Shared {
             }
             // With somebody waiting, it is not enough to look from outside: what is put in may not be seen yet.
             if node.is_empty() && !self.is_waited_for() {
-                continue;
-            }
-            if cfg!(bufworks_broken = "forgetful") && own.is_none_or(|own| !ptr::eq(own, node)) {
                 continue;
             }
             match self.with_stacks(node, own, |node| self.take_excess(node, target)) {

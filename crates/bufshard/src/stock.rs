@@ -30,8 +30,7 @@ const ONE: usize = 4;
 
 /// The order of what gives a rack blocks, and of the hints about that.
 // ORDER: what each pairs with is said where it is used.
-const SEQ_CST: Ordering =
-    if cfg!(bufworks_broken = "relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
+const SEQ_CST: Ordering = Ordering::SeqCst;
 
 /// Slots in a rack's first cache line.
 const FIRST_SLOTS: usize = 6;

@@ -290,9 +290,6 @@ impl Queue {
                 return false;
             }
             *known += usize::from(is_known);
-            if cfg!(bufworks_broken = "onewake") {
-                break;
-            }
         }
         true
     }
@@ -368,9 +365,7 @@ impl Shared {
     ///
     /// The pool's bookkeeping is there. Wakers run in this: what keeps it may be gone afterwards, unless it is the caller's own.
     pub(crate) unsafe fn notify(this: NonNull<Self>, event: Event) {
-        if !cfg!(bufworks_broken = "nowake") {
-            sync::full_fence();
-        }
+        sync::full_fence();
         // SAFETY: the caller's promise.
         if unsafe { this.as_ref() }.waiters.any() {
             // SAFETY: likewise.

@@ -79,9 +79,6 @@ impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn ask_fallback(&mut self, bytes: usize) -> Result<Buf<F::Lease>, AcquireError> {
         self.fell_back = true;
         let mut buf = self.fallback.acquire(bytes)?;
-        if cfg!(bufworks_broken = "trusting") {
-            return Ok(buf);
-        }
         buf.clear();
         if buf.capacity() >= bytes {
             return Ok(buf);

@@ -340,9 +340,6 @@ impl<F: BufferPool> SlotPool<F> {
     /// error is the fallback's own.
     #[cfg_attr(feature = "track", track_caller)]
     fn spill_frame(&mut self, wanted: usize, len: usize) -> Result<(), AcquireError> {
-        if cfg!(bufworks_broken = "earlyclose") {
-            self.close_frame();
-        }
         // Room to grow, because the next step would move again.
         let roomy = if len == 0 { wanted } else { wanted.max(len.saturating_mul(2)).min(size::MAX_BYTES) };
         let with_room = if roomy > wanted { self.ask_fallback(roomy).ok() } else { None };
@@ -440,9 +437,6 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Copies the frame's bytes to `start`; the two places may overlap.
     fn copy_frame(&mut self, start: usize) {
-        if cfg!(bufworks_broken = "nocopy") {
-            return;
-        }
         let from = self.frame_first;
         // SAFETY: the frame owns its bytes, in the region or in `spill`; the other place lies in the region, and is free or its own.
         unsafe { from.copy_to(self.table.byte(start), self.frame_len()) }

@@ -225,9 +225,6 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     pub(crate) fn align(&self, offset: usize) -> usize {
         // No overflow: offsets are at most `isize::MAX`, and so is the mask.
-        if cfg!(bufworks_broken = "noalign") {
-            return offset;
-        }
         (offset + self.alignment_mask) & !self.alignment_mask
     }
 

@@ -258,7 +258,7 @@ impl Table {
     /// Zeroes the bytes `start .. end`, which are the pool's own, if the pool wipes and there are any.
     pub(crate) fn wipe(&self, start: usize, end: usize) {
         #[cfg(feature = "wipe")]
-        if self.block().wipe && start < end && !cfg!(bufworks_broken = "nowipe") {
+        if self.block().wipe && start < end {
             let bytes = NonNull::slice_from_raw_parts(self.byte(start), end - start);
             // SAFETY: the range is in the region and in no live slot but the pool's own, so nobody else has these bytes.
             unsafe { bufcore::strategy::wipe(bytes) };
@@ -292,17 +292,6 @@ impl Table {
     pub(crate) fn leave(&mut self) -> Option<Region> {
         if core::mem::replace(&mut self.left, true) {
             return None;
-        }
-        if cfg!(bufworks_broken = "noorphan") {
-            // SAFETY: none; this is the defect that the trials have to find.
-            return Some(unsafe { take_region(self.block) });
-        }
-        if cfg!(bufworks_broken = "waits") {
-            let out = |slot| !self.slots.is_free(slot);
-            let _ = (0..50_000_000).find(|_| {
-                core::hint::spin_loop();
-                !self.all().any(out)
-            });
         }
         let mut out = 0_usize;
         for at in self.all() {
@@ -360,11 +349,7 @@ impl Slots {
     pub(crate) fn is_free(self, at: u32) -> bool {
         // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last owner did with the memory happened
         // before what its next owner does.
-        let state = self.slot(at).state.load(Ordering::Acquire);
-        if cfg!(bufworks_broken = "noreuse") {
-            return false;
-        }
-        state == FREE || (cfg!(bufworks_broken = "nolock") && state != SENTINEL)
+        self.slot(at).state.load(Ordering::Acquire) == FREE
     }
 
     /// Marks the slot as owned, by a buffer of `capacity` bytes.

@@ -4,6 +4,7 @@ mod figures;
 mod lex;
 mod links;
 mod manifests;
+mod mutants;
 mod source;
 mod workflow;
 
@@ -71,12 +72,18 @@ impl Args {
             let findings = manifests::check(package, &packages);
             found.extend(findings.into_iter().map(|finding| (manifest.clone(), finding)));
         }
+        let (faulty, mutants) = mutants::check_all(&packages)?;
+        found.extend(faulty);
         let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;
         let jobs = Job::each().map(Job::name).collect::<Result<Vec<_>>>()?;
         let findings = workflow::check(&workflow, &jobs);
         found.extend(findings.into_iter().map(|finding| (PathBuf::from(workflow::FILE), finding)));
         report(&found, files.len())?;
-        println!("tidy: {} files, {} packages, nothing found", files.len(), packages.len());
+        println!(
+            "tidy: {} files, {} packages, {mutants} known defects, nothing found",
+            files.len(),
+            packages.len()
+        );
         Ok(())
     }
 }

@@ -106,7 +106,7 @@ unsafe fn release_here(shard: NonNull<Shard>, block: *mut u8, step: usize) {
     }
     // ORDER: Acquire pairs with the Release of `release_elsewhere`, as in `is_back`.
     let others = header.word.load(Ordering::Acquire);
-    if taken.wrapping_sub(returned) == others && !cfg!(bufworks_broken = "noreuse") {
+    if taken.wrapping_sub(returned) == others {
         if others != 0 || header.is_listed() {
             // SAFETY: the caller's promise.
             return unsafe { emptied(shard, returned, others) };
@@ -181,12 +181,6 @@ pub(super) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
 unsafe fn release_elsewhere(shard: NonNull<Shard>) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };
-    if cfg!(bufworks_broken = "sweeps") {
-        let mut out = 0;
-        // SAFETY: the shard's memory keeps the pool's bookkeeping.
-        unsafe { header.shared.as_ref() }.each_shard(|shard| out += shard.snapshot().0);
-        core::hint::black_box(out);
-    }
     // ORDER: Acquire pairs with the Release of `orphan`: `taken` is known then.
     if header.word.load(Ordering::Acquire) >= ORPHANED {
         // SAFETY: as above.

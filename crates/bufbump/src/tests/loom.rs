@@ -6,7 +6,7 @@
 //! The thread that looks for released memory yields before: loom notes only the last access to an atomic, and starts from an
 //! execution in which the release came first.
 //!
-//! With `--cfg bufworks_broken="relaxed"` these models fail.
+//! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
 use alloc::vec::Vec;
 

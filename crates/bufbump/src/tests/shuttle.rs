@@ -1,7 +1,7 @@
 //! Larger models than loom's, in schedules that shuttle draws: three or four threads, each with several operations. All accesses are in
 //! one order here, so what orders are for is loom's to see.
 //!
-//! With `--cfg bufworks_broken="nolock"` and `"uncounted"` some of these models fail, which is noted at each.
+//! With the known defects `nolock` and `uncounted` some of these models fail, which is noted at each.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

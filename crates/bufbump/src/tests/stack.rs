@@ -1,6 +1,6 @@
 //! Models of the stacks, for every interleaving that loom finds: elements with a `Shadow` that their owners write.
 //!
-//! With `--cfg bufworks_broken="aba"` one of these fails, which is noted there.
+//! With the known defect `aba` one of these fails, which is noted there.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

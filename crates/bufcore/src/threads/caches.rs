@@ -86,15 +86,14 @@ impl Caches {
 
     /// The link that leads to the cache with that number, or that would.
     fn place(&self, id: usize) -> &Cell<*const Cache> {
-        let is_linear = cfg!(bufworks_broken = "linear");
-        let mut link = &self.roots[if is_linear { 0 } else { id % ROOTS }];
+        let mut link = &self.roots[id % ROOTS];
         let mut rest = id / ROOTS;
         // SAFETY: in the tree.
         while let Some(cache) = unsafe { follow(link) } {
             if cache.id == id {
                 break;
             }
-            link = &cache.ways[if is_linear { 0 } else { rest % WAYS }];
+            link = &cache.ways[rest % WAYS];
             rest /= WAYS;
         }
         link

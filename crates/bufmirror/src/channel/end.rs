@@ -358,7 +358,7 @@ impl<S: Side> End<S> {
             fences::light();
         }
         // ORDER: Relaxed: the fences order it (C5).
-        if self.other().state.0.load(Ordering::Relaxed) & SLEEPS != 0 && !cfg!(bufworks_broken = "nowake") {
+        if self.other().state.0.load(Ordering::Relaxed) & SLEEPS != 0 {
             self.wake();
         }
     }

@@ -39,8 +39,7 @@ impl Link for Threads {
 
     fn arm(&self, producer: bool, sleeper: Sleeper) {
         let mut place = self.sleepers[usize::from(producer)].lock();
-        let is_kept = cfg!(bufworks_broken = "firstwaker") && place.is_some();
-        let old = if is_kept { Some(sleeper) } else { place.replace(sleeper) };
+        let old = place.replace(sleeper);
         drop(place);
         // A waker's drop is the user's code: not under the lock.
         drop(old);

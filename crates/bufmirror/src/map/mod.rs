@@ -153,7 +153,7 @@ impl Mirror {
     /// `capacity <= from`, `len <= capacity`, `from + len <= 2 * capacity`, and none of these bytes, at either address, is lent.
     #[inline]
     pub(crate) unsafe fn rebase(&self, from: usize, len: usize) {
-        if self.is_mapped() || cfg!(bufworks_broken = "nocopy") {
+        if self.is_mapped() {
             return;
         }
         debug_assert!(self.capacity <= from && len <= self.capacity && from + len <= 2 * self.capacity);
@@ -181,7 +181,7 @@ impl Mirror {
     /// `at < capacity`, `len <= capacity`, and these bytes, at both addresses, are the caller's alone.
     #[inline]
     pub(crate) unsafe fn reflect(&self, at: usize, len: usize) {
-        if self.is_mapped() || cfg!(bufworks_broken = "nocopy") {
+        if self.is_mapped() {
             return;
         }
         debug_assert!(at < self.capacity && len <= self.capacity);

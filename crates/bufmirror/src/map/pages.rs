@@ -18,7 +18,6 @@ mod system;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 
-use core::mem;
 use core::ptr::NonNull;
 use std::os::fd::OwnedFd;
 
@@ -84,9 +83,6 @@ impl<C: Calls> Pages<C> {
     fn new(calls: C, shape: Shape, huge: bool, options: Options) -> Result<Self, MapError> {
         let Shape { capacity, .. } = shape;
         let file = calls.memory_file(huge)?;
-        if cfg!(bufworks_broken = "leakmap") {
-            mem::forget(file.try_clone());
-        }
         calls.set_len(&file, capacity)?;
         if huge {
             // Huge pages are set aside for a file when it is first mapped, which is what fails when there are none. Done here, so

@@ -60,7 +60,7 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether it counts as one that seeks when it was woken.
     fn seeks(self) -> bool {
-        self == Self::Thread || cfg!(bufworks_broken = "unpolled")
+        self == Self::Thread
     }
 }
 
@@ -129,10 +129,8 @@ pub(crate) struct Lobby {
 /// The fence between a change and the look that follows it (L2).
 #[inline]
 fn full_fence() {
-    if !cfg!(bufworks_broken = "nofence") {
-        // ORDER: SeqCst pairs with itself: of two threads that each change something and then look, one sees what the other changed.
-        fence(Ordering::SeqCst);
-    }
+    // ORDER: SeqCst pairs with itself: of two threads that each change something and then look, one sees what the other changed.
+    fence(Ordering::SeqCst);
 }
 
 impl Lobby {
@@ -151,9 +149,6 @@ impl Lobby {
     /// Something has become more: wakes who has to be woken. `there` says how much there is.
     #[inline]
     pub(crate) fn call(&self, there: impl Fn() -> usize) {
-        if cfg!(bufworks_broken = "nowake") {
-            return;
-        }
         self.look(there);
     }
 
@@ -330,9 +325,7 @@ impl Lobby {
         let mut queue = self.queue.lock();
         let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
         let is_asleep = ticket.is_some();
-        if let Some(ticket) = ticket
-            && !cfg!(bufworks_broken = "firstwaker")
-        {
+        if let Some(ticket) = ticket {
             core::mem::swap(&mut ticket.sleeper, &mut sleeper);
         }
         drop(queue);

@@ -142,7 +142,7 @@ impl Shared {
     /// Says that nothing more comes, if that is so. With the producers' lock held, of which `places` are.
     #[inline]
     fn settle(&self, places: &Places) {
-        let is_complete = Lane::is_complete(places) || cfg!(bufworks_broken = "earlyclose");
+        let is_complete = Lane::is_complete(places);
         // ORDER: Relaxed: it is set with the lock held (S1).
         if self.closed.load(Ordering::Relaxed) && is_complete {
             // ORDER: Release pairs with the Acquire in `filled` and `next`.

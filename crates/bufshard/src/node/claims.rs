@@ -83,9 +83,7 @@ impl Node {
             // not to be overwritten. (Of the block that is apart it may have announced the same again, which then is: it finds the claim in
             // `word`, or the next epoch, and does without.)
             // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we did. A failure publishes nothing.
-            if cfg!(bufworks_broken = "overwrites") {
-                self.settle();
-            } else if done != IDLE {
+            if done != IDLE {
                 let _ = self.begun.compare_exchange(done, IDLE, Ordering::Release, Ordering::Relaxed);
             }
             result
@@ -132,7 +130,7 @@ impl Node {
     /// Sets or takes back the flag that makes releases go the slow path.
     pub(crate) fn set_waited(&self, waited: bool) {
         // ORDER: Relaxed, for both: the fence that follows orders it, and who reads it late is found out by `rest`.
-        if waited && !cfg!(bufworks_broken = "nowake") {
+        if waited {
             self.word.fetch_or(WAITED, Ordering::Relaxed);
         } else {
             self.word.fetch_and(!WAITED, Ordering::Relaxed);

@@ -158,8 +158,7 @@ impl Node {
     /// the midst of something or cannot be asked; then it does so itself.
     pub(crate) fn empty_closed(&self, is_heavy: bool) {
         let is_held = self.stub().is_held();
-        let is_at_rest = || cfg!(bufworks_broken = "overtakes") || self.rest().is_some();
-        if (is_heavy || self.is_fenced() || !is_held) && is_at_rest() && self.stub().overtake() {
+        if (is_heavy || self.is_fenced() || !is_held) && self.rest().is_some() && self.stub().overtake() {
             // SAFETY: the right to that is this call's from just now.
             unsafe { self.drain(is_held) };
         }

@@ -6,8 +6,8 @@
 //!
 //! The pools have one class, a thread keeps one block of it, and there is one shard with room for one.
 //!
-//! With `--cfg bufworks_broken="relaxed"`, `"nofence"`, `"nowake"`, `"onewake"`, `"overwrites"` and `"overtakes"` some of these models fail, which is noted
-//! at each.
+//! With the known defects `relaxed`, `nofence`, `nowake`, `onewake`, `overwrites` and `overtakes` some of these models fail, which is
+//! noted at each.
 //! The light fence is a full one here, and orders more than it does elsewhere: that the orders without it are enough is for
 //! ThreadSanitizer to see (`tests/races.rs`), to which it is nothing. A thread that has no cache executes none.
 

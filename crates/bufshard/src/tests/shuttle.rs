@@ -3,7 +3,7 @@
 //!
 //! The pools are as in the models of loom: one class, of which a thread keeps a block or two, and one shard with room for one.
 //!
-//! With `--cfg bufworks_broken="nowake"`, `"onewake"`, `"overwrites"` and `"nolock"` some of these models fail, which is noted at each.
+//! With the known defects `nowake`, `onewake`, `overwrites` and `nolock` some of these models fail, which is noted at each.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

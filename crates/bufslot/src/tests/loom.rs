@@ -8,7 +8,7 @@
 //! orders from there. (It notes only the last access to an atomic, and a release reads the slot's state before it stores it: from
 //! an execution that starts with the pool's load, it would find no other.)
 //!
-//! With `--cfg bufworks_broken="relaxed"` these models fail.
+//! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
 use alloc::vec::Vec;
 

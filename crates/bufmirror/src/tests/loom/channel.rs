@@ -3,7 +3,7 @@
 //! A `Shadow` cell stands for each byte of the ring, and is written and read where a user would write and read the byte. A missing order
 //! shows as a race on it, a lost wake as a deadlock.
 //!
-//! With `--cfg bufworks_broken="relaxed"`, `"nofence"` and `"nowake"` some of these models fail, which is noted at each. The light fence is
+//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is noted at each. The light fence is
 //! a full one here; that the orders without it are enough is for ThreadSanitizer to see (`tests/races.rs`), to which it is nothing.
 
 use alloc::sync::Arc as StdArc;

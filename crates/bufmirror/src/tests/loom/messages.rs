@@ -3,7 +3,7 @@
 //! loom does not see bytes, so each word of the memory has a cell that it does see (`Frames::touch`): written and read where the bytes
 //! are. A thread that nobody wakes is a deadlock, which loom reports.
 //!
-//! With `--cfg bufworks_broken="relaxed"`, `"nofence"` and `"nowake"` some of these models fail, which is noted at each.
+//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is noted at each.
 
 use core::future::Future;
 use core::pin::pin;

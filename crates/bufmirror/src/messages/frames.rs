@@ -47,10 +47,10 @@ impl Header {
         Self(Self::done(len).0 | Self::SHORTENED)
     }
 
-    /// Whether the message has just the bytes that it says.
+    /// Whether the message has fewer bytes than `len` (F3).
     #[inline]
-    pub(crate) fn is_plain(self) -> bool {
-        self.0 & (Self::ABANDONED | Self::SHORTENED) == 0
+    pub(crate) fn is_shortened(self) -> bool {
+        self.0 & Self::SHORTENED != 0
     }
 
     /// Bytes of the message, or of the room that there was for it: the frame's.
@@ -169,13 +169,29 @@ impl Frames {
         unsafe { self.at(position).add(offset) }.cast()
     }
 
-    /// The length of the message in a frame that has more room (F3), which `header` is of.
+    /// The length of the message in the frame at `position`, which `header` is of.
     ///
     /// # Safety
     ///
-    /// The frame at `position` is written and published, and nobody writes to it meanwhile.
+    /// The frame was published with this header, and nobody writes to it meanwhile.
+    #[inline]
+    pub(crate) unsafe fn len_of(&self, position: usize, header: Header) -> usize {
+        if header.is_shortened() {
+            // SAFETY: the caller's promise.
+            unsafe { self.shortened_len(position, header) }
+        } else {
+            header.len()
+        }
+    }
+
+    /// The same, where the frame has more room (F3).
+    ///
+    /// # Safety
+    ///
+    /// The same.
     #[cold]
-    pub(crate) unsafe fn shortened_len(&self, position: usize, header: Header) -> usize {
+    #[inline(never)]
+    unsafe fn shortened_len(&self, position: usize, header: Header) -> usize {
         let word = self.last_word(position, header.len(), false);
         // SAFETY: within the memory and aligned, being a whole number of words behind a header (F1); the rest is the caller's promise.
         unsafe { word.read() as usize }
@@ -186,6 +202,8 @@ impl Frames {
     /// # Safety
     ///
     /// The frame is claimed by the caller, and nothing of it is lent. `written <= len`.
+    #[cold]
+    #[inline(never)]
     pub(crate) unsafe fn shorten(&self, position: usize, len: usize, written: usize) -> Header {
         debug_assert!(written <= len, "{written} of {len}");
         if frame_bytes(written) == frame_bytes(len) {
@@ -195,6 +213,21 @@ impl Frames {
         // SAFETY: within the memory and aligned, as above. It is the caller's alone, and behind the message, which needs a word less.
         unsafe { word.write(written as u64) };
         Header::shortened(len)
+    }
+
+    /// Makes the frame at `position`, which is being read, one that is done.
+    ///
+    /// # Safety
+    ///
+    /// The frame at `position` has a header, which nobody else accesses meanwhile.
+    #[inline]
+    pub(crate) unsafe fn set_done(&self, position: usize) {
+        self.touch(position, WORD_BYTES, true);
+        let header = self.at(position).cast::<u64>();
+        // SAFETY: within the memory and aligned, since a header does not lie across the border (F1); the rest is the caller's promise.
+        let open = unsafe { header.read() };
+        // SAFETY: as above.
+        unsafe { header.write(open | Header::DONE) }
     }
 
     /// Where the message of the frame at `position` is: valid and initialised for as many bytes as the frame has behind its header. To

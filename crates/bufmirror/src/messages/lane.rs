@@ -45,6 +45,7 @@ pub(crate) struct Places {
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) position: usize,
+    /// Bytes of the message, of which the frame may have room for more when it is read (F3 of `frames`).
     pub(crate) len: usize,
     pub(crate) number: u64,
 }
@@ -135,20 +136,25 @@ impl Lane {
         self.published.0.store(places.completed, RELEASE);
     }
 
-    /// Completes a claim: `header` says how. `true` when something was published.
+    /// Completes a claim: `header` says how, or else it is done. `true` when something was published.
     ///
     /// # Safety
     ///
     /// `claim` was claimed here, was not completed before, and its bytes are not accessed any more.
+    #[inline]
     pub(crate) unsafe fn complete(
         &self,
         frames: &Frames,
         places: &mut Places,
         claim: &Claim,
-        header: Header,
+        header: Option<Header>,
     ) -> bool {
-        // SAFETY: claimed, so this side's, and the lock is held (N1).
-        unsafe { frames.set_header(claim.position, header) };
+        match header {
+            // SAFETY: claimed, so this side's, and the lock is held (N1).
+            Some(header) => unsafe { frames.set_header(claim.position, header) },
+            // SAFETY: as above.
+            None => unsafe { frames.set_done(claim.position) },
+        }
         if places.completed != claim.position {
             return false;
         }

@@ -130,7 +130,7 @@ impl Sender {
     ///
     /// When `write` does. Nothing is sent then, and the sequence number that it had is left out.
     pub fn send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::Forever, false, all_of(write))
+        self.shared.send(len, Patience::Forever, false, write)
     }
 
     /// As [`send_with`](Self::send_with), if there is room now.
@@ -143,7 +143,7 @@ impl Sender {
     ///
     /// When `write` does, as there.
     pub fn try_send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::Now, false, all_of(write))
+        self.shared.send(len, Patience::Now, false, write)
     }
 
     /// As [`send_with`](Self::send_with), if there is room before so much time has passed.
@@ -161,7 +161,7 @@ impl Sender {
         timeout: Duration,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::of(timeout), false, all_of(write))
+        self.shared.send(len, Patience::of(timeout), false, write)
     }
 
     /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room for so many. `write` returns how many it
@@ -236,10 +236,7 @@ impl Sender {
 
     #[inline]
     fn copy(&self, message: &[u8], patience: Patience) -> Result<u64, SendError> {
-        self.shared.send(message.len(), patience, true, |slot| {
-            copy(slot, message);
-            message.len()
-        })
+        self.shared.send(message.len(), patience, true, |slot| copy(slot, message))
     }
 
     fn gather(&self, parts: &[IoSlice<'_>], patience: Patience) -> Result<u64, SendError> {
@@ -251,7 +248,6 @@ impl Sender {
                 copy(first, part);
                 slot = rest;
             }
-            len
         })
     }
 
@@ -270,15 +266,6 @@ impl Sender {
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.shared.max_message()
-    }
-}
-
-/// `write`, which writes all of its room.
-fn all_of(write: impl FnOnce(&mut [u8])) -> impl FnOnce(&mut [u8]) -> usize {
-    |room| {
-        let len = room.len();
-        write(room);
-        len
     }
 }
 

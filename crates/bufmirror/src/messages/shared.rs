@@ -55,6 +55,26 @@ enum Overtakes {
     ForAWhile,
 }
 
+/// What a message's writer returns. A type for each, so that no comparison is left for those who write all.
+pub(crate) trait Written {
+    /// Bytes that it wrote, or claims to have written, to room for `len`.
+    fn of(self, len: usize) -> usize;
+}
+
+impl Written for () {
+    #[inline]
+    fn of(self, len: usize) -> usize {
+        len
+    }
+}
+
+impl Written for usize {
+    #[inline]
+    fn of(self, _: usize) -> usize {
+        self
+    }
+}
+
 /// A queue.
 pub(crate) struct Shared {
     pub(crate) frames: Frames,
@@ -269,10 +289,7 @@ impl Shared {
     pub(crate) async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
         let len = message.len();
         let attempt = |has_turn| {
-            let mut write = Some(|slot: &mut [u8]| {
-                copy(slot, message);
-                len
-            });
+            let mut write = Some(|slot: &mut [u8]| copy(slot, message));
             self.send_now(len, true, has_turn, &mut write)
         };
         if len > self.max_message() {
@@ -306,15 +323,15 @@ impl Shared {
 
 /// Sending.
 impl Shared {
-    /// Sends a message of up to `len` bytes, which `write` writes; it returns how many. What that is may take long or panic, unless
-    /// `is_copy`: then it writes all.
+    /// Sends a message of up to `len` bytes, which `write` writes; it returns how many, or nothing for all. What that is may take long or
+    /// panic, unless `is_copy`: then it writes all.
     #[inline]
-    pub(crate) fn send(
+    pub(crate) fn send<W: Written>(
         &self,
         len: usize,
         patience: Patience,
         is_copy: bool,
-        write: impl FnOnce(&mut [u8]) -> usize,
+        write: impl FnOnce(&mut [u8]) -> W,
     ) -> Result<u64, SendError> {
         if len > self.max_message() {
             return Err(SendError::TooLong { requested: len, limit: self.max_message() });
@@ -361,12 +378,12 @@ impl Shared {
     }
 
     #[inline]
-    fn send_now(
+    fn send_now<W: Written>(
         &self,
         len: usize,
         is_copy: bool,
         has_turn: bool,
-        write: &mut Option<impl FnOnce(&mut [u8]) -> usize>,
+        write: &mut Option<impl FnOnce(&mut [u8]) -> W>,
     ) -> Result<u64, SendError> {
         let bytes = frame_bytes(len);
         let mut places = self.producers.lock();
@@ -400,10 +417,15 @@ impl Shared {
         let claim = unsafe { self.producers.claim(&self.frames, &mut places, Header::open(len)) };
         drop(places);
         let number = claim.number;
-        let mut open = Open { shared: self, claim, written: None };
-        let written = write(open.shared.slot(&open.claim));
-        assert!(written <= len, "{written} bytes written to room for {len}");
-        open.written = Some(written);
+        let mut open = Open { shared: self, header: Header::abandoned(len), claim };
+        let written = write(open.shared.slot(&open.claim)).of(len);
+        open.header = if written == len {
+            Header::done(len)
+        } else {
+            assert!(written <= len, "{written} bytes written to room for {len}");
+            // SAFETY: claimed above, and nothing of it is lent any more; compared above.
+            unsafe { self.frames.shorten(open.claim.position, len, written) }
+        };
         Ok(number)
     }
 
@@ -424,21 +446,17 @@ impl Shared {
 struct Open<'a> {
     shared: &'a Shared,
     claim: Claim,
-    /// How many bytes, at most those of the claim.
-    written: Option<usize>,
+    /// What becomes of it.
+    header: Header,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        let Self { shared, claim, written } = self;
-        let header = match *written {
-            // SAFETY: claimed in `send_now`, which lends nothing of it any more, and has compared the two.
-            Some(written) => unsafe { shared.frames.shorten(claim.position, claim.len, written) },
-            None => Header::abandoned(claim.len),
-        };
+        let Self { shared, claim, header } = self;
         let mut places = shared.producers.lock();
         // SAFETY: claimed in `send_now`, and completed here only.
-        let published = unsafe { shared.producers.complete(&shared.frames, &mut places, claim, header) };
+        let published =
+            unsafe { shared.producers.complete(&shared.frames, &mut places, claim, Some(*header)) };
         shared.settle(&places);
         drop(places);
         if published {
@@ -487,10 +505,9 @@ impl Shared {
         })
     }
 
-    /// The header of the next message and its length, with the consumers' lock held, of which `places` are. Abandoned frames are passed
-    /// by.
+    /// The header of the next message, with the consumers' lock held, of which `places` are. Abandoned frames are passed by.
     #[inline]
-    fn next(&self, places: &mut Places) -> Result<(Header, usize), RecvError> {
+    fn next(&self, places: &mut Places) -> Result<Header, RecvError> {
         loop {
             if places.claimed == places.limit {
                 places.limit = self.producers.published();
@@ -500,20 +517,15 @@ impl Shared {
             }
             // SAFETY: published by the producers, and the lock is held (N1, N2).
             let header = unsafe { self.frames.header(places.claimed) };
-            if header.is_plain() {
-                return Ok((header, header.len()));
-            }
             if !header.is_abandoned() {
-                // SAFETY: as above, and producers write to it no more.
-                let len = unsafe { self.frames.shortened_len(places.claimed, header) };
-                return Ok((header, len));
+                return Ok(header);
             }
             self.skip(places, header);
         }
     }
 
     #[cold]
-    fn nothing(&self, places: &mut Places) -> Result<(Header, usize), RecvError> {
+    fn nothing(&self, places: &mut Places) -> Result<Header, RecvError> {
         // ORDER: Acquire pairs with the Release in `settle`: all that was published is seen.
         if !self.over.load(Ordering::Acquire) {
             return Err(RecvError::Empty);
@@ -540,7 +552,7 @@ impl Shared {
         let found = self.next(&mut places);
         let has_skipped = places.claimed != before;
         // SAFETY: published by the producers with this length (N2).
-        let taken = found.map(|(header, len)| unsafe { self.take_next(&mut places, header, len) });
+        let taken = found.map(|header| unsafe { self.take_next(&mut places, header) });
         drop(places);
         if has_skipped {
             self.call_senders();
@@ -548,22 +560,24 @@ impl Shared {
         taken
     }
 
-    /// Takes the next message, which has this header and this length, with the consumers' lock held.
+    /// Takes the next message, which has this header, with the consumers' lock held.
     ///
     /// # Safety
     ///
     /// The producers have published it.
     #[inline]
-    unsafe fn take_next(&self, places: &mut Places, header: Header, len: usize) -> Taken<'_> {
+    unsafe fn take_next(&self, places: &mut Places, header: Header) -> Taken<'_> {
         // SAFETY: the caller's promise.
-        let claim = unsafe { self.consumers.claim(&self.frames, places, Header::open(header.len())) };
-        Taken { shared: self, claim, len }
+        let mut claim = unsafe { self.consumers.claim(&self.frames, places, Header::open(header.len())) };
+        // SAFETY: the caller's promise, and the frame is claimed.
+        claim.len = unsafe { self.frames.len_of(claim.position, header) };
+        Taken { shared: self, claim }
     }
 
-    /// The message of a claim, `len` bytes, which are no more than it has.
+    /// The bytes of a claim.
     #[inline]
-    fn bytes<'a>(&'a self, claim: &'a Claim, len: usize) -> &'a [u8] {
-        let message = self.frames.message(claim.position, len, false);
+    fn bytes<'a>(&'a self, claim: &'a Claim) -> &'a [u8] {
+        let message = self.frames.message(claim.position, claim.len, false);
         // SAFETY:
         // - valid and initialised: the frame is as long.
         // - not written meanwhile: the frame is claimed and not complete, or the lock is held (N1). What was done through other addresses
@@ -578,7 +592,9 @@ impl Shared {
         let before = places.claimed;
         let found = self.next(&mut places);
         let has_skipped = places.claimed != before;
-        let fits = found.and_then(|(header, needed)| {
+        let fits = found.and_then(|header| {
+            // SAFETY: published by the producers with this header, and the lock is held (N1, N2).
+            let needed = unsafe { self.frames.len_of(places.claimed, header) };
             let available = into.len();
             Ok((header, into.get_mut(..needed).ok_or(RecvError::TooSmall { needed, available })?))
         });
@@ -595,14 +611,14 @@ impl Shared {
         let (len, number) = (target.len(), places.number);
         if len <= SHORT_BYTES {
             let claim = Claim { position: places.claimed, len, number };
-            copy(target, self.bytes(&claim, len));
+            copy(target, self.bytes(&claim));
             self.skip(&mut places, header);
             drop(places);
             self.call_senders();
             return Ok((len, number));
         }
         // SAFETY: published by the producers with this length (N2).
-        let taken = unsafe { self.take_next(&mut places, header, len) };
+        let taken = unsafe { self.take_next(&mut places, header) };
         drop(places);
         if has_skipped {
             self.call_senders();
@@ -618,14 +634,12 @@ pub(crate) struct Taken<'a> {
     shared: &'a Shared,
     /// Of the consumers' lane, and not complete.
     claim: Claim,
-    /// Bytes of the message, no more than the claim's.
-    len: usize,
 }
 
 impl Taken<'_> {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.shared.bytes(&self.claim, self.len)
+        self.shared.bytes(&self.claim)
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -636,11 +650,10 @@ impl Taken<'_> {
 impl Drop for Taken<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Self { shared, claim, .. } = self;
+        let Self { shared, claim } = self;
         let mut places = shared.consumers.lock();
-        let header = Header::done(claim.len);
         // SAFETY: claimed in `take_next`, and completed here only; what was lent of it borrowed this.
-        let published = unsafe { shared.consumers.complete(&shared.frames, &mut places, claim, header) };
+        let published = unsafe { shared.consumers.complete(&shared.frames, &mut places, claim, None) };
         drop(places);
         if published {
             shared.call_senders();

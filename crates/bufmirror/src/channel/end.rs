@@ -324,7 +324,7 @@ impl<S: Side> End<S> {
             }
         }
         self.position = self.position.wrapping_add(n);
-        // ORDER: `RELEASE` pairs with the Acquire in `look`: C3.
+        // ORDER: `RELEASE` pairs with the Acquire in `count`: C3.
         self.mine().position.0.store(self.position, RELEASE);
         self.ring();
     }

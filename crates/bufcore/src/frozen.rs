@@ -171,6 +171,17 @@ impl<L: Lease> Frozen<L> {
     /// The first `bytes` bytes of the view, or all of it when it has fewer: a reader with a limit.
     ///
     /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found before theirs.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(9).unwrap();
+    /// buf.extend_from_slice(b"head body").unwrap();
+    /// let view = buf.freeze();
+    /// assert_eq!(view.clone().take(4), "head");
+    /// assert_eq!(view.take(99), "head body");
+    /// # }
+    /// ```
     #[inline]
     #[must_use = "the whole view is dropped otherwise"]
     pub fn take(mut self, bytes: usize) -> Self {
@@ -181,6 +192,21 @@ impl<L: Lease> Frozen<L> {
     /// Keeps the first `len` bytes; more than there are change nothing. The view lets go of the memory when none is left.
     ///
     /// Cost: nothing is copied.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(9).unwrap();
+    /// buf.extend_from_slice(b"head body").unwrap();
+    /// let mut head = buf.freeze();
+    /// let whole = head.clone();
+    /// head.truncate(4);
+    /// assert_eq!(head, "head");
+    /// head.clear();
+    /// // What is empty is in nobody's way.
+    /// assert_eq!(whole.try_into_mut().unwrap(), "head body");
+    /// # }
+    /// ```
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         if len == 0 {
@@ -190,7 +216,7 @@ impl<L: Lease> Frozen<L> {
         }
     }
 
-    /// Makes the view empty; it lets go of the memory.
+    /// Makes the view empty; it lets go of the memory. As [`truncate`](Self::truncate) to 0.
     pub fn clear(&mut self) {
         drop(self.take_all());
     }

@@ -19,7 +19,7 @@ fn heap_pool(alignment: usize) {
     for bytes in [0, 1, 15, 16, 17, 4095, 4096, 100_000] {
         let calls = LEDGER.calls();
         let (blocks, out) = LEDGER.outstanding();
-        let buf = pool.acquire(bytes).expect("the heap has room");
+        let buf = pool.acquire_zeroed(bytes).expect("the heap has room");
         if cfg!(not(feature = "track")) {
             assert_eq!(LEDGER.calls(), calls + 1, "calls for {bytes} bytes");
         }

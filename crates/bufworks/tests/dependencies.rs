@@ -45,6 +45,10 @@ fn features_bring_what_they_name() {
     assert_eq!(packages("ring,embedded-io"), ["bufcore", "bufring", "bufworks", "embedded-io"]);
     assert_eq!(packages("slot,wipe"), ["bufcore", "bufslot", "bufworks", "zeroize"]);
     assert_eq!(packages("slot,mmap"), ["bufcore", "bufslot", "bufworks", "libc", "memmap2"]);
+    // What serde's derive brings along is not looked at.
+    let mut serde = packages("ring,serde");
+    serde.retain(|name| name.starts_with("buf") || name == "serde");
+    assert_eq!(serde, ["bufcore", "bufring", "bufworks", "serde"]);
     // What tokio brings along is more in a build of our tests.
     let mut tokio = packages("ring,tokio");
     tokio.retain(|name| name.starts_with("buf") || name == "tokio");

@@ -75,6 +75,13 @@ fn embedded_io() {
     assert_eq!(&buf[..], b"abcd");
 }
 
+#[cfg(feature = "serde")]
+#[test]
+fn serde() {
+    let buf = HeapPool::new().acquire_zeroed(2).expect("the heap has room");
+    assert_eq!(serde_json::to_string(&buf).expect("numbers"), "[0,0]");
+}
+
 #[cfg(feature = "mmap")]
 #[test]
 fn mmap() {

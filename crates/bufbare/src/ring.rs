@@ -24,7 +24,10 @@ pub(crate) fn growing_and_typed(region: Region) -> Checked<Region> {
 
     let mut words = ok!(ring.acquire_vec::<u64>(3));
     check!(
-        words.push(7).is_ok() && words.insert(0, 6).is_ok() && words[..] == [6, 7] && words.remove(1) == 7
+        words.push(7).is_ok()
+            && words.try_insert(0, 6).is_ok()
+            && words[..] == [6, 7]
+            && words.remove(1) == 7
     );
     check!(matches!(ring.acquire(capacity), Err(AcquireError::Exhausted { .. })));
     drop((grown, words));

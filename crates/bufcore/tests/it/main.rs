@@ -11,7 +11,7 @@ mod conformance;
 mod heap;
 mod hostile;
 mod regions;
-mod streams;
 #[cfg(feature = "bytes")]
 mod scopes;
+mod streams;
 mod traps;

@@ -296,6 +296,14 @@ impl BumpPool {
         stats
     }
 
+    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
+    /// [`PoolStats::since`] is their difference.
+    ///
+    /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
+    pub fn reset_high_water(&self) {
+        self.shared().counters.reset_high_water();
+    }
+
     /// The memory of the pool, by what its shards are doing, and what became of it. [`BumpStats`] says how the numbers add up.
     ///
     /// Cost: a look at every shard. Nobody is stopped by that.

@@ -198,6 +198,15 @@ impl HeapPool {
         self
     }
 
+    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
+    /// [`PoolStats::since`] is their difference.
+    ///
+    /// Without the `stats` feature it does nothing.
+    pub fn reset_high_water(&mut self) {
+        #[cfg(feature = "stats")]
+        self.counters.reset_high_water(&self.released, &PoolStats::default());
+    }
+
     /// The buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]

@@ -22,7 +22,8 @@ use crate::sync::{AtomicUsize, Ordering};
 /// # Counters that start again
 ///
 /// Nobody sets a counter back: another reader of the same pool would be wrong. [`since`](Self::since) tells what was
-/// counted between two snapshots.
+/// counted between two snapshots. High-water marks have no difference: each pool has `reset_high_water`, after which they start
+/// again from what is out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
@@ -40,9 +41,9 @@ pub struct PoolStats {
     pub in_use: usize,
     /// Bytes that are out now, as capacity handed out.
     pub in_use_bytes: usize,
-    /// The most buffers that were ever out at once.
+    /// The most buffers that were ever out at once, or since the mark was reset.
     pub high_water: usize,
-    /// The most bytes that were ever out at once.
+    /// The most bytes that were ever out at once, or since the mark was reset.
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
@@ -56,7 +57,7 @@ pub struct PoolStats {
 
 impl PoolStats {
     /// What was counted since `earlier`, a snapshot of the same pool: the difference of the event counters. What is out, idle and reserved
-    /// is as it is in `self`. So are the high-water marks: they are of the pool's whole life.
+    /// is as it is in `self`. So are the high-water marks: they are of the time since the pool was made, or they were reset.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -175,6 +176,18 @@ impl Counters {
         let _ = (served, bytes, released, elsewhere);
     }
 
+    /// Lets the high-water marks start again from what is out now, of the fallback (`elsewhere`) too.
+    pub fn reset_high_water(&mut self, released: &Released, elsewhere: &PoolStats) {
+        #[cfg(feature = "stats")]
+        {
+            let now = self.snapshot(released, elsewhere, 0);
+            self.counts.high_water = now.in_use;
+            self.counts.high_water_bytes = now.in_use_bytes;
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (released, elsewhere);
+    }
+
     /// Counts one refused request.
     #[inline]
     pub fn exhausted(&mut self) {
@@ -249,6 +262,18 @@ impl SharedCounters {
         }
         #[cfg(not(feature = "stats"))]
         let _ = (served, bytes);
+    }
+
+    /// Lets the high-water marks start again from what is out now. An acquire on another thread at the same moment may be missed, or be
+    /// counted though it came before.
+    pub fn reset_high_water(&self) {
+        #[cfg(feature = "stats")]
+        {
+            let now = self.snapshot();
+            // ORDER: Relaxed, for both, as in `acquired`.
+            self.high_water.store(now.in_use, Ordering::Relaxed);
+            self.high_water_bytes.store(now.in_use_bytes, Ordering::Relaxed);
+        }
     }
 
     /// Counts one buffer of `bytes` as back.

@@ -100,6 +100,14 @@ impl RingPool {
         self.capacity
     }
 
+    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
+    /// [`PoolStats::since`] is their difference.
+    ///
+    /// Without the `stats` feature it does nothing.
+    pub fn reset_high_water(&mut self) {
+        self.counters.reset_high_water(self.ring.released(), &PoolStats::default());
+    }
+
     /// Whether nothing of the region is out, at this moment.
     ///
     /// Cost: a look at every block.

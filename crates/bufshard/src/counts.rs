@@ -1,6 +1,7 @@
 //! What is counted, with the `stats` feature; without it, types of no size whose methods do nothing.
 //!
-//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there. What happens without a cache is counted
+//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there, except for a reset
+//! of the high-water marks, which a mark that is raised at the same moment undoes. What happens without a cache is counted
 //! in one place for all threads, by locked additions; that is rare.
 
 use bufcore::PoolStats;
@@ -208,6 +209,17 @@ impl Counts {
         }
         #[cfg(not(feature = "stats"))]
         let _ = all;
+    }
+
+    /// Sets the high-water marks, from any thread: one that is being raised at the same moment stays raised.
+    pub(crate) fn set_high_water(&self, buffers: usize, bytes: usize) {
+        #[cfg(feature = "stats")]
+        for (mark, value) in self.inner.high.iter().zip([buffers, bytes]) {
+            // ORDER: Relaxed: a count, which publishes nothing.
+            mark.store(value, Ordering::Relaxed);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (buffers, bytes);
     }
 
     /// Adds these to a snapshot.

@@ -426,6 +426,20 @@ impl ShardPool {
         self.shared().shrink_idle(age);
     }
 
+    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
+    /// [`PoolStats::since`] is their difference.
+    ///
+    /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
+    ///
+    /// Cost: a look at every cache.
+    pub fn reset_high_water(&self) {
+        if cfg!(feature = "stats") {
+            let (shared, now) = (self.shared(), self.stats());
+            shared.counts().for_each(|counts| counts.set_high_water(0, 0));
+            shared.common.set_high_water(now.in_use, now.in_use_bytes);
+        }
+    }
+
     /// What the pool has done and holds, by tier and by size class. [`ShardStats`] says how the numbers add up.
     ///
     /// The counters are zero unless the `stats` feature is on; what is idle and reserved is known without it. The list of classes is

@@ -113,7 +113,8 @@ impl ClassStats {
 
 impl ShardStats {
     /// What was counted since `earlier`, a snapshot of the same pool: the difference of the counters. What is out, idle and reserved is as
-    /// it is in `self`. So are the high-water marks: they are of the pool's whole life.
+    /// it is in `self`. So are the high-water marks, for which there is
+    /// [`reset_high_water`](crate::ShardPool::reset_high_water).
     ///
     /// The pool's own counters are never set back: another reader would be wrong, and threads count without locks.
     ///

@@ -180,6 +180,16 @@ impl<F: BufferPool> SlotPool<F> {
         !self.table.slots().is_free(index as u32 * STEP)
     }
 
+    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
+    /// [`PoolStats::since`] is their difference.
+    ///
+    /// Without the `stats` feature it does nothing.
+    pub fn reset_high_water(&mut self) {
+        // First: it is the user's code.
+        let elsewhere = self.fallback.stats();
+        self.counters.reset_high_water(self.table.released(), &elsewhere);
+    }
+
     /// Whether nothing of the region is out, at this moment.
     #[must_use]
     pub fn is_idle(&self) -> bool {

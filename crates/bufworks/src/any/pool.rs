@@ -128,6 +128,14 @@ impl AnyPool {
         }
     }
 
+    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
+    /// [`PoolStats::since`] is their difference.
+    ///
+    /// Without the `stats` feature it does nothing.
+    pub fn reset_high_water(&mut self) {
+        each!(&mut self.pool, pool => pool.reset_high_water());
+    }
+
     /// The buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]

@@ -279,6 +279,29 @@ fn shared_handles() {
     }
 }
 
+/// High-water marks start again from what is out; other counters only ever go up, and have a difference.
+#[cfg(feature = "stats")]
+#[test]
+fn counters_that_start_again() {
+    for name in AnyBuilder::NAMES {
+        let mut pool = built(name);
+        let held = pool.acquire(1000).expect("there is room");
+        drop((pool.acquire(100).expect("there is room"), pool.acquire(100).expect("there is room")));
+        let before = pool.stats();
+        assert_eq!((before.acquired, before.in_use, before.high_water), (3, 1, 3), "{name}");
+        pool.reset_high_water();
+        let now = pool.stats();
+        assert_eq!((now.acquired, now.high_water, now.high_water_bytes), (3, 1, now.in_use_bytes), "{name}");
+        drop(pool.acquire(100).expect("there is room"));
+        let lately = pool.stats().since(&before);
+        assert_eq!((lately.acquired, lately.in_use, lately.high_water), (1, 1, 2), "{name}");
+        assert_eq!(lately.acquired, lately.reused + lately.fresh, "{name}");
+        drop(held);
+        pool.reset_high_water();
+        assert_eq!((pool.stats().high_water, pool.stats().high_water_bytes), (0, 0), "{name}");
+    }
+}
+
 #[cfg(feature = "serde")]
 #[test]
 fn files() {

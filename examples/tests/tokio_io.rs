@@ -3,7 +3,7 @@
 use core::pin::Pin;
 use std::io::ErrorKind;
 
-use bufcore::{AcquireError, BufferPool, HeapPool, Reject};
+use bufcore::{AcquireError, HeapPool, Reject};
 use bufring::RingPool;
 use bufslot::SlotPool;
 use bufworks_examples::frames::{FrameCodec, FrameError, send};

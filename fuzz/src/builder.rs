@@ -1,6 +1,5 @@
 //! Texts of `AnyBuilder`: as settings and as JSON, and the small pools that come of them.
 
-use bufcore::BufferPool;
 use bufworks::any::AnyBuilder;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use bufcore::strategy::orphans;
-use bufcore::{AcquireError, BufferPool, FrameBuffer};
+use bufcore::{AcquireError, BufferPool};
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftest::bytes::Bytes;

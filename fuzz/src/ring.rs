@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use bufcore::{BufferPool, FrameBuffer};
+use bufcore::BufferPool;
 use bufring::{Builder, RingPool, RingVec};
 use buftest::bytes::Bytes;
 use buftest::lockstep::Lockstep;

@@ -15,7 +15,7 @@ use crate::programs;
 use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{features, fuzz, instructions, models, nostd, package, platforms, proxy, sanitize, tidy};
+use crate::{api, features, fuzz, instructions, models, nostd, package, platforms, proxy, sanitize, tidy};
 
 #[cfg(target_os = "linux")]
 use crate::bare;
@@ -186,7 +186,10 @@ impl Job {
                 clippy("--no-default-features")?;
             }
             Self::Tidy => xtask(&["tidy"])?,
-            Self::Docs => docs()?,
+            Self::Docs => {
+                docs()?;
+                return api::check();
+            }
             Self::Test => xtask(&["test"])?,
             Self::Bare => return bare::run(),
             Self::Long => xtask(&["test", "--long"])?,

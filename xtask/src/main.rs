@@ -6,6 +6,7 @@
 )]
 
 mod advise;
+mod api;
 #[cfg(target_os = "linux")]
 mod bare;
 mod bench;
@@ -16,6 +17,7 @@ mod coverage;
 mod debian;
 mod features;
 mod firmware;
+mod first_examples;
 mod fuzz;
 mod instructions;
 mod models;
@@ -54,6 +56,8 @@ struct Command {
 enum Task {
     /// Say which strategy fits a recorded trace, with which settings.
     Advise(advise::Args),
+    /// Note the public interface of each package in `docs/api`; with `--check`, see whether it is noted.
+    Api(api::Args),
     /// Run the benchmark matrix and report.
     Bench(bench::Args),
     /// Run trials against builds with a known defect: each has to fail.
@@ -90,6 +94,7 @@ enum Task {
 fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<()> {
     match Command::parse_from(arguments).task {
         Task::Advise(args) => args.run(),
+        Task::Api(args) => args.run(),
         Task::Bench(args) => args.run(),
         Task::Broken(args) => args.run(),
         Task::Ci(args) => args.run(),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::first_examples;
 use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 
@@ -19,6 +20,7 @@ const MAX_FILE_BYTES: u64 = 128 << 10;
 /// Packs all published packages together: cargo builds each against the others as they were packed, in place of a registry.
 /// Nothing is fetched.
 pub(crate) fn check() -> Result<()> {
+    first_examples::check()?;
     let packages = packages::published()?;
     let mut command = cargo();
     #[cfg(unix)]

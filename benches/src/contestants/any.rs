@@ -1,6 +1,6 @@
 //! Strategies behind the pool whose strategy is chosen at run time: what that costs.
 
-use bufcore::{Buf, BufferPool};
+use bufcore::Buf;
 use bufworks::AnyPool;
 use bufworks::any::{AnyBuilder, AnyLease};
 

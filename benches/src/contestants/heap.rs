@@ -1,6 +1,6 @@
 //! The pool that does not pool.
 
-use bufcore::{Buf, BufferPool, HeapLease, HeapPool};
+use bufcore::{Buf, HeapLease, HeapPool};
 
 use crate::case::Plan;
 use crate::contestant::{Contestant, Frames, Kind, OpenFrame, Pool, Unsupported};

@@ -1,6 +1,6 @@
 //! The ring allocator.
 
-use bufcore::{Buf, BufferPool};
+use bufcore::Buf;
 use bufring::{Builder, Extendable, RingLease, RingPool};
 
 use crate::case::Plan;

@@ -1,6 +1,6 @@
 //! The slot pool.
 
-use bufcore::{Buf, BufferPool, FrameBuffer, HeapLease, Lease};
+use bufcore::{Buf, FrameBuffer, HeapLease, Lease};
 use bufslot::{Builder, SlotLease, SlotPool};
 
 use crate::block::Block;

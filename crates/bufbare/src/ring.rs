@@ -1,6 +1,6 @@
 //! What only the ring has: buffers that grow beside others, and typed ones.
 
-use bufcore::{AcquireError, BufferPool, Region};
+use bufcore::{AcquireError, Region};
 use bufring::Builder;
 
 use crate::Checked;

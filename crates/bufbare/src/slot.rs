@@ -1,6 +1,6 @@
 //! What only the slot pool has: its modes.
 
-use bufcore::{AcquireError, BufferPool, FrameBuffer, Region, Reject};
+use bufcore::{AcquireError, Region, Reject};
 use bufslot::{Builder, Mode};
 
 use crate::Checked;

@@ -8,8 +8,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use bufbump::bufcore::{Buf, Error};
-use bufbump::{BumpLease, BumpPool};
+use bufbump::{BumpBuf, BumpPool, Error};
 
 const CHUNK_BYTES: usize = 64;
 
@@ -17,7 +16,7 @@ const CHUNK_BYTES: usize = 64;
 struct Decoder {
     pool: BumpPool,
     /// The chunk that is being filled; complete messages have been split off its front.
-    chunk: Buf<BumpLease>,
+    chunk: BumpBuf,
 }
 
 impl Decoder {
@@ -27,7 +26,7 @@ impl Decoder {
     }
 
     /// Takes in what has come from the network, and hands out the messages that are complete.
-    fn feed(&mut self, mut input: &[u8], mut deliver: impl FnMut(Buf<BumpLease>)) -> Result<(), Error> {
+    fn feed(&mut self, mut input: &[u8], mut deliver: impl FnMut(BumpBuf)) -> Result<(), Error> {
         while !input.is_empty() {
             let (now, later) = input.split_at(input.len().min(self.chunk.spare_capacity()));
             self.chunk.extend_from_slice(now)?;
@@ -53,7 +52,7 @@ fn main() -> Result<(), Error> {
     let mut decoder = Decoder::new(pool.clone())?;
 
     // Two workers, who drop their messages when they are done; the chunk goes with its last message.
-    let (even, odd) = (mpsc::channel::<Buf<BumpLease>>(), mpsc::channel::<Buf<BumpLease>>());
+    let (even, odd) = (mpsc::channel::<BumpBuf>(), mpsc::channel::<BumpBuf>());
     let workers = [even.1, odd.1].map(|messages| {
         thread::spawn(move || {
             messages.iter().map(|message| message.iter().map(|&b| u64::from(b)).sum::<u64>()).sum::<u64>()

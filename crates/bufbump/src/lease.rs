@@ -4,9 +4,15 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::strategy::{Tagged, Views};
-use bufcore::{Lease, SplitLease};
+use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::shard::Block;
+
+/// A buffer of a [`BumpPool`](crate::BumpPool).
+pub type BumpBuf = Buf<BumpLease>;
+
+/// A view of a buffer of a [`BumpPool`](crate::BumpPool).
+pub type BumpView = Frozen<BumpLease>;
 
 /// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is in.
 pub struct BumpLease {

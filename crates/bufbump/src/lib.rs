@@ -79,10 +79,22 @@ mod stack;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod unwind;
 
 pub use bufcore;
+#[cfg(feature = "track")]
+#[doc(no_inline)]
+pub use bufcore::Outstanding;
+#[doc(no_inline)]
+pub use bufcore::{
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
+    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
+    copy_up_to,
+};
+#[doc(no_inline)]
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 pub use config::Builder;
-pub use lease::BumpLease;
+pub use lease::{BumpBuf, BumpLease, BumpView};
 pub use pool::BumpPool;
 pub use stats::BumpStats;
 

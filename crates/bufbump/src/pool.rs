@@ -119,6 +119,19 @@ impl BumpPool {
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
+    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`] does, through a shared reference.
+    ///
+    /// Cost: zeroing on top of [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<BumpLease>, AcquireError> {
+        BufferPool::acquire_zeroed(&mut &*self, len)
+    }
+
     /// The buffer in a block that was just taken.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Debug, LowerHex, UpperHex, Write};
 
-use crate::{Buf, Frozen, Lease};
+use crate::{Buf, Frozen, Lease, SharedBytes};
 
 /// `Debug` shows so many bytes.
 const SHOWN_BYTES: usize = 64;
@@ -48,6 +48,16 @@ impl<L: Lease> Debug for Frozen<L> {
             return shown.finish_non_exhaustive();
         }
         shown.field("bytes", &Literal(self)).finish()
+    }
+}
+
+/// The first 64 bytes as a literal; the length in their place for those of a pool that wipes, since they may be secrets.
+impl Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_wiped() {
+            return f.debug_struct("SharedBytes").field("len", &self.len()).finish_non_exhaustive();
+        }
+        Literal(self).fmt(f)
     }
 }
 

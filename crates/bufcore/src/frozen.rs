@@ -72,6 +72,22 @@ impl<L: Lease> Frozen<L> {
         Self { ptr, len, capacity, held: ManuallyDrop::new(Some(held)) }
     }
 
+    /// Takes the view apart: its bytes, and the lease with its place in the count.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (NonNull<u8>, usize, Option<Held<L>>) {
+        let mut view = ManuallyDrop::new(self);
+        (view.ptr, view.len, view.held.take())
+    }
+
+    /// Puts a view together again, over its bytes alone.
+    ///
+    /// # Safety
+    ///
+    /// What [`into_parts`](Self::into_parts) returned, or a part of the bytes.
+    pub(crate) unsafe fn from_parts(ptr: NonNull<u8>, len: usize, held: Held<L>) -> Self {
+        Self { ptr, len, capacity: len, held: ManuallyDrop::new(Some(held)) }
+    }
+
     fn views(&self) -> Option<&Views> {
         self.held.as_ref().and_then(|held| held.lease.views())
     }

@@ -10,7 +10,7 @@ use crate::stats::{Counters, Served};
 use crate::tagged::Tagged;
 use crate::track::Tracker;
 use crate::views::Views;
-use crate::{AcquireError, Buf, BufferPool, ConfigError, Lease, PoolStats, SplitLease};
+use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats, SplitLease};
 #[cfg(feature = "stats")]
 use crate::{stats::Released, sync::Arc};
 
@@ -69,6 +69,12 @@ pub struct HeapLease {
     /// A header is valid until this lease is dropped; nobody else frees it.
     tagged: Tagged<Header>,
 }
+
+/// A buffer of a [`HeapPool`].
+pub type HeapBuf = Buf<HeapLease>;
+
+/// A view of a buffer of a [`HeapPool`].
+pub type HeapView = Frozen<HeapLease>;
 
 // SAFETY: the header is only read while shared, but for its atomic count; freeing may happen on any thread.
 unsafe impl Send for HeapLease {}
@@ -243,6 +249,8 @@ impl HeapPool {
         Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease { tagged: Tagged::of(header) }) })
     }
 }
+
+crate::pool_methods!(impl[] HeapPool => HeapLease);
 
 impl BufferPool for HeapPool {
     type Lease = HeapLease;

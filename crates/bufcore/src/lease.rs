@@ -19,6 +19,11 @@ use crate::views::Views;
 ///    valid until the lease has been dropped. It returns `None` only for a lease over zero bytes.
 /// 4. *Wipe.* What [`wipe_range`](Lease::wipe_range) returns lies within the memory of 1.
 /// 5. *Nothing.* What [`another_of_nothing`](Lease::another_of_nothing) returns is a lease over no bytes, whose `views` is `None`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the lease of a pool",
+    label = "this is no lease",
+    note = "the parameter of `Buf` and `Frozen` is what a buffer keeps of its pool: `Buf<SlotLease>`, or `SlotBuf` for short; or `P::Lease` for a `P: BufferPool`"
+)]
 pub unsafe trait Lease: Send + Sync + 'static {
     /// Where views of the buffer are counted, in place, so that freezing allocates nothing. `None` for a lease that holds no
     /// memory and so needs no count.
@@ -60,6 +65,12 @@ pub unsafe trait Lease: Send + Sync + 'static {
 ///
 /// [`is_shared`](Lease::is_shared) is true of what [`into_shared`](Self::into_shared) returns and of its bitwise copies, and false
 /// of a lease that it was not called on, and of one over no bytes. `into_shared` does not panic.
+#[diagnostic::on_unimplemented(
+    message = "buffers with the lease `{Self}` cannot be split",
+    label = "several buffers cannot share this lease's memory",
+    note = "code that is generic over the pool asks for it with `where P::Lease: SplitLease`",
+    note = "a frozen view of any pool can be split: `buf.freeze().split_to(n)`"
+)]
 pub unsafe trait SplitLease: Lease + Sized {
     /// The same lease, marked as one of several.
     #[must_use]

@@ -3,7 +3,7 @@
 //! # What it gives you
 //!
 //! - [`Buf`]: owned, exclusive, `Send` bytes; like a `Vec<u8>` that cannot reallocate. [`Frozen`]: its read-only,
-//!   cloneable view.
+//!   cloneable view. [`SharedBytes`]: such a view with its strategy erased, or a program's own bytes.
 //! - [`BufferPool`]: acquire whole buffers. [`FrameBuffer`]: fill bytes in steps, then detach them as one buffer.
 //!   [`ByteSink`] and [`ByteSource`]: bytes that stream through.
 //! - [`AcquireError`], [`ReserveError`], [`ConfigError`], [`RegionError`]: small, `Copy`, with numbers in them.
@@ -39,7 +39,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "alloc")] {
-//! use bufcore::{BufferPool, HeapPool};
+//! use bufcore::HeapPool;
 //!
 //! let mut pool = HeapPool::new();
 //! let mut buf = pool.acquire(64)?;
@@ -60,6 +60,10 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+// The texts of `pool_methods` say `bufcore::BufferPool`, here and elsewhere.
+#[cfg(doc)]
+extern crate self as bufcore;
+
 mod append;
 mod buf;
 mod compare;
@@ -76,6 +80,7 @@ mod held;
 mod integrations;
 mod keepers;
 mod lease;
+mod methods;
 mod orphans;
 mod pieces;
 mod pool;
@@ -84,6 +89,7 @@ mod region;
 #[cfg(feature = "alloc")]
 mod roll;
 mod settings;
+mod shared;
 #[cfg(feature = "alloc")]
 mod sinks;
 #[cfg(feature = "std")]
@@ -96,6 +102,7 @@ mod tagged;
 #[cfg(feature = "std")]
 mod threads;
 mod track;
+mod unwind;
 mod views;
 
 pub mod size;
@@ -105,13 +112,14 @@ pub use buf::Buf;
 pub use error::{AcquireError, ConfigError, Error, RegionError, ReserveError};
 pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
-pub use heap::{HeapLease, HeapPool};
+pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
 pub use lease::{Lease, NoLease, SplitLease};
 pub use pieces::{Pieces, PiecesIter};
 pub use pool::{BufferPool, FrameBuffer, Reject};
 pub use region::Region;
 #[cfg(feature = "mmap")]
 pub use region::{HugePages, MapOptions};
+pub use shared::SharedBytes;
 #[cfg(feature = "alloc")]
 pub use sinks::VecSink;
 pub use stats::PoolStats;

@@ -23,6 +23,12 @@ use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
 /// # }
 /// # Ok::<(), bufcore::AcquireError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a pool of buffers",
+    label = "buffers cannot be acquired from this",
+    note = "a pool is passed by value or as `&mut pool`; through `&pool` only those serve that threads share (`BumpPool`, `ShardPool`)",
+    note = "a pool for one thread at a time is not shared in an `Arc`: give each thread its own, or put it into a `Mutex`"
+)]
 pub trait BufferPool {
     /// What its buffers keep of the pool.
     type Lease: Lease;
@@ -89,6 +95,11 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
 ///
 /// One frame is open at a time. It opens with the first [`writable`](Self::writable) and closes with
 /// [`detach`](Self::detach); its bytes stay contiguous, moving if they have to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be filled in frames",
+    label = "no frame can be opened in this",
+    note = "a pool with frames is passed by value or as `&mut pool`"
+)]
 pub trait FrameBuffer {
     /// What its frames keep of the pool.
     type Lease: Lease;

@@ -4,6 +4,11 @@ use crate::copying::copy_bytes;
 use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
 
 /// Takes bytes: lends room, then counts what was written into it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` takes no bytes in place",
+    label = "this is not a `ByteSink`",
+    note = "a `Buf`, a mirrored ring and the writing end of a channel are; what implements `std::io::Write` alone is written to with `write_all`"
+)]
 pub trait ByteSink {
     /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).
     ///
@@ -21,6 +26,11 @@ pub trait ByteSink {
 }
 
 /// Gives bytes: lends what is there, then drops what was used.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives no bytes in place",
+    label = "this is not a `ByteSource`",
+    note = "a `Buf`, a `&[u8]`, a mirrored ring and the reading end of a channel are; of a `Vec<u8>` take a slice: `&mut &vec[..]`"
+)]
 pub trait ByteSource {
     /// The bytes that can be read now in one piece; empty when there are none.
     fn peek(&mut self) -> &[u8];

@@ -229,7 +229,7 @@ mod on {
     #[cfg(test)]
     mod tests {
         use super::*;
-        use crate::{BufferPool, HeapPool};
+        use crate::HeapPool;
 
         #[test]
         fn lines_are_used_again_and_go() {

@@ -7,7 +7,7 @@
     reason = "tests have an operating system"
 )]
 
-use bufcore::{BufferPool, HeapPool, Region};
+use bufcore::{HeapPool, Region, SharedBytes};
 use buftest::alloc::Ledger;
 use buftest::trials::books::drop_elsewhere;
 
@@ -33,6 +33,22 @@ fn heap_pool(alignment: usize) {
             assert_eq!(LEDGER.outstanding(), (blocks, out));
         }
     }
+}
+
+/// A handle of a view costs no call of the allocator, nor do its clones and parts; one of a vector costs one.
+fn shared_handles() {
+    let buf = HeapPool::new().acquire_zeroed(100).expect("the heap has room");
+    let calls = LEDGER.calls();
+    let mut shared = SharedBytes::from(buf.freeze());
+    let parts = [shared.split_to(10), shared.clone(), shared.slice(20..), SharedBytes::from_static(b"abc")];
+    assert_eq!(LEDGER.calls(), calls, "a handle was allocated");
+    drop((shared, parts));
+    let vector = vec![1; 100];
+    let calls = LEDGER.calls();
+    let shared = SharedBytes::from(vector);
+    let parts = [shared.slice(..50), shared.clone(), SharedBytes::from(Vec::new())];
+    assert_eq!(LEDGER.calls(), calls + 1, "one allocation for a vector");
+    drop((shared, parts));
 }
 
 fn other_threads() {
@@ -61,6 +77,7 @@ fn main() {
     }
     balanced("heap buffers on other threads", other_threads);
     balanced("heap regions", regions);
+    balanced("shared handles", shared_handles);
     LEDGER.keep(true);
     balanced("heap buffers, blocks kept", || heap_pool(64));
 }

@@ -3,7 +3,7 @@
 //! Not with `stats` or `track`, whose own bookkeeping uses collections of the standard library.
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
-use bufcore::{AcquireError, BufferPool, HeapPool, Region, RegionError};
+use bufcore::{AcquireError, HeapPool, Region, RegionError};
 use buftest::alloc::Failing;
 
 #[global_allocator]

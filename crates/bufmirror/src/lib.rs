@@ -112,8 +112,18 @@ mod shared;
 mod sync;
 #[cfg(all(test, any(loom, shuttle)))]
 mod tests;
+mod unwind;
 
 pub use bufcore;
+#[doc(no_inline)]
+pub use bufcore::{
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
+    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
+    copy_up_to,
+};
+#[cfg(feature = "alloc")]
+#[doc(no_inline)]
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "std")]
 pub use channel::{Consumer, Producer, WaitError, channel};
 pub use config::{BuildInError, Builder};

@@ -8,7 +8,6 @@
 use std::error::Error;
 use std::io::Write;
 
-use bufcore::BufferPool;
 use bufring::RingPool;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -10,7 +10,6 @@ use std::io::Write;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use bufcore::BufferPool;
 use bufring::RingPool;
 
 fn main() -> Result<(), Box<dyn Error>> {

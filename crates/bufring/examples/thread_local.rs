@@ -9,8 +9,7 @@ use std::error::Error;
 use std::io::Write;
 use std::thread;
 
-use bufcore::Buf;
-use bufring::{LocalAcquire, LocalRing, RingLease};
+use bufring::{LocalAcquire, LocalRing, RingBuf};
 
 thread_local! {
     /// Built in each thread at its first request.
@@ -18,7 +17,7 @@ thread_local! {
 }
 
 /// Somewhere deep in the program.
-fn greeting(name: &str) -> Result<Buf<RingLease>, Box<dyn Error + Send + Sync>> {
+fn greeting(name: &str) -> Result<RingBuf, Box<dyn Error + Send + Sync>> {
     // What borrows the ring is used in a closure; the finished buffer may leave it.
     let greeting = RING.with_ring(|ring| -> Result<_, Box<dyn Error + Send + Sync>> {
         let mut growing = ring.extendable(8)?;

@@ -8,7 +8,6 @@
 
 use std::error::Error;
 
-use bufcore::BufferPool;
 use bufring::{PushError, RingPool};
 
 #[derive(Debug, PartialEq)]

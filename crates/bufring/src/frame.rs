@@ -257,6 +257,8 @@ impl RingPool {
     }
 }
 
+bufcore::frame_methods!(impl[] RingPool => RingLease);
+
 impl FrameBuffer for RingPool {
     type Lease = RingLease;
 

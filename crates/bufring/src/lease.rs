@@ -3,9 +3,15 @@
 use core::ptr::NonNull;
 
 use bufcore::strategy::Views;
-use bufcore::{Lease, SplitLease};
+use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::guard::GuardHandle;
+
+/// A buffer of a [`RingPool`](crate::RingPool).
+pub type RingBuf = Buf<RingLease>;
+
+/// A view of a buffer of a [`RingPool`](crate::RingPool).
+pub type RingView = Frozen<RingLease>;
 
 /// The lease of a [`RingPool`](crate::RingPool)'s buffer.
 #[derive(Debug)]

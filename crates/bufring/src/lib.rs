@@ -6,7 +6,7 @@
 //! Fixed buffers, buffers that grow while they are filled, typed vectors, and frozen views of buffers, out of memory that is
 //! taken once. Acquiring takes some fifteen plain instructions where sizes recur, releasing one plain store, on any thread;
 //! neither has a locked instruction in it, neither allocates. The bookkeeping stands between the buffers, so it is in the cache
-//! when they are. When the ring has no room it says so: [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted).
+//! when they are. When the ring has no room it says so: [`AcquireError::Exhausted`].
 //!
 //! # When not to use it
 //!
@@ -43,7 +43,6 @@
 //!
 //! ```
 //! # #[cfg(feature = "alloc")] {
-//! use bufcore::BufferPool;
 //! use bufring::RingPool;
 //!
 //! let mut ring = RingPool::new(64 * 1024)?; // bytes
@@ -89,12 +88,28 @@ mod pool;
 mod ring;
 #[cfg(all(test, feature = "std"))]
 mod tests;
+mod unwind;
 mod vec;
 
 pub use bufcore;
+#[cfg(feature = "track")]
+#[doc(no_inline)]
+pub use bufcore::Outstanding;
+#[doc(no_inline)]
+pub use bufcore::{
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
+    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
+    copy_up_to,
+};
+#[cfg(feature = "alloc")]
+#[doc(no_inline)]
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+#[cfg(feature = "mmap")]
+#[doc(no_inline)]
+pub use bufcore::{HugePages, MapOptions};
 pub use config::{BuildInError, Builder};
 pub use extendable::Extendable;
-pub use lease::RingLease;
+pub use lease::{RingBuf, RingLease, RingView};
 #[cfg(feature = "std")]
 pub use local::{LocalAcquire, LocalError, LocalRing};
 pub use pool::RingPool;

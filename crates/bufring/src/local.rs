@@ -4,7 +4,7 @@ use core::cell::{RefCell, RefMut};
 use core::fmt;
 use std::thread::LocalKey;
 
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError};
+use bufcore::{AcquireError, Buf, ConfigError};
 
 use crate::{Builder, RingLease, RingPool, RingVec};
 

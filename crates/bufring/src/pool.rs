@@ -390,6 +390,8 @@ impl RingPool {
     }
 }
 
+bufcore::pool_methods!(impl[] RingPool => RingLease);
+
 impl BufferPool for RingPool {
     type Lease = RingLease;
 

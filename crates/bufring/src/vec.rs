@@ -12,7 +12,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 use core::slice;
 
-use bufcore::{AcquireError, Buf, BufferPool, ReserveError, size};
+use bufcore::{AcquireError, Buf, ReserveError, size};
 
 use crate::{RingLease, RingPool};
 
@@ -87,12 +87,12 @@ impl<T> core::error::Error for PushError<T> {}
 impl RingPool {
     /// An empty vector with room for `capacity` values.
     ///
-    /// Cost: as [`acquire`](BufferPool::acquire), for the bytes of the values, and up to the alignment more where that is larger
+    /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, and up to the alignment more where that is larger
     /// than the ring's.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](BufferPool::acquire), with the bytes that were needed. Values of no size need none.
+    /// As [`acquire`](RingPool::acquire), with the bytes that were needed. Values of no size need none.
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_vec<T>(&mut self, capacity: usize) -> Result<RingVec<T>, AcquireError> {
         let shift = align_of::<T>().saturating_sub(self.grid.alignment());

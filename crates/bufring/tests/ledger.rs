@@ -4,7 +4,7 @@
 //! One after another, without the test harness: it allocates too.
 #![allow(clippy::std_instead_of_alloc, reason = "tests have an operating system")]
 
-use bufcore::{BufferPool, Region};
+use bufcore::Region;
 use bufring::{Builder, RingPool};
 use buftest::Kit;
 use buftest::alloc::Ledger;

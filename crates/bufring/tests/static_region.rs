@@ -7,7 +7,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use bufcore::{AcquireError, BufferPool, FrameBuffer};
+use bufcore::AcquireError;
 use bufring::{Builder, RingPool};
 
 const BYTES: usize = 4096;

@@ -4,11 +4,17 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::strategy::{Tagged, Views};
-use bufcore::{Lease, SplitLease};
+use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::block::Block;
 use crate::node::Node;
 use crate::release;
+
+/// A buffer of a [`ShardPool`](crate::ShardPool).
+pub type ShardBuf = Buf<ShardLease>;
+
+/// A view of a buffer of a [`ShardPool`](crate::ShardPool).
+pub type ShardView = Frozen<ShardLease>;
 
 /// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
 pub struct ShardLease {

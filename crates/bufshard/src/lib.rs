@@ -82,12 +82,24 @@ mod stock;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod unwind;
 mod wait;
 
 pub use acquire::Acquire;
 pub use bufcore;
+#[cfg(feature = "track")]
+#[doc(no_inline)]
+pub use bufcore::Outstanding;
+#[doc(no_inline)]
+pub use bufcore::{
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
+    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
+    copy_up_to,
+};
+#[doc(no_inline)]
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 pub use config::Builder;
-pub use lease::ShardLease;
+pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;
 pub use stats::{ClassStats, ShardStats};
 

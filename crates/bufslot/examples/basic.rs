@@ -4,7 +4,6 @@
 //! cargo run -p bufslot --example basic
 //! ```
 
-use bufcore::FrameBuffer;
 use bufslot::SlotPool;
 
 fn main() -> Result<(), bufcore::Error> {

@@ -9,10 +9,9 @@
 
 use std::collections::VecDeque;
 
-use bufcore::{Buf, BufferPool, Error, HeapPool};
-use bufslot::{Mode, SlotLease, SlotPool};
+use bufslot::{Error, Mode, SlotBuf, SlotPool};
 
-type Queue = VecDeque<Buf<SlotLease<<HeapPool as BufferPool>::Lease>>>;
+type Queue = VecDeque<SlotBuf>;
 
 /// Puts one buffer of one byte at the end of the queue.
 fn add(pool: &mut SlotPool, queue: &mut Queue, name: u8) -> Result<(), Error> {

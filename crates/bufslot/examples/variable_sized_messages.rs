@@ -4,13 +4,9 @@
 //! cargo run -p bufslot --example variable_sized_messages
 //! ```
 
-use bufcore::{Buf, BufferPool, Error, HeapPool};
-use bufslot::{Mode, SlotLease, SlotPool};
+use bufslot::{Error, Mode, SlotBuf, SlotPool};
 
-fn store(
-    pool: &mut SlotPool,
-    message: &str,
-) -> Result<Buf<SlotLease<<HeapPool as BufferPool>::Lease>>, Error> {
+fn store(pool: &mut SlotPool, message: &str) -> Result<SlotBuf, Error> {
     let mut buf = pool.acquire(message.len())?;
     buf.extend_from_slice(message.as_bytes())?;
     println!("{:>3} bytes: {pool:?}", buf.len());

@@ -485,6 +485,8 @@ impl<F: BufferPool> SlotPool<F> {
     }
 }
 
+bufcore::frame_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
+
 impl<F: BufferPool> FrameBuffer for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 

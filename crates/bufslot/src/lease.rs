@@ -5,12 +5,43 @@ use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
 
 use bufcore::strategy::Views;
-use bufcore::{Lease, SplitLease};
+use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::table::SlotHandle;
 
+#[cfg(feature = "alloc")]
+type DefaultLease = bufcore::HeapLease;
+#[cfg(not(feature = "alloc"))]
+type DefaultLease = bufcore::NoLease;
+
+/// A buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`: those of the fallback that a pool has unless it is given
+/// one.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufslot::{SlotBuf, SlotPool, SlotView};
+///
+/// struct Connection {
+///     pool: SlotPool,
+///     incoming: SlotBuf,
+///     outgoing: Vec<SlotView>,
+/// }
+///
+/// let mut pool = SlotPool::new(64 * 1024, 8)?;
+/// let incoming = pool.acquire(4096)?;
+/// let mut connection = Connection { pool, incoming, outgoing: Vec::new() };
+/// connection.outgoing.push(connection.pool.acquire_zeroed(8)?.freeze());
+/// # assert!(connection.incoming.is_empty());
+/// # }
+/// # Ok::<(), bufslot::Error>(())
+/// ```
+pub type SlotBuf<L = DefaultLease> = Buf<SlotLease<L>>;
+
+/// A view of a buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
+pub type SlotView<L = DefaultLease> = Frozen<SlotLease<L>>;
+
 /// The lease of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
-pub struct SlotLease<L> {
+pub struct SlotLease<L = DefaultLease> {
     /// Dropped once, in `Drop`.
     place: ManuallyDrop<Place<L>>,
 }

@@ -40,7 +40,6 @@
 //!
 //! ```
 //! # #[cfg(feature = "alloc")] {
-//! use bufcore::{BufferPool, FrameBuffer};
 //! use bufslot::{Mode, SlotPool};
 //!
 //! let mut pool = SlotPool::new(64 * 1024, 8)?; // bytes, slots
@@ -58,7 +57,7 @@
 //! assert_eq!(&frame[2..], b"hello");
 //! assert_eq!(pool.mode(), Mode::Back);
 //! # }
-//! # Ok::<(), bufcore::Error>(())
+//! # Ok::<(), bufslot::Error>(())
 //! ```
 //!
 //! # Source
@@ -83,11 +82,27 @@ mod search;
 mod table;
 #[cfg(all(test, feature = "std"))]
 mod tests;
+mod unwind;
 
 pub use bufcore;
+#[cfg(feature = "track")]
+#[doc(no_inline)]
+pub use bufcore::Outstanding;
+#[doc(no_inline)]
+pub use bufcore::{
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
+    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
+    copy_up_to,
+};
+#[cfg(feature = "alloc")]
+#[doc(no_inline)]
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+#[cfg(feature = "mmap")]
+#[doc(no_inline)]
+pub use bufcore::{HugePages, MapOptions};
 pub use config::{BuildInError, Builder};
 pub use frame::OpenFrame;
-pub use lease::SlotLease;
+pub use lease::{SlotBuf, SlotLease, SlotView};
 pub use mode::Mode;
 pub use pool::SlotPool;
 

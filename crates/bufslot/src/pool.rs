@@ -453,6 +453,8 @@ impl<F: BufferPool> SlotPool<F> {
     }
 }
 
+bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
+
 impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 

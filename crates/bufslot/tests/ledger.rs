@@ -3,7 +3,7 @@
 //!
 //! One after another, without the test harness: it allocates too.
 
-use bufcore::{BufferPool, Region, Reject};
+use bufcore::{Region, Reject};
 use bufslot::{Builder, SlotPool};
 use buftest::Kit;
 use buftest::alloc::Ledger;

@@ -7,7 +7,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use bufcore::{AcquireError, BufferPool, FrameBuffer, Region, Reject};
+use bufcore::{AcquireError, Region, Reject};
 use bufslot::{Builder, Mode, SlotPool};
 
 const BYTES: usize = 4096;

@@ -209,6 +209,11 @@ macro_rules! conformance {
                 alone!("t19_soak", 3600, trials::memory::soak(&kit()));
             }
 
+            #[test]
+            fn t30_one_handle() {
+                trials::erased::t30_one_handle(&kit());
+            }
+
             $(
                 #[test]
                 fn t05_absurd_pools() {

@@ -28,7 +28,6 @@
 //!
 //! ```
 //! # #[cfg(all(feature = "slot", feature = "alloc"))] {
-//! use bufworks::BufferPool;
 //! use bufworks::slot::SlotPool;
 //!
 //! let mut pool = SlotPool::new(64 * 1024, 8)?; // bytes, slots
@@ -61,17 +60,18 @@ pub use bufcore::Outstanding;
 #[doc(no_inline)]
 pub use bufcore::{
     AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
-    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SplitLease, copy, copy_up_to,
+    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
+    copy_up_to,
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
-pub use bufcore::{HeapLease, HeapPool, VecSink};
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "mmap")]
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};
 
 #[cfg(feature = "alloc")]
-pub use any::AnyPool;
+pub use any::{AnyBuf, AnyPool, AnyView};
 
 #[cfg(feature = "bump")]
 #[doc(no_inline)]

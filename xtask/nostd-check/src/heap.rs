@@ -4,7 +4,6 @@ use bufbare::{Checked, check, ok, stream};
 use bufmirror::MirrorRing;
 use bufring::RingPool;
 use bufslot::SlotPool;
-use bufslot::bufcore::BufferPool;
 use bufslot::bufcore::strategy::orphans;
 
 use crate::bump;

@@ -1,4 +1,4 @@
-use bufbump::bufcore::{BufferPool, HeapPool};
+use bufbump::bufcore::HeapPool;
 
 fn main() {
     let mut buf = HeapPool::new().acquire(10).unwrap();

@@ -97,7 +97,7 @@ impl<L: Lease> bytes::Buf for Frozen<L> {
 mod tests {
     use bytes::{Buf as _, BufMut, Bytes};
 
-    use crate::{BufferPool, HeapPool};
+    use crate::HeapPool;
 
     #[test]
     fn puts_gets_and_converts() {

@@ -75,7 +75,7 @@ impl<L: Lease> BufRead for Frozen<L> {
 mod tests {
     use embedded_io::{Read, Write};
 
-    use crate::{BufferPool, HeapPool, ReserveError};
+    use crate::{HeapPool, ReserveError};
 
     #[test]
     fn writes_until_full_and_reads_back() {

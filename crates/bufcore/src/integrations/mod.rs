@@ -6,5 +6,6 @@ mod bytes;
 mod embedded_io;
 #[cfg(feature = "serde")]
 mod serde;
+mod shared;
 #[cfg(feature = "std")]
 mod std_io;

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::{Buf, Frozen, Lease};
+use crate::{Buf, Frozen, Lease, SharedBytes};
 
 /// As bytes, which a format of texts may write as a sequence of numbers.
 ///
@@ -16,6 +16,13 @@ impl<L: Lease> Serialize for Buf<L> {
 
 /// As of a [`Buf`].
 impl<L: Lease> Serialize for Frozen<L> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self)
+    }
+}
+
+/// As of a [`Buf`].
+impl Serialize for SharedBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self)
     }

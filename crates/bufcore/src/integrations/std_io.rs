@@ -129,7 +129,7 @@ impl<L: Lease> BufRead for Frozen<L> {
 mod tests {
     use std::io::{BufRead, Read, Write};
 
-    use crate::{BufferPool, HeapPool};
+    use crate::HeapPool;
 
     #[test]
     fn writes_until_full_and_reads_back() {

@@ -1,6 +1,6 @@
 use core::sync::atomic::Ordering;
 
-use bufcore::{BufferPool, HeapPool, Lease};
+use bufcore::{HeapPool, Lease};
 
 fn main() {
     let buf = HeapPool::new().acquire(1).unwrap();

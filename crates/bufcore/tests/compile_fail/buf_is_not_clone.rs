@@ -1,4 +1,4 @@
-use bufcore::{BufferPool, HeapPool};
+use bufcore::HeapPool;
 
 fn main() {
     let buf = HeapPool::new().acquire(1).unwrap();

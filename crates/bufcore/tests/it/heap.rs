@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bufcore::{BufferPool, HeapPool};
+use bufcore::HeapPool;
 use buftest::process;
 
 /// An alignment costs no memory that is written: a small buffer is small at an alignment of 1 MiB as well.

@@ -13,5 +13,6 @@ mod hostile;
 mod regions;
 #[cfg(feature = "bytes")]
 mod scopes;
+mod shared;
 mod streams;
 mod traps;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write as _};
 
-use bufcore::{Buf, BufferPool, ByteSink as _, ByteSource as _, HeapLease, HeapPool};
+use bufcore::{Buf, ByteSink as _, ByteSource as _, HeapLease, HeapPool};
 use bytes::{Buf as _, BufMut as _};
 
 fn buf(capacity: usize, content: &[u8]) -> Buf<HeapLease> {

@@ -3,7 +3,7 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bufcore::{BufferPool, ByteSource, HeapPool, Pieces, VecSink, copy_up_to};
+use bufcore::{ByteSource, HeapPool, Pieces, VecSink, copy_up_to};
 
 fn collect<S: ByteSource>(pieces: &mut Pieces<'_, S>) -> Vec<Vec<u8>> {
     pieces.into_iter().map(<[u8]>::to_vec).collect()

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use bufcore::{Buf, BufferPool, HeapLease, HeapPool, ReserveError};
+use bufcore::{Buf, HeapLease, HeapPool, ReserveError};
 
 fn buf(capacity: usize, content: &[u8]) -> Buf<HeapLease> {
     let mut buf = HeapPool::new().acquire(capacity).expect("the heap has room");

@@ -12,8 +12,8 @@
 
 use alloc::vec::Vec;
 
+use bufcore::Buf;
 use bufcore::strategy::orphans;
-use bufcore::{Buf, BufferPool};
 use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use bufcore::{BufferPool, Region};
+use bufcore::Region;
 
 use crate::{Builder, RingPool};
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bufcore::{Buf, BufferPool, FrameBuffer};
+use bufcore::Buf;
 
 use crate::{RingLease, RingPool, RingVec};
 

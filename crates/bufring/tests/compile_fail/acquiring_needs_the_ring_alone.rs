@@ -1,4 +1,3 @@
-use bufcore::BufferPool;
 use bufring::RingPool;
 
 fn main() {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use bufcore::{AcquireError, BufferPool, ByteSink, ByteSource, FrameBuffer};
+use bufcore::{AcquireError, ByteSink, ByteSource};
 use bufring::RingPool;
 
 fn ring(capacity: usize) -> RingPool {

@@ -1,6 +1,6 @@
 //! Regions and settings at their edges.
 
-use bufcore::{BufferPool, ConfigError, FrameBuffer, RegionError};
+use bufcore::{ConfigError, RegionError};
 use bufring::{Builder, RingPool};
 
 fn leaked(bytes: usize) -> &'static mut [u8] {

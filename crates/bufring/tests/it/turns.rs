@@ -1,6 +1,6 @@
 //! What the ring does turn by turn: exact fits, splits, merges, wraps, and blocks that are held.
 
-use bufcore::{AcquireError, Buf, BufferPool};
+use bufcore::{AcquireError, Buf};
 use bufring::{RingLease, RingPool};
 
 /// A ring for exactly so many buffers of `bytes` bytes.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use bufcore::{AcquireError, BufferPool};
+use bufcore::AcquireError;
 use bufring::{PushError, RingPool, RingVec};
 use buftest::model::Shadow;
 

@@ -13,7 +13,7 @@
 use alloc::vec::Vec;
 
 use bufcore::strategy::orphans;
-use bufcore::{Buf, BufferPool, NoLease, Reject};
+use bufcore::{Buf, NoLease, Reject};
 use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use bufcore::{BufferPool, Region, Reject};
+use bufcore::{Region, Reject};
 
 use crate::{Builder, SlotPool};
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bufcore::{Buf, BufferPool, FrameBuffer, Lease, Reject};
+use bufcore::{Buf, FrameBuffer, Lease, Reject};
 
 use crate::{Builder, SlotPool};
 

@@ -1,4 +1,3 @@
-use bufcore::FrameBuffer;
 use bufslot::SlotPool;
 
 fn main() {

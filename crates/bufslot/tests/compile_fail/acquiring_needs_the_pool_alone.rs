@@ -1,4 +1,3 @@
-use bufcore::BufferPool;
 use bufslot::SlotPool;
 
 fn main() {

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bufcore::{AcquireError, BufferPool, FrameBuffer};
+use bufcore::{AcquireError, FrameBuffer};
 use bufslot::SlotPool;
 use buftest::hostile::{Answer, Call, Scripted};
 use buftest::trials::fallbacks;

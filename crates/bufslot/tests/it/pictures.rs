@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bufcore::{Buf, BufferPool, FrameBuffer, HeapPool};
+use bufcore::{Buf, BufferPool, HeapPool};
 use bufslot::{SlotLease, SlotPool};
 
 type Lease = SlotLease<<HeapPool as BufferPool>::Lease>;

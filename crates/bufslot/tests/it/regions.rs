@@ -1,6 +1,6 @@
 //! Regions and settings at their edges.
 
-use bufcore::{AcquireError, BufferPool, ConfigError, FrameBuffer, Region, RegionError, Reject};
+use bufcore::{AcquireError, ConfigError, Region, RegionError, Reject};
 use bufslot::{Builder, SlotPool};
 
 fn leaked(bytes: usize) -> &'static mut [u8] {

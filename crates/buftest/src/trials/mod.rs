@@ -4,6 +4,7 @@ pub mod books;
 pub mod clones;
 pub mod contents;
 pub mod costs;
+pub mod erased;
 pub mod failure;
 pub mod fallbacks;
 pub mod lifetime;

@@ -2,6 +2,7 @@
 
 mod format;
 mod recording;
+mod shared;
 mod summary;
 mod trace;
 

@@ -3,7 +3,13 @@
 use core::ptr::NonNull;
 
 use bufcore::strategy::Views;
-use bufcore::{HeapLease, Lease, SplitLease};
+use bufcore::{Buf, Frozen, HeapLease, Lease, SplitLease};
+
+/// A buffer of an [`AnyPool`](crate::AnyPool).
+pub type AnyBuf = Buf<AnyLease>;
+
+/// A view of a buffer of an [`AnyPool`](crate::AnyPool).
+pub type AnyView = Frozen<AnyLease>;
 
 /// The lease of an [`AnyPool`](crate::AnyPool)'s buffer: that of its strategy.
 #[derive(Debug)]

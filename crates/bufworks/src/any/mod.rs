@@ -2,7 +2,6 @@
 //!
 //! ```
 //! # #[cfg(feature = "ring")] {
-//! use bufworks::BufferPool;
 //! use bufworks::any::AnyBuilder;
 //!
 //! let builder: AnyBuilder = "ring:capacity=64KiB,buffers=16".parse()?;
@@ -54,6 +53,6 @@ mod pool;
 mod setting;
 
 pub use builder::{AnyBuilder, HeapBuilder};
-pub use lease::AnyLease;
+pub use lease::{AnyBuf, AnyLease, AnyView};
 pub use pool::AnyPool;
 pub use setting::{Expected, SettingError};

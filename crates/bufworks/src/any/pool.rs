@@ -2,6 +2,7 @@
 
 use core::cell::Cell;
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease, PoolStats};
 
@@ -143,6 +144,12 @@ impl AnyPool {
         each!(&self.pool, pool => pool.outstanding())
     }
 }
+
+// As the pool of each strategy; what a feature turns on elsewhere takes nothing away.
+impl UnwindSafe for AnyPool {}
+impl RefUnwindSafe for AnyPool {}
+
+bufcore::pool_methods!(impl[] AnyPool => AnyLease);
 
 impl BufferPool for AnyPool {
     type Lease = AnyLease;

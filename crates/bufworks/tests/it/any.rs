@@ -1,7 +1,7 @@
 //! Strategies that are chosen at run time: names, settings, and what goes wrong with them.
 
 use bufworks::any::{AnyBuilder, Expected, HeapBuilder, SettingError};
-use bufworks::{AnyPool, BufferPool, ConfigError};
+use bufworks::{AnyPool, ConfigError};
 
 /// A pool of ordinary size.
 pub(super) fn built(name: &str) -> AnyPool {

@@ -9,7 +9,7 @@ use buftest::{have, lack};
 use bufworks::any::{AnyBuilder, AnyLease, HeapBuilder, SettingError};
 use bufworks::{
     AcquireError, AnyPool, Buf, BufferPool, ConfigError, Error, Frozen, HeapLease, HeapPool, NoLease,
-    PoolStats, Region, Reject, ReserveError,
+    PoolStats, Region, Reject, ReserveError, SharedBytes,
 };
 
 /// A pool that is not `Sync`, and one that is not `Send` either.
@@ -35,12 +35,17 @@ impl<T> BufferPool for Owned<T> {
 type NotShared = Owned<Cell<u8>>;
 type NotSent = Owned<Rc<u8>>;
 
+have!(Send, Sync => SharedBytes);
 have!(Send, Sync => Buf<HeapLease>, Frozen<HeapLease>, HeapLease, NoLease, HeapPool, Reject, Region, PoolStats);
 have!(Send, Sync => AcquireError, ConfigError, Error, ReserveError, AnyLease, AnyBuilder, HeapBuilder, SettingError);
 have!(Send => AnyPool, NotShared);
 lack!(Sync => AnyPool, NotShared, NotSent);
 lack!(Send => NotSent);
 lack!(Clone => Buf<HeapLease>, HeapLease, AnyLease, AnyPool, Region);
+
+/// What lies in a `SharedBytes` without an allocation: the leases of all strategies.
+#[cfg(not(feature = "track"))]
+const _: () = assert!(size_of::<AnyLease>() <= 4 * size_of::<usize>());
 
 mod vocabulary {
     use buftest::{have, lack};

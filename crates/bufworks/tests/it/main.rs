@@ -20,3 +20,4 @@ mod like_bytes;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
 mod net;
 mod reexports;
+mod unwinding;

@@ -1,6 +1,6 @@
 //! One test for each thing that is passed on.
 
-use bufworks::{BufferPool, HeapPool};
+use bufworks::HeapPool;
 
 #[test]
 fn vocabulary() {
@@ -15,8 +15,6 @@ fn vocabulary() {
 #[cfg(feature = "slot")]
 #[test]
 fn slot() {
-    use bufworks::FrameBuffer;
-
     let mut pool = bufworks::slot::SlotPool::new(4096, 4).expect("settings are right");
     pool.writable(3).expect("there is room").copy_from_slice(b"abc");
     assert_eq!(&pool.detach().expect("a frame is open")[..], b"abc");

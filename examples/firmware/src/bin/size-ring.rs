@@ -4,7 +4,6 @@
 
 use core::hint::black_box;
 
-use bufcore::BufferPool;
 use cortex_m_rt::entry;
 use lm3s6965 as _;
 use panic_halt as _;

@@ -4,7 +4,7 @@
 
 use core::hint::black_box;
 
-use bufcore::{BufferPool, Region, Reject};
+use bufcore::{Region, Reject};
 use cortex_m_rt::entry;
 use lm3s6965 as _;
 use panic_halt as _;

@@ -1,0 +1,145 @@
+//! The methods of the pool traits as a pool's own, so that its users import no trait.
+
+/// Gives a pool the methods of [`BufferPool`](crate::BufferPool), which it implements, as its own: for authors of strategies.
+///
+/// ```
+/// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, Reject};
+/// struct Empty(Reject);
+///
+/// impl BufferPool for Empty {
+///     type Lease = NoLease;
+/// #   fn acquire(&mut self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
+/// #       self.0.acquire(capacity)
+/// #   }
+/// #   fn max_capacity(&self) -> usize {
+/// #       0
+/// #   }
+/// #   fn stats(&self) -> PoolStats {
+/// #       self.0.stats()
+/// #   }
+///     // ...
+/// }
+///
+/// bufcore::pool_methods!(impl[] Empty => NoLease);
+/// assert!(Empty(Reject).acquire(1).is_err()); // the same without the trait
+/// ```
+#[macro_export]
+macro_rules! pool_methods {
+    (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
+        /// The methods of [`BufferPool`](bufcore::BufferPool), which need no import of the trait here.
+        impl<$($generics)*> $pool {
+            /// Takes one empty buffer with room for at least `capacity` bytes.
+            ///
+            /// Contents: the filled part is empty; what [`Buf::spare_mut`](bufcore::Buf::spare_mut) shows is recycled. `acquire(0)` always
+            /// succeeds. Cost: that of the [`BufferPool`](bufcore::BufferPool) below, which this is.
+            ///
+            /// # Errors
+            ///
+            /// [`AcquireError::TooLarge`](bufcore::AcquireError::TooLarge) when it can never succeed,
+            /// [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted) when it may once buffers return,
+            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError::OutOfMemory) when the system refused. The pool is unchanged then, and
+            /// nothing waits.
+            #[inline(always)]
+            #[cfg_attr(feature = "track", track_caller)]
+            pub fn acquire(&mut self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+                $crate::BufferPool::acquire(self, capacity)
+            }
+
+            /// Takes one buffer with `len` filled bytes, all zero.
+            ///
+            /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to be zero.
+            ///
+            /// # Errors
+            ///
+            /// As [`acquire`](Self::acquire).
+            #[inline]
+            #[cfg_attr(feature = "track", track_caller)]
+            pub fn acquire_zeroed(&mut self, len: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+                $crate::BufferPool::acquire_zeroed(self, len)
+            }
+
+            /// The largest request, in bytes, that can ever succeed.
+            #[must_use]
+            pub fn max_capacity(&self) -> usize {
+                $crate::BufferPool::max_capacity(self)
+            }
+
+            /// What the pool has done and holds. The counters are zero unless the `stats` feature is on.
+            #[must_use]
+            pub fn stats(&self) -> $crate::PoolStats {
+                $crate::BufferPool::stats(self)
+            }
+        }
+    };
+}
+
+/// Gives a pool the methods of [`FrameBuffer`](crate::FrameBuffer), which it implements, as its own: for authors of strategies.
+///
+/// Used [in the same way](crate::pool_methods).
+#[macro_export]
+macro_rules! frame_methods {
+    (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
+        /// The methods of [`FrameBuffer`](bufcore::FrameBuffer), which need no import of the trait here.
+        impl<$($generics)*> $pool {
+            /// Appends `additional` bytes to the open frame and lends them to be written; they count as filled at once.
+            ///
+            /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them. Cost: that of the
+            /// [`FrameBuffer`](bufcore::FrameBuffer) below, which this is.
+            ///
+            /// # Errors
+            ///
+            /// As [`acquire`](Self::acquire). The frame and the bytes in it are unchanged then.
+            #[inline(always)]
+            #[cfg_attr(feature = "track", track_caller)]
+            pub fn writable(&mut self, additional: usize) -> Result<&mut [u8], $crate::AcquireError> {
+                $crate::FrameBuffer::writable(self, additional)
+            }
+
+            /// Appends `bytes` to the open frame.
+            ///
+            /// # Errors
+            ///
+            /// As [`writable`](Self::writable): then nothing is appended.
+            #[inline(always)]
+            #[cfg_attr(feature = "track", track_caller)]
+            pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), $crate::AcquireError> {
+                $crate::FrameBuffer::extend_from_slice(self, bytes)
+            }
+
+            /// The bytes of the open frame; empty when none is open.
+            #[inline(always)]
+            #[must_use]
+            pub fn filled(&self) -> &[u8] {
+                $crate::FrameBuffer::filled(self)
+            }
+
+            /// The bytes of the open frame; empty when none is open.
+            #[inline(always)]
+            #[must_use]
+            pub fn filled_mut(&mut self) -> &mut [u8] {
+                $crate::FrameBuffer::filled_mut(self)
+            }
+
+            /// Drops the first `bytes` bytes of the open frame: what is detached later starts behind them.
+            ///
+            /// # Panics
+            ///
+            /// When `bytes` is over the length of the open frame.
+            #[inline]
+            pub fn consume(&mut self, bytes: usize) {
+                $crate::FrameBuffer::consume(self, bytes);
+            }
+
+            /// Closes the frame and returns its bytes as an owned buffer; an empty one when no frame is open.
+            ///
+            /// # Errors
+            ///
+            /// When the strategy could not give the bytes a place of their own; the frame stays open then.
+            #[inline(always)]
+            #[cfg_attr(feature = "track", track_caller)]
+            pub fn detach(&mut self) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+                $crate::FrameBuffer::detach(self)
+            }
+        }
+    };
+}

@@ -1,0 +1,373 @@
+//! One handle for bytes of any origin: a view whose strategy is erased.
+//!
+//! # Invariants
+//!
+//! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `hold` lives; for ever when there is none.
+//! - H2: a handle of no bytes holds nothing.
+
+use core::ops::{Bound, RangeBounds};
+use core::ptr::NonNull;
+use core::slice;
+
+use crate::{Buf, Frozen, Lease};
+use hold::Hold;
+
+mod hold;
+#[cfg(feature = "alloc")]
+mod owner;
+mod traits;
+
+/// Read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of whichever strategy, a `Vec<u8>`, static bytes.
+///
+/// Structs that keep bytes name this type instead of a [`Frozen`] with the lease of one strategy. Code that takes it serves all pools.
+///
+/// | made from | cost |
+/// | --- | --- |
+/// | [`Frozen`] or [`Buf`] of a strategy | a move; no allocation |
+/// | a view with a lease of over four words (six with `track`), such as that of one recorder around another | one small allocation |
+/// | `&'static [u8]`, `&'static str` | nothing |
+/// | `Vec<u8>`, `Box<[u8]>`, `String`, [`from_owner`](Self::from_owner) | one small allocation, no copy; nothing when empty |
+///
+/// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing. A handle is eight words.
+///
+/// Ownership: the memory is released when its last handle goes, on any thread, whether the pool still exists or not. A handle of no
+/// bytes holds no memory, whatever it was made from.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{BufferPool, HeapPool, SharedBytes};
+///
+/// struct Message {
+///     topic: SharedBytes,
+///     payload: SharedBytes,
+/// }
+///
+/// let mut buf = HeapPool::new().acquire(64)?;
+/// buf.extend_from_slice(b"news:hello")?;
+/// let mut payload = SharedBytes::from(buf.freeze());
+/// let topic = payload.split_to(4); // both share the buffer
+/// payload.consume(1);
+/// let received = Message { topic, payload };
+/// let own = Message { topic: SharedBytes::from_static(b"news"), payload: vec![1, 2, 3].into() };
+/// assert_eq!(received.topic, own.topic);
+/// assert_eq!((&received.payload[..], &own.payload[..]), (&b"hello"[..], &[1, 2, 3][..]));
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SharedBytes {
+    /// Start of the bytes (H1).
+    ptr: NonNull<u8>,
+    /// Their number.
+    len: usize,
+    /// What keeps them; `None` for static bytes and for none (H2).
+    hold: Option<Hold>,
+}
+
+// SAFETY: a handle only reads its bytes, which nobody writes (H1), and its hold is `Send`.
+unsafe impl Send for SharedBytes {}
+// SAFETY: a shared handle gives out shared bytes and clones, and its hold is `Sync`.
+unsafe impl Sync for SharedBytes {}
+
+impl SharedBytes {
+    /// No bytes.
+    ///
+    /// Cost: nothing.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::from_static(&[])
+    }
+
+    /// Bytes that are there as long as the program runs.
+    ///
+    /// Cost: nothing; neither do its clones and slices cost anything.
+    ///
+    /// ```
+    /// # use bufcore::SharedBytes;
+    /// const OK: SharedBytes = SharedBytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n");
+    /// assert!(OK.is_static() && OK.starts_with(b"HTTP/1.1 200"));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        // SAFETY: the pointer of a slice is not null.
+        let ptr = unsafe { NonNull::new_unchecked(bytes.as_ptr().cast_mut()) };
+        Self { ptr, len: bytes.len(), hold: None }
+    }
+
+    /// Puts `len` bytes at `ptr` together with what keeps them.
+    ///
+    /// # Safety
+    ///
+    /// 1. `len` bytes from `ptr` are valid and initialised, and nobody writes them, while `hold` lives.
+    /// 2. `len` is not zero.
+    #[inline]
+    unsafe fn held_by(ptr: NonNull<u8>, len: usize, hold: Hold) -> Self {
+        debug_assert!(len > 0, "a handle of no bytes holds nothing (H2)");
+        Self { ptr, len, hold: Some(hold) }
+    }
+
+    /// Number of bytes.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes.
+    #[inline]
+    #[must_use]
+    pub const fn as_slice(&self) -> &[u8] {
+        // SAFETY: valid, initialised and not written while this handle is borrowed (H1).
+        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// Whether this handle holds no memory: its bytes are static, or there are none.
+    #[inline]
+    #[must_use]
+    pub const fn is_static(&self) -> bool {
+        self.hold.is_none()
+    }
+
+    /// The bytes, if this handle holds no memory: then they are there for ever.
+    #[cfg(feature = "bytes")]
+    pub(crate) fn static_bytes(&self) -> Option<&'static [u8]> {
+        // SAFETY: without a hold, they are valid, initialised and not written for ever (H1).
+        self.is_static().then(|| unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) })
+    }
+
+    /// Whether the bytes may be secrets, which are not shown: their pool wipes.
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.hold.as_ref().is_some_and(Hold::is_wiped)
+    }
+
+    /// Whether this is the only handle of the memory that it holds, at this moment; false when it holds none.
+    ///
+    /// Other views of the same buffer count, erased or not.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        self.hold.as_ref().is_some_and(Hold::is_only)
+    }
+
+    /// A handle of part of the bytes; both share the memory.
+    ///
+    /// # Panics
+    ///
+    /// When `range` is out of bounds or ends before it starts. With more than two thousand million handles of one memory.
+    #[must_use]
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
+        let start = match range.start_bound() {
+            Bound::Included(&at) => at,
+            Bound::Excluded(&at) => at.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&at) => at.saturating_add(1),
+            Bound::Excluded(&at) => at,
+            Bound::Unbounded => self.len,
+        };
+        assert!(start <= end && end <= self.len, "slice {start}..{end} of {} bytes", self.len);
+        if start == end {
+            return Self::new();
+        }
+        let mut part = self.clone();
+        part.consume(start);
+        part.truncate(end - start);
+        part
+    }
+
+    /// A handle of `part`, which is a part of these bytes: what a parser found in them.
+    ///
+    /// # Panics
+    ///
+    /// When `part` is not empty and lies elsewhere.
+    ///
+    /// ```
+    /// # use bufcore::SharedBytes;
+    /// let line = SharedBytes::from_static(b"key: value");
+    /// let (_, value) = std::str::from_utf8(&line).unwrap().split_once(": ").unwrap();
+    /// assert_eq!(line.slice_ref(value.as_bytes()), b"value");
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn slice_ref(&self, part: &[u8]) -> Self {
+        if part.is_empty() {
+            return Self::new();
+        }
+        let start = part.as_ptr().addr().wrapping_sub(self.ptr.addr().get());
+        let end = start.checked_add(part.len()).filter(|end| *end <= self.len);
+        let Some(end) = end else { panic!("slice_ref of {} bytes that are not within these", part.len()) };
+        self.slice(start..end)
+    }
+
+    /// Splits the handle: returns the first `at` bytes and keeps the rest. Both share the memory.
+    ///
+    /// # Panics
+    ///
+    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    #[must_use = "the first part is dropped otherwise; use `consume` to cut the front off"]
+    #[track_caller]
+    pub fn split_to(&mut self, at: usize) -> Self {
+        assert!(at <= self.len, "split_to({at}) of {} bytes", self.len);
+        if at == self.len {
+            return core::mem::take(self);
+        }
+        let front = self.slice(..at);
+        self.consume(at);
+        front
+    }
+
+    /// Splits the handle: keeps the first `at` bytes and returns the rest. Both share the memory.
+    ///
+    /// # Panics
+    ///
+    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    #[must_use = "the second part is dropped otherwise; use `truncate` to cut the end off"]
+    #[track_caller]
+    pub fn split_off(&mut self, at: usize) -> Self {
+        assert!(at <= self.len, "split_off({at}) of {} bytes", self.len);
+        if at == 0 {
+            return core::mem::take(self);
+        }
+        let back = self.slice(at..);
+        self.truncate(at);
+        back
+    }
+
+    /// Drops the first `bytes` bytes.
+    ///
+    /// Cost: nothing is copied. Without bytes left the memory is let go.
+    ///
+    /// # Panics
+    ///
+    /// When `bytes` is over [`len`](Self::len).
+    #[inline]
+    #[track_caller]
+    pub fn consume(&mut self, bytes: usize) {
+        assert!(bytes <= self.len, "consume({bytes}) of {} bytes", self.len);
+        if bytes == self.len {
+            return self.clear();
+        }
+        // SAFETY: `bytes < len`, so this stays within the bytes.
+        self.ptr = unsafe { self.ptr.add(bytes) };
+        self.len -= bytes;
+    }
+
+    /// Keeps the first `len` bytes; more than there are changes nothing.
+    ///
+    /// Cost: nothing is copied. Without bytes left the memory is let go.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        if len == 0 {
+            return self.clear();
+        }
+        self.len = self.len.min(len);
+    }
+
+    /// Lets the bytes go, and the memory with them.
+    #[inline]
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Back to a view with the lease of its strategy, which can become a buffer again ([`Frozen::try_into_mut`]).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, HeapLease, HeapPool, SharedBytes};
+    ///
+    /// let shared = SharedBytes::from(HeapPool::new().acquire_zeroed(3)?);
+    /// let view = shared.downcast::<HeapLease>().expect("it came from a heap pool");
+    /// let mut buf = view.try_into_mut().expect("the only handle");
+    /// buf[0] = 1;
+    /// # }
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns itself when the bytes are another strategy's, a program's own, or static; when there are none; or when the lease is of
+    /// over four words (six with `track`).
+    pub fn downcast<L: Lease>(mut self) -> Result<Frozen<L>, Self> {
+        match self.hold.take().map(Hold::into_held::<L>) {
+            // SAFETY: the bytes of a view that was taken apart; its lease goes along, with its place in the count.
+            Some(Ok(held)) => Ok(unsafe { Frozen::from_parts(self.ptr, self.len, held) }),
+            Some(Err(hold)) => {
+                self.hold = Some(hold);
+                Err(self)
+            }
+            None => Err(self),
+        }
+    }
+}
+
+/// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view lets its buffer go.
+///
+/// Without the feature `alloc` a view with a lease of over four words does not compile.
+impl<L: Lease> From<Frozen<L>> for SharedBytes {
+    #[inline]
+    fn from(view: Frozen<L>) -> Self {
+        if view.is_empty() {
+            return Self::new();
+        }
+        let is_wiped = view.is_wiped();
+        if const { Hold::fits::<L>() } {
+            let (ptr, len, held) = view.into_parts();
+            let Some(hold) = held.and_then(|held| Hold::new(held, is_wiped)) else {
+                // A lease that counts nothing is over no bytes (`Lease`, rule 3).
+                return Self::new();
+            };
+            // SAFETY: the bytes of a view are valid and not written while its lease lives, which the hold has now; there are some.
+            return unsafe { Self::held_by(ptr, len, hold) };
+        }
+        #[cfg(feature = "alloc")]
+        return Self::from_owner_of(view, is_wiped);
+        #[cfg(not(feature = "alloc"))]
+        const {
+            assert!(Hold::fits::<L>(), "without the feature `alloc` a lease has to fit into four words");
+        }
+        #[cfg(not(feature = "alloc"))]
+        return Self::new();
+    }
+}
+
+/// Cost: as from a [`Frozen`].
+impl<L: Lease> From<Buf<L>> for SharedBytes {
+    #[inline]
+    fn from(buf: Buf<L>) -> Self {
+        buf.freeze().into()
+    }
+}
+
+/// Cost: nothing.
+impl From<&'static [u8]> for SharedBytes {
+    #[inline]
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::from_static(bytes)
+    }
+}
+
+/// Cost: nothing.
+impl<const N: usize> From<&'static [u8; N]> for SharedBytes {
+    #[inline]
+    fn from(bytes: &'static [u8; N]) -> Self {
+        Self::from_static(bytes)
+    }
+}
+
+/// Cost: nothing.
+impl From<&'static str> for SharedBytes {
+    #[inline]
+    fn from(text: &'static str) -> Self {
+        Self::from_static(text.as_bytes())
+    }
+}

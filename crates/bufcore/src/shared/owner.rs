@@ -1,0 +1,122 @@
+//! Bytes that are no pool's: a program's own vectors, and whatever else keeps bytes.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ptr::NonNull;
+
+use super::SharedBytes;
+use super::hold::Hold;
+use crate::Lease;
+use crate::held::Held;
+use crate::track::Ticket;
+use crate::views::Views;
+
+/// An owner on the heap, and the count of its handles.
+struct Node<T> {
+    views: Views,
+    owner: T,
+}
+
+/// The lease of bytes that a `T` keeps.
+struct OwnerLease<T> {
+    /// From `Box::into_raw`; freed when this is dropped.
+    node: NonNull<Node<T>>,
+}
+
+// SAFETY: the owner is dropped by whichever handle is last, and it is `Send`.
+unsafe impl<T: Send> Send for OwnerLease<T> {}
+// SAFETY: through a shared lease the count alone is used, which is `Sync`.
+unsafe impl<T: Send> Sync for OwnerLease<T> {}
+
+// SAFETY:
+// - memory: what the owner lends, it lends as long as it is borrowed; it is never moved, and dropped with the lease only.
+// - copies: one raw pointer.
+// - count: in the node, which is this memory's alone.
+// - wipe: none.
+unsafe impl<T: Send + 'static> Lease for OwnerLease<T> {
+    #[inline]
+    fn views(&self) -> Option<&Views> {
+        // SAFETY: the node is there until the lease is dropped, and nobody borrows it mutably.
+        Some(unsafe { &(*self.node.as_ptr()).views })
+    }
+}
+
+impl<T> Drop for OwnerLease<T> {
+    fn drop(&mut self) {
+        // SAFETY: from `Box::into_raw`, and freed once, here.
+        drop(unsafe { Box::from_raw(self.node.as_ptr()) });
+    }
+}
+
+impl SharedBytes {
+    /// The bytes that `owner` gives, which is dropped with the last handle, on whichever thread that is.
+    ///
+    /// `owner` is asked for its bytes once.
+    ///
+    /// Cost: one allocation of the owner's size and a word, which goes at once, with the owner, when it gives no bytes. The process aborts when
+    /// the allocator refuses, as it does for a `Vec`.
+    ///
+    /// ```
+    /// # use bufcore::SharedBytes;
+    /// let array = SharedBytes::from_owner([1, 2, 3]);
+    /// assert_eq!(array.slice(1..), [2, 3]);
+    /// ```
+    #[must_use]
+    pub fn from_owner<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
+        Self::from_owner_of(owner, false)
+    }
+
+    /// [`from_owner`](Self::from_owner), of bytes that may be secrets.
+    pub(super) fn from_owner_of<T: AsRef<[u8]> + Send + 'static>(owner: T, is_wiped: bool) -> Self {
+        let node = NonNull::from(Box::leak(Box::new(Node { views: Views::new(), owner })));
+        // Before the owner's code runs: if that panics, the lease frees it.
+        let held = Held::new(OwnerLease { node }, Ticket::none());
+        // SAFETY: it is there until the lease is dropped, and never borrowed mutably until then.
+        let node: &Node<T> = unsafe { node.as_ref() };
+        let bytes = NonNull::from(node.owner.as_ref());
+        if bytes.is_empty() {
+            return Self::new();
+        }
+        node.views.start(1);
+        let Some(hold) = Hold::new(held, is_wiped) else { return Self::new() };
+        // SAFETY: the owner lends the bytes as long as it is borrowed, which the hold lets it be; there are some.
+        unsafe { Self::held_by(bytes.cast(), bytes.len(), hold) }
+    }
+
+    /// A copy of `bytes`, which need not stay.
+    ///
+    /// Cost: a copy, and two allocations.
+    #[must_use]
+    pub fn copy_from_slice(bytes: &[u8]) -> Self {
+        Self::from(Vec::from(bytes))
+    }
+}
+
+/// Cost: one small allocation, no copy; nothing for an empty one. Its capacity stays with it.
+impl From<Vec<u8>> for SharedBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        if bytes.is_empty() { Self::new() } else { Self::from_owner(bytes) }
+    }
+}
+
+/// Cost: as from a `Vec`.
+impl From<Box<[u8]>> for SharedBytes {
+    fn from(bytes: Box<[u8]>) -> Self {
+        if bytes.is_empty() { Self::new() } else { Self::from_owner(bytes) }
+    }
+}
+
+/// Cost: as from a `Vec`.
+impl From<String> for SharedBytes {
+    fn from(text: String) -> Self {
+        Self::from(text.into_bytes())
+    }
+}
+
+/// Cost: as from a `Vec`.
+impl FromIterator<u8> for SharedBytes {
+    fn from_iter<I: IntoIterator<Item = u8>>(bytes: I) -> Self {
+        Self::from(Vec::from_iter(bytes))
+    }
+}

@@ -1,0 +1,60 @@
+//! Which types may be used again after a panic that was caught: pools and handles, whole or borrowed, since no call of theirs leaves a half-made
+//! state behind (T9, T22). What writes for a pool that it borrows mutably is as `&mut` is: not.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use buftest::{have, lack};
+use bufworks::any::AnyBuilder;
+use bufworks::{AnyBuf, AnyPool, HeapBuf, HeapPool, HeapView, Region, Reject, SharedBytes};
+
+have!(UnwindSafe, RefUnwindSafe => HeapPool, HeapBuf, HeapView, SharedBytes, Region, Reject, AnyPool, AnyBuf, AnyBuilder);
+
+#[cfg(feature = "slot")]
+mod slot {
+    use super::*;
+    use bufworks::slot::{Builder, OpenFrame, SlotBuf, SlotPool, SlotView};
+
+    have!(UnwindSafe, RefUnwindSafe => SlotPool, SlotPool<Reject>, SlotBuf, SlotView, Builder);
+    lack!(UnwindSafe => OpenFrame<'static, HeapPool>);
+}
+
+#[cfg(feature = "ring")]
+mod ring {
+    use super::*;
+    use bufworks::ring::{Builder, LocalRing, RingBuf, RingPool, RingVec, RingView};
+
+    have!(UnwindSafe, RefUnwindSafe => RingPool, LocalRing, RingBuf, RingView, RingVec<u8>, Builder);
+}
+
+#[cfg(feature = "bump")]
+mod bump {
+    use super::*;
+    use bufworks::bump::{Builder, BumpBuf, BumpPool, BumpView};
+
+    have!(UnwindSafe, RefUnwindSafe => BumpPool, BumpBuf, BumpView, Builder);
+}
+
+#[cfg(feature = "shard")]
+mod shard {
+    use super::*;
+    use bufworks::shard::{Acquire, Builder, ShardBuf, ShardPool, ShardView};
+
+    have!(UnwindSafe, RefUnwindSafe => ShardPool, ShardBuf, ShardView, Acquire<'static>, Builder);
+}
+
+#[cfg(feature = "mirror")]
+mod mirror {
+    use super::*;
+    use bufworks::mirror::messages::{Receiver, Sender};
+    use bufworks::mirror::{Builder, Consumer, MessageQueue, MirrorRing, Producer};
+
+    have!(UnwindSafe, RefUnwindSafe => MirrorRing, Producer, Consumer, MessageQueue, Sender, Receiver, Builder);
+
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    mod shared {
+        use super::*;
+        use bufworks::mirror::{SharedConsumer, SharedProducer, SharedRing};
+
+        have!(UnwindSafe, RefUnwindSafe => SharedRing, SharedProducer, SharedConsumer);
+    }
+}

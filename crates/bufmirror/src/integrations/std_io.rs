@@ -1,12 +1,13 @@
 //! `std::io`.
 
+use core::fmt;
 use std::io::{self, BufRead, Read, Write};
 
 use bufcore::ReserveError;
 
 use crate::MirrorRing;
 
-/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` appends all or nothing.
+/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` and `write!` append all or nothing.
 impl Write for MirrorRing {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -18,7 +19,22 @@ impl Write for MirrorRing {
     /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing is written.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.put(bytes).map_err(full)
+        Ok(self.put(bytes)?)
+    }
+
+    /// # Errors
+    ///
+    /// As of [`write_all`](Self::write_all).
+    fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
+        let available = self.spare_capacity();
+        let mut target = Target { room: self.reserve(available)?, len: 0 };
+        fmt::write(&mut target, text).map_err(|_| io::Error::other("a value's `Display` failed"))?;
+        let requested = target.len;
+        if requested > available {
+            return Err(ReserveError { requested, available }.into());
+        }
+        self.commit(requested);
+        Ok(())
     }
 
     #[inline]
@@ -107,15 +123,28 @@ impl MirrorRing {
     pub(crate) fn all_room(&mut self) -> io::Result<&mut [u8]> {
         let free = self.spare_capacity();
         if free == 0 {
-            return Err(full(ReserveError { requested: 1, available: 0 }));
+            // Not 0 bytes, which is the end of a stream.
+            return Err(ReserveError { requested: 1, available: 0 }.into());
         }
-        self.reserve(free).map_err(full)
+        Ok(self.reserve(free)?)
     }
 }
 
-/// What a full ring says. Not 0 bytes, which is the end of a stream.
-fn full(error: ReserveError) -> io::Error {
-    io::Error::new(io::ErrorKind::StorageFull, error)
+/// Takes the text that fits, and measures all of it.
+struct Target<'a> {
+    room: &'a mut [u8],
+    len: usize,
+}
+
+impl fmt::Write for Target<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.len.saturating_add(text.len());
+        if let Some(room) = self.room.get_mut(self.len..end) {
+            room.copy_from_slice(text.as_bytes());
+        }
+        self.len = end;
+        Ok(())
+    }
 }
 
 /// How many bytes `reader` put into `room`.

@@ -133,7 +133,10 @@ fn write_all_is_all_or_nothing() {
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<ReserveError>());
     assert_eq!(cause, Some(&ReserveError { requested: 3, available: 2 }));
-    ring.write_all(b"de").expect("just so much");
+    let (text, number) = ("d", 42);
+    assert!(write!(ring, "{text}{number}").is_err());
+    assert_eq!(ring.peek(), b"abc", "a part was appended");
+    write!(ring, "{text}e").expect("just so much");
     ring.write_all(b"").expect("nothing always fits");
     #[cfg(feature = "embedded-io")]
     {

@@ -92,6 +92,15 @@ impl<L: Lease> Parcel<L> {
         Self { claim, handle: Some(handle), seed: self.seed, position, len }
     }
 
+    /// Another view. Without bytes it holds nothing.
+    fn view(&self, view: Frozen<L>, from: usize, len: usize) -> Self {
+        let mut part = self.part(Handle::View(view), from, len);
+        if len == 0 {
+            part.claim = None;
+        }
+        part
+    }
+
     fn check(&self) {
         let bytes: &[u8] = match &self.handle {
             Some(Handle::Buf(buf)) => buf,
@@ -140,17 +149,20 @@ impl<L: Lease> Parcel<L> {
             },
             Handle::View(mut view) => match rng.u8(..5) {
                 0 => {
-                    besides = Some(self.part(Handle::View(view.clone()), 0, self.len));
+                    besides = Some(self.view(view.clone(), 0, self.len));
                     Handle::View(view)
                 }
                 1 => {
                     let to = rng.usize(at..=self.len);
-                    besides = Some(self.part(Handle::View(view.slice(at..to)), at, to - at));
+                    besides = Some(self.view(view.slice(at..to), at, to - at));
                     Handle::View(view)
                 }
                 2 => {
-                    besides = Some(self.part(Handle::View(view.split_off(at)), at, self.len - at));
+                    besides = Some(self.view(view.split_off(at), at, self.len - at));
                     self.len = at;
+                    if at == 0 {
+                        self.claim = None;
+                    }
                     Handle::View(view)
                 }
                 _ => match view.try_into_mut() {

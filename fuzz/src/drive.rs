@@ -1,6 +1,6 @@
 //! Reads a program and takes its steps.
 
-use bufcore::BufferPool;
+use bufcore::{BufferPool, SplitLease};
 use buftest::bytes::Bytes;
 use buftest::lockstep::{Live, Lockstep};
 use buftest::ops::Op;
@@ -27,13 +27,13 @@ impl End {
 }
 
 /// A program on one pool.
-pub(crate) struct Drive<P: BufferPool> {
+pub(crate) struct Drive<P: BufferPool<Lease: SplitLease>> {
     pub(crate) lockstep: Lockstep<P>,
     /// As good as forgotten for the pool, but for the memory, of which a fuzzer has no end: all of it goes when the program is over.
     parked: Vec<Live<P::Lease>>,
 }
 
-impl<P: BufferPool> Drive<P> {
+impl<P: BufferPool<Lease: SplitLease>> Drive<P> {
     pub(crate) fn new(lockstep: Lockstep<P>) -> Self {
         Self { lockstep, parked: Vec::new() }
     }

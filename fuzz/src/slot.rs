@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use bufcore::{BufferPool, FrameBuffer, Reject};
+use bufcore::{BufferPool, FrameBuffer, Reject, SplitLease};
 use bufslot::{Builder, SlotPool};
 use buftest::bytes::Bytes;
 use buftest::lockstep::Lockstep;
@@ -41,7 +41,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn program<F: BufferPool + Send + 'static>(
+fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     pool: SlotPool<F>,
     bytes: &mut Bytes<'_>,
     (wipes, end): (bool, End),
@@ -90,7 +90,7 @@ fn program<F: BufferPool + Send + 'static>(
 }
 
 /// Writes through a writer, which is dropped, forgotten, or makes a buffer of the frame.
-fn writer<F: BufferPool>(drive: &mut Drive<SlotPool<F>>, bytes: &mut Bytes<'_>) {
+fn writer<F: BufferPool<Lease: SplitLease>>(drive: &mut Drive<SlotPool<F>>, bytes: &mut Bytes<'_>) {
     let steps = 1 + bytes.below(8);
     let end = bytes.below(4);
     let (pool, frame, gone) = drive.lockstep.pool_and_frame();
@@ -139,7 +139,7 @@ fn writer<F: BufferPool>(drive: &mut Drive<SlotPool<F>>, bytes: &mut Bytes<'_>) 
 }
 
 /// Whatever can be asked of a pool.
-fn look<F: BufferPool>(drive: &mut Drive<SlotPool<F>>, bytes: &mut Bytes<'_>) {
+fn look<F: BufferPool<Lease: SplitLease>>(drive: &mut Drive<SlotPool<F>>, bytes: &mut Bytes<'_>) {
     let pool = drive.lockstep.pool();
     let slot = bytes.below(256) % pool.slots();
     let (_, _, _) = (pool.is_taken(slot), pool.is_idle(), pool.mode());

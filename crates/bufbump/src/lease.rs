@@ -55,7 +55,7 @@ impl BumpLease {
 //   is out (`shard`, B2, B3).
 // - copies: one raw pointer.
 // - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
-// - wipe: the bytes behind the block's header, as carved.
+// - wipe, start: the bytes behind the block's header, as carved.
 unsafe impl Lease for BumpLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -78,6 +78,10 @@ unsafe impl Lease for BumpLease {
         // SAFETY: the buffer is out.
         let capacity = unsafe { Block::capacity(block) };
         wipes.then(|| NonNull::slice_from_raw_parts(Block::bytes(block), capacity))
+    }
+
+    fn start(&self) -> Option<NonNull<u8>> {
+        self.block().map(Block::bytes)
     }
 
     fn another_of_nothing(&self) -> Option<Self> {

@@ -83,7 +83,7 @@ impl BumpPool {
         unsafe { self.shared.as_ref() }
     }
 
-    /// Takes one empty buffer with room for at least `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
     /// Cost: some twenty plain instructions and no locked one, when the thread's current shard has room; otherwise a look at up to
@@ -112,7 +112,7 @@ impl BumpPool {
             // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
             && let Some(block) = NonNull::new(unsafe { shard.as_ref() }.carve(capacity, self.mask))
         {
-            return Ok(self.hand_out(block, Served::Reused));
+            return Ok(self.hand_out(block, capacity, Served::Reused));
         }
         // Taken apart and put together, so that what comes back in memory does not force the other case there too.
         #[allow(clippy::needless_question_mark, reason = "see above")]
@@ -135,12 +135,13 @@ impl BumpPool {
     /// The buffer in a block that was just taken.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn hand_out(&self, block: NonNull<Block>, served: Served) -> Buf<BumpLease> {
-        // SAFETY: the block was made by this thread, and is out from here on.
-        let capacity = unsafe { Block::capacity(block) };
-        self.shared().counters.acquired(served, capacity);
-        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`, B2), and initialised: those of a
-        // region are, and only whole headers without their padding are written over them.
+    fn hand_out(&self, block: NonNull<Block>, capacity: usize, served: Served) -> Buf<BumpLease> {
+        if cfg!(feature = "stats") {
+            // SAFETY: the block was made by this thread, and is out from here on.
+            self.shared().counters.acquired(served, unsafe { Block::capacity(block) });
+        }
+        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`, B2), as many as were asked for at the
+        // least, and initialised: those of a region are, and only whole headers without their padding are written over them.
         let buf = unsafe { Buf::from_raw_parts(Block::bytes(block), capacity, BumpLease::of(block)) };
         self.shared().tracker.attach(buf)
     }
@@ -167,11 +168,11 @@ impl BumpPool {
             && let Some((block, is_fresh)) = self.refill(bytes)?
         {
             let served = if is_fresh { Served::Fresh } else { Served::Reused };
-            return Ok(self.hand_out(block, served));
+            return Ok(self.hand_out(block, bytes, served));
         }
         let block =
             self.shared().single(bytes).map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
-        Ok(self.hand_out(block, Served::Fallback))
+        Ok(self.hand_out(block, bytes, Served::Fallback))
     }
 
     /// A block from another shard than the one that the thread carves, which it carves from then on; `None` on a thread that is

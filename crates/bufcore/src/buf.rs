@@ -73,6 +73,23 @@ impl<L: Lease> Buf<L> {
         (self.ptr, self.len, self.capacity, self.held)
     }
 
+    /// The addresses of its bytes, filled or not.
+    pub(crate) fn memory(&self) -> core::ops::Range<usize> {
+        let start = self.ptr.addr().get();
+        start..start + self.capacity
+    }
+
+    /// Takes `capacity` bytes behind its own over, of which the first `len` are filled.
+    ///
+    /// # Safety
+    ///
+    /// They belong to the same memory, and to no other handle from here on. `len` is at most `capacity`, and 0 unless this buffer is full.
+    pub(crate) unsafe fn append_part(&mut self, len: usize, capacity: usize) {
+        debug_assert!(len == 0 || self.len == self.capacity, "a gap between the filled bytes");
+        self.len += len;
+        self.capacity += capacity;
+    }
+
     /// Replaces the tracker's ticket and returns the old one; `None`, and `ticket` is dropped, for one of several parts. The ticket is
     /// the memory's then, and the other parts hold copies of it, of which the last handle drops one.
     #[cfg(feature = "track")]
@@ -117,7 +134,7 @@ impl<L: Lease> Buf<L> {
         self.len == 0
     }
 
-    /// Bytes that the buffer can hold; at least what was asked for.
+    /// Bytes that the buffer can hold: from a pool, exactly what was asked for.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -237,7 +254,8 @@ impl<L: Lease> Buf<L> {
         self.len = 0;
     }
 
-    /// Drops the first `bytes` filled bytes. They cost capacity: the buffer's start moves behind them.
+    /// Drops the first `bytes` filled bytes. They cost capacity: the buffer's start moves behind them. [`compact`](Self::compact) gets
+    /// it back.
     ///
     /// Cost: nothing is copied.
     ///
@@ -252,6 +270,50 @@ impl<L: Lease> Buf<L> {
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
         self.capacity -= bytes;
+    }
+
+    /// Moves the filled bytes to the start of the buffer's memory, so that what was [consumed](Self::consume) in front of them is room
+    /// again, behind them.
+    ///
+    /// It does so when the buffer is the only handle of its memory. Then it gets back too what other parts had in front of it that are
+    /// gone: a reader that splits off message after message has its whole buffer again when the messages are. While there are other
+    /// handles, nothing changes; look at [`spare_capacity`](Self::spare_capacity), and [grow](crate::BufferPool::grow) if that is too
+    /// little. What was cut off behind the buffer stays cut off.
+    ///
+    /// Cost: a copy of the filled bytes; nothing when there is nothing to get back.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(8).unwrap();
+    /// buf.extend_from_slice(b"a line\nb").unwrap();
+    /// buf.consume(7);
+    /// assert_eq!(buf.spare_capacity(), 0);
+    /// buf.compact();
+    /// assert_eq!((&buf[..], buf.capacity(), buf.spare_capacity()), (&b"b"[..], 8, 7));
+    /// # }
+    /// ```
+    pub fn compact(&mut self) {
+        if !self.held.is_alone() {
+            return;
+        }
+        let Some(start) = self.held.lease.start() else { return };
+        let front = self.ptr.addr().get() - start.addr().get();
+        // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`, rule 5), and nobody else's: the buffer
+        // is the only handle. So the filled bytes may move there; the two places may overlap.
+        unsafe { self.ptr.copy_to(start, self.len) };
+        self.ptr = start;
+        self.capacity += front;
+    }
+
+    /// Gives up what the buffer can hold over `capacity` bytes, at its end. It keeps what is filled.
+    ///
+    /// The memory is released as a whole with the buffer, and not before.
+    ///
+    /// Cost: nothing.
+    #[inline]
+    pub fn shrink_to(&mut self, capacity: usize) {
+        self.capacity = self.capacity.min(capacity.max(self.len));
     }
 
     /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].

@@ -184,6 +184,49 @@ impl<L: Lease> Frozen<L> {
         back
     }
 
+    /// Joins `other` to the end of this view, of whose memory it shows the next bytes: what [`split_to`](Self::split_to) and
+    /// [`split_off`](Self::split_off) took apart is one view again. A view of no bytes becomes `other`, and one of no bytes is always
+    /// joined.
+    ///
+    /// Cost: one locked subtraction; nothing is copied.
+    ///
+    /// # Errors
+    ///
+    /// Returns `other` when its bytes do not come right behind this view's, in the same buffer; both are unchanged then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(10).unwrap();
+    /// buf.extend_from_slice(b"head body").unwrap();
+    /// let mut head = buf.freeze();
+    /// let body = head.split_off(5);
+    /// head.unsplit(body).unwrap();
+    /// assert_eq!(&head[..], b"head body");
+    /// # }
+    /// ```
+    pub fn unsplit(&mut self, other: Self) -> Result<(), Self> {
+        if other.is_empty() {
+            return Ok(());
+        }
+        if self.is_empty() {
+            *self = other;
+            return Ok(());
+        }
+        let is_one_memory = match (self.views(), other.views()) {
+            // One counter is that of one memory (`Lease`, rule 3).
+            (Some(views), Some(others)) => ptr::eq(views, others),
+            _ => false,
+        };
+        if !is_one_memory || self.ptr.addr().get() + self.len != other.ptr.addr().get() {
+            return Err(other);
+        }
+        // Of the two ends up to which a view may fill again, when it is the only handle, the farther.
+        self.capacity = self.capacity.max(self.len + other.capacity);
+        self.len += other.len;
+        Ok(())
+    }
+
     /// The first `bytes` bytes of the view, or all of it when it has fewer: a reader with a limit.
     ///
     /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found before theirs.

@@ -95,7 +95,7 @@ impl HeapLease {
     ///
     /// `header` was made by `take`, and its allocation was not freed.
     #[inline]
-    unsafe fn start(header: NonNull<Header>) -> NonNull<u8> {
+    unsafe fn memory(header: NonNull<Header>) -> NonNull<u8> {
         // SAFETY: the caller's promise.
         let offset = header_offset(unsafe { header.as_ref() }.capacity);
         // SAFETY: `take` put the header so many bytes behind the start of the allocation, which the pointer reaches all of.
@@ -107,7 +107,7 @@ impl HeapLease {
 // - memory: the allocation is freed in `Drop` only, and no two leases name one.
 // - copies: a raw pointer; `header` is shared-readable.
 // - count: `views` is in the allocation, used by nobody else; none for a part of no bytes.
-// - wipe: exactly the bytes that were handed out.
+// - wipe, start: exactly the bytes that were handed out.
 unsafe impl Lease for HeapLease {
     fn views(&self) -> Option<&Views> {
         self.header().map(|header| &header.views)
@@ -122,8 +122,13 @@ unsafe impl Lease for HeapLease {
         let block = self.tagged.block()?;
         let header = self.header().filter(|header| header.wipe)?;
         // SAFETY: not freed while the lease is borrowed.
-        let start = unsafe { Self::start(block) };
+        let start = unsafe { Self::memory(block) };
         Some(NonNull::slice_from_raw_parts(start, header.capacity))
+    }
+
+    fn start(&self) -> Option<NonNull<u8>> {
+        // SAFETY: not freed while the lease is borrowed.
+        self.tagged.block().map(|header| unsafe { Self::memory(header) })
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
@@ -153,7 +158,8 @@ impl Drop for HeapLease {
         // SAFETY: freed below, and not before.
         let header = unsafe { block.as_ref() };
         // SAFETY: as above.
-        let (capacity, alignment, start) = (header.capacity, header.alignment, unsafe { Self::start(block) });
+        let (capacity, alignment, start) =
+            (header.capacity, header.alignment, unsafe { Self::memory(block) });
         #[cfg(feature = "stats")]
         header.released.add(capacity);
         // SAFETY: the header is initialised, and dropped once, here.

@@ -15,8 +15,8 @@ pub(crate) struct Held<L: Lease> {
 }
 
 impl<L: Lease> Held<L> {
-    /// Whether this is the only handle of its memory. Of a buffer's lease.
-    #[cfg(feature = "track")]
+    /// Whether this is the only handle of its memory. Of a buffer's lease. What others did with the memory happened before what the
+    /// caller does next.
     pub(crate) fn is_alone(&self) -> bool {
         !self.lease.is_shared() || self.lease.views().is_none_or(Views::is_one)
     }

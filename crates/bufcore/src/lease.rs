@@ -18,7 +18,9 @@ use crate::views::Views;
 /// 3. *Count.* What [`views`](Lease::views) returns is the same counter for all copies and for no other memory, and stays
 ///    valid until the lease has been dropped. It returns `None` only for a lease over zero bytes.
 /// 4. *Wipe.* What [`wipe_range`](Lease::wipe_range) returns lies within the memory of 1.
-/// 5. *Nothing.* What [`another_of_nothing`](Lease::another_of_nothing) returns is a lease over no bytes, whose `views` is `None`.
+/// 5. *Start.* From what [`start`](Lease::start) returns, which reaches all of the memory of 1, up to the first byte that a `Buf` was
+///    built over lie bytes of that memory, and of no other.
+/// 6. *Nothing.* What [`another_of_nothing`](Lease::another_of_nothing) returns is a lease over no bytes, whose `views` is `None`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the lease of a pool",
     label = "this is no lease",
@@ -39,6 +41,11 @@ pub unsafe trait Lease: Send + Sync + 'static {
     /// The memory to zero before the lease is dropped, if its pool was told to wipe. All of it, not only what is filled:
     /// the unfilled part was lent out as well.
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        None
+    }
+
+    /// Where the memory starts, for [`Buf::compact`](crate::Buf::compact). `None` for a lease that does not know, or holds no memory.
+    fn start(&self) -> Option<NonNull<u8>> {
         None
     }
 

@@ -4,7 +4,8 @@
 //!
 //! - [`Buf`]: owned, exclusive, `Send` bytes; like a `Vec<u8>` that cannot reallocate. [`Frozen`]: its read-only,
 //!   cloneable view. [`SharedBytes`]: such a view with its strategy erased, or a program's own bytes.
-//! - [`BufferPool`]: acquire whole buffers. [`FrameBuffer`]: fill bytes in steps, then detach them as one buffer.
+//! - [`BufferPool`]: acquire whole buffers. [`FrameBuffer`]: fill bytes in steps, then detach them as one buffer; a
+//!   [`FrameWriter`] does so over any pool.
 //!   [`ByteSink`] and [`ByteSource`]: bytes that stream through.
 //! - [`AcquireError`], [`ReserveError`], [`ConfigError`], [`RegionError`]: small, `Copy`, with numbers in them.
 //! - [`Region`]: where the bytes come from: the heap, a caller's static memory, or mapped pages.
@@ -72,6 +73,7 @@ mod error;
 #[cfg(feature = "fences")]
 mod fences;
 mod format;
+mod frame_writer;
 mod frozen;
 #[cfg(feature = "alloc")]
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
@@ -110,6 +112,7 @@ pub mod strategy;
 
 pub use buf::Buf;
 pub use error::{AcquireError, ConfigError, Error, RegionError, ReserveError};
+pub use frame_writer::FrameWriter;
 pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
 pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};

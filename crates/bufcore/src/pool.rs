@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use crate::copying::copy_bytes;
-use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
+use crate::{AcquireError, Buf, FrameWriter, Lease, NoLease, PoolStats, SplitLease};
 
 /// A strategy that hands out whole buffers.
 ///
@@ -33,7 +33,8 @@ pub trait BufferPool {
     /// What its buffers keep of the pool.
     type Lease: Lease;
 
-    /// Takes one empty buffer with room for at least `capacity` bytes.
+    /// Takes one empty buffer with room for `capacity` bytes: its [`capacity`](Buf::capacity) is what was asked for, in every pool, so
+    /// that code which fills buffers does the same over all of them. What a pool rounds up to stays its own.
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled. `acquire(0)` always succeeds.
     ///
@@ -61,6 +62,72 @@ pub trait BufferPool {
         Ok(buf)
     }
 
+    /// Moves the filled bytes of `buf` to a buffer of this pool with room for `capacity` bytes, which `buf` becomes; one that has the
+    /// room is left as it is.
+    ///
+    /// `buf` may be of another pool with the same kind of lease, a part of a split buffer, or one whose front was consumed: the bytes
+    /// come to the front. Where [`Buf::compact`] makes room enough, that is cheaper.
+    ///
+    /// Cost: an acquire, a copy of the filled bytes, and a release. While both are out, the pool needs room for both.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut buf = pool.acquire(4)?;
+    /// buf.extend_from_slice(b"head")?;
+    /// pool.grow(&mut buf, 9)?;
+    /// buf.extend_from_slice(b" body")?;
+    /// assert_eq!((&buf[..], buf.capacity()), (&b"head body"[..], 9));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[cfg_attr(feature = "track", track_caller)]
+    fn grow(&mut self, buf: &mut Buf<Self::Lease>, capacity: usize) -> Result<(), AcquireError> {
+        if capacity <= buf.capacity() {
+            return Ok(());
+        }
+        let mut larger = self.acquire(capacity)?;
+        // A pool of the user's may return one that is not empty, or too small.
+        larger.clear();
+        let available = larger.capacity();
+        if available < capacity || larger.extend_from_slice(buf).is_err() {
+            return Err(AcquireError::Exhausted { requested: capacity, available });
+        }
+        *buf = larger;
+        Ok(())
+    }
+
+    /// A writer that fills bytes in steps in buffers of this pool: a [`FrameBuffer`] over any pool. See [`FrameWriter`].
+    ///
+    /// Pools with frames of their own, which grow in place, have a function of this name that returns those.
+    ///
+    /// Cost: nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frame = pool.open_frame();
+    /// frame.extend_from_slice(b"hel")?;
+    /// frame.extend_from_slice(b"lo")?;
+    /// assert_eq!(&frame.detach()?[..], b"hello");
+    /// # }
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
+    fn open_frame(&mut self) -> FrameWriter<&mut Self>
+    where
+        Self: Sized,
+    {
+        FrameWriter::new(self)
+    }
+
     /// The largest request, in bytes, that can ever succeed.
     fn max_capacity(&self) -> usize;
 
@@ -79,6 +146,11 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     #[inline]
     fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         (**self).acquire_zeroed(len)
+    }
+
+    #[inline]
+    fn grow(&mut self, buf: &mut Buf<Self::Lease>, capacity: usize) -> Result<(), AcquireError> {
+        (**self).grow(buf, capacity)
     }
 
     fn max_capacity(&self) -> usize {
@@ -139,13 +211,55 @@ pub trait FrameBuffer {
     /// When `bytes` is over the length of the open frame.
     fn consume(&mut self, bytes: usize);
 
-    /// Closes the frame and returns its bytes as an owned buffer; an empty one when no frame is open.
+    /// Keeps the first `len` bytes of the open frame; more than it has changes nothing. What is cut off is room to grow into again.
+    ///
+    /// For codecs that decrypt in place, and for those that ask for room before they know how much they write.
+    fn truncate(&mut self, len: usize);
+
+    /// Closes the frame and returns its bytes as an owned buffer, whose capacity is its length; an empty one when no frame is open.
     ///
     /// # Errors
     ///
     /// When the strategy could not give the bytes a place of their own; the frame stays open then.
     #[cfg_attr(feature = "track", track_caller)]
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError>;
+}
+
+impl<F: FrameBuffer + ?Sized> FrameBuffer for &mut F {
+    type Lease = F::Lease;
+
+    #[inline]
+    fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
+        (**self).writable(additional)
+    }
+
+    #[inline]
+    fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        (**self).extend_from_slice(bytes)
+    }
+
+    #[inline]
+    fn filled(&self) -> &[u8] {
+        (**self).filled()
+    }
+
+    #[inline]
+    fn filled_mut(&mut self) -> &mut [u8] {
+        (**self).filled_mut()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        (**self).consume(bytes);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        (**self).truncate(len);
+    }
+
+    #[inline]
+    fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
+        (**self).detach()
+    }
 }
 
 /// A pool that refuses every request for bytes: as a fallback, it makes its strategy report exhaustion instead of falling back.
@@ -167,7 +281,7 @@ impl BufferPool for Reject {
             return Err(AcquireError::TooLarge { requested: capacity, limit: 0 });
         }
         // SAFETY: no bytes are claimed.
-        Ok(unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, NoLease::new()) })
+        Ok(unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::nothing()) })
     }
 
     fn max_capacity(&self) -> usize {

@@ -79,6 +79,14 @@ impl Frame {
         }
     }
 
+    pub(crate) fn truncate(&mut self, ring: &Ring, len: usize) {
+        let Some(cut) = self.len().checked_sub(len).filter(|&cut| cut > 0) else { return };
+        let end = self.next;
+        // SAFETY: the frame has so many bytes at its end (F2).
+        self.next = unsafe { end.sub(cut) };
+        ring.wipe(self.next, end);
+    }
+
     /// Has its block, whose size has changed, to its end.
     #[inline]
     fn reach(&mut self, ring: &Ring) {
@@ -292,6 +300,11 @@ impl FrameBuffer for RingPool {
 
     fn consume(&mut self, bytes: usize) {
         self.frame.consume(&self.ring, bytes);
+    }
+
+    /// Cost: nothing, unless the ring wipes.
+    fn truncate(&mut self, len: usize) {
+        self.frame.truncate(&self.ring, len);
     }
 
     /// # Errors

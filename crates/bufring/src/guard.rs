@@ -131,14 +131,18 @@ impl GuardHandle {
         size as usize * UNIT - GUARD
     }
 
+    /// Where the block's memory starts.
+    pub(crate) fn start(&self) -> Option<NonNull<u8>> {
+        // SAFETY: a block starts where its guard ends.
+        self.tagged.block().map(|guard| unsafe { guard.byte_add(GUARD) }.cast())
+    }
+
     /// The block's memory, if the allocator wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        let guard = self.tagged.block()?;
+        let (guard, first) = (self.tagged.block()?, self.start()?);
         // SAFETY: the control block lives as long as any of its blocks is live, and `wipe` is never written.
         let wipe = unsafe { (*self.control.as_ptr()).wipe };
-        // SAFETY: a block starts where its guard ends.
-        let first = unsafe { guard.byte_add(GUARD) }.cast::<u8>();
         // SAFETY: the handle's guard.
         wipe.then(|| NonNull::slice_from_raw_parts(first, unsafe { Self::room(guard) }))
     }

@@ -24,7 +24,7 @@ pub struct RingLease {
 //   have (`ring`).
 // - copies: a handle is raw pointers to shared atomics.
 // - count: in the guard, which nobody else uses while the block is live; none for a buffer of no bytes.
-// - wipe: the block's memory, as handed out.
+// - wipe, start: the block's memory, as handed out.
 unsafe impl Lease for RingLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -46,6 +46,10 @@ unsafe impl Lease for RingLease {
     #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         None
+    }
+
+    fn start(&self) -> Option<NonNull<u8>> {
+        self.handle.start()
     }
 
     fn another_of_nothing(&self) -> Option<Self> {

@@ -51,7 +51,7 @@ impl ShardLease {
 // - memory: a block is handed out again, or freed, only after its release (`block`, K2).
 // - copies: one raw pointer.
 // - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
-// - wipe: bytes behind the block's header, to the end of its allocation at the most.
+// - wipe, start: bytes behind the block's header, to the end of its allocation at the most.
 unsafe impl Lease for ShardLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -72,6 +72,10 @@ unsafe impl Lease for ShardLease {
         // SAFETY: a block keeps the pool's bookkeeping (`block`, K3).
         let wipes = unsafe { header.shared().as_ref() }.settings.wipe;
         wipes.then(|| NonNull::slice_from_raw_parts(Block::start(block), header.usable_bytes()))
+    }
+
+    fn start(&self) -> Option<NonNull<u8>> {
+        self.block().map(Block::start)
     }
 
     fn another_of_nothing(&self) -> Option<Self> {

@@ -35,7 +35,8 @@ impl<F: BufferPool> SlotPool<F> {
             return Ok(self.hand_out_nothing());
         }
         let error = match self.ask_fallback(bytes) {
-            Ok(buf) => {
+            Ok(mut buf) => {
+                buf.shrink_to(bytes);
                 let elsewhere = self.out_elsewhere();
                 return Ok(self.hand_out_fallback(buf, elsewhere));
             }
@@ -52,7 +53,7 @@ impl<F: BufferPool> SlotPool<F> {
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_nothing(&mut self) -> Buf<SlotLease<F::Lease>> {
         // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(self.table.byte(0), 0, SlotLease::nowhere()) };
+        let buf = unsafe { Buf::from_raw_parts(self.table.memory(), 0, SlotLease::nowhere()) };
         self.tracker.attach(buf)
     }
 

@@ -162,6 +162,13 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
         self.pool.consume(bytes);
     }
 
+    fn truncate(&mut self, len: usize) {
+        let lent = self.give_up();
+        self.pool.take_back(lent);
+        self.pool.truncate(len);
+        self.renew();
+    }
+
     #[inline]
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
         let lent = self.give_up();
@@ -234,17 +241,16 @@ impl<F: BufferPool> SlotPool<F> {
         self.frame_next.addr().get() - self.frame_first.addr().get()
     }
 
-    /// Offset of the open frame's first byte, when it is in the region.
+    /// Address of the open frame's first byte.
     #[inline]
     fn frame_start(&self) -> usize {
-        debug_assert!(self.frame != NONE);
-        self.frame_first.addr().get() - self.table.byte(0).addr().get()
+        self.frame_first.addr().get()
     }
 
-    /// Offset behind the open frame's last byte, when it is in the region.
+    /// Address behind the open frame's last byte.
     #[inline]
     pub(crate) fn frame_end(&self) -> usize {
-        self.frame_start() + self.frame_len()
+        self.frame_next.addr().get()
     }
 
     /// Lets the frame, whose slot is the tail, grow into the gap behind it without asking (P6).
@@ -252,8 +258,8 @@ impl<F: BufferPool> SlotPool<F> {
     fn borrow_gap(&mut self) {
         debug_assert!(self.tail == self.frame);
         let slots = self.table.slots();
-        self.frame_limit = self.table.byte(slots.start(slots.next(self.tail))).addr().get();
-        slots.set_end(self.tail, self.capacity);
+        self.frame_limit = slots.start(slots.next(self.tail));
+        slots.set_end(self.tail, self.table.end());
         self.gap_borrowed = true;
     }
 
@@ -298,6 +304,20 @@ impl<F: BufferPool> SlotPool<F> {
         self.frame_first = unsafe { start.add(discarded) };
         // SAFETY: likewise.
         self.frame_next = unsafe { start.add(used) };
+    }
+
+    /// Zeroes the last `cut` bytes of the frame, which are about to be cut off, if the pool or its fallback wipes. Where a forgotten
+    /// writer may have had the room behind them (see [`lend`](Self::lend)), the frame has none afterwards, as before.
+    #[cfg(feature = "wipe")]
+    fn wipe_cut(&mut self, cut: usize) {
+        let of_spill = |spill: &Buf<F::Lease>| bufcore::Lease::wipe_range(spill.lease()).is_some();
+        if self.table.wipes() || self.spill.as_ref().is_some_and(of_spill) {
+            let kept = self.frame_len() - cut;
+            self.filled_mut()[kept..].fill(0);
+        }
+        if self.frame_room() == 0 {
+            self.frame_limit -= cut;
+        }
     }
 
     /// Sees to it that the frame can grow by `additional` bytes, more than it can already.
@@ -463,6 +483,7 @@ impl<F: BufferPool> SlotPool<F> {
         let discarded = first - spill.spare_mut().as_ptr().addr();
         spill.commit(discarded + len);
         spill.consume(discarded);
+        spill.shrink_to(len);
         self.hand_out_fallback(spill, elsewhere)
     }
 
@@ -479,7 +500,7 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline]
     fn forget_frame(&mut self) {
         self.frame = NONE;
-        self.frame_first = self.table.byte(0);
+        self.frame_first = self.table.memory();
         self.frame_next = self.frame_first;
         self.frame_limit = self.frame_first.addr().get();
     }
@@ -521,6 +542,15 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         assert!(bytes <= len, "consume({bytes}) of a frame of {len} bytes");
         // SAFETY: within the frame, or at its end.
         self.frame_first = unsafe { self.frame_first.add(bytes) };
+    }
+
+    /// Cost: nothing, unless the pool wipes.
+    fn truncate(&mut self, len: usize) {
+        let Some(cut) = self.frame_len().checked_sub(len).filter(|&cut| cut > 0) else { return };
+        #[cfg(feature = "wipe")]
+        self.wipe_cut(cut);
+        // SAFETY: the frame has so many bytes at its end (P5).
+        self.frame_next = unsafe { self.frame_next.sub(cut) };
     }
 
     /// # Errors

@@ -121,7 +121,7 @@ fn drop_elsewhere<L>(place: Place<L>) {
 //   have (`table`); the fallback's lease promises the same for its own.
 // - copies: a handle is one raw pointer to shared atomics.
 // - count: in the slot, which nobody else uses while it is live; none for a buffer of no bytes.
-// - wipe: the slot's memory, as carved.
+// - wipe, start: the slot's memory, as carved.
 unsafe impl<L: Lease> Lease for SlotLease<L> {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -148,6 +148,14 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
             Place::Slot(handle) | Place::Part(handle) => handle.wipe_range(),
             Place::Fallback(lease) => lease.wipe_range(),
             _ => None,
+        }
+    }
+
+    fn start(&self) -> Option<NonNull<u8>> {
+        match &*self.place {
+            Place::Slot(handle) | Place::Part(handle) => Some(handle.start()),
+            Place::Fallback(lease) => lease.start(),
+            Place::Nowhere => None,
         }
     }
 

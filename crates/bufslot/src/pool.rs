@@ -4,7 +4,7 @@
 //!
 //! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind it.
 //! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges come in the order of the list,
-//!   without overlap. The sentinel ends at 0 and starts at the capacity. So the gap behind a slot is from its end to the start of the
+//!   without overlap. The sentinel ends where the memory starts, and starts where it ends. So the gap behind a slot is from its end to the start of the
 //!   slot behind it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another request takes it.)
 //! - P3: `resume` and `run` are slots in the list or the sentinel.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
@@ -13,7 +13,7 @@
 //!   none.
 //! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. With the fallback that is
 //!   the rest of `spill`. In the region it is nothing, or in the gap behind its slot, which the frame has then *borrowed*: the
-//!   slot's end in the table is the capacity, behind every gap, so nobody else can carve there.
+//!   slot's end in the table is the memory's end, behind every gap, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 use core::fmt;
@@ -80,7 +80,7 @@ unsafe impl<F: BufferPool + Sync> Sync for SlotPool<F> {}
 pub(crate) struct Carved {
     /// The slot, or `NONE`.
     pub(crate) slot: u32,
-    /// Offset of its first byte.
+    /// Address of its first byte.
     pub(crate) start: usize,
 }
 
@@ -119,7 +119,7 @@ impl SlotPool {
 impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
         let sentinel = table.sentinel();
-        let memory = table.byte(0);
+        let memory = table.memory();
         Self {
             table,
             capacity,
@@ -233,9 +233,9 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     #[inline]
-    pub(crate) fn align(&self, offset: usize) -> usize {
-        // No overflow: offsets are at most `isize::MAX`, and so is the mask.
-        (offset + self.alignment_mask) & !self.alignment_mask
+    pub(crate) fn align(&self, address: usize) -> usize {
+        // No overflow: the memory does not reach so near to the end of the address space (`Table::build`).
+        (address + self.alignment_mask) & !self.alignment_mask
     }
 
     /// Where a buffer of `bytes` bytes starts in the gap behind the slot `before`.
@@ -421,7 +421,8 @@ impl<F: BufferPool> SlotPool<F> {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check(&self) {
         let sentinel = self.sentinel();
-        let (mut at, mut offset, mut linked, mut tail_seen) = (sentinel, 0, 0, false);
+        let first = self.table.memory().addr().get();
+        let (mut at, mut offset, mut linked, mut tail_seen) = (sentinel, first, 0, false);
         loop {
             tail_seen |= at == self.tail;
             let next = self.table.slots().next(at);
@@ -446,9 +447,9 @@ impl<F: BufferPool> SlotPool<F> {
         assert_eq!(linked + stacked, self.slots(), "P4");
         assert!(self.frame == NONE || self.spill.is_none(), "P7");
         if self.gap_borrowed {
-            assert_eq!(self.table.slots().end(self.frame), self.capacity, "P6");
+            assert_eq!(self.table.slots().end(self.frame), self.table.end(), "P6");
             let behind = self.table.slots().start(self.table.slots().next(self.frame));
-            assert!(self.frame_limit <= self.table.byte(behind).addr().get(), "P6");
+            assert!(self.frame_limit <= behind, "P6");
         }
     }
 }

@@ -51,9 +51,9 @@ pub(crate) struct Slot {
     state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     views: Views,
-    /// Offset of the buffer's first byte, in `0 .. capacity`; for the sentinel, `capacity`.
+    /// Address of the buffer's first byte, in the memory; for the sentinel, that of the memory's end.
     start: Cell<usize>,
-    /// Offset behind its last byte; 0 for the sentinel.
+    /// Address behind its last byte; for the sentinel, that of the memory's start.
     end: Cell<usize>,
     /// Neighbours in the list, or `next` in the stack. After the pool's end `prev` is where this very slot stands.
     prev: Cell<u32>,
@@ -81,8 +81,6 @@ pub(crate) struct Block {
     slots: u32,
     #[cfg(feature = "wipe")]
     wipe: bool,
-    #[cfg(feature = "wipe")]
-    memory: NonNull<u8>,
 }
 
 /// Where the parts of the bookkeeping stand, in bytes from the region's start.
@@ -91,6 +89,8 @@ pub(crate) struct Places {
     block: usize,
     slots: usize,
     memory: usize,
+    /// Of the buffers.
+    alignment: usize,
 }
 
 impl Places {
@@ -100,7 +100,7 @@ impl Places {
         let table = size::align_up(block.checked_add(size_of::<Block>())?, align_of::<Slot>())?;
         let bytes = slots.checked_add(1)?.checked_mul(size_of::<Slot>())?;
         let memory = size::align_up(table.checked_add(bytes)?, alignment)?;
-        Some(Self { block: block - address, slots: table - address, memory: memory - address })
+        Some(Self { block: block - address, slots: table - address, memory: memory - address, alignment })
     }
 
     /// Bytes in front of the memory that is handed out.
@@ -162,6 +162,14 @@ impl Table {
         let table = unsafe { base.add(places.slots) }.cast::<Slot>();
         // SAFETY: likewise.
         let memory = unsafe { base.add(places.memory) };
+        let start = memory.addr().get();
+        // Addresses are rounded up to the alignment, and to cache lines: none of the memory may be so near to the last of all that this
+        // starts again at the first.
+        let slack = places.alignment.saturating_add(2 * size::CACHE_LINE_BYTES);
+        if start.checked_add(capacity).and_then(|end| end.checked_add(slack)).is_none() {
+            let available = region.len();
+            return Err((ConfigError::RegionTooSmall { required: usize::MAX, available }, region));
+        }
         let contents = Block {
             #[cfg(feature = "alloc")]
             orphan: Orphan::counted(&METHODS),
@@ -170,8 +178,6 @@ impl Table {
             slots: slots as u32,
             #[cfg(feature = "wipe")]
             wipe,
-            #[cfg(feature = "wipe")]
-            memory,
         };
         #[cfg(not(feature = "wipe"))]
         let _ = wipe;
@@ -182,8 +188,8 @@ impl Table {
             let slot = Slot {
                 state: AtomicU32::new(if at == sentinel { SENTINEL } else { FREE }),
                 views: Views::new(),
-                start: Cell::new(capacity),
-                end: Cell::new(0),
+                start: Cell::new(start + capacity),
+                end: Cell::new(start),
                 prev: Cell::new(sentinel),
                 next: Cell::new(match at {
                     _ if at == sentinel => sentinel,
@@ -227,11 +233,22 @@ impl Table {
         &self.block().released
     }
 
-    /// The address of the byte at `offset`, at most `capacity`.
+    /// The start of the memory.
     #[inline]
-    pub(crate) fn byte(&self, offset: usize) -> NonNull<u8> {
-        // SAFETY: `offset` is at most `capacity`, so within the region or one past its end (T1).
-        unsafe { self.memory.add(offset) }
+    pub(crate) fn memory(&self) -> NonNull<u8> {
+        self.memory
+    }
+
+    /// The address behind the memory.
+    pub(crate) fn end(&self) -> usize {
+        self.slots.start(self.sentinel)
+    }
+
+    /// The byte at `address`, which is in the memory or behind its end.
+    #[inline]
+    pub(crate) fn byte(&self, address: usize) -> NonNull<u8> {
+        debug_assert!(address >= self.memory.addr().get(), "{address:#x} is in front of the memory");
+        in_memory(self.memory, address)
     }
 
     /// Notes how many bytes the buffer of a live slot of this pool's own (the open frame) has by now.
@@ -427,6 +444,14 @@ impl Slots {
     }
 }
 
+/// The byte at `address` in the region that `reaching` reaches.
+#[inline(always)]
+fn in_memory(reaching: NonNull<u8>, address: usize) -> NonNull<u8> {
+    let byte = reaching.as_ptr().with_addr(address);
+    // SAFETY: no byte of a region is at address zero, nor is the end of one.
+    unsafe { NonNull::new_unchecked(byte) }
+}
+
 /// Moves the region out of the block that stands in it.
 ///
 /// # Safety
@@ -508,6 +533,15 @@ impl SlotHandle {
         unsafe { &(*self.slot.as_ptr()).views }
     }
 
+    /// Where the buffer's memory starts.
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        // SAFETY: the slot is valid while the handle lives, and nobody writes its `start` meanwhile (T3).
+        let start = unsafe { &(*self.slot.as_ptr()).start }.get();
+        // From the region's own pointer.
+        in_memory(self.slot.cast(), start)
+    }
+
     /// The buffer's memory, if the pool wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
@@ -517,11 +551,7 @@ impl SlotHandle {
         // SAFETY: the block lives as long as any of its slots is live, and nobody writes this field after `build`. It is read
         // through the pointer: a reference to the block would cover its link, which a sweeper may be writing.
         let wipe = unsafe { (*block).wipe };
-        // SAFETY: likewise.
-        let memory = unsafe { (*block).memory };
-        // SAFETY: a live slot's start is within the memory.
-        let first = unsafe { memory.add(slot.start.get()) };
-        wipe.then(|| NonNull::slice_from_raw_parts(first, slot.extra.capacity.get()))
+        wipe.then(|| NonNull::slice_from_raw_parts(self.start(), slot.extra.capacity.get()))
     }
 }
 

@@ -205,6 +205,21 @@ macro_rules! conformance {
             }
 
             #[test]
+            fn t31_capacity_is_what_was_asked_for() {
+                trials::room::t31_exact(&kit());
+            }
+
+            #[test]
+            fn t32_grown_and_compacted() {
+                trials::room::t32_grown_and_compacted(&kit());
+            }
+
+            #[test]
+            fn t33_frames_cut_short() {
+                trials::room::t33_frames_cut_short(&kit());
+            }
+
+            #[test]
             fn t19_soak() {
                 alone!("t19_soak", 3600, trials::memory::soak(&kit()));
             }
@@ -382,6 +397,16 @@ macro_rules! conformance_split {
         }
 
         #[test]
+        fn joined() {
+            $crate::trials::parts::joined::<$pool>($make);
+        }
+
+        #[test]
+        fn compacted() {
+            $crate::trials::parts::compacted::<$pool>($make);
+        }
+
+        #[test]
         fn noted_again() {
             #[cfg(feature = "track")]
             let listed = |pool: &$pool| Some(pool.outstanding().len());
@@ -394,8 +419,9 @@ macro_rules! conformance_split {
         #[cfg(feature = "track")]
         #[test]
         fn tracked() {
-            let pool: $pool = $make();
-            let mut front = pool.acquire(48).expect("room");
+            let make: fn() -> $pool = $make;
+            let mut pool = make();
+            let mut front = $crate::bufcore::BufferPool::acquire(&mut pool, 48).expect("room");
             let back = front.split_off(10);
             let view = front.freeze();
             assert_eq!(pool.outstanding().len(), 1);

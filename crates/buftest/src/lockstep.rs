@@ -75,7 +75,7 @@ impl<P: BufferPool> fmt::Debug for Lockstep<P> {
     }
 }
 
-impl<P: BufferPool> Lockstep<P> {
+impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// A pool of the kit's.
     #[must_use]
     pub fn new(kit: &Kit<P>) -> Self {
@@ -188,6 +188,9 @@ impl<P: BufferPool> Lockstep<P> {
             Op::Writable { bytes, seed } => self.writable(bytes, seed),
             Op::FilledMut { seed } => self.filled_mut(seed),
             Op::FrameConsume { bytes } => self.frame_consume(bytes),
+            Op::FrameTruncate { len } => self.frame_truncate(len),
+            Op::Unsplit { at, other } => self.unsplit(at, other),
+            Op::Grow { at, bytes } => self.grow(at, bytes),
             Op::Detach => self.detach(),
             Op::Fill { at, .. }
             | Op::Extend { at, .. }
@@ -203,6 +206,8 @@ impl<P: BufferPool> Lockstep<P> {
             | Op::Slice { at, .. }
             | Op::SplitTo { at, .. }
             | Op::SplitOff { at, .. }
+            | Op::Compact { at }
+            | Op::ShrinkTo { at, .. }
             | Op::Thaw { at }
             | Op::Drop { at }
             | Op::DropElsewhere { at }
@@ -234,6 +239,8 @@ impl<P: BufferPool> Lockstep<P> {
         let handle = match handle {
             Handle::Buf(buf) => match op {
                 Op::Freeze { .. } => Handle::View(buf.freeze()),
+                Op::SplitTo { index, .. } => self.split_buf(buf, &mut expected, index, false),
+                Op::SplitOff { index, .. } => self.split_buf(buf, &mut expected, index, true),
                 _ => {
                     let mut buf = buf;
                     mutate(&mut buf, &mut expected, op);
@@ -332,7 +339,7 @@ impl<P: BufferPool> Lockstep<P> {
         if (self.zeroed)(&buf) {
             assert!(buf.spare_mut().iter().all(|&byte| byte == 0), "a pool that wipes lends what was there");
         }
-        assert!(capacity >= asked, "{capacity} of {asked} bytes");
+        assert_eq!(capacity, asked, "what a buffer can hold is what was asked for");
         let memory: Arc<Claim> = Arc::new(self.shadow.claim(buf.as_ptr(), capacity));
         self.live.push(Live { expected: Expected { bytes, capacity, memory }, handle: Handle::Buf(buf) });
     }
@@ -394,6 +401,90 @@ impl<P: BufferPool> Lockstep<P> {
         frames.consume(bytes);
         self.frame.drain(..bytes);
         self.forgotten += bytes;
+    }
+
+    fn frame_truncate(&mut self, len: usize) {
+        let Some(frames) = (self.frames)(&mut self.pool) else { return };
+        // Up to a few more than there are, which changes nothing.
+        let len = len % (self.frame.len() + 3);
+        frames.truncate(len);
+        self.frame.truncate(len);
+    }
+
+    fn grow(&mut self, at: usize, bytes: usize) {
+        let Some(Live { mut expected, handle }) = self.take(at) else { return };
+        let handle = match handle {
+            Handle::Buf(mut buf) => {
+                let (before, capacity) = (buf.as_ptr(), buf.capacity());
+                match self.pool.grow(&mut buf, bytes) {
+                    Ok(()) if bytes > capacity => {
+                        assert_eq!(buf.capacity(), bytes, "what a buffer can hold is what was asked for");
+                        expected.capacity = bytes;
+                        expected.memory = Arc::new(self.shadow.claim(buf.as_ptr(), bytes));
+                    }
+                    Ok(()) => assert_eq!((buf.as_ptr(), buf.capacity()), (before, capacity)),
+                    Err(error) => {
+                        assert_eq!(
+                            (buf.as_ptr(), buf.capacity()),
+                            (before, capacity),
+                            "changed by a failed call"
+                        );
+                        assert!(bytes > capacity, "{error}");
+                        // A handle is out.
+                        self.live.push(Live { expected, handle: Handle::Buf(buf) });
+                        return self.refused(error, bytes);
+                    }
+                }
+                Handle::Buf(buf)
+            }
+            view => view,
+        };
+        self.live.push(Live { expected, handle });
+    }
+
+    /// Joins two handles, where they are neighbours.
+    fn unsplit(&mut self, at: usize, other: usize) {
+        let Some(Live { expected: mut first, handle }) = self.take(at) else { return };
+        let Some(Live { expected: second, handle: other }) = self.take(other) else {
+            return self.live.push(Live { expected: first, handle });
+        };
+        let is_one = Arc::ptr_eq(&first.memory, &second.memory);
+        let (handle, rest) = match (handle, other) {
+            (Handle::Buf(mut buf), Handle::Buf(other)) => {
+                let is_next = buf.as_ptr().addr() + buf.capacity() == other.as_ptr().addr();
+                let is_joined = is_one && is_next && (buf.spare_capacity() == 0 || other.is_empty());
+                let (has_room, others_room) = (buf.capacity() > 0, other.capacity() > 0);
+                let rest = buf.unsplit(other).err().map(Handle::Buf);
+                assert_eq!(rest.is_none(), is_joined || !has_room || !others_room, "joined, or not");
+                if rest.is_none() && others_room {
+                    if has_room {
+                        first.bytes.extend_from_slice(&second.bytes);
+                        first.capacity += second.capacity;
+                    } else {
+                        first = second.clone();
+                    }
+                }
+                (Handle::Buf(buf), rest)
+            }
+            (Handle::View(mut view), Handle::View(other)) => {
+                let is_joined = is_one && view.as_ptr().addr() + view.len() == other.as_ptr().addr();
+                let (has_bytes, others_bytes) = (!view.is_empty(), !other.is_empty());
+                let rest = view.unsplit(other).err().map(Handle::View);
+                assert_eq!(rest.is_none(), is_joined || !has_bytes || !others_bytes, "joined, or not");
+                if rest.is_none() && others_bytes {
+                    if has_bytes {
+                        first.capacity = first.capacity.max(first.bytes.len() + second.capacity);
+                        first.bytes.extend_from_slice(&second.bytes);
+                    } else {
+                        first = second.clone();
+                    }
+                }
+                (Handle::View(view), rest)
+            }
+            (handle, other) => (handle, Some(other)),
+        };
+        self.live.push(Live { expected: first, handle });
+        self.live.extend(rest.map(|handle| Live { expected: second, handle }));
     }
 
     fn detach(&mut self) {
@@ -461,32 +552,41 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     pub fn split(&mut self, at: usize, index: usize, off: bool) {
         let Some(Live { mut expected, handle }) = self.take(at) else { return };
         let handle = match handle {
-            Handle::Buf(mut buf) => {
-                let limit = if off { buf.capacity() } else { buf.len() };
-                let index = index % (limit + 1);
-                let len = expected.bytes.len();
-                let mut of_back = expected.slice(index.min(len), len);
-                of_back.capacity = expected.capacity - index;
-                expected.bytes.truncate(index);
-                expected.capacity = index;
-                // Of two parts, the one that has no bytes has no share in the memory; the front, if both have none.
-                if expected.capacity == 0 {
-                    expected.memory = Arc::new(Claim::nothing());
-                } else if of_back.capacity == 0 {
-                    of_back.memory = Arc::new(Claim::nothing());
-                }
-                let (front, back) = if off {
-                    let back = buf.split_off(index);
-                    (buf, back)
-                } else {
-                    (buf.split_to(index), buf)
-                };
-                self.live.push(Live { expected: of_back, handle: Handle::Buf(back) });
-                Handle::Buf(front)
-            }
+            Handle::Buf(buf) => self.split_buf(buf, &mut expected, index, off),
             view => view,
         };
         self.live.push(Live { expected, handle });
+    }
+
+    /// Splits a buffer in front of `index`, modulo what there is; returns the front.
+    fn split_buf(
+        &mut self,
+        mut buf: Buf<P::Lease>,
+        expected: &mut Expected,
+        index: usize,
+        off: bool,
+    ) -> Handle<P::Lease> {
+        let limit = if off { buf.capacity() } else { buf.len() };
+        let index = index % (limit + 1);
+        let len = expected.bytes.len();
+        let mut of_back = expected.slice(index.min(len), len);
+        of_back.capacity = expected.capacity - index;
+        expected.bytes.truncate(index);
+        expected.capacity = index;
+        // Of two parts, the one that has no bytes has no share in the memory; the front, if both have none.
+        if expected.capacity == 0 {
+            expected.memory = Arc::new(Claim::nothing());
+        } else if of_back.capacity == 0 {
+            of_back.memory = Arc::new(Claim::nothing());
+        }
+        let (front, back) = if off {
+            let back = buf.split_off(index);
+            (buf, back)
+        } else {
+            (buf.split_to(index), buf)
+        };
+        self.live.push(Live { expected: of_back, handle: Handle::Buf(back) });
+        Handle::Buf(front)
     }
 }
 
@@ -560,6 +660,20 @@ fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op) {
             let bytes = bytes % (len + 1);
             buf.consume(bytes);
             expected.consume(bytes);
+        }
+        Op::Compact { .. } => {
+            let (before, capacity) = (buf.as_ptr().addr(), buf.capacity());
+            buf.compact();
+            // What comes back is in front.
+            let gained = buf.capacity() - capacity;
+            assert_eq!(before - buf.as_ptr().addr(), gained);
+            assert!(gained == 0 || expected.is_unique(), "another handle shares the memory");
+            expected.capacity += gained;
+        }
+        Op::ShrinkTo { bytes, .. } => {
+            let bytes = bytes % (len + room + 1);
+            buf.shrink_to(bytes);
+            expected.capacity = bytes.max(len);
         }
         _ => {}
     }

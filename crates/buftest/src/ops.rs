@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use bufcore::BufferPool;
+use bufcore::{BufferPool, SplitLease};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -32,6 +32,10 @@ pub enum Op {
     Slice { at: usize, from: usize, to: usize },
     SplitTo { at: usize, index: usize },
     SplitOff { at: usize, index: usize },
+    Unsplit { at: usize, other: usize },
+    Compact { at: usize },
+    Grow { at: usize, bytes: usize },
+    ShrinkTo { at: usize, bytes: usize },
     Thaw { at: usize },
     Drop { at: usize },
     DropElsewhere { at: usize },
@@ -39,6 +43,7 @@ pub enum Op {
     Writable { bytes: usize, seed: u64 },
     FilledMut { seed: u64 },
     FrameConsume { bytes: usize },
+    FrameTruncate { len: usize },
     Detach,
 }
 
@@ -53,27 +58,32 @@ impl Op {
             11..=12 => return Self::AcquireZeroed { bytes: bytes.size() },
             13..=20 => return Self::Writable { bytes: bytes.size(), seed: bytes.seed() },
             21 => return Self::FilledMut { seed: bytes.seed() },
-            22..=23 => return Self::FrameConsume { bytes: bytes.size() },
+            22 => return Self::FrameConsume { bytes: bytes.size() },
+            23 => return Self::FrameTruncate { len: bytes.size() },
             24..=26 => return Self::Detach,
             _ => {}
         }
         let at = bytes.below(256);
         match kind {
             27..=29 => Self::Fill { at, seed: bytes.seed() },
-            30..=33 => Self::Extend { at, bytes: bytes.size(), seed: bytes.seed() },
+            30..=32 => Self::Extend { at, bytes: bytes.size(), seed: bytes.seed() },
+            33 => Self::Compact { at },
             34 => Self::Push { at, value: bytes.byte() },
             35 => Self::Advance { at, bytes: bytes.size() },
             36 => Self::WriteSpare { at, seed: bytes.seed() },
-            37..=38 => Self::Resize { at, len: bytes.size(), value: bytes.byte() },
+            37 => Self::Resize { at, len: bytes.size(), value: bytes.byte() },
+            38 => Self::Grow { at, bytes: bytes.size() },
             39 => Self::Truncate { at, len: bytes.size() },
             40 => Self::Clear { at },
             41 => Self::DiscardFront { at, bytes: bytes.size() },
-            42..=45 => Self::Freeze { at },
+            42..=44 => Self::Freeze { at },
+            45 => Self::Unsplit { at, other: bytes.below(256) },
             46..=47 => Self::CloneView { at },
             48 => Self::Slice { at, from: bytes.size(), to: bytes.size() },
             49 => Self::SplitTo { at, index: bytes.size() },
             50 => Self::SplitOff { at, index: bytes.size() },
-            51..=53 => Self::Thaw { at },
+            51..=52 => Self::Thaw { at },
+            53 => Self::ShrinkTo { at, bytes: bytes.size() },
             54 => Self::DropElsewhere { at },
             _ => Self::Drop { at },
         }
@@ -109,6 +119,10 @@ pub fn op() -> impl Strategy<Value = Op> {
         2 => (at(), n(), n()).prop_map(|(at, from, to)| Op::Slice { at, from, to }),
         2 => (at(), n()).prop_map(|(at, index)| Op::SplitTo { at, index }),
         2 => (at(), n()).prop_map(|(at, index)| Op::SplitOff { at, index }),
+        3 => (at(), at()).prop_map(|(at, other)| Op::Unsplit { at, other }),
+        2 => at().prop_map(|at| Op::Compact { at }),
+        2 => (at(), size()).prop_map(|(at, bytes)| Op::Grow { at, bytes }),
+        1 => (at(), n()).prop_map(|(at, bytes)| Op::ShrinkTo { at, bytes }),
         3 => at().prop_map(|at| Op::Thaw { at }),
         12 => at().prop_map(|at| Op::Drop { at }),
         1 => at().prop_map(|at| Op::DropElsewhere { at }),
@@ -116,6 +130,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         8 => (size(), any::<u64>()).prop_map(|(bytes, seed)| Op::Writable { bytes, seed }),
         1 => any::<u64>().prop_map(|seed| Op::FilledMut { seed }),
         2 => n().prop_map(|bytes| Op::FrameConsume { bytes }),
+        1 => n().prop_map(|len| Op::FrameTruncate { len }),
         3 => Just(Op::Detach),
     ]
 }
@@ -128,7 +143,7 @@ pub fn program(steps: usize) -> impl Strategy<Value = Program> {
 /// Generates programs and runs them; prints the shortest one that fails.
 ///
 /// `BUFTEST_CASES` says how many; 64 in debug builds and 1000 in release unless set.
-pub fn run<P: BufferPool>(kit: &Kit<P>) {
+pub fn run<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let default = if cfg!(debug_assertions) { 64 } else { 1000 };
     let cases =
         std::env::var("BUFTEST_CASES").map_or(default, |text| text.parse().expect("a number of cases"));
@@ -143,7 +158,7 @@ pub fn run<P: BufferPool>(kit: &Kit<P>) {
 }
 
 /// Generates programs of up to `steps` steps and runs them, until they have had `operations` steps together.
-pub fn run_long<P: BufferPool>(kit: &Kit<P>, steps: usize, operations: usize) {
+pub fn run_long<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, steps: usize, operations: usize) {
     let config = Config { cases: 16, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     let done = Cell::new(0);
     while done.get() < operations {
@@ -163,7 +178,7 @@ pub fn run_long<P: BufferPool>(kit: &Kit<P>, steps: usize, operations: usize) {
 /// # Panics
 ///
 /// At the first step after which pool and oracle disagree.
-pub fn execute<P: BufferPool>(kit: &Kit<P>, ops: &[Op], pool_first: bool) {
+pub fn execute<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, ops: &[Op], pool_first: bool) {
     let mut runner = Lockstep::new(kit);
     for op in ops {
         runner.step(*op);

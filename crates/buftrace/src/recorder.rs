@@ -199,6 +199,10 @@ impl<P: FrameBuffer> FrameBuffer for Recorder<P> {
         self.pool.consume(bytes);
     }
 
+    fn truncate(&mut self, len: usize) {
+        self.pool.truncate(len);
+    }
+
     #[inline]
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
         let buf = self.pool.detach()?;
@@ -240,6 +244,10 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
     #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         self.lease.wipe_range()
+    }
+
+    fn start(&self) -> Option<NonNull<u8>> {
+        self.lease.start()
     }
 
     /// Outside of the recording: the buffer that was acquired is released once.

@@ -125,6 +125,8 @@ impl FrameBuffer for Frames {
 
     fn consume(&mut self, _: usize) {}
 
+    fn truncate(&mut self, _: usize) {}
+
     fn detach(&mut self) -> Result<Buf<HeapLease>, AcquireError> {
         Err(AcquireError::OutOfMemory { requested: 0 })
     }

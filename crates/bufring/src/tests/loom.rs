@@ -113,6 +113,61 @@ fn loom_reuse_after_the_last_of_two_views() {
     });
 }
 
+/// Parts dropped on two threads: what both did happens before the memory is written again.
+#[test]
+fn loom_reuse_after_the_last_of_two_parts() {
+    loom::model(|| {
+        let mut ring = ring(1);
+        let shadow = Shadow::shared();
+        let mut buf = acquire(&mut ring);
+        shadow.write();
+        let part = buf.split_off(4);
+        let consumers: Vec<_> = [part, buf]
+            .into_iter()
+            .map(|part| {
+                let shadow = Arc::clone(&shadow);
+                thread::spawn(move || {
+                    assert_eq!(shadow.read(), 1);
+                    drop(part);
+                })
+            })
+            .collect();
+        thread::yield_now();
+        if let Ok(again) = ring.acquire(8) {
+            shadow.write();
+            drop(again);
+        }
+        for consumer in consumers {
+            consumer.join().unwrap();
+        }
+    });
+}
+
+/// A part that is the only handle left has all of the memory: what the other part's owner did with it, it did before.
+#[test]
+fn loom_compact_after_the_other_part_is_gone() {
+    loom::model(|| {
+        let mut ring = ring(1);
+        let shadow = Shadow::shared();
+        let mut back = acquire(&mut ring);
+        back.resize(8, 0).expect("room");
+        let front = back.split_to(4);
+        let reader = {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                shadow.read();
+                drop(front);
+            })
+        };
+        thread::yield_now();
+        back.compact();
+        if back.capacity() == 8 {
+            shadow.write();
+        }
+        reader.join().unwrap();
+    });
+}
+
 /// The only view left may be written to: what the other one read, it read before.
 #[test]
 fn loom_thaw_after_the_other_view_is_gone() {

@@ -11,5 +11,6 @@ mod costs;
 mod growing;
 mod locals;
 mod regions;
+mod split;
 mod turns;
 mod vectors;

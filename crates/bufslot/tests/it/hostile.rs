@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bufcore::{AcquireError, FrameBuffer};
+use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, HeapLease, HeapPool, PoolStats};
 use bufslot::SlotPool;
 use buftest::hostile::{Answer, Call, Scripted};
 use buftest::trials::fallbacks;
@@ -153,4 +153,37 @@ fn t11_forgotten_writers() {
             clean(all.spare_mut(), "the region");
         }
     }
+}
+
+/// A fallback that hands out twice what it is asked for.
+struct Generous(HeapPool);
+
+impl BufferPool for Generous {
+    type Lease = HeapLease;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        self.0.acquire(2 * capacity)
+    }
+
+    fn max_capacity(&self) -> usize {
+        self.0.max_capacity() / 2
+    }
+
+    fn stats(&self) -> PoolStats {
+        self.0.stats()
+    }
+}
+
+/// T31: what a buffer can hold is what the pool was asked for, also where the fallback gives more.
+#[test]
+fn t31_generous_fallback() {
+    let mut pool = SlotPool::builder()
+        .slots(1)
+        .capacity(8)
+        .build_with(Generous(HeapPool::new()))
+        .expect("settings are right");
+    assert_eq!(pool.acquire(100).expect("the heap serves").capacity(), 100);
+    assert_eq!(pool.acquire_zeroed(100).expect("the heap serves").capacity(), 100);
+    pool.extend_from_slice(&[1; 100]).expect("the heap serves");
+    assert_eq!(FrameBuffer::detach(&mut pool).expect("it has a place").capacity(), 100);
 }

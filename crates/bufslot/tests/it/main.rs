@@ -12,3 +12,4 @@ mod frames;
 mod hostile;
 mod pictures;
 mod regions;
+mod split;

@@ -15,6 +15,7 @@ pub mod parts;
 pub mod reentry;
 pub mod refusals;
 pub mod refusing;
+pub mod room;
 pub mod secrets;
 pub mod serving;
 pub mod shared_books;

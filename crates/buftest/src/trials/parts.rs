@@ -196,3 +196,108 @@ pub fn wiped<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
         assert!(again.spare_mut().iter().all(|&byte| byte == 0));
     }
 }
+
+/// Neighbouring parts are joined again, at every index of every length; what are none stay apart, and nothing is lost by trying.
+pub fn joined<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
+    let mut pool = make();
+    for len in 0..=BYTES {
+        for at in 0..=BYTES {
+            let mut front = filled(&mut pool, len);
+            let start = front.as_ptr();
+            let back = front.split_off(at);
+            front.unsplit(back).expect("neighbours without a gap");
+            assert_eq!((front.as_ptr(), front.len(), front.capacity()), (start, len, BYTES));
+            pattern::check(&front, 1, 0);
+            // All of it can be written again, and it splits again.
+            let room = front.spare_capacity();
+            front.spare_mut().fill(0xAB);
+            front.commit(room);
+            let mut again = front.split_to(at);
+            again.unsplit(front).expect("neighbours without a gap");
+            assert_eq!((again.len(), again.capacity()), (BYTES, BYTES));
+        }
+    }
+    // With a gap between the filled bytes, in the wrong order, and not next to each other.
+    let mut first = filled(&mut pool, 10);
+    let mut third = first.split_off(32);
+    let mut second = first.split_off(16);
+    third.push(3).expect("room");
+    let mut third = first.unsplit(third).expect_err("the second is between");
+    second = third.unsplit(second).expect_err("backwards");
+    second.push(2).expect("room");
+    let second = first.unsplit(second).expect_err("the first is not full");
+    first.resize(16, 9).expect("its capacity");
+    first.unsplit(second).expect("full now");
+    let third = first.unsplit(third).expect_err("the second is not full");
+    assert_eq!((first.len(), first.capacity(), third.len(), third.capacity()), (17, 32, 1, 16));
+    pattern::check(&first[..10], 1, 0);
+    drop((first, third));
+    assert_eq!(pool.stats().in_use, 0);
+    // Memories that are neighbours are not one, however much they are full.
+    let mut bufs: Vec<_> = (0..6).map(|_| filled(&mut pool, BYTES)).collect();
+    for one in 0..bufs.len() {
+        for other in 0..bufs.len() {
+            if one != other {
+                let mut a = std::mem::replace(&mut bufs[one], pool.acquire(0).expect("none"));
+                let b = std::mem::replace(&mut bufs[other], pool.acquire(0).expect("none"));
+                let b = a.unsplit(b).expect_err("of another memory");
+                (bufs[one], bufs[other]) = (a, b);
+            }
+        }
+    }
+    // One of no bytes is joined to any, and becomes any.
+    let mut nothing = pool.acquire(0).expect("none");
+    nothing.unsplit(bufs.remove(0)).expect("nothing is in front");
+    nothing.unsplit(pool.acquire(0).expect("none")).expect("nothing is behind");
+    assert_eq!(nothing.len(), BYTES);
+    drop((nothing, bufs));
+    // Views, also of several parts.
+    let mut front = filled(&mut pool, BYTES);
+    let back = front.split_off(20);
+    let (mut front, mut back) = (front.freeze(), back.freeze());
+    let tail = back.split_off(10);
+    let back = tail.clone().unsplit(back).expect_err("backwards");
+    front.unsplit(back).expect("neighbours");
+    let tail = front.slice(..5).unsplit(tail).expect_err("no neighbour");
+    front.unsplit(tail).expect("neighbours");
+    pattern::check(&front, 1, 0);
+    let whole = front.try_into_mut().expect("the only handle");
+    assert_eq!((whole.len(), whole.capacity()), (BYTES, BYTES));
+    drop(whole);
+    assert_eq!(pool.stats().in_use, 0);
+}
+
+/// What was consumed, and what other parts had in front, comes back when the buffer is the only handle, and not before.
+pub fn compacted<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
+    let mut pool = make();
+    for elsewhere in [false, true] {
+        let mut buf = filled(&mut pool, 40);
+        let start = buf.as_ptr();
+        let first = buf.split_to(10);
+        let mut view = buf.split_to(20).freeze();
+        buf.consume(3);
+        let part = buf.as_ptr();
+        for _ in 0..2 {
+            buf.compact();
+            assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (part, 7, 15), "there are other handles");
+        }
+        if elsewhere {
+            std::thread::spawn(move || drop(first)).join().expect("dropping does not panic");
+        } else {
+            drop(first);
+        }
+        view.consume(1);
+        buf.compact();
+        assert_eq!(buf.as_ptr(), part, "there is a view");
+        pattern::check(&view, 1, 11);
+        drop(view);
+        buf.compact();
+        assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (start, 7, BYTES));
+        pattern::check(&buf, 1, 33);
+        buf.spare_mut().fill(1);
+        // And it splits again.
+        let back = buf.split_off(5);
+        assert_eq!(back.capacity(), BYTES - 5);
+    }
+    assert_eq!(pool.stats().in_use, 0);
+}

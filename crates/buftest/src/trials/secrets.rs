@@ -139,6 +139,14 @@ fn wiped_frames<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frame
                 let len = frame.filled().len();
                 frame.consume(rng.usize(..=len));
             }
+            if step > 0 && rng.bool() {
+                let len = frame.filled().len();
+                frame.truncate(rng.usize(..=len));
+                if let Ok(room) = frame.writable(rng.usize(..200)) {
+                    assert!(!shows(room), "the secret shows in a frame that was cut short, in round {round}");
+                    write_secret(room);
+                }
+            }
             if !others.is_empty() && rng.bool() {
                 others.remove(rng.usize(..others.len()));
             }

@@ -72,7 +72,7 @@ impl AnyLease {
     }
 }
 
-// SAFETY: all four as the lease in it has them; which one that is never changes.
+// SAFETY: all as the lease in it has them; which one that is never changes.
 unsafe impl Lease for AnyLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -87,6 +87,10 @@ unsafe impl Lease for AnyLease {
     #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         each!(&self.of, lease => lease.wipe_range())
+    }
+
+    fn start(&self) -> Option<NonNull<u8>> {
+        each!(&self.of, lease => lease.start())
     }
 
     fn another_of_nothing(&self) -> Option<Self> {

@@ -44,7 +44,7 @@
 //! ```
 //!
 //! A program that knows its strategy when it is compiled is better off with that strategy's own pool: it is a little faster, its buffers
-//! are a word or two shorter, and it has what the others have not (frames, typed vectors, splits, waiting for a budget).
+//! are a word or two shorter, and it has what the others have not (frames that grow in place, typed vectors, waiting for a budget).
 
 mod builder;
 mod lease;

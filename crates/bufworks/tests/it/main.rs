@@ -20,4 +20,5 @@ mod like_bytes;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
 mod net;
 mod reexports;
+mod split;
 mod unwinding;

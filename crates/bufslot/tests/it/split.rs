@@ -1,0 +1,44 @@
+//! Buffers that are split: in the region, and with the fallback.
+
+use bufcore::Reject;
+use bufslot::SlotPool;
+use buftest::trials::parts;
+
+mod region {
+    use super::*;
+
+    buftest::conformance_split! {
+        pool: SlotPool<Reject> = || SlotPool::builder().slots(64).capacity(1 << 16).build_with(Reject).expect("settings are right"),
+    }
+}
+
+mod fallback {
+    use super::*;
+
+    buftest::conformance_split! {
+        pool: SlotPool = || SlotPool::new(8, 1).expect("settings are right"),
+    }
+}
+
+#[test]
+fn many_parts() {
+    parts::many_parts(SlotPool::new(1 << 16, 4).expect("settings are right"));
+    parts::many_parts(SlotPool::new(8, 1).expect("settings are right"));
+}
+
+#[test]
+fn large_and_late() {
+    let pool = SlotPool::new(32, 4).expect("settings are right");
+    parts::large_and_late(pool, |buf| buf.lease().is_fallback(), usize::from(cfg!(feature = "stats")));
+    let pool = SlotPool::builder().slots(4).capacity(64).build_with(Reject).expect("settings are right");
+    parts::large_and_late(pool, |buf| !buf.lease().is_fallback(), 1);
+}
+
+#[cfg(feature = "wipe")]
+#[test]
+fn wiped() {
+    parts::wiped(
+        SlotPool::builder().capacity(4096).wipe(true).build_with(Reject).expect("settings are right"),
+    );
+    parts::wiped(SlotPool::builder().capacity(8).slots(1).wipe(true).build().expect("settings are right"));
+}

@@ -1,0 +1,173 @@
+//! T31 to T33: how much a buffer can hold, how it comes to hold more, and frames that are cut short.
+
+use bufcore::{AcquireError, Buf, BufferPool};
+
+use crate::Kit;
+use crate::pattern;
+
+fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
+    let mut buf = pool.acquire(bytes).expect("a small request");
+    pattern::fill(&mut buf.spare_mut()[..bytes], 1, 0);
+    buf.commit(bytes);
+    buf
+}
+
+/// T31: the capacity of a buffer is what was asked for, whatever the pool rounds up to and whatever an earlier buffer in its place had.
+/// So what fills a buffer as far as it goes, as tokio's `read_buf` does, takes in as much from every pool.
+pub fn t31_exact<P: BufferPool>(kit: &Kit<P>) {
+    let mut pool = (kit.make)();
+    let most = pool.max_capacity().min(70_000);
+    let sizes = || (0..=130).chain((131..most).step_by(997)).chain([most]);
+    for round in 0..2 {
+        // Up, and down again, where the larger ones were.
+        let up: Vec<usize> = sizes().collect();
+        let order: Vec<usize> = if round == 0 { up } else { up.into_iter().rev().collect() };
+        for bytes in order {
+            let buf = pool.acquire(bytes).expect("nothing else is out");
+            assert_eq!((buf.len(), buf.capacity()), (0, bytes));
+            drop(buf);
+            let zeroed = pool.acquire_zeroed(bytes).expect("nothing else is out");
+            assert_eq!((zeroed.len(), zeroed.capacity()), (bytes, bytes));
+        }
+    }
+    let mut held = Vec::new();
+    for bytes in [1, 17, 65, 100, 1023, 4097] {
+        held.push(pool.acquire(bytes).expect("small requests"));
+        assert!(held.iter().rev().take(1).all(|buf| buf.capacity() == bytes), "beside others, {bytes} bytes");
+    }
+    drop(held);
+    // A frame's is its length, however it came to be, in place or elsewhere.
+    for steps in [&[1][..], &[10, 20, 3], &[100, 1000, 17, 5000], &[700, 1, 1, 9001], &[40_000, 40_001]] {
+        let other = pool.acquire(64).expect("room");
+        let Some(frames) = (kit.frames)(&mut pool) else { return };
+        let mut len = 0;
+        for &step in steps {
+            match frames.writable(step) {
+                Ok(room) => len += room.len(),
+                Err(error) => assert!(kit.rejects, "{error}"),
+            }
+        }
+        let discarded = len / 3;
+        frames.consume(discarded);
+        let buf = frames.detach().expect("an open frame can be detached");
+        assert_eq!((buf.len(), buf.capacity()), (len - discarded, len - discarded));
+        drop(other);
+    }
+}
+
+/// T32: a buffer grows with its bytes, to what is asked for, or is not changed by a refusal; and what was consumed comes back.
+pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
+    let mut pool = (kit.make)();
+    for bytes in 0..=130 {
+        for consumed in (0..=bytes).step_by(7) {
+            let mut buf = filled(&mut pool, bytes);
+            let start = buf.as_ptr();
+            buf.consume(consumed);
+            assert_eq!(buf.capacity(), bytes - consumed);
+            // Less than it has changes nothing.
+            pool.grow(&mut buf, bytes - consumed).expect("nothing to do");
+            assert_eq!((buf.as_ptr(), buf.capacity()), (start.wrapping_add(consumed), bytes - consumed));
+            buf.compact();
+            assert_eq!((buf.len(), buf.capacity()), (bytes - consumed, bytes));
+            assert!(bytes == 0 || buf.as_ptr() == start);
+            pattern::check(&buf, 1, consumed);
+            pool.grow(&mut buf, bytes + 1 + consumed).expect("a small request");
+            assert_eq!((buf.len(), buf.capacity()), (bytes - consumed, bytes + 1 + consumed));
+            pattern::check(&buf, 1, consumed);
+            buf.resize(bytes + 1 + consumed, 7).expect("room");
+            // Through a view of its end.
+            let view = buf.freeze();
+            let end = view.slice(consumed..);
+            drop(view);
+            let mut buf = end.try_into_mut().expect("the only view");
+            buf.compact();
+            assert_eq!((buf.len(), buf.capacity()), (bytes + 1, bytes + 1 + consumed));
+        }
+    }
+    // With one that was consumed to its end, all comes back.
+    let mut buf = filled(&mut pool, 100);
+    buf.consume(100);
+    assert_eq!(buf.capacity(), 0);
+    buf.compact();
+    assert_eq!((buf.len(), buf.capacity()), (0, 100));
+    // What was cut off behind it does not.
+    buf.resize(30, 1).expect("room");
+    buf.shrink_to(40);
+    buf.consume(10);
+    buf.compact();
+    assert_eq!((buf.len(), buf.capacity()), (20, 40));
+    drop(buf);
+    let mut buf = filled(&mut pool, 50);
+    let start = buf.as_ptr();
+    let mut huge = vec![usize::MAX, isize::MAX as usize + 1];
+    huge.extend(pool.max_capacity().checked_add(1));
+    for huge in huge {
+        let refused = pool.grow(&mut buf, huge).expect_err("more than can be");
+        assert!(
+            matches!(refused, AcquireError::TooLarge { requested, .. } if requested == huge),
+            "{refused}"
+        );
+        assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (start, 50, 50));
+        pattern::check(&buf, 1, 0);
+    }
+    if kit.rejects {
+        let most = pool.max_capacity();
+        // The most that there ever is, of which this very buffer has a part.
+        assert!(matches!(pool.grow(&mut buf, most), Err(AcquireError::Exhausted { .. })));
+        assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (start, 50, 50));
+        pattern::check(&buf, 1, 0);
+    }
+    drop(buf);
+    assert_eq!(pool.stats().in_use, 0);
+}
+
+/// T33: a frame that is cut short has the bytes that are left, grows from there, and takes no more than these with it.
+pub fn t33_frames_cut_short<P: BufferPool>(kit: &Kit<P>) {
+    let mut rng = fastrand::Rng::with_seed(30);
+    let mut pool = (kit.make)();
+    for round in 0..400 {
+        let mut model: Vec<u8> = Vec::new();
+        let mut others = Vec::new();
+        for step in 0..rng.usize(1..12) {
+            let Some(frames) = (kit.frames)(&mut pool) else { return };
+            match rng.u8(..6) {
+                0..3 => {
+                    let more = rng.usize(..if round % 8 == 0 { 20_000 } else { 300 });
+                    let from = model.len();
+                    match frames.writable(more) {
+                        Ok(room) => {
+                            model.resize(from + more, 0);
+                            pattern::fill(&mut model[from..], step as u64, 0);
+                            room.copy_from_slice(&model[from..]);
+                        }
+                        Err(error) => assert!(kit.rejects, "{error}"),
+                    }
+                }
+                3 => {
+                    let len = rng.usize(..=model.len() + 2);
+                    frames.truncate(len);
+                    model.truncate(len);
+                }
+                4 => {
+                    let front = rng.usize(..=model.len());
+                    frames.consume(front);
+                    model.drain(..front);
+                }
+                // In the frame's way, where it was cut short.
+                _ => others.extend(pool.acquire(rng.usize(..200)).ok().map(|mut buf| {
+                    let room = buf.capacity();
+                    buf.spare_mut().fill(0xEE);
+                    buf.commit(room);
+                    buf
+                })),
+            }
+            let frames = (kit.frames)(&mut pool).expect("it had frames before");
+            assert!(frames.filled() == model, "round {round}, step {step}");
+        }
+        let frames = (kit.frames)(&mut pool).expect("it had frames before");
+        let buf = frames.detach().expect("an open frame can be detached");
+        assert!(buf[..] == model[..], "round {round}");
+        assert_eq!(buf.capacity(), model.len());
+        assert!(others.iter().all(|other| other.iter().all(|&byte| byte == 0xEE)), "round {round}");
+    }
+}

@@ -67,6 +67,8 @@ pub struct Lockstep<P: BufferPool> {
     frame: Vec<u8>,
     /// Bytes that the frame had before its front was discarded; its place may have as many more.
     forgotten: usize,
+    /// Whether the open frame may have a place of its own, which need not be of any bytes that it shows.
+    has_place: bool,
 }
 
 impl<P: BufferPool> fmt::Debug for Lockstep<P> {
@@ -95,6 +97,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             live: Vec::new(),
             frame: Vec::new(),
             forgotten: 0,
+            has_place: false,
         }
     }
 
@@ -122,6 +125,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     pub fn frame_is_closed(&mut self) {
         self.frame.clear();
         self.forgotten = 0;
+        self.has_place = false;
     }
 
     /// Notes memory that something else of the pool has.
@@ -133,7 +137,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// Whether nothing is out, nor was forgotten.
     #[must_use]
     pub fn is_clear(&self) -> bool {
-        self.live.is_empty() && self.shadow.live() == 0
+        self.live.is_empty() && self.shadow.live() == 0 && !self.has_place
     }
 
     /// Bytes of the buffers that are out and that `is_fallback` does not say are a fallback's. Views are not counted.
@@ -372,6 +376,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         match frames.writable(bytes) {
             Ok(room) => {
                 assert_eq!(room.len(), bytes);
+                self.has_place = true;
                 pattern::fill(room, seed, 0);
                 let from = self.frame.len();
                 self.frame.resize(from + bytes, 0);
@@ -498,7 +503,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         };
         assert!(frames.filled().is_empty(), "a frame is open after `detach`");
         let bytes = mem::take(&mut self.frame);
-        self.forgotten = 0;
+        (self.forgotten, self.has_place) = (0, false);
         let len = bytes.len();
         self.admit(buf, len, bytes);
     }

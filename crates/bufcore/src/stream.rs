@@ -7,7 +7,7 @@ use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` takes no bytes in place",
     label = "this is not a `ByteSink`",
-    note = "a `Buf`, a mirrored ring and the writing end of a channel are; what implements `std::io::Write` alone is written to with `write_all`"
+    note = "a `Buf`, a mirrored ring and the writing end of a channel are; a `Vec<u8>` is in a `VecSink`; what implements `std::io::Write` alone is written to with `write_all`"
 )]
 pub trait ByteSink {
     /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).

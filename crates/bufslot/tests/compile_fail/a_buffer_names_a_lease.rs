@@ -1,8 +1,9 @@
-use bufslot::{Buf, Frozen, SlotPool};
+use bufslot::{Buf, BufferPool, Frozen};
 
-struct Connection {
-    incoming: Buf<SlotPool>,
-    outgoing: Frozen<SlotPool>,
+struct Connection<P: BufferPool> {
+    pool: P,
+    incoming: Buf<P>,
+    outgoing: Frozen<P>,
 }
 
 fn main() {}

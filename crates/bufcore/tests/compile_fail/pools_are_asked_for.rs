@@ -3,7 +3,12 @@ use bufcore::{BufferPool, FrameBuffer};
 fn served(_: impl BufferPool) {}
 fn framed(_: impl FrameBuffer) {}
 
-fn main() {
-    served(Vec::<u8>::new());
-    framed(Vec::<u8>::new());
+fn whole<P>(pool: P) {
+    served(pool);
 }
+
+fn frames<P>(pool: P) {
+    framed(pool);
+}
+
+fn main() {}

@@ -1,7 +1,7 @@
 use bufring::RingLease;
 
 fn made() -> RingLease {
-    RingLease { handle: None }
+    RingLease { handle: panic!() }
 }
 
 fn main() {

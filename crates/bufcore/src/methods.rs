@@ -28,7 +28,7 @@ macro_rules! pool_methods {
     (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
         /// The methods of [`BufferPool`](bufcore::BufferPool), which need no import of the trait here.
         impl<$($generics)*> $pool {
-            /// Takes one empty buffer with room for at least `capacity` bytes.
+            /// Takes one empty buffer with room for `capacity` bytes.
             ///
             /// Contents: the filled part is empty; what [`Buf::spare_mut`](bufcore::Buf::spare_mut) shows is recycled. `acquire(0)` always
             /// succeeds. Cost: that of the [`BufferPool`](bufcore::BufferPool) below, which this is.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
@@ -35,6 +35,9 @@ pub(crate) const SHORT: [(&str, &str); 4] = [
     ("PROPTEST_CASES", "8"),
 ];
 
+/// The package that all others depend on.
+const CORE: &str = "bufcore";
+
 type Features = BTreeMap<String, Vec<String>>;
 type Set = BTreeSet<String>;
 
@@ -65,14 +68,13 @@ impl Args {
 /// Builds and tests all published packages.
 pub(crate) fn check() -> Result<()> {
     let packages = packages::published()?;
-    let mut steps = Steps::new("features", 2 * packages.len());
-    for package in &packages {
-        let sets = combinations(package)?;
-        steps.step(&format!("check {}, {} combinations", package.name, sets.len()), || {
-            sets.iter().try_for_each(|set| check_one(package, set))?;
-            Ok(Outcome::Passed)
-        });
-    }
+    let groups = groups(&packages)?;
+    let mut steps = Steps::new("features", 1 + packages.len());
+    let all: usize = groups.values().map(Vec::len).sum();
+    steps.step(&format!("check {all} combinations, by {} commands", groups.len()), || {
+        groups.iter().try_for_each(|((set, _), packages)| check_one(packages, set))?;
+        Ok(Outcome::Passed)
+    });
     for package in &packages {
         let sets = covering(package);
         steps.step(&format!("test {}, {} combinations", package.name, sets.len()), || {
@@ -83,11 +85,45 @@ pub(crate) fn check() -> Result<()> {
     steps.finish()
 }
 
-/// Only the library: dev-dependencies would turn features on that this set leaves off.
-fn check_one(package: &Package, set: &Set) -> Result<()> {
+/// What is checked with one command: a set of features, the same for all of these packages, which turns on the same features of `bufcore`
+/// in each. So none of them is checked with a `bufcore` that has more than it asks for.
+fn groups(packages: &[Package]) -> Result<BTreeMap<(Set, Set), Vec<&Package>>> {
+    let core =
+        packages.iter().find(|package| package.name == CORE).context("there is a package `bufcore`")?;
+    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for package in packages {
+        for set in combinations(package)? {
+            let of_core = of_core(package, &set, core);
+            groups.entry((set, of_core)).or_default().push(package);
+        }
+    }
+    Ok(groups)
+}
+
+/// The features of `bufcore` that a package has with these of its own. For a package that depends on others of ours, which add some, with its name.
+fn of_core(package: &Package, set: &Set, core: &Package) -> Set {
+    if package.name == CORE {
+        return set.clone();
+    }
+    let ours = package.dependencies.iter().filter(|one| !one.is_dev && one.has_path);
+    let others = ours.clone().filter(|one| one.name != CORE).map(|_| package.name.clone());
+    let always = ours.filter(|one| one.name == CORE).flat_map(|one| one.features.iter().cloned());
+    let prefix = [CORE, "/"].concat();
+    let turned_on = set.iter().filter_map(|name| package.features.get(name)).flatten();
+    let turned_on = turned_on.filter_map(|name| Some(name.strip_prefix(&prefix)?.to_owned()));
+    let mut features = closure(&core.features, always.chain(turned_on));
+    features.extend(others);
+    features
+}
+
+/// Only the libraries: dev-dependencies would turn features on that this set leaves off.
+fn check_one(packages: &[&Package], set: &Set) -> Result<()> {
     let args = ["check", "--quiet", "--lib", "--no-default-features", "--target-dir", "target/features"];
     let mut command = cargo();
-    command.args(args).args(["--package", &package.name, "--features", &join(set)]);
+    command.args(args).args(packages.iter().flat_map(|package| ["--package", &package.name]));
+    let features =
+        |package: &&Package| set.iter().map(|name| format!("{}/{name}", package.name)).collect::<Vec<_>>();
+    command.args(["--features", &packages.iter().flat_map(features).collect::<Vec<_>>().join(",")]);
     shell::run(command.env("RUSTFLAGS", "-D warnings"))
 }
 
@@ -194,6 +230,7 @@ fn covering(package: &Package) -> Vec<Set> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packages::Dependency;
 
     fn features() -> Features {
         let list = [
@@ -215,6 +252,54 @@ mod tests {
             apart: apart.iter().map(|name| (*name).to_owned()).collect(),
             ..Package::default()
         }
+    }
+
+    #[test]
+    fn packages_are_checked_together_with_no_more_than_each_asks_for() {
+        let depends = |name: &str, features: &[&str]| Dependency {
+            name: name.into(),
+            version: "1".into(),
+            is_dev: false,
+            has_path: true,
+            features: features.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let features = |std: &str| {
+            let list =
+                [("std", vec!["alloc".to_owned(), std.to_owned()]), ("alloc", vec!["bufcore/alloc".into()])];
+            list.map(|(name, turns_on)| (name.to_owned(), turns_on)).into()
+        };
+        let of = |name: &str, std: &str, dependencies| Package {
+            name: name.into(),
+            folder: "/no/such/folder".into(),
+            features: features(std),
+            dependencies,
+            ..Package::default()
+        };
+        let packages = [
+            of("bump", "bufcore/std", vec![depends(CORE, &["std"])]),
+            of(CORE, "alloc", vec![]),
+            of("mirror", "bufcore/fences", vec![depends(CORE, &[])]),
+            of("ring", "bufcore/std", vec![depends(CORE, &[])]),
+            of("works", "bufcore/std", vec![depends(CORE, &[]), depends("ring", &[])]),
+        ];
+        let groups = groups(&packages).unwrap();
+        let names =
+            |group: &Vec<&Package>| group.iter().map(|one| one.name.clone()).collect::<Vec<_>>().join(" ");
+        let mut lines: Vec<_> =
+            groups.iter().map(|((set, _), group)| format!("{}: {}", join(set), names(group))).collect();
+        lines.sort();
+        let expected = [
+            ": bufcore mirror ring",
+            ": bump",
+            ": works",
+            "alloc,std: bump bufcore ring",
+            "alloc,std: mirror",
+            "alloc,std: works",
+            "alloc: bufcore mirror ring",
+            "alloc: bump",
+            "alloc: works",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(crate) struct Dependency {
     pub(crate) is_dev: bool,
     /// Whether a folder is given for it.
     pub(crate) has_path: bool,
+    /// The features of it that are always asked for, its default ones among them as `default`.
+    pub(crate) features: BTreeSet<String>,
 }
 
 /// A library, program, test or example.
@@ -112,11 +114,13 @@ fn package(value: &Value) -> Result<Package> {
 }
 
 fn dependency(value: &Value) -> Result<Dependency> {
+    let default = (value["uses_default_features"] == true).then(|| "default".to_owned());
     Ok(Dependency {
         name: word(value, "name")?,
         version: word(value, "req")?,
         is_dev: value["kind"] == "dev",
         has_path: value["path"].is_string(),
+        features: words(&value["features"]).into_iter().chain(default).collect(),
     })
 }
 

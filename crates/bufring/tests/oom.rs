@@ -3,7 +3,7 @@
 //! Not with `stats` or `track`, whose own bookkeeping uses collections of the standard library.
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
-use bufcore::{ConfigError, FrameBuffer, RegionError};
+use bufcore::{ConfigError, RegionError};
 use bufring::{LocalAcquire, LocalError, LocalRing, RingPool};
 use buftest::alloc::Failing;
 use buftest::pattern;

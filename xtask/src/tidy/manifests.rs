@@ -1,5 +1,6 @@
 //! The rules for one package.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use super::{Finding, collect, lex};
@@ -142,7 +143,13 @@ mod tests {
     }
 
     fn on(name: &str, version: &str, is_dev: bool) -> Dependency {
-        Dependency { name: name.to_owned(), version: version.to_owned(), is_dev, has_path: true }
+        Dependency {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            is_dev,
+            has_path: true,
+            features: BTreeSet::new(),
+        }
     }
 
     /// What is said about a strategy with this one dependency.

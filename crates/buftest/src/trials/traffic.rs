@@ -186,7 +186,8 @@ fn send<L: Lease>(
     let claim = (!claim.is_empty()).then(|| Arc::new(claim));
     let view = buf.freeze();
     let parcel = |view: Frozen<L>, position: usize, len: usize| Parcel::View {
-        _claim: claim.clone(),
+        // Without bytes it holds nothing.
+        _claim: claim.clone().filter(|_| len > 0),
         view,
         seed,
         position,

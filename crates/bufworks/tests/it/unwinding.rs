@@ -3,7 +3,7 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use buftest::{have, lack};
+use buftest::have;
 use bufworks::any::AnyBuilder;
 use bufworks::{AnyBuf, AnyPool, HeapBuf, HeapPool, HeapView, Region, Reject, SharedBytes};
 
@@ -12,6 +12,7 @@ have!(UnwindSafe, RefUnwindSafe => HeapPool, HeapBuf, HeapView, SharedBytes, Reg
 #[cfg(feature = "slot")]
 mod slot {
     use super::*;
+    use buftest::lack;
     use bufworks::slot::{Builder, OpenFrame, SlotBuf, SlotPool, SlotView};
 
     have!(UnwindSafe, RefUnwindSafe => SlotPool, SlotPool<Reject>, SlotBuf, SlotView, Builder);

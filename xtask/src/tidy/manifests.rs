@@ -1,6 +1,5 @@
 //! The rules for one package.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use super::{Finding, collect, lex};
@@ -126,6 +125,8 @@ fn uses_unsafe(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::packages::Dependency;
 

@@ -179,7 +179,12 @@ pub fn acquire_again<P: BufferPool>(
 }
 
 /// The only view left of `buf` may be written to: what the other one read, it read before.
+///
+/// # Panics
+///
+/// When `buf` has no bytes: its views would hold nothing.
 pub fn thaw_after_the_other_view_is_gone<L: Lease + 'static>(buf: Buf<L>) {
+    assert!(!buf.is_empty(), "views of no bytes share nothing");
     let shadow = Shadow::shared();
     let view = buf.freeze();
     let other = view.clone();

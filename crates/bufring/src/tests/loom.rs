@@ -26,7 +26,10 @@ fn ring(buffers: usize) -> RingPool {
 }
 
 fn acquire(ring: &mut RingPool) -> Buf<RingLease> {
-    ring.acquire(8).expect("a free block")
+    let mut buf = ring.acquire(8).expect("a free block");
+    // Views without bytes would hold nothing.
+    buf.commit(8);
+    buf
 }
 
 /// What the releasing thread did with the bytes happens before what their next owner does.

@@ -28,7 +28,10 @@ fn pool(slots: usize) -> Pool {
 }
 
 fn acquire(pool: &mut Pool) -> Buffer {
-    pool.acquire(8).expect("a free slot")
+    let mut buf = pool.acquire(8).expect("a free slot");
+    // Views without bytes would hold nothing.
+    buf.commit(8);
+    buf
 }
 
 /// What the releasing thread did with the bytes happens before what their next owner does.

@@ -2,14 +2,14 @@
 
 use core::borrow::Borrow;
 use core::mem::{self, ManuallyDrop};
-use core::ops::{Bound, Deref, RangeBounds};
+use core::ops::{Deref, Range, RangeBounds};
 use core::ptr::{self, NonNull};
 use core::slice;
 
 use crate::held::Held;
 use crate::track::Ticket;
 use crate::views::Views;
-use crate::{Buf, Lease};
+use crate::{Buf, Lease, size};
 
 /// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the last view of it goes.
 ///
@@ -130,17 +130,7 @@ impl<L: Lease> Frozen<L> {
     #[must_use]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
-        let start = match range.start_bound() {
-            Bound::Included(&at) => at,
-            Bound::Excluded(&at) => at.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&at) => at.saturating_add(1),
-            Bound::Excluded(&at) => at,
-            Bound::Unbounded => self.len,
-        };
-        assert!(start <= end && end <= self.len, "slice {start}..{end} of {} bytes", self.len);
+        let Range { start, end } = size::within(range, self.len);
         if start == end {
             return self.nothing();
         }

@@ -5,11 +5,11 @@
 //! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `hold` lives; for ever when there is none.
 //! - H2: a handle of no bytes holds nothing.
 
-use core::ops::{Bound, RangeBounds};
+use core::ops::{Range, RangeBounds};
 use core::ptr::NonNull;
 use core::slice;
 
-use crate::{Buf, Frozen, Lease};
+use crate::{Buf, Frozen, Lease, size};
 use hold::Hold;
 
 mod hold;
@@ -165,17 +165,7 @@ impl SharedBytes {
     #[must_use]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
-        let start = match range.start_bound() {
-            Bound::Included(&at) => at,
-            Bound::Excluded(&at) => at.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&at) => at.saturating_add(1),
-            Bound::Excluded(&at) => at,
-            Bound::Unbounded => self.len,
-        };
-        assert!(start <= end && end <= self.len, "slice {start}..{end} of {} bytes", self.len);
+        let Range { start, end } = size::within(range, self.len);
         if start == end {
             return Self::new();
         }

@@ -1,5 +1,7 @@
 //! Checked byte arithmetic, all pure.
 
+use core::ops::{Bound, Range, RangeBounds};
+
 /// Bytes of a cache line on the machines this is tuned for; only speed depends on it.
 pub const CACHE_LINE_BYTES: usize = 64;
 
@@ -8,6 +10,28 @@ pub const STAGGER_FROM_BYTES: usize = 1024;
 
 /// The largest size that any object in Rust can have, `isize::MAX`.
 pub const MAX_BYTES: usize = isize::MAX as usize;
+
+/// The part of `len` bytes that `range` names.
+///
+/// # Panics
+///
+/// When it is out of bounds or ends before it starts.
+#[inline]
+#[track_caller]
+pub(crate) fn within(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
+    let start = match range.start_bound() {
+        Bound::Included(&at) => at,
+        Bound::Excluded(&at) => at.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&at) => at.saturating_add(1),
+        Bound::Excluded(&at) => at,
+        Bound::Unbounded => len,
+    };
+    assert!(start <= end && end <= len, "slice {start}..{end} of {len} bytes");
+    start..end
+}
 
 /// Rounds `bytes` up to a multiple of `alignment`, a power of two; `None` past `usize::MAX`.
 #[inline]

@@ -7,7 +7,7 @@ use std::sync::Arc as StdArc;
 use std::task::Wake;
 
 use bufcore::strategy::sync::checker;
-use bufcore::{Buf, BufferPool, Lease};
+use bufcore::{Buf, BufferPool, Lease, SplitLease};
 use checker::sync::{Arc, Condvar, Mutex};
 use checker::thread;
 #[cfg(loom)]
@@ -176,6 +176,62 @@ pub fn acquire_again<P: BufferPool>(
         shadow.write();
     }
     again
+}
+
+/// The handles of `pool`'s only memory are dropped on a thread each: what all did with the bytes happens before they are written again.
+///
+/// # Panics
+///
+/// When a handle's thread sees another write than the first.
+pub fn reuse_after_the_last<P: BufferPool, H: Send + 'static>(
+    mut pool: P,
+    handles: impl IntoIterator<Item = H>,
+) {
+    let shadow = Shadow::shared();
+    shadow.write();
+    let consumers: Vec<_> = handles
+        .into_iter()
+        .map(|handle| {
+            let shadow = Arc::clone(&shadow);
+            thread::spawn(move || {
+                assert_eq!(shadow.read(), 1);
+                drop(handle);
+            })
+        })
+        .collect();
+    thread::yield_now();
+    // No second look: a queue that both sides read again would order what the release alone does not.
+    if let Ok(again) = pool.acquire(8) {
+        shadow.write();
+        drop(again);
+    }
+    for consumer in consumers {
+        consumer.join().expect("the order is right");
+    }
+}
+
+/// A part that is the only handle left of `back` has all of the memory: what the other part's owner did with it, it did before.
+///
+/// # Panics
+///
+/// When `back` has fewer than four bytes.
+pub fn compact_after_the_other_part_is_gone<L: SplitLease>(mut back: Buf<L>) {
+    let shadow = Shadow::shared();
+    let whole = back.capacity();
+    let front = back.split_to(4);
+    let reader = {
+        let shadow = Arc::clone(&shadow);
+        thread::spawn(move || {
+            shadow.read();
+            drop(front);
+        })
+    };
+    thread::yield_now();
+    back.compact();
+    if back.capacity() == whole {
+        shadow.write();
+    }
+    reader.join().expect("the order is right");
 }
 
 /// The only view left of `buf` may be written to: what the other one read, it read before.

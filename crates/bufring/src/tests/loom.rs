@@ -37,23 +37,8 @@ fn acquire(ring: &mut RingPool) -> Buf<RingLease> {
 fn loom_reuse_after_release_on_another_thread() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::shared();
         let buf = acquire(&mut ring);
-        shadow.write();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                assert_eq!(shadow.read(), 1);
-                drop(buf);
-            })
-        };
-        thread::yield_now();
-        // No second look: a queue that both sides read again would order what the guard alone does not.
-        if let Ok(again) = ring.acquire(8) {
-            shadow.write();
-            drop(again);
-        }
-        consumer.join().unwrap();
+        models::reuse_after_the_last(ring, [buf]);
     });
 }
 
@@ -91,28 +76,8 @@ fn loom_merge_after_two_releases() {
 fn loom_reuse_after_the_last_of_two_views() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::shared();
-        let buf = acquire(&mut ring);
-        shadow.write();
-        let view = buf.freeze();
-        let consumers: Vec<_> = [view.clone(), view]
-            .into_iter()
-            .map(|view| {
-                let shadow = Arc::clone(&shadow);
-                thread::spawn(move || {
-                    assert_eq!(shadow.read(), 1);
-                    drop(view);
-                })
-            })
-            .collect();
-        thread::yield_now();
-        if let Ok(again) = ring.acquire(8) {
-            shadow.write();
-            drop(again);
-        }
-        for consumer in consumers {
-            consumer.join().unwrap();
-        }
+        let view = acquire(&mut ring).freeze();
+        models::reuse_after_the_last(ring, [view.clone(), view]);
     });
 }
 
@@ -121,28 +86,9 @@ fn loom_reuse_after_the_last_of_two_views() {
 fn loom_reuse_after_the_last_of_two_parts() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::shared();
         let mut buf = acquire(&mut ring);
-        shadow.write();
         let part = buf.split_off(4);
-        let consumers: Vec<_> = [part, buf]
-            .into_iter()
-            .map(|part| {
-                let shadow = Arc::clone(&shadow);
-                thread::spawn(move || {
-                    assert_eq!(shadow.read(), 1);
-                    drop(part);
-                })
-            })
-            .collect();
-        thread::yield_now();
-        if let Ok(again) = ring.acquire(8) {
-            shadow.write();
-            drop(again);
-        }
-        for consumer in consumers {
-            consumer.join().unwrap();
-        }
+        models::reuse_after_the_last(ring, [part, buf]);
     });
 }
 
@@ -151,23 +97,7 @@ fn loom_reuse_after_the_last_of_two_parts() {
 fn loom_compact_after_the_other_part_is_gone() {
     loom::model(|| {
         let mut ring = ring(1);
-        let shadow = Shadow::shared();
-        let mut back = acquire(&mut ring);
-        back.resize(8, 0).expect("room");
-        let front = back.split_to(4);
-        let reader = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(front);
-            })
-        };
-        thread::yield_now();
-        back.compact();
-        if back.capacity() == 8 {
-            shadow.write();
-        }
-        reader.join().unwrap();
+        models::compact_after_the_other_part_is_gone(acquire(&mut ring));
     });
 }
 

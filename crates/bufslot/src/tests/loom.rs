@@ -10,8 +10,6 @@
 //!
 //! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
-use alloc::vec::Vec;
-
 use bufcore::strategy::orphans;
 use bufcore::{Buf, NoLease, Reject};
 use buftest::models::{self, Shadow, ends};
@@ -39,23 +37,8 @@ fn acquire(pool: &mut Pool) -> Buffer {
 fn loom_reuse_after_release_on_another_thread() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::shared();
         let buf = acquire(&mut pool);
-        shadow.write();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                assert_eq!(shadow.read(), 1);
-                drop(buf);
-            })
-        };
-        thread::yield_now();
-        // No second look: a queue that both sides read again would order what the slot alone does not.
-        if let Ok(again) = pool.acquire(8) {
-            shadow.write();
-            drop(again);
-        }
-        consumer.join().unwrap();
+        models::reuse_after_the_last(pool, [buf]);
     });
 }
 
@@ -64,28 +47,8 @@ fn loom_reuse_after_release_on_another_thread() {
 fn loom_reuse_after_the_last_of_two_views() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::shared();
-        let buf = acquire(&mut pool);
-        shadow.write();
-        let view = buf.freeze();
-        let consumers: Vec<_> = [view.clone(), view]
-            .into_iter()
-            .map(|view| {
-                let shadow = Arc::clone(&shadow);
-                thread::spawn(move || {
-                    assert_eq!(shadow.read(), 1);
-                    drop(view);
-                })
-            })
-            .collect();
-        thread::yield_now();
-        if let Ok(again) = pool.acquire(8) {
-            shadow.write();
-            drop(again);
-        }
-        for consumer in consumers {
-            consumer.join().unwrap();
-        }
+        let view = acquire(&mut pool).freeze();
+        models::reuse_after_the_last(pool, [view.clone(), view]);
     });
 }
 
@@ -94,28 +57,9 @@ fn loom_reuse_after_the_last_of_two_views() {
 fn loom_reuse_after_the_last_of_two_parts() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::shared();
         let mut buf = acquire(&mut pool);
-        shadow.write();
         let part = buf.split_off(4);
-        let consumers: Vec<_> = [part, buf]
-            .into_iter()
-            .map(|part| {
-                let shadow = Arc::clone(&shadow);
-                thread::spawn(move || {
-                    assert_eq!(shadow.read(), 1);
-                    drop(part);
-                })
-            })
-            .collect();
-        thread::yield_now();
-        if let Ok(again) = pool.acquire(8) {
-            shadow.write();
-            drop(again);
-        }
-        for consumer in consumers {
-            consumer.join().unwrap();
-        }
+        models::reuse_after_the_last(pool, [part, buf]);
     });
 }
 
@@ -124,23 +68,7 @@ fn loom_reuse_after_the_last_of_two_parts() {
 fn loom_compact_after_the_other_part_is_gone() {
     loom::model(|| {
         let mut pool = pool(1);
-        let shadow = Shadow::shared();
-        let mut back = acquire(&mut pool);
-        back.resize(8, 0).expect("room");
-        let front = back.split_to(4);
-        let reader = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(front);
-            })
-        };
-        thread::yield_now();
-        back.compact();
-        if back.capacity() == 8 {
-            shadow.write();
-        }
-        reader.join().unwrap();
+        models::compact_after_the_other_part_is_gone(acquire(&mut pool));
     });
 }
 

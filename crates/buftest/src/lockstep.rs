@@ -13,7 +13,14 @@ use crate::Kit;
 use crate::conformance::Frames;
 use crate::model::{Claim, Expected, Shadow};
 use crate::ops::Op;
-use crate::pattern;
+
+use self::mutate::mutate;
+
+mod frames;
+mod mutate;
+mod parts;
+#[cfg(test)]
+mod tests;
 
 enum Handle<L: Lease> {
     Buf(Buf<L>),
@@ -371,51 +378,6 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         }
     }
 
-    fn writable(&mut self, bytes: usize, seed: u64) {
-        let Some(frames) = (self.frames)(&mut self.pool) else { return };
-        match frames.writable(bytes) {
-            Ok(room) => {
-                assert_eq!(room.len(), bytes);
-                self.has_place = true;
-                pattern::fill(room, seed, 0);
-                let from = self.frame.len();
-                self.frame.resize(from + bytes, 0);
-                pattern::fill(&mut self.frame[from..], seed, 0);
-                // The frame's place is taken as any buffer's is. Its claim ends here, since it may move.
-                drop(self.shadow.claim(frames.filled().as_ptr(), frames.filled().len()));
-            }
-            Err(error) => {
-                if let Some(refusal) = self.refusal {
-                    return refusal(error, bytes);
-                }
-                let wanted = bytes + self.frame.len();
-                assert!(self.rejects && wanted > 0, "{error}");
-            }
-        }
-    }
-
-    fn filled_mut(&mut self, seed: u64) {
-        let Some(frames) = (self.frames)(&mut self.pool) else { return };
-        pattern::fill(frames.filled_mut(), seed, 0);
-        pattern::fill(&mut self.frame, seed, 0);
-    }
-
-    fn frame_consume(&mut self, bytes: usize) {
-        let Some(frames) = (self.frames)(&mut self.pool) else { return };
-        let bytes = bytes % (self.frame.len() + 1);
-        frames.consume(bytes);
-        self.frame.drain(..bytes);
-        self.forgotten += bytes;
-    }
-
-    fn frame_truncate(&mut self, len: usize) {
-        let Some(frames) = (self.frames)(&mut self.pool) else { return };
-        // Up to a few more than there are, which changes nothing.
-        let len = len % (self.frame.len() + 3);
-        frames.truncate(len);
-        self.frame.truncate(len);
-    }
-
     fn grow(&mut self, at: usize, bytes: usize) {
         let Some(Live { mut expected, handle }) = self.take(at) else { return };
         let handle = match handle {
@@ -445,67 +407,6 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             view => view,
         };
         self.live.push(Live { expected, handle });
-    }
-
-    /// Joins two handles, where they are neighbours.
-    fn unsplit(&mut self, at: usize, other: usize) {
-        let Some(Live { expected: mut first, handle }) = self.take(at) else { return };
-        let Some(Live { expected: second, handle: other }) = self.take(other) else {
-            return self.live.push(Live { expected: first, handle });
-        };
-        let is_one = Arc::ptr_eq(&first.memory, &second.memory);
-        let (handle, rest) = match (handle, other) {
-            (Handle::Buf(mut buf), Handle::Buf(other)) => {
-                let is_next = buf.as_ptr().addr() + buf.capacity() == other.as_ptr().addr();
-                let is_joined = is_one && is_next && (buf.spare_capacity() == 0 || other.is_empty());
-                let (has_room, others_room) = (buf.capacity() > 0, other.capacity() > 0);
-                let rest = buf.unsplit(other).err().map(Handle::Buf);
-                assert_eq!(rest.is_none(), is_joined || !has_room || !others_room, "joined, or not");
-                if rest.is_none() && others_room {
-                    if has_room {
-                        first.bytes.extend_from_slice(&second.bytes);
-                        first.capacity += second.capacity;
-                    } else {
-                        first = second.clone();
-                    }
-                }
-                (Handle::Buf(buf), rest)
-            }
-            (Handle::View(mut view), Handle::View(other)) => {
-                let is_joined = is_one && view.as_ptr().addr() + view.len() == other.as_ptr().addr();
-                let (has_bytes, others_bytes) = (!view.is_empty(), !other.is_empty());
-                let rest = view.unsplit(other).err().map(Handle::View);
-                assert_eq!(rest.is_none(), is_joined || !has_bytes || !others_bytes, "joined, or not");
-                if rest.is_none() && others_bytes {
-                    if has_bytes {
-                        first.capacity = first.capacity.max(first.bytes.len() + second.capacity);
-                        first.bytes.extend_from_slice(&second.bytes);
-                    } else {
-                        first = second.clone();
-                    }
-                }
-                (Handle::View(view), rest)
-            }
-            (handle, other) => (handle, Some(other)),
-        };
-        self.live.push(Live { expected: first, handle });
-        self.live.extend(rest.map(|handle| Live { expected: second, handle }));
-    }
-
-    fn detach(&mut self) {
-        let Some(frames) = (self.frames)(&mut self.pool) else { return };
-        let buf = match frames.detach() {
-            Ok(buf) => buf,
-            Err(error) => {
-                assert!(self.rejects, "{error}");
-                return;
-            }
-        };
-        assert!(frames.filled().is_empty(), "a frame is open after `detach`");
-        let bytes = mem::take(&mut self.frame);
-        (self.forgotten, self.has_place) = (0, false);
-        let len = bytes.len();
-        self.admit(buf, len, bytes);
     }
 
     /// Looks whether everything that can be seen is as the oracle says.
@@ -552,49 +453,6 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 }
 
-impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
-    /// Splits a buffer, if it is one that `at` picks: in front of `index`, modulo what there is, as `split_off` does, or as `split_to`.
-    pub fn split(&mut self, at: usize, index: usize, off: bool) {
-        let Some(Live { mut expected, handle }) = self.take(at) else { return };
-        let handle = match handle {
-            Handle::Buf(buf) => self.split_buf(buf, &mut expected, index, off),
-            view => view,
-        };
-        self.live.push(Live { expected, handle });
-    }
-
-    /// Splits a buffer in front of `index`, modulo what there is; returns the front.
-    fn split_buf(
-        &mut self,
-        mut buf: Buf<P::Lease>,
-        expected: &mut Expected,
-        index: usize,
-        off: bool,
-    ) -> Handle<P::Lease> {
-        let limit = if off { buf.capacity() } else { buf.len() };
-        let index = index % (limit + 1);
-        let len = expected.bytes.len();
-        let mut of_back = expected.slice(index.min(len), len);
-        of_back.capacity = expected.capacity - index;
-        expected.bytes.truncate(index);
-        expected.capacity = index;
-        // Of two parts, the one that has no bytes has no share in the memory; the front, if both have none.
-        if expected.capacity == 0 {
-            expected.memory = Arc::new(Claim::nothing());
-        } else if of_back.capacity == 0 {
-            of_back.memory = Arc::new(Claim::nothing());
-        }
-        let (front, back) = if off {
-            let back = buf.split_off(index);
-            (buf, back)
-        } else {
-            (buf.split_to(index), buf)
-        };
-        self.live.push(Live { expected: of_back, handle: Handle::Buf(back) });
-        Handle::Buf(front)
-    }
-}
-
 /// Whether `call` panics, as it has to: without a message, let alone a backtrace, since programs do this often.
 pub fn panics(call: impl FnOnce()) -> bool {
     thread_local!(static ON_PURPOSE: Cell<bool> = const { Cell::new(false) });
@@ -617,112 +475,4 @@ pub fn panics(call: impl FnOnce()) -> bool {
 fn drop_in_order<L: Lease>(expected: Expected, handle: Handle<L>) {
     drop(expected);
     drop(handle);
-}
-
-/// A step on a buffer, on both sides. Steps for views change nothing.
-fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op) {
-    let (len, room) = (buf.len(), buf.spare_capacity());
-    let vec = &mut expected.bytes;
-    match op {
-        Op::Fill { seed, .. } => {
-            pattern::fill(buf, seed, 0);
-            pattern::fill(vec, seed, 0);
-        }
-        Op::Extend { bytes, seed, .. } => {
-            let mut more = vec![0; bytes];
-            pattern::fill(&mut more, seed, 0);
-            match buf.extend_from_slice(&more) {
-                Ok(()) => vec.extend_from_slice(&more),
-                Err(error) => assert!(bytes > room && (error.requested, error.available) == (bytes, room)),
-            }
-        }
-        Op::Push { value, .. } => match buf.push(value) {
-            Ok(()) => vec.push(value),
-            Err(_) => assert_eq!(room, 0),
-        },
-        Op::Advance { bytes, .. } => {
-            let bytes = bytes % (room + 1);
-            let shown = buf.spare_mut()[..bytes].to_vec();
-            buf.commit(bytes);
-            vec.extend_from_slice(&shown);
-            let past = buf.spare_capacity() + 1;
-            assert!(panics(|| buf.commit(past)), "advanced past the end");
-        }
-        Op::WriteSpare { seed, .. } => pattern::fill(buf.spare_mut(), seed, 0),
-        Op::Resize { len: target, value, .. } => match buf.resize(target, value) {
-            Ok(()) => vec.resize(target, value),
-            Err(error) => assert!(target > len + room && error.available == room),
-        },
-        Op::Truncate { len: target, .. } => {
-            buf.truncate(target);
-            vec.truncate(target);
-        }
-        Op::Clear { .. } => {
-            buf.clear();
-            vec.clear();
-        }
-        Op::DiscardFront { bytes, .. } => {
-            let bytes = bytes % (len + 1);
-            buf.consume(bytes);
-            expected.consume(bytes);
-        }
-        Op::Compact { .. } => {
-            let (before, capacity) = (buf.as_ptr().addr(), buf.capacity());
-            buf.compact();
-            // What comes back is in front.
-            let gained = buf.capacity() - capacity;
-            assert_eq!(before - buf.as_ptr().addr(), gained);
-            assert!(gained == 0 || expected.is_unique(), "another handle shares the memory");
-            expected.capacity += gained;
-        }
-        Op::ShrinkTo { bytes, .. } => {
-            let bytes = bytes % (len + room + 1);
-            buf.shrink_to(bytes);
-            expected.capacity = bytes.max(len);
-        }
-        _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bufcore::HeapPool;
-
-    use super::*;
-    use crate::bytes::Bytes;
-
-    /// Any bytes are a program that a sound pool passes, with buffers that are exchanged.
-    #[test]
-    fn bytes_are_programs() {
-        for seed in 0..20 {
-            let mut rng = fastrand::Rng::with_seed(seed);
-            let program: Vec<u8> = (0..600).map(|_| rng.u8(..)).collect();
-            let mut bytes = Bytes::new(&program);
-            let mut lockstep = Lockstep::over(HeapPool::new(), |_| None, false);
-            while !bytes.is_empty() {
-                match bytes.below(8) {
-                    0 => lockstep.exchange(bytes.below(256), |pool, buf| {
-                        let mut other = pool.acquire(buf.capacity()).expect("the heap serves");
-                        other.extend_from_slice(&buf).expect("as much room");
-                        other
-                    }),
-                    _ => lockstep.step(Op::decode(&mut bytes)),
-                }
-                lockstep.compare();
-            }
-            lockstep.drop_all();
-            assert!(lockstep.is_clear());
-            lockstep.finish(seed % 2 == 0);
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "differs")]
-    fn other_bytes_are_seen() {
-        let mut lockstep = Lockstep::over(HeapPool::new(), |_| None, false);
-        let mut buf = lockstep.pool().acquire(10).expect("the heap serves");
-        buf.resize(10, 1).expect("asked for");
-        lockstep.admit(buf, 10, vec![2; 10]);
-        lockstep.compare();
-    }
 }

@@ -118,7 +118,7 @@ impl Typed {
 /// Fills a buffer that grows, which becomes a fixed one, is dropped, or is forgotten.
 fn extendable(drive: &mut Drive<RingPool>, bytes: &mut Bytes<'_>) {
     let (size, steps, end) = (bytes.size(), bytes.below(8), bytes.below(4));
-    let (pool, frame, _) = drive.lockstep.pool_and_frame();
+    let pool = drive.lockstep.pool();
     let mut model = Vec::new();
     let Ok(mut buffer) = pool.extendable(size) else { return };
     for _ in 0..steps {
@@ -137,7 +137,10 @@ fn extendable(drive: &mut Drive<RingPool>, bytes: &mut Bytes<'_>) {
         assert!(buffer[..] == model, "a buffer that grows differs");
     }
     match end {
-        0 => mem::forget(buffer),
+        0 => {
+            mem::forget(buffer);
+            drive.lockstep.frame_has_place();
+        }
         1 => drop(buffer),
         _ => {
             let buf = buffer.finish();
@@ -146,6 +149,7 @@ fn extendable(drive: &mut Drive<RingPool>, bytes: &mut Bytes<'_>) {
             return;
         }
     }
+    let (pool, frame, _) = drive.lockstep.pool_and_frame();
     assert!(pool.filled() == &frame[..], "the open frame differs");
 }
 

@@ -136,6 +136,9 @@ fn writer<F: BufferPool<Lease: SplitLease>>(drive: &mut Drive<SlotPool<F>>, byte
         }
         _ => drop(writer),
     }
+    if end != 1 {
+        drive.lockstep.frame_has_place();
+    }
 }
 
 /// Whatever can be asked of a pool.

@@ -191,7 +191,10 @@ impl<P: BufferPool> FrameBuffer for FrameWriter<P> {
     /// Never, with a pool that keeps to [`BufferPool`]: the open frame has its place already.
     fn detach(&mut self) -> Result<Buf<P::Lease>, AcquireError> {
         let front = core::mem::take(&mut self.front);
-        let Some(mut buf) = self.buf.take() else { return self.pool.acquire(0) };
+        // An empty buffer holds nothing: one without bytes goes back.
+        let Some(mut buf) = self.buf.take().filter(|buf| buf.len() > front) else {
+            return self.pool.acquire(0);
+        };
         buf.consume(front);
         buf.shrink_to(0);
         Ok(buf)

@@ -226,6 +226,17 @@ impl HeapPool {
         self.tracker.outstanding()
     }
 
+    /// A buffer of no bytes, which holds nothing: nothing is allocated, and nothing counted.
+    #[cold]
+    fn nothing(&self) -> Buf<HeapLease> {
+        // Aligned as any other buffer is.
+        let start = core::ptr::without_provenance_mut(self.alignment);
+        // SAFETY: an alignment is not zero.
+        let start = unsafe { NonNull::new_unchecked(start) };
+        // SAFETY: no bytes are claimed.
+        unsafe { Buf::from_raw_parts(start, 0, SplitLease::nothing()) }
+    }
+
     fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         let limit = self.max_capacity();
         if capacity > limit {
@@ -261,8 +272,12 @@ crate::pool_methods!(impl[] HeapPool => HeapLease);
 impl BufferPool for HeapPool {
     type Lease = HeapLease;
 
+    /// Cost: one allocation; none for no bytes.
     #[inline]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        if capacity == 0 {
+            return Ok(self.tracker.attach(self.nothing()));
+        }
         let buf = self.take(capacity)?;
         #[cfg(feature = "stats")]
         self.counters.acquired(Served::Fresh, capacity, &self.released, PoolStats::default);

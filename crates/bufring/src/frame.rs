@@ -213,11 +213,14 @@ impl RingPool {
         unsafe { old.copy_to(frame.start, len) }
     }
 
-    /// Cuts the frame's block down to what is filled, and hands it out.
+    /// Cuts the frame's block down to what is filled, and hands it out. A frame without bytes lets its
+    /// block go: an empty buffer holds nothing.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn finish(&mut self, frame: Frame) -> Buf<RingLease> {
-        if !frame.is_open(&self.ring) {
+        // A closed frame has no bytes either.
+        if frame.len() == 0 {
+            self.close(frame);
             return self.hand_out_nothing();
         }
         self.cut(frame);

@@ -477,7 +477,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.renew_spill();
         let (first, len) = (self.frame_first.addr().get(), self.frame_len());
         self.forget_frame();
-        let Some(mut spill) = self.spill.take() else {
+        let Some(mut spill) = self.spill.take().filter(|_| len > 0) else {
             return self.hand_out_nothing();
         };
         let discarded = first - spill.spare_mut().as_ptr().addr();
@@ -566,6 +566,11 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         self.return_gap();
         let carved = Carved { slot: self.frame, start: self.frame_start() };
         let len = self.frame_len();
+        if len == 0 {
+            // An empty buffer holds nothing.
+            self.close_frame();
+            return Ok(self.hand_out_nothing());
+        }
         // All of it, with the front that was discarded: that is what is out, and what a wipe has to reach.
         let taken = self.frame_end() - self.table.slots().start(self.frame);
         self.table.set_capacity(self.frame, taken);

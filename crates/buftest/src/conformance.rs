@@ -195,6 +195,11 @@ macro_rules! conformance {
             }
 
             #[test]
+            fn t14_empty_frames() {
+                trials::contents::empty_frames(&kit());
+            }
+
+            #[test]
             fn t15_mutators() {
                 trials::contents::mutators(&kit());
             }

@@ -135,6 +135,12 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         self.has_place = false;
     }
 
+    /// Notes that the open frame, or a buffer that grows and was forgotten, may have a place,
+    /// whatever bytes it shows.
+    pub fn frame_has_place(&mut self) {
+        self.has_place = true;
+    }
+
     /// Notes memory that something else of the pool has.
     #[track_caller]
     pub fn claim(&self, start: *const u8, len: usize) -> Claim {
@@ -371,8 +377,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             }
             AcquireError::Exhausted { requested, .. } => {
                 assert!(self.rejects && requested >= bytes && bytes > 0, "{error}");
-                let taken = !self.live.is_empty() || self.shadow.live() > 0;
-                assert!(taken || self.frame.len() + self.forgotten > 0, "{error}");
+                let framed = self.frame.len() + self.forgotten > 0;
+                assert!(framed || !self.is_clear(), "nothing is out: {error}");
             }
             _ => panic!("{error}"),
         }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::mem;
 
-use bufcore::{Buf, BufferPool, Frozen, Lease};
+use bufcore::{Buf, BufferPool, FrameBuffer, Frozen, Lease};
 
 use crate::Kit;
 use crate::model::Shadow;
@@ -72,6 +72,40 @@ pub fn empty_views<P: BufferPool>(kit: &Kit<P>) {
         assert!(empty.clone().is_unique(), "way {way}");
         let buf = empty.try_into_mut().unwrap_or_else(|_| panic!("a buffer of nothing (way {way})"));
         assert_eq!((buf.len(), buf.capacity()), (0, 0), "way {way}");
+    }
+}
+
+/// T14: a frame that has no bytes when it is detached leaves an empty buffer, which keeps none of the pool's memory.
+pub fn empty_frames<P: BufferPool>(kit: &Kit<P>) {
+    type Empties<L> = fn(&mut dyn FrameBuffer<Lease = L>);
+    let ways: [Empties<P::Lease>; 4] = [
+        |_| {},
+        |frame| frame.truncate(0),
+        |frame| frame.consume(90),
+        |frame| {
+            frame.consume(40);
+            frame.truncate(0);
+        },
+    ];
+    for (way, empty) in ways.into_iter().enumerate() {
+        let mut pool = (kit.make)();
+        let mut kept = Vec::new();
+        for _ in 0..100 {
+            let Some(frame) = (kit.frames)(&mut pool) else { return };
+            if way > 0 {
+                frame.writable(90).expect("a small frame").fill(1);
+            }
+            empty(&mut *frame);
+            let buf = frame.detach().expect("an open frame can be detached");
+            assert_eq!((buf.len(), buf.capacity()), (0, 0), "way {way}");
+            kept.push(buf);
+        }
+        assert_eq!(pool.stats().in_use, 0, "way {way}");
+        if kit.rejects {
+            let largest = pool.max_capacity();
+            let all = pool.acquire(largest);
+            assert!(all.is_ok(), "empty buffers are in the way ({way}): {all:?}");
+        }
     }
 }
 

@@ -91,7 +91,7 @@ pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
                         continue;
                     }
                     if rng.bool() {
-                        frames.consume(rng.usize(..=bytes));
+                        frames.consume(rng.usize(..bytes));
                     }
                     frames.detach().ok()
                 }

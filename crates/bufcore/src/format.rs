@@ -64,26 +64,21 @@ impl Debug for SharedBytes {
 /// Each byte as two digits.
 macro_rules! hex {
     ($($trait:ident $format:literal),+) => {$(
-        /// All bytes, two digits each; `{:#…}` puts `0x` in front.
-        impl<L: Lease> $trait for Buf<L> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                if f.alternate() {
-                    f.write_str("0x")?;
-                }
-                self.iter().try_for_each(|byte| write!(f, $format, byte))
-            }
-        }
-
-        /// As of a [`Buf`].
-        impl<L: Lease> $trait for Frozen<L> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                if f.alternate() {
-                    f.write_str("0x")?;
-                }
-                self.iter().try_for_each(|byte| write!(f, $format, byte))
-            }
-        }
+        hex!($trait $format, [L: Lease] Buf<L>, "All bytes, two digits each; `{:#…}` puts `0x` in front.");
+        hex!($trait $format, [L: Lease] Frozen<L>, "As of a [`Buf`].");
+        hex!($trait $format, [] SharedBytes, "As of a [`Buf`].");
     )+};
+    ($trait:ident $format:literal, [$($generics:tt)*] $type:ty, $doc:literal) => {
+        #[doc = $doc]
+        impl<$($generics)*> $trait for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if f.alternate() {
+                    f.write_str("0x")?;
+                }
+                self.iter().try_for_each(|byte| write!(f, $format, byte))
+            }
+        }
+    };
 }
 
 hex!(LowerHex "{:02x}", UpperHex "{:02X}");

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 
 use bufcore::{
     AcquireError, Buf, BufferPool, ByteSink, ByteSource, HeapLease, HeapPool, Reject, ReserveError,
+    SharedBytes,
 };
 
 fn buf(capacity: usize, content: &[u8]) -> Buf<HeapLease> {
@@ -104,6 +105,7 @@ fn comparing_hashing_printing() {
     );
     assert_eq!(format!("{:?}", buf(64, &[b'x'; 64]).freeze()).matches('x').count(), 64);
     assert_eq!(format!("{:x} {:#X}", buf(2, b"\x0f\xa0"), buf(2, b"\x0f\xa0").freeze()), "0fa0 0x0FA0");
+    assert_eq!(format!("{:X}", SharedBytes::from(buf(2, b"\x0f\xa0").freeze())), "0FA0");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::debian::{self, Library};
+use crate::compilers::{self, Library};
 use crate::shell;
 use crate::steps::{Outcome, Steps};
 
@@ -44,12 +44,12 @@ pub(crate) fn add(steps: &mut Steps) {
 
 /// Builds all programs of the firmware; the folder they are in, or `None` without a compiler.
 fn build() -> Result<Option<PathBuf>> {
-    let Some(mut command) = debian::cargo_for(PLATFORM, Library::Alloc)? else { return Ok(None) };
+    let Some(mut command) = compilers::cargo_for(PLATFORM, Library::Alloc)? else { return Ok(None) };
     let folder = "target/firmware";
     command.args(["build", "--quiet", "--release", "--manifest-path", MANIFEST, "--target", PLATFORM]);
     command.args(["--target-dir", folder]);
     command.env("RUSTFLAGS", "-Dwarnings");
-    command.env(debian::variable(PLATFORM, "LINKER"), debian::linker()?);
+    command.env(compilers::variable(PLATFORM, "LINKER"), compilers::linker()?);
     shell::run(&mut command)?;
     Ok(Some(Path::new(folder).join(PLATFORM).join("release")))
 }
@@ -59,7 +59,7 @@ fn run(word: &str, says: &str, succeeds: bool) -> Result<Outcome> {
     if !shell::works(Command::new(EMULATOR).arg("--version")) {
         return Outcome::skipped(format!("{EMULATOR} not installed"));
     }
-    let Some(folder) = build()? else { return Outcome::skipped(debian::MISSING) };
+    let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
     let wire = Wire::new(&folder.join("wire"))?;
     // An emulator whose program waits would wait for ever.
     let mut command = Command::new("timeout");
@@ -110,7 +110,7 @@ fn sizes() -> Result<Outcome> {
     if !shell::works(Command::new("size").arg("--version")) {
         return Outcome::skipped("no `size`: binutils not installed");
     }
-    let Some(folder) = build()? else { return Outcome::skipped(debian::MISSING) };
+    let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
     let of = |program: &&str| size(&shell::output(Command::new("size").arg(folder.join(program)))?);
     let found = SIZES.iter().map(of).collect::<Result<Vec<_>>>()?;
     let (flash, memory) = found[0];

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
+use crate::compilers::{self, Library};
 use crate::copied::Copied;
-use crate::debian::{self, Library};
 use crate::firmware;
 use crate::mutants;
 use crate::packages::{self, Package};
@@ -128,8 +128,8 @@ fn libraries(platform: &str, also: Option<&str>, flags: &str) -> Result<Outcome>
     // The others cannot do without it, so they do not name it.
     packages.retain(|package| package.features.contains_key("std"));
     for set in SETS {
-        let Some(mut command) = debian::cargo_for(platform, Library::Alloc)? else {
-            return Outcome::skipped(debian::MISSING);
+        let Some(mut command) = compilers::cargo_for(platform, Library::Alloc)? else {
+            return Outcome::skipped(compilers::MISSING);
         };
         command.args(["build", "--quiet", "--lib", "--no-default-features", "--target", platform]);
         command.args([

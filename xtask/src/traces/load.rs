@@ -10,13 +10,10 @@ use anyhow::{Context, Result};
 use super::servers::{Program, Running, TempFolder, free_port};
 use crate::shell;
 
-pub(crate) const REDIS_SERVER: Program =
-    Program { name: "redis-server", package: "redis-server", version: ("--version", 3) };
-pub(crate) const REDIS_BENCHMARK: Program =
-    Program { name: "redis-benchmark", package: "redis-tools", version: ("--version", 2) };
-pub(crate) const NGINX_SERVER: Program =
-    Program { name: "nginx", package: "nginx-light", version: ("-v", 3) };
-pub(crate) const WRK: Program = Program { name: "wrk", package: "wrk", version: ("-v", 2) };
+pub(crate) const REDIS_SERVER: Program = Program { name: "redis-server", version: ("--version", 3) };
+pub(crate) const REDIS_BENCHMARK: Program = Program { name: "redis-benchmark", version: ("--version", 2) };
+pub(crate) const NGINX_SERVER: Program = Program { name: "nginx", version: ("-v", 3) };
+pub(crate) const WRK: Program = Program { name: "wrk", version: ("-v", 2) };
 
 /// The longest that one step of a load may take.
 const STEP_LIMIT: Duration = Duration::from_secs(60);

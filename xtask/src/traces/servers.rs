@@ -21,14 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often to look.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where Debian keeps servers, which is not in everybody's path.
-const SERVER_FOLDER: &str = "/usr/sbin";
-
-/// A program and the Debian package that has it.
+/// A program that others have written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
-    pub(crate) package: &'static str,
     /// How it is asked for its version, and with how many words it answers.
     pub(crate) version: (&'static str, usize),
 }
@@ -37,8 +33,7 @@ impl Program {
     /// Where it is.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         let path = env::var_os("PATH").unwrap_or_default();
-        let mut folders = env::split_paths(&path).chain([PathBuf::from(SERVER_FOLDER)]);
-        folders.find_map(|folder| Some(folder.join(self.name)).filter(|path| path.is_file()))
+        env::split_paths(&path).find_map(|folder| Some(folder.join(self.name)).filter(|path| path.is_file()))
     }
 
     /// It, to be run.
@@ -57,16 +52,14 @@ impl Program {
     }
 }
 
-/// Names all that is missing, with the packages to install.
+/// Names all that is missing.
 pub(crate) fn check_installed<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
     let missing: Vec<_> = programs.filter(|program| program.path().is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let names: Vec<_> = missing.iter().map(|program| program.name).collect();
-    let mut packages: Vec<_> = missing.iter().map(|program| program.package).collect();
-    packages.dedup();
-    bail!("missing: {}; on Debian: apt install {}", names.join(", "), packages.join(" "))
+    bail!("not found: {} (`.ci/run` lists packages, `.ci/env` has folders)", names.join(", "))
 }
 
 /// A program that is killed when this is dropped.

@@ -11,7 +11,9 @@ use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 
 /// What a reader of the package looks for.
-const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+const FILES: [&str; 2] = ["README.md", "CHANGELOG.md"];
+/// In the root, and the same in every package.
+const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// What is of use in the workspace only.
 const UNWANTED: [&str; 2] = ["tests", "benches"];
 /// Sources and texts. What is larger is there by mistake.
@@ -68,6 +70,10 @@ fn contents(package: &Package) -> Result<()> {
     let folder = shell::target_folder().join(format!("package/{}-{}", package.name, package.version));
     for file in FILES {
         ensure!(folder.join(file).is_file(), "has no {file}");
+    }
+    for file in LICENSES {
+        let packed = fs::read(folder.join(file)).ok();
+        ensure!(packed == Some(fs::read(file)?), "has no {file}, as it is in the root");
     }
     for unwanted in UNWANTED {
         ensure!(!folder.join(unwanted).exists(), "has {unwanted}");

@@ -79,9 +79,6 @@ fn describe(source: &Source, made: &Made, trace: &Trace, bytes: u64) -> Result<S
         "\nCommands, with free ports and a temporary folder in the place of `PORT`, `PROXY` and `TMP`:\n"
     )?;
     writeln!(page, "```text\n{}\n```", made.commands.join("\n"))?;
-    for (name, text) in &made.files {
-        writeln!(page, "\n`{name}`:\n\n```text\n{}\n```", text.trim_end())?;
-    }
     writeln!(page, "\nSummary:\n\n```text\n{}\n```", trace.summary().to_string().trim_end())?;
     Ok(page)
 }

@@ -10,13 +10,14 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::shell;
-use crate::traces::load::{NGINX_SERVER, REDIS_BENCHMARK, REDIS_SERVER, WRK, nginx_config};
-use crate::traces::servers::{Program, Running, Talk, TempFolder, free_port};
+use crate::traces::load::{NGINX_SERVER, REDIS_BENCHMARK, REDIS_SERVER, WRK, serve};
+use crate::traces::servers::{Program, Running, Talk, TempFolder};
 
 pub(super) const PROGRAMS: [Program; 4] = [REDIS_SERVER, REDIS_BENCHMARK, NGINX_SERVER, WRK];
 
-/// Bytes of the values in redis, and of the file that nginx serves.
+/// Bytes of the values in redis.
 pub(super) const VALUE_BYTES: usize = 512;
+/// Bytes of the file that nginx serves, as `examples/loads/nginx-serve.sh` writes it.
 pub(super) const FILE_BYTES: usize = 4096;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -92,25 +93,12 @@ pub(super) struct Site {
 impl Site {
     pub(super) fn start() -> Result<Self> {
         let folder = TempFolder::new("bufworks-proxy")?;
-        let port = free_port()?;
-        let mut command = REDIS_SERVER.command()?;
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
-        command.args(["--save", "", "--appendonly", "no", "--loglevel", "warning"]);
-        command.args(["--tcp-backlog", "4096", "--dir"]).arg(folder.path());
-        let mut redis = (port, Running::start(&mut command, false)?);
-        redis.1.wait_for_port(port)?;
-
-        let port = free_port()?;
-        fs::create_dir_all(folder.path().join("files"))?;
-        fs::write(folder.path().join("files/file.bin"), vec![b'.'; FILE_BYTES])?;
-        let config = folder.path().join("nginx.conf");
-        // Each client of the proxy is one of its own.
-        fs::write(&config, nginx_config(&port.to_string(), &folder.path().to_string_lossy(), 8192))?;
-        let mut command = NGINX_SERVER.command()?;
-        command.arg("-p").arg(folder.path()).arg("-c").arg(&config).args(["-e", "stderr"]);
-        let mut nginx = (port, Running::start(&mut command, false)?);
-        nginx.1.wait_for_port(port)?;
-        Ok(Self { redis, nginx, _folder: folder })
+        let [redis, nginx] = ["redis", "nginx"].map(|name| {
+            let own = folder.path().join(name);
+            fs::create_dir_all(&own)?;
+            serve(name, &own)
+        });
+        Ok(Self { redis: redis?, nginx: nginx?, _folder: folder })
     }
 
     /// A turn of `pool`, in two fresh proxies: one before redis, one before nginx.

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell;
+use crate::shell::{self, command};
 use crate::steps::Outcome;
 
 /// The variable that names the program.
@@ -37,6 +37,6 @@ pub(crate) fn run() -> Result<Outcome> {
         return Outcome::skipped(reason);
     }
     let program = env::var_os(VARIABLE).context("it was there a moment ago")?;
-    shell::run(Command::new(program).args(["cargo", "xtask", "test"]))?;
+    shell::run(&mut command!("{program} cargo xtask test"))?;
     Ok(Outcome::Passed)
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{self, cargo};
+use crate::shell::{self, cargo, command};
 
 /// The variables that name a cargo and its compiler, which have the library's sources.
 const CARGO: &str = "XTASK_SOURCE_CARGO";
@@ -50,14 +50,13 @@ pub(crate) fn cargo_for(platform: &str, library: Library) -> Result<Option<Comma
 
 /// Whether the toolchain comes with the library of `platform`.
 pub(crate) fn has_library(platform: &str) -> Result<bool> {
-    let folder =
-        shell::output(Command::new("rustc").args(["--print", "target-libdir", "--target", platform]))?;
+    let folder = shell::output(&mut command!("rustc --print target-libdir --target {platform}"))?;
     Ok(Path::new(folder.trim()).is_dir())
 }
 
 /// The linker that the toolchain comes with, which links for all processors.
 pub(crate) fn linker() -> Result<PathBuf> {
-    let root = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let root = shell::output(&mut command!("rustc --print sysroot"))?;
     let host = shell::host_triple()?;
     Ok(Path::new(root.trim()).join("lib/rustlib").join(host).join("bin/rust-lld"))
 }

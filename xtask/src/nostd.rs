@@ -10,7 +10,7 @@ use crate::copied::Copied;
 use crate::firmware;
 use crate::mutants;
 use crate::packages::{self, Package};
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 
 /// The program, a workspace of its own.
@@ -78,7 +78,7 @@ fn program(features: &str) -> Result<Outcome> {
     if !shell::works(Command::new("nm").arg("--version")) {
         return Outcome::skipped("it runs, but there is no nm to look into it");
     }
-    let symbols = shell::output(Command::new("nm").args(["--demangle", PROGRAM]))?;
+    let symbols = shell::output(&mut command!("nm --demangle {PROGRAM}"))?;
     let foreign = foreign(&symbols, features.contains("alloc"));
     if !foreign.is_empty() {
         bail!("the program has what it must not have:\n{}", foreign.join("\n"));
@@ -89,9 +89,11 @@ fn program(features: &str) -> Result<Outcome> {
 
 /// Builds the program of the workspace in `root`.
 fn build(root: &Path, features: &str, folder: &str) -> Result<()> {
-    let mut build = cargo();
-    build.args(["build", "--quiet", "--release", "--target-dir", folder, "--features", features]);
-    shell::run(build.arg("--manifest-path").arg(root.join(MANIFEST)).env("RUSTFLAGS", FLAGS))
+    let manifest = root.join(MANIFEST);
+    let mut build = command!(
+        "cargo build --quiet --release --target-dir {folder} --features {features} --manifest-path {manifest}"
+    );
+    shell::run(build.env("RUSTFLAGS", FLAGS))
 }
 
 /// The scenarios find a pool that takes no slot for used (docs/testing.md).

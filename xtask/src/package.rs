@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::first_examples;
 use crate::packages::{self, Package};
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 
 /// What a reader of the package looks for.
 const FILES: [&str; 2] = ["README.md", "CHANGELOG.md"];
@@ -24,13 +24,10 @@ const MAX_FILE_BYTES: u64 = 128 << 10;
 pub(crate) fn check() -> Result<()> {
     first_examples::check()?;
     let packages = packages::published()?;
-    let mut command = cargo();
+    let chosen = packages.iter().flat_map(|package| ["--package", &package.name]);
+    let mut command = command!("cargo package --allow-dirty --offline --all-features {chosen...}");
     #[cfg(unix)]
     command.env("CARGO_HOME", fresh_home().context("cannot set up a home for cargo")?);
-    command.args(["package", "--allow-dirty", "--offline", "--all-features"]);
-    for package in &packages {
-        command.args(["--package", &package.name]);
-    }
     shell::run(&mut command)?;
     for package in &packages {
         contents(package).with_context(|| format!("the package {}", package.name))?;

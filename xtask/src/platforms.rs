@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::compilers::{self, Library};
 use crate::features::SHORT;
 use crate::packages;
-use crate::shell;
+use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 use crate::test::{default_env, some_ran};
 
@@ -151,7 +151,7 @@ impl Emulated {
             (folder.join("nothing.c"), folder.join(self.platform).with_extension("nothing"));
         std::fs::write(&source, "int main(void) { return 0; }\n")
             .context("cannot write a program of nothing")?;
-        let linked = shell::works(Command::new(linker).arg("-static").arg(&source).arg("-o").arg(&program));
+        let linked = shell::works(&mut command!("{linker} -static {source} -o {program}"));
         let mut command = Command::new(runner.unwrap_or(program.as_os_str()));
         command.args(runner.map(|_| &program));
         Ok(linked && shell::works(&mut command))

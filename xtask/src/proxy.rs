@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell;
+use crate::shell::{self, command};
 use crate::steps::Outcome;
 use crate::traces::servers;
 use load::{Load, PROGRAMS, Run, Site};
@@ -49,8 +49,7 @@ impl Args {
         };
         let rounds = if self.test { 1 } else { self.rounds };
         ensure!(rounds > 0 && load.seconds > 0 && load.clients > 0, "nothing to do");
-        let args = ["build", "--release", "--package", "bufworks-examples", "--bin", "proxy"];
-        shell::run(shell::cargo().args(args))?;
+        shell::run(&mut command!("cargo build --release --package bufworks-examples --bin proxy"))?;
         let site = Site::start()?;
         let mut runs: Vec<Run> = Vec::new();
         for round in 0..rounds {

@@ -5,11 +5,10 @@ use core::time::Duration;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell;
+use crate::shell::{self, command};
 use crate::traces::load::{NGINX_SERVER, REDIS_BENCHMARK, REDIS_SERVER, WRK, serve};
 use crate::traces::servers::{Program, Running, Talk, TempFolder};
 
@@ -136,8 +135,8 @@ struct Proxy {
 impl Proxy {
     fn start(pool: &str, upstream: u16) -> Result<Self> {
         let program = format!("release/proxy{}", std::env::consts::EXE_SUFFIX);
-        let mut command = Command::new(shell::target_folder().join(program));
-        command.args(["--status", "--pool", pool, "--to", &format!("127.0.0.1:{upstream}")]);
+        let (program, upstream) = (shell::target_folder().join(program), upstream.to_string());
+        let mut command = command!("{program} --status --pool {pool} --to 127.0.0.1:{upstream}");
         let (running, mut talk) = Running::start_talking(&mut command)?;
         let line = talk.line()?;
         let port = line.rsplit(':').next().and_then(|port| port.parse().ok());
@@ -186,11 +185,11 @@ impl Proxy {
 
 /// SET and GET of random keys; requests a second of each.
 fn redis_benchmark(port: u16, load: &Load) -> Result<(f64, f64)> {
-    let mut command = REDIS_BENCHMARK.command()?;
-    command.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-t", "set,get", "-r", "100000", "-P", "1"]);
-    command.args(["-d", &VALUE_BYTES.to_string(), "-c", &load.clients.to_string()]);
-    command.args(["-n", &load.requests.to_string(), "--csv"]);
-    redis_rates(&shell::output(&mut command)?)
+    let (port, bytes) = (port.to_string(), VALUE_BYTES.to_string());
+    let (clients, requests) = (load.clients.to_string(), load.requests.to_string());
+    redis_rates(&shell::output(&mut command!(
+        "redis-benchmark -h 127.0.0.1 -p {port} -t set,get -r 100000 -P 1 -d {bytes} -c {clients} -n {requests} --csv"
+    ))?)
 }
 
 fn redis_rates(csv: &str) -> Result<(f64, f64)> {
@@ -204,10 +203,10 @@ fn redis_rates(csv: &str) -> Result<(f64, f64)> {
 
 /// Requests a second, and errors.
 fn wrk(port: u16, load: &Load) -> Result<(f64, u64)> {
-    let mut command = WRK.command()?;
-    command.args(["-t", "2", "-c", &load.clients.to_string(), "-d", &format!("{}s", load.seconds)]);
-    command.args(["--timeout", "20s", &format!("http://127.0.0.1:{port}/file.bin")]);
-    wrk_result(&shell::output(&mut command)?)
+    let [port, clients, seconds] = [port.into(), load.clients as u64, load.seconds].map(|n| n.to_string());
+    wrk_result(&shell::output(&mut command!(
+        "wrk -t 2 -c {clients} -d {seconds}s --timeout 20s http://127.0.0.1:{port}/file.bin"
+    ))?)
 }
 
 fn wrk_result(text: &str) -> Result<(f64, u64)> {

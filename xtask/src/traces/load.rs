@@ -4,12 +4,11 @@
 
 use core::time::Duration;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use super::servers::{Program, Running, TempFolder, free_port};
-use crate::shell;
+use crate::shell::command;
 
 pub(crate) const REDIS_SERVER: Program = Program { name: "redis-server", version: ("--version", 3) };
 pub(crate) const REDIS_BENCHMARK: Program = Program { name: "redis-benchmark", version: ("--version", 2) };
@@ -63,21 +62,22 @@ impl Source {
         // Dropped last, after the programs that have files in it.
         let folder = TempFolder::new(format!("bufworks-{}", self.name))?;
         let (port, _server) = serve(self.name, folder.path())?;
+        let port = port.to_string();
 
-        let mut command = shell::cargo();
-        command.args(["run", "--quiet", "--release", "--package", "bufworks-examples", "--bin", "proxy"]);
-        command.args(["--", "--to", &format!("127.0.0.1:{port}")]).args(PROXY);
-        command.args(["--record-name", self.name]);
-        command.args(["--record-made-by", &format!("TCP proxy, {}", versions.join(", "))]);
-        command.arg("--record").arg(path);
+        let (name, made_by) = (self.name, format!("TCP proxy, {}", versions.join(", ")));
+        let mut command = command!(
+            "cargo run --quiet --release --package bufworks-examples --bin proxy --
+             --to 127.0.0.1:{port} {PROXY...}
+             --record-name {name} --record-made-by {made_by} --record {path}"
+        );
         let mut proxy = Running::start(&mut command, true)?;
         let line = proxy.first_line()?;
         let proxy_port = line.trim().rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
         let proxy_port = proxy_port.with_context(|| format!("the proxy says `{}`", line.trim()))?;
 
         let load = format!("{SCRIPTS}/{}-load.sh", self.name);
-        let mut command = Command::new("sh");
-        Running::start(command.arg(&load).arg(proxy_port.to_string()), false)?.finish(LIMIT)?;
+        let proxy_port = proxy_port.to_string();
+        Running::start(&mut command!("sh {load} {proxy_port}"), false)?.finish(LIMIT)?;
         proxy.terminate()?;
         let commands = vec![
             format!("sh {SCRIPTS}/{}-serve.sh PORT TMP", self.name),
@@ -91,9 +91,8 @@ impl Source {
 /// Starts the server `name` with its files in `folder`, and returns its port.
 pub(crate) fn serve(name: &str, folder: &Path) -> Result<(u16, Running)> {
     let port = free_port()?;
-    let mut command = Command::new("sh");
-    command.arg(format!("{SCRIPTS}/{name}-serve.sh")).arg(port.to_string()).arg(folder);
-    let mut running = Running::start(&mut command, false)?;
+    let number = port.to_string();
+    let mut running = Running::start(&mut command!("sh {SCRIPTS}/{name}-serve.sh {number} {folder}"), false)?;
     running.wait_for_port(port)?;
     Ok((port, running))
 }

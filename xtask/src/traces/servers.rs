@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::shell;
+use crate::shell::{self, command};
 
 /// How long a server may take to accept connections, and a program to end that was told to.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -126,7 +126,8 @@ impl Running {
 
     /// Asks it to end, and waits for that.
     pub(crate) fn terminate(self) -> Result<()> {
-        shell::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
+        let id = self.child.id().to_string();
+        shell::run(&mut command!("kill -TERM {id}"))?;
         self.finish(PATIENCE)
     }
 

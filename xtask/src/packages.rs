@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand};
-use serde_json::Value;
 
 /// A package of the workspace.
 #[derive(Debug, Default)]
@@ -88,7 +87,10 @@ pub(crate) fn published() -> Result<Vec<Package>> {
 
 /// What the commands need to know of a package.
 fn package(package: cargo_metadata::Package) -> Package {
-    let ours = &package.metadata["bufworks"];
+    let ours = |list: &str| {
+        let words = package.metadata["bufworks"][list].as_array().into_iter().flatten();
+        words.filter_map(|word| word.as_str()).map(str::to_owned).collect()
+    };
     Package {
         name: package.name.to_string(),
         // `None` is any registry, an empty list is none.
@@ -98,8 +100,8 @@ fn package(package: cargo_metadata::Package) -> Package {
         keywords: package.keywords,
         categories: package.categories,
         documents_all: package.metadata["docs"]["rs"]["all-features"] == true,
-        apart: words(&ours["apart"]),
-        heavy: words(&ours["heavy"]),
+        apart: ours("apart"),
+        heavy: ours("heavy"),
         features: package.features,
         dependencies: package.dependencies.into_iter().map(dependency).collect(),
         targets: package.targets.into_iter().map(target).collect(),
@@ -120,9 +122,4 @@ fn dependency(dependency: cargo_metadata::Dependency) -> Dependency {
 fn target(target: cargo_metadata::Target) -> Target {
     let kind = target.kind.first().map(ToString::to_string).unwrap_or_default();
     Target { name: target.name, kind, required_features: target.required_features }
-}
-
-/// The texts of a list in the part of a manifest that is ours; none where there is no such list.
-fn words(list: &Value) -> BTreeSet<String> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -116,8 +116,8 @@ pub(crate) fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdout(file.try_clone()?).stderr(file);
     let started = Instant::now();
-    let child = command.spawn().with_context(|| format!("cannot start `{}`", shell::show(command)))?;
-    let status = wait(child, limit)?;
+    let mut child = command.spawn().with_context(|| format!("cannot start `{}`", shell::show(command)))?;
+    let status = wait(&mut child, limit)?;
     let took = started.elapsed();
     Ok(Ran { status, log: String::from_utf8_lossy(&fs::read(log)?).into_owned(), took })
 }
@@ -129,7 +129,7 @@ pub(crate) fn passed(log: &str) -> u64 {
 }
 
 /// Waits for a process, and ends it when `limit` is over.
-fn wait(mut child: Child, limit: Duration) -> Result<Option<ExitStatus>> {
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     const LOOKS_EACH: Duration = Duration::from_millis(5);
     let started = Instant::now();
     loop {

@@ -7,10 +7,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use anyhow::{Context, Result, ensure};
+use xshell::{Shell, TempDir};
 
 use crate::shell::{self, command};
 use crate::traces::load::{NGINX_SERVER, REDIS_BENCHMARK, REDIS_SERVER, WRK, serve};
-use crate::traces::servers::{Program, Running, Talk, TempFolder};
+use crate::traces::servers::{Program, Running, Talk};
 
 pub(super) const PROGRAMS: [Program; 4] = [REDIS_SERVER, REDIS_BENCHMARK, NGINX_SERVER, WRK];
 
@@ -86,12 +87,12 @@ pub(super) struct Site {
     redis: (u16, Running),
     nginx: (u16, Running),
     /// Dropped last: the servers have files in it.
-    _folder: TempFolder,
+    _folder: TempDir,
 }
 
 impl Site {
     pub(super) fn start() -> Result<Self> {
-        let folder = TempFolder::new("bufworks-proxy")?;
+        let folder = Shell::new()?.create_temp_dir()?;
         let [redis, nginx] = ["redis", "nginx"].map(|name| {
             let own = folder.path().join(name);
             fs::create_dir_all(&own)?;

@@ -6,8 +6,9 @@ use core::time::Duration;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use xshell::Shell;
 
-use super::servers::{Program, Running, TempFolder, free_port};
+use super::servers::{Program, Running, free_port};
 use crate::shell::command;
 
 pub(crate) const REDIS_SERVER: Program = Program { name: "redis-server", version: ("--version", 3) };
@@ -60,7 +61,7 @@ impl Source {
     pub(super) fn record(&self, path: &Path) -> Result<Made> {
         let versions = self.programs.iter().map(Program::version).collect::<Result<Vec<_>>>()?;
         // Dropped last, after the programs that have files in it.
-        let folder = TempFolder::new(format!("bufworks-{}", self.name))?;
+        let folder = Shell::new()?.create_temp_dir()?;
         let (port, _server) = serve(self.name, folder.path())?;
         let port = port.to_string();
 

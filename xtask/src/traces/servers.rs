@@ -3,16 +3,16 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::env;
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::programs;
 use crate::shell::{self, command};
 
 /// How long a server may take to accept connections, and a program to end that was told to.
@@ -133,15 +133,10 @@ impl Running {
 
     /// Waits until it ends by itself, with success.
     pub(crate) fn finish(mut self, within: Duration) -> Result<()> {
-        let deadline = Instant::now() + within;
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                ensure!(status.success(), "`{}` failed: {status}", self.shown);
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "`{}` took longer than {within:?}", self.shown);
-            thread::sleep(PAUSE);
-        }
+        let status = programs::wait(&mut self.child, within)?;
+        let status = status.with_context(|| format!("`{}` took longer than {within:?}", self.shown))?;
+        ensure!(status.success(), "`{}` failed: {status}", self.shown);
+        Ok(())
     }
 }
 
@@ -186,30 +181,4 @@ impl Drop for Running {
 pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())
-}
-
-/// A folder that is removed with this.
-#[derive(Debug)]
-pub(crate) struct TempFolder(PathBuf);
-
-impl TempFolder {
-    pub(crate) fn new(name: impl AsRef<OsStr>) -> Result<Self> {
-        let mut file_name = name.as_ref().to_owned();
-        file_name.push(format!("-{}", std::process::id()));
-        let path = env::temp_dir().join(file_name);
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempFolder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("cannot remove {}: {error}", self.0.display());
-        }
-    }
 }

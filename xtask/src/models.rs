@@ -6,7 +6,7 @@ use std::env;
 use anyhow::{Result, ensure};
 
 use crate::packages;
-use crate::shell::{self, command};
+use crate::shell::{self, cargo};
 use crate::test::{default_env, some_ran};
 
 /// A model checker.
@@ -47,11 +47,11 @@ impl Checker {
         let mut packages = packages::published()?;
         packages.retain(|package| self.files.iter().any(|file| package.folder.join(file).is_file()));
         ensure!(!packages.is_empty(), "no package has models in {}", self.files[0]);
-        let Self { name, target_dir, .. } = self;
-        for package in packages.iter().map(|package| &package.name) {
+        for package in packages {
+            let mut command = cargo();
             // Optimised, because there is much to run; the models' own assertions stay.
-            let mut command =
-                command!("cargo test --release --target-dir {target_dir} --package {package} --lib {name}");
+            command.args(["test", "--release", "--target-dir", self.target_dir]);
+            command.args(["--package", &package.name, "--lib", self.name]);
             // Other flags stay.
             let flags = env::var("RUSTFLAGS").unwrap_or_default();
             command.env("RUSTFLAGS", format!("{flags} --cfg {}", self.name).trim());

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell::{self, command};
+use crate::shell;
 use crate::steps::Outcome;
 use crate::traces::servers;
 use load::{Load, PROGRAMS, Run, Site};
@@ -49,7 +49,8 @@ impl Args {
         };
         let rounds = if self.test { 1 } else { self.rounds };
         ensure!(rounds > 0 && load.seconds > 0 && load.clients > 0, "nothing to do");
-        shell::run(&mut command!("cargo build --release --package bufworks-examples --bin proxy"))?;
+        let args = ["build", "--release", "--package", "bufworks-examples", "--bin", "proxy"];
+        shell::run(shell::cargo().args(args))?;
         let site = Site::start()?;
         let mut runs: Vec<Run> = Vec::new();
         for round in 0..rounds {

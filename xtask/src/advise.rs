@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell;
+use crate::shell::{self, command};
 
 /// The trace that the command is tried with.
 const SHIPPED: &str = "benches/traces/redis.buftrace";
@@ -33,14 +33,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<()> {
         // As a program is built unless it says otherwise, and as the traces' own program was: without link-time optimisation, which would
         // take minutes.
-        shell::run(shell::cargo().args([
-            "build",
-            "--package",
-            "bufbench",
-            "--bin",
-            "bufbench",
-            "--release",
-        ]))?;
+        shell::run(&mut command!("cargo build --package bufbench --bin bufbench --release"))?;
         let mut command = command(&self.trace, &self.out);
         command.args(self.json.then_some("--json")).args(self.check.then_some("--check"));
         if let Some(seconds) = self.seconds {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::packages;
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 use crate::steps::Outcome;
 
 /// Where the lists are.
@@ -62,10 +62,11 @@ fn lists() -> Result<Vec<(PathBuf, String)>> {
     let target = shell::target_folder().join("api");
     let mut lists = Vec::new();
     for package in packages::published()? {
-        let mut command = cargo();
-        command.args(["rustdoc", "--quiet", "--lib", "--all-features", "--package", &package.name]);
-        command.arg("--target-dir").arg(&target);
-        command.args(["--", "-Zunstable-options", "--output-format=json", "--cap-lints=allow"]);
+        let name = &package.name;
+        let mut command = command!(
+            "cargo rustdoc --quiet --lib --all-features --package {name} --target-dir {target}
+             -- -Zunstable-options --output-format=json --cap-lints=allow"
+        );
         // The pinned toolchain's own description of a library, whose format is that of the version of `public-api` that we have. A
         // nightly's changes from week to week.
         shell::run(command.env("RUSTC_BOOTSTRAP", "1"))?;

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{advise, instructions, shell};
+use crate::shell::{self, command};
+use crate::{advise, instructions};
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -69,11 +70,11 @@ impl Args {
             (false, true) => "bench",
             (false, false) => "release",
         };
-        let build = |bins: &[&str], profile, features: &[&str]| {
-            let mut build = shell::cargo();
-            build.args(["build", "--package", "bufbench", "--profile", profile]);
-            build.args(bins.iter().flat_map(|bin| ["--bin", bin]));
-            shell::run(build.arg("--features").arg(features.join(",")))
+        let build = |bins: &[&str], profile: &str, features: &[&str]| {
+            let (bins, features) = (bins.iter().flat_map(|bin| ["--bin", bin]), features.join(","));
+            shell::run(&mut command!(
+                "cargo build --package bufbench --profile {profile} {bins...} --features {features}"
+            ))
         };
         let peers = if self.peers { &["peers"][..] } else { &[] };
         if self.quick && counts {

@@ -15,26 +15,9 @@ use crate::programs;
 use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{api, features, fuzz, instructions, models, nostd, package, platforms, proxy, sanitize, tidy};
-
-#[cfg(target_os = "linux")]
-use crate::bare;
-
-/// On other systems the job says that it is for Linux.
-#[cfg(not(target_os = "linux"))]
-mod bare {
-    use anyhow::Result;
-
-    use crate::steps::Outcome;
-
-    pub(super) fn possible() -> Result<Outcome> {
-        Outcome::skipped("its surroundings are made of Debian's packages")
-    }
-
-    pub(super) fn run() -> Result<Outcome> {
-        possible()
-    }
-}
+use crate::{
+    api, bare, features, fuzz, instructions, models, nostd, package, platforms, proxy, sanitize, tidy,
+};
 
 /// What `rust-version` promises; checked by `msrv`.
 const OLDEST: &str = "1.88";

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,7 +14,7 @@ use crate::fuzz;
 use crate::packages::{self, Package};
 use crate::programs::{self, Program};
 use crate::queue;
-use crate::shell;
+use crate::shell::{self, command};
 use crate::test::default_env;
 
 const TARGET_DIR: &str = "target/coverage";
@@ -123,9 +122,9 @@ struct Tools {
 
 impl Tools {
     fn find() -> Result<Self> {
-        let mut ask = Command::new("rustup");
-        ask.env_remove("RUSTUP_TOOLCHAIN").args(["run", "nightly", "rustc", "--print", "sysroot"]);
-        let root = shell::output(&mut ask).context("no nightly toolchain installed")?;
+        let mut ask = command!("rustup run nightly rustc --print sysroot");
+        let root =
+            shell::output(ask.env_remove("RUSTUP_TOOLCHAIN")).context("no nightly toolchain installed")?;
         let folder: PathBuf = [root.trim(), "lib/rustlib", &shell::host_triple()?, "bin"].iter().collect();
         if !folder.join("llvm-cov").is_file() {
             bail!(
@@ -138,11 +137,9 @@ impl Tools {
     /// What the profiles in a folder say of the lines of `programs`.
     fn lines(&self, profiles: &Path, programs: &[PathBuf]) -> Result<Lines> {
         let merged = PathBuf::from(TARGET_DIR).join("all.profdata");
-        let mut merge = Command::new(self.folder.join("llvm-profdata"));
-        merge.args(["merge", "--sparse", "--failure-mode=all", "-o"]).arg(&merged).arg(profiles);
-        shell::run(&mut merge)?;
-        let mut export = Command::new(self.folder.join("llvm-cov"));
-        export.args(["export", "--format=lcov", "--instr-profile"]).arg(&merged);
+        let [profdata, cov] = ["llvm-profdata", "llvm-cov"].map(|name| self.folder.join(name));
+        shell::run(&mut command!("{profdata} merge --sparse --failure-mode=all -o {merged} {profiles}"))?;
+        let mut export = command!("{cov} export --format=lcov --instr-profile {merged}");
         for (at, program) in programs.iter().enumerate() {
             export.args((at > 0).then_some("--object")).arg(program);
         }

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::debian::{self, Library};
-use crate::shell;
+use crate::compilers::{self, Library};
+use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 
 /// The firmware, a workspace of its own.
@@ -44,12 +44,12 @@ pub(crate) fn add(steps: &mut Steps) {
 
 /// Builds all programs of the firmware; the folder they are in, or `None` without a compiler.
 fn build() -> Result<Option<PathBuf>> {
-    let Some(mut command) = debian::cargo_for(PLATFORM, Library::Alloc)? else { return Ok(None) };
+    let Some(mut command) = compilers::cargo_for(PLATFORM, Library::Alloc)? else { return Ok(None) };
     let folder = "target/firmware";
     command.args(["build", "--quiet", "--release", "--manifest-path", MANIFEST, "--target", PLATFORM]);
     command.args(["--target-dir", folder]);
     command.env("RUSTFLAGS", "-Dwarnings");
-    command.env(debian::variable(PLATFORM, "LINKER"), debian::linker()?);
+    command.env(compilers::variable(PLATFORM, "LINKER"), compilers::linker()?);
     shell::run(&mut command)?;
     Ok(Some(Path::new(folder).join(PLATFORM).join("release")))
 }
@@ -59,14 +59,16 @@ fn run(word: &str, says: &str, succeeds: bool) -> Result<Outcome> {
     if !shell::works(Command::new(EMULATOR).arg("--version")) {
         return Outcome::skipped(format!("{EMULATOR} not installed"));
     }
-    let Some(folder) = build()? else { return Outcome::skipped(debian::MISSING) };
+    let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
     let wire = Wire::new(&folder.join("wire"))?;
     // An emulator whose program waits would wait for ever.
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", SECONDS, EMULATOR, "-machine", "lm3s6965evb", "-cpu", "cortex-m3"]);
-    command.args(["-display", "none", "-monitor", "none", "-semihosting-config"]);
-    command.arg(format!("enable=on,target=native,arg=firmware,arg={word}"));
-    command.args(wire.ports()?).arg("-kernel").arg(folder.join("firmware"));
+    let (ports, kernel) = (wire.ports()?, folder.join("firmware"));
+    let mut command = command!(
+        "timeout --kill-after=5 {SECONDS} {EMULATOR} -machine lm3s6965evb -cpu cortex-m3
+         -display none -monitor none
+         -semihosting-config enable=on,target=native,arg=firmware,arg={word}
+         {ports...} -kernel {kernel}"
+    );
     eprintln!("$ {}", shell::show(&command));
     let output = command.stdin(Stdio::null()).output().context("cannot start the emulator")?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -88,7 +90,8 @@ impl Wire {
         }
         for (from, to) in [("left", "right"), ("right", "left")] {
             let pipe = format!("{from}.out");
-            shell::run(Command::new("mkfifo").arg(folder.join(&pipe)))?;
+            let path = folder.join(&pipe);
+            shell::run(&mut command!("mkfifo {path}"))?;
             symlink(&pipe, folder.join(format!("{to}.in")))?;
         }
         Ok(Self(folder.to_owned()))
@@ -110,8 +113,11 @@ fn sizes() -> Result<Outcome> {
     if !shell::works(Command::new("size").arg("--version")) {
         return Outcome::skipped("no `size`: binutils not installed");
     }
-    let Some(folder) = build()? else { return Outcome::skipped(debian::MISSING) };
-    let of = |program: &&str| size(&shell::output(Command::new("size").arg(folder.join(program)))?);
+    let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
+    let of = |program: &&str| {
+        let program = folder.join(program);
+        size(&shell::output(&mut command!("size {program}"))?)
+    };
     let found = SIZES.iter().map(of).collect::<Result<Vec<_>>>()?;
     let (flash, memory) = found[0];
     println!("| | flash, bytes | RAM, bytes |\n| --- | --- | --- |");

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 
 use crate::packages;
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 
 /// A README's first example.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,10 +50,11 @@ pub(crate) fn check() -> Result<()> {
     // The same versions of what they depend on.
     fs::copy("Cargo.lock", folder.join("Cargo.lock"))?;
     // One at a time: built together, one would have the features that another asks for.
+    let manifest = folder.join("Cargo.toml");
     for (name, _) in &readmes {
-        let mut command = cargo();
-        command.args(["check", "--quiet", "--offline", "--package", &format!("first-example-{name}")]);
-        command.arg("--manifest-path").arg(folder.join("Cargo.toml"));
+        let mut command = command!(
+            "cargo check --quiet --offline --package first-example-{name} --manifest-path {manifest}"
+        );
         shell::run(command.env("CARGO_TARGET_DIR", folder.join("target")).env("RUSTFLAGS", "-D warnings"))?;
     }
     println!("first examples: {} build with what is above them", readmes.len());

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::packages;
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 use crate::steps::Outcome;
 
 /// The package that has the bench target.
@@ -33,20 +33,20 @@ pub(crate) fn check(update: bool) -> Result<Outcome> {
     }
     let folder = shell::target_folder();
     let runner = runner(&folder)?;
-    let mut count = cargo();
-    count.args(["bench", "--package", PACKAGE, "--features", "instructions", "--bench", "instructions"]);
-    count
-        .args(["--", "--output-format=json"])
-        .arg("--home")
-        .arg(std::path::absolute(folder.join("gungraun"))?);
+    let home = std::path::absolute(folder.join("gungraun"))?;
+    let mut count = command!(
+        "cargo bench --package {PACKAGE} --features instructions --bench instructions
+         -- --output-format=json --home {home}"
+    );
     let text = shell::output(count.env("GUNGRAUN_RUNNER", runner))?;
     let summaries = folder.join("instructions.jsonl");
     fs::write(&summaries, text).with_context(|| format!("cannot write {}", summaries.display()))?;
     // Without optimisation across crates: it only reads.
-    let mut compare = cargo();
-    compare.args(["run", "--release", "--package", PACKAGE, "--bin", PACKAGE, "--", "instructions"]);
-    compare.arg("--summaries").arg(&summaries).args(["--baseline", BASELINE]);
-    shell::run(compare.args(update.then_some("--update")))?;
+    let update = update.then_some("--update");
+    shell::run(&mut command!(
+        "cargo run --release --package {PACKAGE} --bin {PACKAGE} -- instructions
+         --summaries {summaries} --baseline {BASELINE} {update...}"
+    ))?;
     Ok(Outcome::Passed)
 }
 
@@ -56,10 +56,10 @@ fn runner(folder: &Path) -> Result<PathBuf> {
     let root = folder.join("gungraun-runner").join(&version);
     let program = root.join("bin").join(format!("gungraun-runner{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
-        let mut install = cargo();
         // Not optimised: it starts valgrind and adds up what that prints.
-        install.args(["install", "--debug", "--locked", "gungraun-runner", "--version", &version, "--root"]);
-        shell::run(install.arg(&root))?;
+        shell::run(&mut command!(
+            "cargo install --debug --locked gungraun-runner --version {version} --root {root}"
+        ))?;
     }
     std::path::absolute(&program).with_context(|| format!("cannot find {}", program.display()))
 }

@@ -7,14 +7,13 @@
 
 mod advise;
 mod api;
-#[cfg(target_os = "linux")]
 mod bare;
 mod bench;
 mod broken;
 mod ci;
+mod compilers;
 mod copied;
 mod coverage;
-mod debian;
 mod features;
 mod firmware;
 mod first_examples;

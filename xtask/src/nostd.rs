@@ -5,12 +5,12 @@ use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
+use crate::compilers::{self, Library};
 use crate::copied::Copied;
-use crate::debian::{self, Library};
 use crate::firmware;
 use crate::mutants;
 use crate::packages::{self, Package};
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 
 /// The program, a workspace of its own.
@@ -78,7 +78,7 @@ fn program(features: &str) -> Result<Outcome> {
     if !shell::works(Command::new("nm").arg("--version")) {
         return Outcome::skipped("it runs, but there is no nm to look into it");
     }
-    let symbols = shell::output(Command::new("nm").args(["--demangle", PROGRAM]))?;
+    let symbols = shell::output(&mut command!("nm --demangle {PROGRAM}"))?;
     let foreign = foreign(&symbols, features.contains("alloc"));
     if !foreign.is_empty() {
         bail!("the program has what it must not have:\n{}", foreign.join("\n"));
@@ -89,9 +89,11 @@ fn program(features: &str) -> Result<Outcome> {
 
 /// Builds the program of the workspace in `root`.
 fn build(root: &Path, features: &str, folder: &str) -> Result<()> {
-    let mut build = cargo();
-    build.args(["build", "--quiet", "--release", "--target-dir", folder, "--features", features]);
-    shell::run(build.arg("--manifest-path").arg(root.join(MANIFEST)).env("RUSTFLAGS", FLAGS))
+    let manifest = root.join(MANIFEST);
+    let mut build = command!(
+        "cargo build --quiet --release --target-dir {folder} --features {features} --manifest-path {manifest}"
+    );
+    shell::run(build.env("RUSTFLAGS", FLAGS))
 }
 
 /// The scenarios find a pool that takes no slot for used (docs/testing.md).
@@ -128,8 +130,8 @@ fn libraries(platform: &str, also: Option<&str>, flags: &str) -> Result<Outcome>
     // The others cannot do without it, so they do not name it.
     packages.retain(|package| package.features.contains_key("std"));
     for set in SETS {
-        let Some(mut command) = debian::cargo_for(platform, Library::Alloc)? else {
-            return Outcome::skipped(debian::MISSING);
+        let Some(mut command) = compilers::cargo_for(platform, Library::Alloc)? else {
+            return Outcome::skipped(compilers::MISSING);
         };
         command.args(["build", "--quiet", "--lib", "--no-default-features", "--target", platform]);
         command.args([

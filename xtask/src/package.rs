@@ -8,10 +8,12 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::first_examples;
 use crate::packages::{self, Package};
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 
 /// What a reader of the package looks for.
-const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+const FILES: [&str; 2] = ["README.md", "CHANGELOG.md"];
+/// In the root, and the same in every package.
+const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// What is of use in the workspace only.
 const UNWANTED: [&str; 2] = ["tests", "benches"];
 /// Sources and texts. What is larger is there by mistake.
@@ -22,13 +24,10 @@ const MAX_FILE_BYTES: u64 = 128 << 10;
 pub(crate) fn check() -> Result<()> {
     first_examples::check()?;
     let packages = packages::published()?;
-    let mut command = cargo();
+    let chosen = packages.iter().flat_map(|package| ["--package", &package.name]);
+    let mut command = command!("cargo package --allow-dirty --offline --all-features {chosen...}");
     #[cfg(unix)]
     command.env("CARGO_HOME", fresh_home().context("cannot set up a home for cargo")?);
-    command.args(["package", "--allow-dirty", "--offline", "--all-features"]);
-    for package in &packages {
-        command.args(["--package", &package.name]);
-    }
     shell::run(&mut command)?;
     for package in &packages {
         contents(package).with_context(|| format!("the package {}", package.name))?;
@@ -68,6 +67,10 @@ fn contents(package: &Package) -> Result<()> {
     let folder = shell::target_folder().join(format!("package/{}-{}", package.name, package.version));
     for file in FILES {
         ensure!(folder.join(file).is_file(), "has no {file}");
+    }
+    for file in LICENSES {
+        let packed = fs::read(folder.join(file)).ok();
+        ensure!(packed == Some(fs::read(file)?), "has no {file}, as it is in the root");
     }
     for unwanted in UNWANTED {
         ensure!(!folder.join(unwanted).exists(), "has {unwanted}");

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::Value;
-
-use crate::shell;
+use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// A package of the workspace.
 #[derive(Debug, Default)]
@@ -73,10 +71,11 @@ pub(crate) fn all() -> Result<Vec<Package>> {
 
 /// All packages of the workspace in `folder`, by name.
 pub(crate) fn all_of(folder: &Path) -> Result<Vec<Package>> {
-    let mut command = shell::cargo();
-    command.args(["metadata", "--format-version=1", "--no-deps"]).current_dir(folder);
-    let text = shell::output(&mut command)?;
-    parse(&text).context("cannot understand `cargo metadata`")
+    let metadata = MetadataCommand::new().no_deps().current_dir(folder).exec();
+    let metadata = metadata.with_context(|| format!("cannot list the packages in {}", folder.display()))?;
+    let mut packages: Vec<_> = metadata.packages.into_iter().map(package).collect();
+    packages.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(packages)
 }
 
 /// The packages that go to a registry.
@@ -86,58 +85,41 @@ pub(crate) fn published() -> Result<Vec<Package>> {
     Ok(packages)
 }
 
-fn parse(text: &str) -> Result<Vec<Package>> {
-    let root: Value = serde_json::from_str(text)?;
-    let mut packages = list(&root, "packages")?.iter().map(package).collect::<Result<Vec<_>>>()?;
-    packages.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(packages)
+/// What the commands need to know of a package.
+fn package(package: cargo_metadata::Package) -> Package {
+    let ours = |list: &str| {
+        let words = package.metadata["bufworks"][list].as_array().into_iter().flatten();
+        words.filter_map(|word| word.as_str()).map(str::to_owned).collect()
+    };
+    Package {
+        name: package.name.to_string(),
+        // `None` is any registry, an empty list is none.
+        published: package.publish.is_none_or(|registries| !registries.is_empty()),
+        folder: package.manifest_path.parent().map(Into::into).unwrap_or_default(),
+        version: package.version.to_string(),
+        keywords: package.keywords,
+        categories: package.categories,
+        documents_all: package.metadata["docs"]["rs"]["all-features"] == true,
+        apart: ours("apart"),
+        heavy: ours("heavy"),
+        features: package.features,
+        dependencies: package.dependencies.into_iter().map(dependency).collect(),
+        targets: package.targets.into_iter().map(target).collect(),
+    }
 }
 
-fn package(value: &Value) -> Result<Package> {
-    let manifest = PathBuf::from(word(value, "manifest_path")?);
-    let features = value["features"].as_object().context("no `features`")?;
-    Ok(Package {
-        name: word(value, "name")?,
-        // `null` is any registry, an empty list is none.
-        published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
-        folder: manifest.parent().context("a manifest has a folder")?.to_owned(),
-        version: word(value, "version")?,
-        keywords: words(&value["keywords"]),
-        categories: words(&value["categories"]),
-        documents_all: value["metadata"]["docs"]["rs"]["all-features"] == true,
-        features: features.iter().map(|(name, turns_on)| (name.clone(), words(turns_on))).collect(),
-        apart: words(&value["metadata"]["bufworks"]["apart"]).into_iter().collect(),
-        heavy: words(&value["metadata"]["bufworks"]["heavy"]).into_iter().collect(),
-        dependencies: list(value, "dependencies")?.iter().map(dependency).collect::<Result<_>>()?,
-        targets: list(value, "targets")?.iter().map(target).collect::<Result<_>>()?,
-    })
+fn dependency(dependency: cargo_metadata::Dependency) -> Dependency {
+    let default = dependency.uses_default_features.then(|| "default".to_owned());
+    Dependency {
+        name: dependency.name,
+        version: dependency.req.to_string(),
+        is_dev: dependency.kind == DependencyKind::Development,
+        has_path: dependency.path.is_some(),
+        features: dependency.features.into_iter().chain(default).collect(),
+    }
 }
 
-fn dependency(value: &Value) -> Result<Dependency> {
-    let default = (value["uses_default_features"] == true).then(|| "default".to_owned());
-    Ok(Dependency {
-        name: word(value, "name")?,
-        version: word(value, "req")?,
-        is_dev: value["kind"] == "dev",
-        has_path: value["path"].is_string(),
-        features: words(&value["features"]).into_iter().chain(default).collect(),
-    })
-}
-
-fn target(value: &Value) -> Result<Target> {
-    let kind = words(&value["kind"]).into_iter().next().context("a target has a kind")?;
-    let required_features = words(&value["required-features"]);
-    Ok(Target { name: word(value, "name")?, kind, required_features })
-}
-
-fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    value[key].as_array().with_context(|| format!("no list `{key}`"))
-}
-
-fn word(value: &Value, key: &str) -> Result<String> {
-    Ok(value[key].as_str().with_context(|| format!("no text `{key}`"))?.to_owned())
-}
-
-fn words(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+fn target(target: cargo_metadata::Target) -> Target {
+    let kind = target.kind.first().map(ToString::to_string).unwrap_or_default();
+    Target { name: target.name, kind, required_features: target.required_features }
 }

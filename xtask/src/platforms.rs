@@ -1,13 +1,15 @@
 //! `cargo xtask ci cross` and `emulate`: other systems and processors, type-checked or, where their programs can be run here, tested.
 
+use std::env;
+use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::debian::{self, Library};
+use crate::compilers::{self, Library};
 use crate::features::SHORT;
 use crate::packages;
-use crate::shell;
+use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 use crate::test::{default_env, some_ran};
 
@@ -20,30 +22,19 @@ const IF_INSTALLED: [&str; 2] = ["x86_64-pc-windows-msvc", "x86_64-unknown-linux
 /// A platform whose programs run here.
 struct Emulated {
     platform: &'static str,
-    linker: &'static str,
-    /// What runs its programs; none where the system does.
-    runner: Option<&'static str>,
+    /// Whether its programs need another one that runs them.
+    needs_runner: bool,
     /// Tests that measure what an emulator changes, or take minutes in one.
     skips: &'static [&'static str],
-    /// What is missing when it cannot be linked or run.
-    wants: &'static str,
 }
 
 /// 32 bits, and the other order of bytes.
 const EMULATED: [Emulated; 2] = [
-    Emulated {
-        platform: "i686-unknown-linux-gnu",
-        linker: "i686-linux-gnu-gcc",
-        runner: None,
-        skips: &[],
-        wants: "gcc-i686-linux-gnu and a system that runs programs of 32 bits",
-    },
+    Emulated { platform: "i686-unknown-linux-gnu", needs_runner: false, skips: &[] },
     Emulated {
         platform: "s390x-unknown-linux-gnu",
-        linker: "s390x-linux-gnu-gcc",
-        runner: Some("qemu-s390x"),
+        needs_runner: true,
         skips: &["t12_", "t17_", "t18_", "t19_", "t26_", "t15_every_mutator_against_vec"],
-        wants: "gcc-s390x-linux-gnu and qemu-user",
     },
 ];
 
@@ -56,7 +47,7 @@ pub(crate) fn cross() -> Result<Outcome> {
     let packages = packages::published()?;
     let mut platforms: Vec<_> = CHECKED.into_iter().filter(|platform| *platform != host).collect();
     for platform in IF_INSTALLED {
-        if platform != host && debian::has_library(platform)? {
+        if platform != host && compilers::has_library(platform)? {
             platforms.push(platform);
         }
     }
@@ -64,8 +55,8 @@ pub(crate) fn cross() -> Result<Outcome> {
     let mut checked = 0;
     for platform in platforms {
         steps.step(&format!("types, {platform}"), || {
-            let Some(mut command) = debian::cargo_for(platform, Library::Std)? else {
-                return Outcome::skipped(debian::MISSING);
+            let Some(mut command) = compilers::cargo_for(platform, Library::Std)? else {
+                return Outcome::skipped(compilers::MISSING);
             };
             command.args([
                 "check",
@@ -86,7 +77,7 @@ pub(crate) fn cross() -> Result<Outcome> {
     }
     steps.finish()?;
     if checked == 0 {
-        return Outcome::skipped(debian::MISSING);
+        return Outcome::skipped(compilers::MISSING);
     }
     Ok(Outcome::Passed)
 }
@@ -111,11 +102,19 @@ pub(crate) fn emulate() -> Result<Outcome> {
 
 impl Emulated {
     fn test(&self) -> Result<Outcome> {
-        if !self.runs()? {
-            return Outcome::skipped(format!("wants {}", self.wants));
+        let [linker, runner] = ["LINKER", "RUNNER"].map(|what| compilers::variable(self.platform, what));
+        let Some(links) = env::var_os(&linker) else {
+            return Outcome::skipped(format!("{linker} names no linker (`.ci/env`)"));
+        };
+        let runs = env::var_os(&runner);
+        if self.needs_runner && runs.is_none() {
+            return Outcome::skipped(format!("{runner} names no emulator (`.ci/env`)"));
         }
-        let Some(mut command) = debian::cargo_for(self.platform, Library::Test)? else {
-            return Outcome::skipped(debian::MISSING);
+        if !self.runs(&links, runs.as_deref())? {
+            return Outcome::skipped(format!("{} links no program that runs here", links.display()));
+        }
+        let Some(mut command) = compilers::cargo_for(self.platform, Library::Test)? else {
+            return Outcome::skipped(compilers::MISSING);
         };
         command.args([
             "test",
@@ -131,10 +130,8 @@ impl Emulated {
             command.args(["--package", package]);
         }
         command.arg("--").args(self.skips.iter().flat_map(|test| ["--skip", test]));
-        command.env(debian::variable(self.platform, "LINKER"), self.linker);
-        if let Some(runner) = self.runner {
-            command.env(debian::variable(self.platform, "RUNNER"), runner).env("BUFTEST_RUNNER", runner);
-        }
+        // Cargo reads the two variables. Trials that run alone start the emulator by themselves.
+        command.envs(runs.map(|runner| ("BUFTEST_RUNNER", runner)));
         for (name, value) in SHORT {
             default_env(&mut command, name, value);
         }
@@ -147,22 +144,16 @@ impl Emulated {
     }
 
     /// Whether a program can be linked and run: the smallest is.
-    fn runs(&self) -> Result<bool> {
+    fn runs(&self, linker: &OsStr, runner: Option<&OsStr>) -> Result<bool> {
         let folder = shell::target_folder().join("emulate");
         std::fs::create_dir_all(&folder)?;
         let (source, program) =
             (folder.join("nothing.c"), folder.join(self.platform).with_extension("nothing"));
         std::fs::write(&source, "int main(void) { return 0; }\n")
             .context("cannot write a program of nothing")?;
-        let linked =
-            shell::works(Command::new(self.linker).arg("-static").arg(&source).arg("-o").arg(&program));
-        let mut command = match self.runner {
-            Some(runner) => Command::new(runner),
-            None => Command::new(&program),
-        };
-        if self.runner.is_some() {
-            command.arg(&program);
-        }
+        let linked = shell::works(&mut command!("{linker} -static {source} -o {program}"));
+        let mut command = Command::new(runner.unwrap_or(program.as_os_str()));
+        command.args(runner.map(|_| &program));
         Ok(linked && shell::works(&mut command))
     }
 }

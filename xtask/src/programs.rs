@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use cargo_metadata::{Artifact, Message, TargetKind};
 
 use crate::packages::Package;
 use crate::shell;
@@ -40,27 +40,31 @@ pub(crate) struct Ran {
 pub(crate) fn build(command: &mut Command, packages: &[Package]) -> Result<Vec<Program>> {
     command.args(["--no-run", "--message-format=json-render-diagnostics"]);
     let text = shell::output_with_progress(command)?;
-    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let of: BTreeMap<&Path, &Package> =
         packages.iter().map(|package| (package.folder.as_path(), package)).collect();
-    messages.filter_map(|message| program(&message, &of).transpose()).collect()
+    let mut programs = Vec::new();
+    for message in Message::parse_stream(text.as_bytes()) {
+        if let Message::CompilerArtifact(artifact) = message.context("cannot read what cargo says")? {
+            programs.extend(program(&artifact, &of)?);
+        }
+    }
+    Ok(programs)
 }
 
-/// The program that a message of cargo's is about; none for a library, a dependency, and for programs that tests start.
-fn program(message: &Value, packages: &BTreeMap<&Path, &Package>) -> Result<Option<Program>> {
-    let Some(executable) = message["executable"].as_str() else { return Ok(None) };
-    let text = |value: &Value| value.as_str().map(str::to_owned).context("a message of cargo lacks a text");
-    let (kind, target) = (text(&message["target"]["kind"][0])?, text(&message["target"]["name"])?);
-    if message["profile"]["test"] != true && kind != "example" {
+/// The program that cargo built; none for a library, a dependency, and for programs that tests start.
+fn program(artifact: &Artifact, packages: &BTreeMap<&Path, &Package>) -> Result<Option<Program>> {
+    let Artifact { target, profile, manifest_path, executable: Some(executable), .. } = artifact else {
+        return Ok(None);
+    };
+    if !profile.test && !target.is_kind(TargetKind::Example) {
         return Ok(None);
     }
-    let manifest = text(&message["manifest_path"])?;
-    let folder = Path::new(&manifest).parent().context("a manifest has a folder")?;
+    let folder = manifest_path.parent().context("a manifest has a folder")?.as_std_path();
     let package = packages.get(folder).with_context(|| format!("no package in {}", folder.display()))?;
     Ok(Some(Program {
         package: package.name.clone(),
-        kind,
-        target,
+        kind: target.kind.first().map(ToString::to_string).unwrap_or_default(),
+        target: target.name.clone(),
         executable: executable.into(),
         folder: folder.to_owned(),
         version: package.version.clone(),
@@ -112,8 +116,8 @@ pub(crate) fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdout(file.try_clone()?).stderr(file);
     let started = Instant::now();
-    let child = command.spawn().with_context(|| format!("cannot start `{}`", shell::show(command)))?;
-    let status = wait(child, limit)?;
+    let mut child = command.spawn().with_context(|| format!("cannot start `{}`", shell::show(command)))?;
+    let status = wait(&mut child, limit)?;
     let took = started.elapsed();
     Ok(Ran { status, log: String::from_utf8_lossy(&fs::read(log)?).into_owned(), took })
 }
@@ -125,7 +129,7 @@ pub(crate) fn passed(log: &str) -> u64 {
 }
 
 /// Waits for a process, and ends it when `limit` is over.
-fn wait(mut child: Child, limit: Duration) -> Result<Option<ExitStatus>> {
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     const LOOKS_EACH: Duration = Duration::from_millis(5);
     let started = Instant::now();
     loop {

@@ -10,6 +10,16 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+/// A command as one would type it: `{name}` is one word and `{names...}` are several, whatever is in
+/// them.
+macro_rules! command {
+    ($line:literal) => {{
+        let shell = xshell::Shell::new()?;
+        std::process::Command::from(xshell::cmd!(shell, $line))
+    }};
+}
+pub(crate) use command;
+
 /// Makes the workspace's root the current folder.
 pub(crate) fn enter_root() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent folder")?;
@@ -141,7 +151,7 @@ fn names_toolchain(listed: &str, wanted: &str) -> bool {
 
 /// The machine's target triple, as `x86_64-unknown-linux-gnu`.
 pub(crate) fn host_triple() -> Result<String> {
-    let text = output(Command::new("rustc").arg("-vV"))?;
+    let text = output(&mut command!("rustc -vV"))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("`rustc -vV` names no host")?.to_owned())
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::packages;
 use crate::programs::{self, Program};
 use crate::sanitize::Sanitizer;
-use crate::shell::{self, cargo};
+use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 
 /// The test target that such programs are.
@@ -51,9 +51,7 @@ impl Args {
             let mut command = if self.thread_sanitizer {
                 Sanitizer::Thread.cargo_test(&shell::host_triple()?)?
             } else {
-                let mut command = cargo();
-                command.args(["test", "--target-dir", TARGET_DIR]);
-                command
+                command!("cargo test --target-dir {TARGET_DIR}")
             };
             // Not a step slower than users have it; the programs' own checks stay.
             command.args(["--release", "--test", TARGET]).args(features);

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use crate::packages::{self, Package};
 use crate::programs::{self, Program, Ran};
 use crate::queue;
-use crate::shell::{self, cargo};
+use crate::shell::{self, cargo, command};
 
 /// Not in the release build: no trials of pools, and most of what would have to be compiled. `ci bench-test` runs the matrix and the
 /// proxy as they are released.
@@ -95,9 +95,9 @@ impl Args {
 fn short() -> Result<Vec<Task>> {
     let packages = packages::all()?;
     let features = light_features(&packages);
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--features", &features]);
-    let programs = programs::build(command.args(["--lib", "--bins", "--tests", "--examples"]), &packages)?;
+    let mut command =
+        command!("cargo test --workspace --features {features} --lib --bins --tests --examples");
+    let programs = programs::build(&mut command, &packages)?;
     let documentation = ["--workspace", "--features", &features].map(str::to_owned).to_vec();
     Ok(in_order(programs.into_iter().map(Task::Program).chain([Task::Documentation(documentation)])))
 }
@@ -105,13 +105,11 @@ fn short() -> Result<Vec<Task>> {
 /// Builds the matrix' tests with all features, and all trials as they are released.
 fn long() -> Result<Vec<Task>> {
     let packages = packages::all()?;
-    let mut peers = cargo();
-    peers.args(["test", "--package", WITH_PEERS, "--all-features", "--lib", "--tests"]);
+    let mut peers = command!("cargo test --package {WITH_PEERS} --all-features --lib --tests");
     let peers = programs::build(&mut peers, &packages)?;
-    let mut release = cargo();
-    release.args(["test", "--release", "--workspace", "--all-features"]);
-    release.args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]));
-    let mut released = programs::build(release.args(["--lib", "--tests"]), &packages)?;
+    let others = DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]);
+    let mut release = command!("cargo test --release --workspace --all-features {others...} --lib --tests");
+    let mut released = programs::build(&mut release, &packages)?;
     // Optimisation changes nothing about what compiles.
     released.retain(|program| program.target != COMPILE_FAIL);
     let soaks = released.iter().filter(|program| program.package == SOAKED && program.target == "it");

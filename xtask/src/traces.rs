@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use buftrace::Trace;
 
-use crate::shell;
+use crate::shell::{self, command};
 use load::{Made, NGINX, REDIS, Source};
 
 /// Where the traces are.
@@ -39,14 +39,7 @@ impl Args {
         let wanted = |source: &&Source| self.only.as_ref().is_none_or(|only| only == source.name);
         let sources: Vec<_> = [REDIS, NGINX].into_iter().filter(|source| wanted(&source)).collect();
         servers::check_installed(sources.iter().flat_map(|source| source.programs))?;
-        shell::run(shell::cargo().args([
-            "build",
-            "--release",
-            "--package",
-            "bufworks-examples",
-            "--bin",
-            "proxy",
-        ]))?;
+        shell::run(&mut command!("cargo build --release --package bufworks-examples --bin proxy"))?;
         fs::create_dir_all(FOLDER).with_context(|| format!("cannot make {FOLDER}"))?;
         for source in &sources {
             let path = Path::new(FOLDER).join(format!("{}.buftrace", source.name));
@@ -79,9 +72,6 @@ fn describe(source: &Source, made: &Made, trace: &Trace, bytes: u64) -> Result<S
         "\nCommands, with free ports and a temporary folder in the place of `PORT`, `PROXY` and `TMP`:\n"
     )?;
     writeln!(page, "```text\n{}\n```", made.commands.join("\n"))?;
-    for (name, text) in &made.files {
-        writeln!(page, "\n`{name}`:\n\n```text\n{}\n```", text.trim_end())?;
-    }
     writeln!(page, "\nSummary:\n\n```text\n{}\n```", trace.summary().to_string().trim_end())?;
     Ok(page)
 }

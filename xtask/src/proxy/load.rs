@@ -5,18 +5,19 @@ use core::time::Duration;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use xshell::{Shell, TempDir};
 
-use crate::shell;
-use crate::traces::load::{NGINX_SERVER, REDIS_BENCHMARK, REDIS_SERVER, WRK, nginx_config};
-use crate::traces::servers::{Program, Running, Talk, TempFolder, free_port};
+use crate::shell::{self, command};
+use crate::traces::load::{NGINX_SERVER, REDIS_BENCHMARK, REDIS_SERVER, WRK, serve};
+use crate::traces::servers::{Program, Running, Talk};
 
 pub(super) const PROGRAMS: [Program; 4] = [REDIS_SERVER, REDIS_BENCHMARK, NGINX_SERVER, WRK];
 
-/// Bytes of the values in redis, and of the file that nginx serves.
+/// Bytes of the values in redis.
 pub(super) const VALUE_BYTES: usize = 512;
+/// Bytes of the file that nginx serves, as `examples/loads/nginx-serve.sh` writes it.
 pub(super) const FILE_BYTES: usize = 4096;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -86,31 +87,18 @@ pub(super) struct Site {
     redis: (u16, Running),
     nginx: (u16, Running),
     /// Dropped last: the servers have files in it.
-    _folder: TempFolder,
+    _folder: TempDir,
 }
 
 impl Site {
     pub(super) fn start() -> Result<Self> {
-        let folder = TempFolder::new("bufworks-proxy")?;
-        let port = free_port()?;
-        let mut command = REDIS_SERVER.command()?;
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
-        command.args(["--save", "", "--appendonly", "no", "--loglevel", "warning"]);
-        command.args(["--tcp-backlog", "4096", "--dir"]).arg(folder.path());
-        let mut redis = (port, Running::start(&mut command, false)?);
-        redis.1.wait_for_port(port)?;
-
-        let port = free_port()?;
-        fs::create_dir_all(folder.path().join("files"))?;
-        fs::write(folder.path().join("files/file.bin"), vec![b'.'; FILE_BYTES])?;
-        let config = folder.path().join("nginx.conf");
-        // Each client of the proxy is one of its own.
-        fs::write(&config, nginx_config(&port.to_string(), &folder.path().to_string_lossy(), 8192))?;
-        let mut command = NGINX_SERVER.command()?;
-        command.arg("-p").arg(folder.path()).arg("-c").arg(&config).args(["-e", "stderr"]);
-        let mut nginx = (port, Running::start(&mut command, false)?);
-        nginx.1.wait_for_port(port)?;
-        Ok(Self { redis, nginx, _folder: folder })
+        let folder = Shell::new()?.create_temp_dir()?;
+        let [redis, nginx] = ["redis", "nginx"].map(|name| {
+            let own = folder.path().join(name);
+            fs::create_dir_all(&own)?;
+            serve(name, &own)
+        });
+        Ok(Self { redis: redis?, nginx: nginx?, _folder: folder })
     }
 
     /// A turn of `pool`, in two fresh proxies: one before redis, one before nginx.
@@ -148,8 +136,8 @@ struct Proxy {
 impl Proxy {
     fn start(pool: &str, upstream: u16) -> Result<Self> {
         let program = format!("release/proxy{}", std::env::consts::EXE_SUFFIX);
-        let mut command = Command::new(shell::target_folder().join(program));
-        command.args(["--status", "--pool", pool, "--to", &format!("127.0.0.1:{upstream}")]);
+        let (program, upstream) = (shell::target_folder().join(program), upstream.to_string());
+        let mut command = command!("{program} --status --pool {pool} --to 127.0.0.1:{upstream}");
         let (running, mut talk) = Running::start_talking(&mut command)?;
         let line = talk.line()?;
         let port = line.rsplit(':').next().and_then(|port| port.parse().ok());
@@ -198,11 +186,11 @@ impl Proxy {
 
 /// SET and GET of random keys; requests a second of each.
 fn redis_benchmark(port: u16, load: &Load) -> Result<(f64, f64)> {
-    let mut command = REDIS_BENCHMARK.command()?;
-    command.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-t", "set,get", "-r", "100000", "-P", "1"]);
-    command.args(["-d", &VALUE_BYTES.to_string(), "-c", &load.clients.to_string()]);
-    command.args(["-n", &load.requests.to_string(), "--csv"]);
-    redis_rates(&shell::output(&mut command)?)
+    let (port, bytes) = (port.to_string(), VALUE_BYTES.to_string());
+    let (clients, requests) = (load.clients.to_string(), load.requests.to_string());
+    redis_rates(&shell::output(&mut command!(
+        "redis-benchmark -h 127.0.0.1 -p {port} -t set,get -r 100000 -P 1 -d {bytes} -c {clients} -n {requests} --csv"
+    ))?)
 }
 
 fn redis_rates(csv: &str) -> Result<(f64, f64)> {
@@ -216,10 +204,10 @@ fn redis_rates(csv: &str) -> Result<(f64, f64)> {
 
 /// Requests a second, and errors.
 fn wrk(port: u16, load: &Load) -> Result<(f64, u64)> {
-    let mut command = WRK.command()?;
-    command.args(["-t", "2", "-c", &load.clients.to_string(), "-d", &format!("{}s", load.seconds)]);
-    command.args(["--timeout", "20s", &format!("http://127.0.0.1:{port}/file.bin")]);
-    wrk_result(&shell::output(&mut command)?)
+    let [port, clients, seconds] = [port.into(), load.clients as u64, load.seconds].map(|n| n.to_string());
+    wrk_result(&shell::output(&mut command!(
+        "wrk -t 2 -c {clients} -d {seconds}s --timeout 20s http://127.0.0.1:{port}/file.bin"
+    ))?)
 }
 
 fn wrk_result(text: &str) -> Result<(f64, u64)> {

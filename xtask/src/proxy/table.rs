@@ -2,13 +2,12 @@
 
 use core::fmt::Write as _;
 use std::fs;
-use std::process::Command;
 
 use anyhow::Result;
 
 use super::POOLS;
 use super::load::{FILE_BYTES, Load, PROGRAMS, Run, Seen, VALUE_BYTES};
-use crate::shell;
+use crate::shell::{self, command};
 
 const ABOUT: &str = "\
 Every client is a connection through the proxy (`examples/src/bin/proxy.rs`), which has as many workers as there are processors. Servers, \
@@ -70,13 +69,13 @@ pub(super) fn machine() -> Result<String> {
     let cpu = cpu.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut text = format!("- processor: {cpu}, {cores} cores\n");
-    for (name, program, args) in [
-        ("kernel", "uname", &["-srm"][..]),
-        ("compiler", "rustc", &["--version"]),
-        ("commit", "git", &["rev-parse", "--short=12", "HEAD"]),
-        ("date", "date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
+    for (name, mut command) in [
+        ("kernel", command!("uname -srm")),
+        ("compiler", command!("rustc --version")),
+        ("commit", command!("git rev-parse --short=12 HEAD")),
+        ("date", command!("date -u '+%Y-%m-%d %H:%M UTC'")),
     ] {
-        writeln!(text, "- {name}: {}", shell::output(Command::new(program).args(args))?.trim())?;
+        writeln!(text, "- {name}: {}", shell::output(&mut command)?.trim())?;
     }
     let versions = PROGRAMS.iter().map(|program| program.version()).collect::<Result<Vec<_>>>()?;
     writeln!(text, "- programs: {}", versions.join("; "))?;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+
 use super::Finding;
 
 /// Where the manifests say that the sources are. What is linked to there is looked for here.
@@ -15,31 +17,34 @@ const DOCUMENTATION: &str = "https://docs.rs/";
 pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, link) in links(text) {
-        let problem = match in_repository(link) {
+        let problem = match in_repository(&link) {
             Some(path) => leads_somewhere(Path::new(""), path, name, text),
-            None if is_foreign(link) => None,
+            None if is_foreign(&link) => None,
             None if shown_by_rustdoc(name) && !link.starts_with('#') => Some(format!(
                 "is relative, which is broken where the documentation is shown: {REPOSITORY}/blob/main/…"
             )),
-            None => leads_somewhere(name.parent().unwrap_or(Path::new("")), link, name, text),
+            None => leads_somewhere(name.parent().unwrap_or(Path::new("")), &link, name, text),
         };
         found.extend(problem.map(|problem| Finding::at(at, format!("link to `{link}`, which {problem}"))));
     }
     found
 }
 
-/// Checks what the comments of the Rust file `name` link to in the repository; rustdoc checks the rest.
+/// Checks what the comments of the Rust file `name` link to in the repository; rustdoc checks the
+/// rest.
 pub(super) fn check_rust(name: &Path, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let Some((_, comment)) = line.split_once("//") else { continue };
-        for link in on_line(comment.trim_start_matches(['/', '!'])) {
-            let problem =
-                in_repository(link).and_then(|path| leads_somewhere(Path::new(""), path, name, text));
-            found.extend(
-                problem.map(|problem| Finding::at(at + 1, format!("link to `{link}`, which {problem}"))),
-            );
-        }
+    if !text.contains(REPOSITORY) {
+        return found;
+    }
+    // An empty line in the place of code keeps the lines' numbers, and ends what is in front of it.
+    let comment = |line: &str| match line.split_once("//") {
+        Some((_, comment)) => format!("{}\n", comment.trim_start_matches(['/', '!'])),
+        None => "\n".to_owned(),
+    };
+    for (at, link) in links(&text.lines().map(comment).collect::<String>()) {
+        let problem = in_repository(&link).and_then(|path| leads_somewhere(Path::new(""), path, name, text));
+        found.extend(problem.map(|problem| Finding::at(at, format!("link to `{link}`, which {problem}"))));
     }
     found
 }
@@ -106,110 +111,54 @@ fn leads_somewhere(folder: &Path, link: &str, name: &Path, text: &str) -> Option
     (!is_there).then(|| format!("has no `#{anchor}`"))
 }
 
-/// Every link of a Markdown text, with its line, from 1.
-fn links(text: &str) -> Vec<(usize, &str)> {
-    prose(text).flat_map(|(at, line)| on_line(line).into_iter().map(move |link| (at, link))).collect()
-}
-
-/// The links that end on this line: `](there)`, and `[label]: there` at its start.
-fn on_line(line: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let start = line.trim_start();
-    let label = start.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
-    found.extend(label.filter(|(label, _)| !label.contains(']')).map(|(_, there)| address(there)));
-    let code = code_spans(line);
-    for (at, _) in line.match_indices("](") {
-        let rest = &line[at + 2..];
-        if let Some(end) = closing(rest).filter(|_| !code.iter().any(|span| span.contains(&at))) {
-            found.push(address(&rest[..end]));
+/// Every link of a Markdown text and every picture in it, with the line on which it ends, from 1.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let line = |end: usize| 1 + text[..end].matches('\n').count();
+    let parser = Parser::new_ext(text, Options::ENABLE_TABLES);
+    // `[label]: there` is one link, however often its label is used.
+    let labels = parser.reference_definitions().iter();
+    let mut found: Vec<_> =
+        labels.map(|(_, label)| (line(label.span.start), label.dest.to_string())).collect();
+    for (event, range) in parser.into_offset_iter() {
+        if let Event::Start(Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. }) =
+            event
+            && matches!(link_type, LinkType::Inline | LinkType::Autolink)
+        {
+            found.push((line(range.end), dest_url.into_string()));
         }
     }
+    found.sort();
     found
-}
-
-/// Where the parenthesis that is open ends; those within it come in pairs.
-fn closing(rest: &str) -> Option<usize> {
-    let mut open = 1;
-    rest.char_indices().find_map(|(at, c)| {
-        open += i32::from(c == '(') - i32::from(c == ')');
-        (open == 0).then_some(at)
-    })
-}
-
-/// Without a title, and without the angle brackets that may stand around an address.
-fn address(text: &str) -> &str {
-    let text = text.trim();
-    match text.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
-        Some((address, _)) => address,
-        None => text.split_whitespace().next().unwrap_or_default(),
-    }
-}
-
-/// Where code stands on a line, between backticks.
-fn code_spans(line: &str) -> Vec<std::ops::Range<usize>> {
-    let mut spans = Vec::new();
-    let mut at = 0;
-    while let Some(start) = line[at..].find('`').map(|found| at + found) {
-        let ticks = line[start..].bytes().take_while(|&byte| byte == b'`').count();
-        let inside = start + ticks;
-        // A run of as many backticks ends it, a longer or shorter one does not.
-        let mut from = inside;
-        let end = loop {
-            let Some(found) = line[from..].find('`').map(|found| from + found) else { break None };
-            let run = line[found..].bytes().take_while(|&byte| byte == b'`').count();
-            if run == ticks {
-                break Some(found);
-            }
-            from = found + run;
-        };
-        at = end.map_or(inside, |end| end + ticks);
-        spans.extend(end.map(|end| start..end));
-    }
-    spans
-}
-
-/// The lines of a Markdown text that are not code, numbered from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut fence: Option<&str> = None;
-    text.lines().enumerate().filter_map(move |(at, line)| {
-        let start = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
-        match (fence, mark) {
-            (None, Some(_)) => fence = mark,
-            (Some(open), Some(mark)) if open == mark => fence = None,
-            (None, None) => return Some((at + 1, line)),
-            _ => {}
-        }
-        None
-    })
 }
 
 /// What the headings of a Markdown text are called in addresses, as GitHub and rustdoc name them.
 fn anchors(text: &str) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
-    let headings = prose(text).filter_map(|(_, line)| {
-        let title = line.trim_start_matches('#');
-        let level = line.len() - title.len();
-        ((1..=6).contains(&level) && title.starts_with(' ')).then_some(title)
-    });
-    headings
-        .map(|title| {
-            let name = slug(title);
-            let count = seen.entry(name.clone()).or_default();
-            *count += 1;
-            if *count == 1 { name } else { format!("{name}-{}", *count - 1) }
-        })
-        .collect()
+    let mut names = Vec::new();
+    let mut title: Option<String> = None;
+    for event in Parser::new(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => title = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(title) = &mut title {
+                    *title += &text;
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let name = slug(&title.take().unwrap_or_default());
+                let count = seen.entry(name.clone()).or_default();
+                *count += 1;
+                names.push(if *count == 1 { name } else { format!("{name}-{}", *count - 1) });
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
-/// Small letters, digits, and hyphens for spaces; of a link its text.
+/// Small letters, digits, and hyphens for spaces.
 fn slug(title: &str) -> String {
-    let mut text = title.trim().trim_end_matches('#').trim_end().to_owned();
-    while let Some((at, end)) = text.find("](").and_then(|at| Some((at, at + 2 + closing(&text[at + 2..])?)))
-    {
-        text.replace_range(at..=end, "");
-    }
-    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
 }
 

@@ -2,17 +2,13 @@
 
 use std::fs;
 
-use super::{Finding, collect, lex};
+use super::{Finding, lex};
 use crate::packages::Package;
 
 /// What every strategy may depend on.
 const VOCABULARY: &str = "bufcore";
 /// What may depend on every strategy.
 const UMBRELLA: &str = "bufworks";
-const PUBLISHED_FILES: [&str; 2] = ["README.md", "CHANGELOG.md"];
-/// In the root, and the same in every package.
-const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
-
 /// The registry takes no more keywords, and no longer ones.
 const MAX_KEYWORDS: usize = 5;
 const MAX_KEYWORD: usize = 20;
@@ -32,24 +28,12 @@ pub(super) fn check(package: &Package, all: &[Package]) -> Vec<Finding> {
     let mut messages = Vec::new();
     if package.published {
         dependencies(package, all, &mut messages);
-        for file in PUBLISHED_FILES {
-            if !package.folder.join(file).is_file() {
-                messages.push(format!("published without {file}"));
-            }
-        }
         let readme = fs::read_to_string(package.folder.join("README.md")).unwrap_or_default();
         for example in package.examples().filter(|example| !tells(&readme, example)) {
             messages.push(format!("README.md does not tell of the example {example}"));
         }
-        for file in LICENSES {
-            let texts = (fs::read(package.folder.join(file)).ok(), fs::read(file).ok());
-            if texts.0.is_none() || texts.0 != texts.1 {
-                messages.push(format!("published without {file}, as it is in the root"));
-            }
-        }
         registry(package, &mut messages);
     }
-    no_unsafe(package, &mut messages);
     messages.into_iter().map(|message| Finding::at(0, message)).collect()
 }
 
@@ -60,9 +44,6 @@ fn dependencies(package: &Package, all: &[Package], messages: &mut Vec<String>) 
         let name = &other.name;
         if dependency.is_dev && dependency.has_path && dependency.version != "*" {
             messages.push(format!("dev-dependency {name} has a version: publishing would need {name} first"));
-        }
-        if !dependency.is_dev && !other.published {
-            messages.push(format!("published, but depends on {name}, which is not"));
         }
         // In tests any pool will do, and some need one.
         if !dependency.is_dev && other.published && name != VOCABULARY && package.name != UMBRELLA {
@@ -80,7 +61,7 @@ fn tells(text: &str, example: &str) -> bool {
         .any(|rest| rest.split(|c: char| !lex::is_word(c)).next() == Some(example))
 }
 
-/// What the registry and docs.rs would refuse, or leave out.
+/// What the registry and docs.rs would refuse, or leave out, and nothing here would notice.
 fn registry(package: &Package, messages: &mut Vec<String>) {
     if package.keywords.len() > MAX_KEYWORDS || package.keywords.iter().any(|word| word.len() > MAX_KEYWORD) {
         messages
@@ -89,38 +70,9 @@ fn registry(package: &Package, messages: &mut Vec<String>) {
     for category in package.categories.iter().filter(|category| !CATEGORIES.contains(&category.as_str())) {
         messages.push(format!("category {category}: if the registry has it, add it to those that we use"));
     }
-    if package.categories.is_empty() || package.keywords.is_empty() {
-        messages.push("published without keywords or categories".to_owned());
-    }
     if !package.features.is_empty() && !package.documents_all {
         messages.push("has features, but docs.rs is not told to show all".to_owned());
     }
-}
-
-/// A package that forbids unsafe code in its library does so in its tests and examples as well.
-fn no_unsafe(package: &Package, messages: &mut Vec<String>) {
-    let roots = ["src/lib.rs", "src/main.rs"].map(|root| fs::read_to_string(package.folder.join(root)));
-    if !roots.iter().flatten().any(|text| forbids(text)) {
-        return;
-    }
-    let mut files = Vec::new();
-    if let Err(error) = collect(&package.folder, &mut files) {
-        messages.push(format!("{error:#}"));
-    }
-    for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "rs")) {
-        if fs::read_to_string(file).is_ok_and(|text| uses_unsafe(&text)) {
-            messages.push(format!("forbids unsafe code, but {} has some", file.display()));
-        }
-    }
-}
-
-fn forbids(text: &str) -> bool {
-    lex::lines(text).iter().any(|line| line.code.contains("#![forbid(unsafe_code)]"))
-}
-
-fn uses_unsafe(text: &str) -> bool {
-    let words = |line: &lex::Line| line.code.split(|c| !lex::is_word(c)).any(|word| word == "unsafe");
-    lex::lines(text).iter().any(words)
 }
 
 #[cfg(test)]
@@ -171,20 +123,12 @@ mod tests {
         assert_eq!(said(on("libc", "^0.2", false)), [""; 0]);
         assert_eq!(said(on("bufring", "^0.1.0", false)).len(), 1);
         assert_eq!(said(on("bufring", "*", true)), [""; 0]);
-        assert_eq!(said(on("buftest", "*", false)).len(), 1);
     }
 
     #[test]
     fn dev_dependencies_have_no_version() {
         assert_eq!(said(on("buftest", "*", true)), [""; 0]);
         assert_eq!(said(on("buftest", "^0.1.0", true)).len(), 1);
-    }
-
-    #[test]
-    fn published_packages_have_their_files() {
-        let missing = PUBLISHED_FILES.len() + LICENSES.len();
-        assert_eq!(check(&package("bufcore", true, Vec::new()), &[]).len(), missing);
-        assert_eq!(check(&package("buftest", false, Vec::new()), &[]), []);
     }
 
     #[test]
@@ -206,7 +150,6 @@ mod tests {
         assert_eq!(said(|_| {}), 0);
         assert_eq!(said(|package| package.keywords = vec!["a".to_owned(); MAX_KEYWORDS + 1]), 1);
         assert_eq!(said(|package| package.keywords = vec!["a".repeat(MAX_KEYWORD + 1)]), 1);
-        assert_eq!(said(|package| package.keywords.clear()), 1);
         assert_eq!(said(|package| package.categories.push("buffers".to_owned())), 1);
         assert_eq!(
             said(|package| {
@@ -215,13 +158,5 @@ mod tests {
             }),
             1
         );
-    }
-
-    #[test]
-    fn unsafe_is_found_in_code_only() {
-        assert!(uses_unsafe("fn a() { unsafe { b() } }"));
-        assert!(!uses_unsafe("// unsafe\nconst A: &str = \"unsafe\"; fn not_unsafe() {}"));
-        assert!(forbids("//! Docs.\n#![forbid(unsafe_code)]\n"));
-        assert!(!forbids("//! #![forbid(unsafe_code)]\n"));
     }
 }

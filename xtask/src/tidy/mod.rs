@@ -20,7 +20,7 @@ use crate::packages;
 /// Folders that hold nothing of ours.
 const FOREIGN: [&str; 3] = ["target", ".git", "shared"];
 /// Endings of the files that people write.
-const TEXT: [&str; 7] = ["rs", "toml", "md", "yml", "yaml", "sh", "html"];
+const TEXT: [&str; 8] = ["rs", "toml", "md", "yml", "yaml", "sh", "lua", "html"];
 
 /// Options of `tidy`.
 #[derive(Debug, clap::Args)]

@@ -3,17 +3,17 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::env;
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::shell;
+use crate::programs;
+use crate::shell::{self, command};
 
 /// How long a server may take to accept connections, and a program to end that was told to.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,14 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often to look.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where Debian keeps servers, which is not in everybody's path.
-const SERVER_FOLDER: &str = "/usr/sbin";
-
-/// A program and the Debian package that has it.
+/// A program that others have written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
-    pub(crate) package: &'static str,
     /// How it is asked for its version, and with how many words it answers.
     pub(crate) version: (&'static str, usize),
 }
@@ -37,8 +33,7 @@ impl Program {
     /// Where it is.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         let path = env::var_os("PATH").unwrap_or_default();
-        let mut folders = env::split_paths(&path).chain([PathBuf::from(SERVER_FOLDER)]);
-        folders.find_map(|folder| Some(folder.join(self.name)).filter(|path| path.is_file()))
+        env::split_paths(&path).find_map(|folder| Some(folder.join(self.name)).filter(|path| path.is_file()))
     }
 
     /// It, to be run.
@@ -57,16 +52,14 @@ impl Program {
     }
 }
 
-/// Names all that is missing, with the packages to install.
+/// Names all that is missing.
 pub(crate) fn check_installed<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
     let missing: Vec<_> = programs.filter(|program| program.path().is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let names: Vec<_> = missing.iter().map(|program| program.name).collect();
-    let mut packages: Vec<_> = missing.iter().map(|program| program.package).collect();
-    packages.dedup();
-    bail!("missing: {}; on Debian: apt install {}", names.join(", "), packages.join(" "))
+    bail!("not found: {} (`.ci/run` lists packages, `.ci/env` has folders)", names.join(", "))
 }
 
 /// A program that is killed when this is dropped.
@@ -133,21 +126,17 @@ impl Running {
 
     /// Asks it to end, and waits for that.
     pub(crate) fn terminate(self) -> Result<()> {
-        shell::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
+        let id = self.child.id().to_string();
+        shell::run(&mut command!("kill -TERM {id}"))?;
         self.finish(PATIENCE)
     }
 
     /// Waits until it ends by itself, with success.
     pub(crate) fn finish(mut self, within: Duration) -> Result<()> {
-        let deadline = Instant::now() + within;
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                ensure!(status.success(), "`{}` failed: {status}", self.shown);
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "`{}` took longer than {within:?}", self.shown);
-            thread::sleep(PAUSE);
-        }
+        let status = programs::wait(&mut self.child, within)?;
+        let status = status.with_context(|| format!("`{}` took longer than {within:?}", self.shown))?;
+        ensure!(status.success(), "`{}` failed: {status}", self.shown);
+        Ok(())
     }
 }
 
@@ -192,30 +181,4 @@ impl Drop for Running {
 pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())
-}
-
-/// A folder that is removed with this.
-#[derive(Debug)]
-pub(crate) struct TempFolder(PathBuf);
-
-impl TempFolder {
-    pub(crate) fn new(name: impl AsRef<OsStr>) -> Result<Self> {
-        let mut file_name = name.as_ref().to_owned();
-        file_name.push(format!("-{}", std::process::id()));
-        let path = env::temp_dir().join(file_name);
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempFolder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("cannot remove {}: {error}", self.0.display());
-        }
-    }
 }

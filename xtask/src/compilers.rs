@@ -1,20 +1,21 @@
-//! A compiler for a platform: the toolchain's own where it has the platform's library, or else Debian's, which builds the library from
-//! the sources that Debian packages beside it.
+//! A compiler for a platform: the toolchain's own where it has the platform's library, or else
+//! another one that the environment names, which builds the library from the sources beside it.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{self, cargo};
+use crate::shell::{self, cargo, command};
 
-const CARGO: &str = "/usr/bin/cargo";
-const RUSTC: &str = "/usr/bin/rustc";
-const SOURCES: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
+/// The variables that name a cargo and its compiler, which have the library's sources.
+const CARGO: &str = "XTASK_SOURCE_CARGO";
+const RUSTC: &str = "XTASK_SOURCE_RUSTC";
 
 /// Why there is no compiler.
-pub(crate) const MISSING: &str =
-    "no toolchain has its library, and rustc-web, cargo-web and rust-web-src are not installed";
+pub(crate) const MISSING: &str = "the toolchain lacks its library (`rustup target add`), and \
+    XTASK_SOURCE_CARGO and XTASK_SOURCE_RUSTC name no compiler that builds it (`.ci/env`)";
 
 /// How much of the library is built from source.
 #[derive(Debug, Clone, Copy)]
@@ -32,15 +33,13 @@ pub(crate) fn cargo_for(platform: &str, library: Library) -> Result<Option<Comma
     if has_library(platform)? {
         return Ok(Some(cargo()));
     }
-    if ![CARGO, RUSTC, SOURCES].iter().all(|file| Path::new(file).exists()) {
-        return Ok(None);
-    }
-    let mut command = Command::new(CARGO);
+    let (Some(cargo), Some(rustc)) = (env::var_os(CARGO), env::var_os(RUSTC)) else { return Ok(None) };
+    let mut command = Command::new(cargo);
     // The variables that the running cargo sets name its own compiler.
     for stale in ["CARGO", "RUSTDOC", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
         command.env_remove(stale);
     }
-    command.env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1");
+    command.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
     command.arg(match library {
         Library::Alloc => "-Zbuild-std=core,alloc",
         Library::Std => "-Zbuild-std=std,panic_abort",
@@ -51,14 +50,13 @@ pub(crate) fn cargo_for(platform: &str, library: Library) -> Result<Option<Comma
 
 /// Whether the toolchain comes with the library of `platform`.
 pub(crate) fn has_library(platform: &str) -> Result<bool> {
-    let folder =
-        shell::output(Command::new("rustc").args(["--print", "target-libdir", "--target", platform]))?;
+    let folder = shell::output(&mut command!("rustc --print target-libdir --target {platform}"))?;
     Ok(Path::new(folder.trim()).is_dir())
 }
 
 /// The linker that the toolchain comes with, which links for all processors.
 pub(crate) fn linker() -> Result<PathBuf> {
-    let root = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let root = shell::output(&mut command!("rustc --print sysroot"))?;
     let host = shell::host_triple()?;
     Ok(Path::new(root.trim()).join("lib/rustlib").join(host).join("bin/rust-lld"))
 }

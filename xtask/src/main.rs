@@ -81,7 +81,7 @@ enum Task {
     Sanitize(sanitize::Args),
     /// Run the larger models: schedules of several threads that are drawn.
     Shuttle,
-    /// Print what a strategy needs beside its crate, and in it, and which of it is there.
+    /// Print what a strategy needs, in its crate and beside it, and which of it exists.
     Strategy(strategies::Args),
     /// Run long programs under load, for so many minutes: every strategy, against shadow models.
     Stress(stress::Args),

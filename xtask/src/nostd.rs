@@ -29,7 +29,8 @@ const BUILDS: [&str; 4] = ["", "wipe,stats", "alloc", "alloc,wipe,stats"];
 
 /// Processors without compare-and-swap, one of them without any atomics: `portable-atomic` brings them.
 const WITHOUT_SWAPS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
-/// Features with which the pools are built for processors, of those that each has, besides the umbrella's for each strategy.
+/// Features with which the pools are built for processors, of those that each has, besides the
+/// umbrella's for each strategy.
 const SETS: [&[&str]; 3] =
     [&[], &["embedded-io", "stats", "wipe"], &["alloc", "bytes", "embedded-io", "stats", "wipe"]];
 /// One of the ways of `portable-atomic`, which the program chooses: here, that there is one processor.

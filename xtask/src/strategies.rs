@@ -1,4 +1,5 @@
-//! The strategies, as the umbrella's manifest has them, and `cargo xtask strategy NAME`: what a strategy needs, and which of it there is.
+//! The strategies, as the umbrella's manifest has them, and `cargo xtask strategy NAME`: what a
+//! strategy needs, and which of it exists.
 
 use std::fs;
 use std::path::Path;
@@ -30,8 +31,8 @@ pub(crate) struct Strategy {
     pub(crate) package: String,
 }
 
-/// The strategies among the packages of the workspace, in the order in which the umbrella turns them on: features of it
-/// that bring a package of ours.
+/// The strategies among the packages of the workspace, in the order in which the umbrella turns them
+/// on: features of it that bring a package of the workspace.
 pub(crate) fn all(packages: &[Package]) -> Result<Vec<Strategy>> {
     let umbrella = find(packages, UMBRELLA).with_context(|| format!("no package {UMBRELLA}"))?;
     let brought = |name: &String| {
@@ -50,7 +51,7 @@ fn find<'a>(packages: &'a [Package], name: &str) -> Option<&'a Package> {
 /// Options of `strategy`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its feature in `bufworks`, such as slot, whose package is bufslot; one that is not there yet will do.
+    /// Its feature in `bufworks`, such as slot, whose package is bufslot. It need not exist yet.
     name: String,
 }
 

@@ -64,7 +64,8 @@ pub enum Candidate {
     Heap,
     /// `Vec::with_capacity`: the same, not zeroed.
     Vec,
-    /// Any other strategy that `AnyPool` has, by its name: nothing here knows what its settings are for.
+    /// Any other strategy that `AnyPool` has, by its name: nothing here knows what its settings are
+    /// for.
     #[serde(untagged)]
     Other(AnyBuilder),
 }
@@ -263,7 +264,12 @@ pub fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
     add(Candidate::Heap);
     add(Candidate::Vec);
     let others = AnyBuilder::NAMES.iter().filter(|name| !swept.contains(name));
-    all.extend(others.filter_map(|name| other(name, needs)));
+    for name in others {
+        match other(name, needs) {
+            Some(candidate) => all.push(candidate),
+            None => left_out.push(format!("{name}: no settings of it are for so much traffic")),
+        }
+    }
     (all, left_out)
 }
 
@@ -272,6 +278,9 @@ fn other(name: &str, needs: &Needs) -> Option<Candidate> {
     let mut builder = AnyBuilder::named(name).ok()?;
     let bytes = rounded(share(needs.bytes, OTHER_HEADROOM));
     let buffers = share(needs.live, OTHER_HEADROOM);
+    if builder.settings().contains(&"capacity") && bytes.saturating_mul(needs.owners) > MOST_RESERVED {
+        return None;
+    }
     for (setting, value) in [("capacity", bytes), ("slots", buffers), ("buffers", buffers)] {
         if builder.settings().contains(&setting) {
             builder.set(setting, &value.to_string()).ok()?;
@@ -318,11 +327,14 @@ mod tests {
         }
         let huge = Needs { own_bytes: 1 << 31, ..NEEDS };
         let (all, left_out) = sweep(&huge);
-        assert!(all.iter().all(|candidate| !candidate.one_per_thread()));
+        // Of those that take all memory at once.
+        let is_other = |candidate: &Candidate| matches!(candidate, Candidate::Other(_));
+        assert!(all.iter().all(|candidate| is_other(candidate) || !candidate.one_per_thread()));
         assert!(left_out.iter().any(|reason| reason.contains("7 pools would take")), "{left_out:?}");
     }
 
-    /// A strategy of which nothing is known but its name is replayed, told to a child, and said how to make.
+    /// A strategy of which only the name is known is replayed, sent to a child process, and printed
+    /// as code.
     #[test]
     fn any_name_is_a_candidate() {
         for name in AnyBuilder::NAMES {

@@ -1,5 +1,5 @@
-//! Strategies behind the pool whose strategy is chosen at run time: what that costs. Those that have no file
-//! here are in the matrix through this one.
+//! Strategies behind the pool whose strategy is chosen at run time: what that costs. A strategy that
+//! has no file here takes part in the matrix through this one.
 
 use bufcore::Buf;
 use bufworks::AnyPool;
@@ -58,10 +58,12 @@ impl<const WHICH: u8> Pool for Any<WHICH> {
     }
 }
 
-/// The name of a strategy that is in the matrix in another way: the slot pool, which may fall back on the heap there.
+/// The name of a strategy that the matrix has under another: the slot pool, which may fall back on
+/// the heap there.
 const BOUNDED: &str = "bounded-slot";
 
-/// Contestants for strategies by their place in [`AnyBuilder::NAMES`], which is a parameter of the type that serves.
+/// Contestants for strategies by their place in [`AnyBuilder::NAMES`], which is a parameter of the
+/// type that serves.
 const PLACES: [fn() -> Contestant; 16] = [
     by_name::<0>,
     by_name::<1>,

@@ -1,5 +1,5 @@
-//! The registry. Adding a contestant is a file here and a line below. A strategy that has none takes part by its
-//! name.
+//! The registry. Adding a contestant is a file here and a line below. A strategy that has none takes
+//! part by its name.
 
 mod any;
 pub(crate) mod bump;

@@ -1,4 +1,5 @@
-//! The tables in which each strategy has its name: nothing else in this crate or in its tests lists them.
+//! The tables in which each strategy has its name: no other file of this crate lists them, and no
+//! test that is for all of them does.
 //!
 //! This file has macros alone, so that the tests read the same tables by its path.
 

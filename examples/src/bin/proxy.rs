@@ -40,12 +40,13 @@ struct Args {
     /// Where to pass them on to
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
-    /// Where buffers come from: a strategy, as in slot or ring:buffers=64, whose pools are shared by the workers if threads can share
-    /// them; or mirror: no buffers, but a mirrored ring for each direction of each connection
+    /// Where buffers come from: a strategy, as in slot or ring:buffers=64. The workers share its
+    /// pools if threads can. With mirror there are no buffers, but a mirrored ring for each
+    /// direction of each connection
     #[arg(long, value_name = "STRATEGY", default_value = "slot")]
     pool: String,
-    /// Memory of the pools: of each worker, or of all if they share them. Half of it is for each direction. Strategies without a limit have
-    /// none here
+    /// Memory of the pools: of each worker, or of all if they share them. Half of it is for each
+    /// direction. Strategies without a limit have none here
     #[arg(long, value_name = "BYTES", default_value_t = 4 * 1024 * 1024)]
     pool_bytes: usize,
     /// With mirrored rings: the size of each, of which each direction of a connection has one

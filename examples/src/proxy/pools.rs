@@ -82,7 +82,8 @@ impl Pools {
 mod tests {
     use super::*;
 
-    /// The memory that the program is given for a pool reaches whichever strategy, and its text counts more.
+    /// The memory that the program is given for a pool reaches whichever strategy; a setting in the
+    /// text counts more.
     #[test]
     fn limits_are_settings() {
         let read = |text: &str| Pools::parse(text, 1 << 20).map(|builder| builder.to_string());

@@ -10,13 +10,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use bufbump::BumpPool;
 use bufcore::{BufferPool, ConfigError, HeapPool, Reject};
 use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftrace::{Meta, Recorder, Recording};
-use bufworks_examples::proxy::{Control, Report, Settings, serve, serve_rings};
+use bufworks::any::AnyBuilder;
+use bufworks_examples::proxy::{Control, Pools, Report, Settings, serve, serve_rings};
 
 const CONNECTIONS: u64 = 6;
 const BYTES_EACH_WAY: usize = 3 << 20;
@@ -128,11 +128,18 @@ fn check_bytes(report: &Report) {
     assert_eq!((report.bytes_up, report.bytes_down), (each_way + 8 * CONNECTIONS, each_way));
 }
 
+/// By its name, each with its part of a megabyte where it has a limit.
 #[test]
-fn every_byte_with_the_slot_pool() {
-    let report = push_through(|| SlotPool::new(256 * 1024, 64));
-    check(&report);
-    assert!(report.reused > 0, "{report}");
+fn every_byte_with_every_strategy() {
+    for name in AnyBuilder::NAMES {
+        let pools = Pools::new(Pools::parse(name, 1 << 20).unwrap()).unwrap();
+        let report = push_through_all(pools.are_shared(), 0, |listener, settings, control| {
+            serve(listener, settings, control, |direction| pools.make(direction))
+        });
+        check(&report);
+        assert_eq!(report.reused > 0, *name != "heap", "{name}: {report}");
+        assert!(*name != "ring" || (report.waits, report.fallbacks) == (0, 0), "{report}");
+    }
 }
 
 #[test]
@@ -237,23 +244,6 @@ fn every_byte_with_memory_for_few_buffers() {
 }
 
 #[test]
-fn every_byte_with_the_ring() {
-    let report = push_through(|| RingPool::new(1 << 20));
-    check(&report);
-    assert_eq!((report.waits, report.fallbacks), (0, 0), "{report}");
-}
-
-#[test]
-fn every_byte_with_pools_that_are_shared() {
-    let report = push_through_shared(&[(); 2].map(|()| BumpPool::new().unwrap()));
-    check(&report);
-    assert!(report.reused > 0, "{report}");
-    let report = push_through_shared(&[(); 2].map(|()| ShardPool::new().unwrap()));
-    check(&report);
-    assert!(report.reused > 0, "{report}");
-}
-
-#[test]
 fn every_byte_through_mirrored_rings() {
     for bytes in [1, 64 * 1024] {
         let report = push_through_all(false, 0, |listener, settings, control| {
@@ -262,13 +252,6 @@ fn every_byte_through_mirrored_rings() {
         assert_eq!(report.acquired, 2 * CONNECTIONS, "a ring for each direction");
         check_bytes(&report);
     }
-}
-
-#[test]
-fn every_byte_with_the_heap() {
-    let report = push_through(|| Ok(HeapPool::new()));
-    check(&report);
-    assert_eq!(report.reused, 0);
 }
 
 #[test]

@@ -8,13 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use bufbump::BumpPool;
-use bufcore::{BufferPool, ConfigError, HeapPool};
-use bufring::RingPool;
-use bufshard::ShardPool;
-use bufslot::SlotPool;
+use bufworks::any::AnyBuilder;
 use bufworks_examples::limits;
-use bufworks_examples::proxy::{Control, Report, Settings, Status, serve, serve_rings};
+use bufworks_examples::proxy::{Control, Pools, Report, Settings, Status, serve, serve_rings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Barrier;
@@ -142,40 +138,20 @@ fn idle_status(control: &Control) -> Status {
     }
 }
 
-fn with_own<P: BufferPool + 'static>(make: impl Fn() -> Result<P, ConfigError> + Sync) -> Option<Report> {
-    a_thousand(false, |listener, settings, control| serve(listener, settings, control, |_| make()))
-}
-
-fn with_shared<P: BufferPool + Clone + Sync + 'static>(pools: &[P; 2]) -> Option<Report> {
-    a_thousand(true, |listener, settings, control| {
-        serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
-    })
-}
-
 #[test]
-fn slot_pool() {
-    with_own(|| SlotPool::new(1 << 20, 256));
-}
-
-#[test]
-fn ring() {
-    // Less than a kilobyte for each connection; who finds none waits.
-    with_own(|| RingPool::builder().capacity(128 << 10).buffers(32).build());
-}
-
-#[test]
-fn bump_shards() {
-    with_shared(&[(); 2].map(|()| BumpPool::new().unwrap()));
-}
-
-#[test]
-fn sharded_pool() {
-    with_shared(&[(); 2].map(|()| ShardPool::builder().max_bytes(1 << 20).build().unwrap()));
-}
-
-#[test]
-fn heap() {
-    with_own(|| Ok(HeapPool::new()));
+fn every_strategy() {
+    for name in AnyBuilder::NAMES {
+        let text = match *name {
+            // Less than a kilobyte for each connection; a worker that finds no buffer waits.
+            "ring" => "ring:capacity=128KiB,buffers=32",
+            name => name,
+        };
+        println!("{text}");
+        let pools = Pools::new(Pools::parse(text, 1 << 20).unwrap()).unwrap();
+        a_thousand(pools.are_shared(), |listener, settings, control| {
+            serve(listener, settings, control, |direction| pools.make(direction))
+        });
+    }
 }
 
 #[test]

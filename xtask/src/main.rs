@@ -31,6 +31,7 @@ mod queue;
 mod sanitize;
 mod shell;
 mod steps;
+mod strategies;
 mod stress;
 mod test;
 mod tidy;
@@ -79,6 +80,8 @@ enum Task {
     Sanitize(sanitize::Args),
     /// Run the larger models: schedules of several threads that are drawn.
     Shuttle,
+    /// Print what a strategy needs, in its crate and beside it, and which of it exists.
+    Strategy(strategies::Args),
     /// Run long programs under load, for so many minutes: every strategy, against shadow models.
     Stress(stress::Args),
     /// Run the tests of every crate, the documentation's examples and the example programs; with `--long`, the trials in full.
@@ -105,6 +108,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Proxy(args) => args.run(),
         Task::Sanitize(args) => args.run(),
         Task::Shuttle => models::SHUTTLE.check(),
+        Task::Strategy(args) => args.run(),
         Task::Stress(args) => args.run(),
         Task::Test(args) => args.run(),
         Task::Tidy(args) => args.run(),

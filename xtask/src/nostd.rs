@@ -12,6 +12,7 @@ use crate::mutants;
 use crate::packages::{self, Package};
 use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
+use crate::strategies;
 
 /// The program, a workspace of its own.
 const MANIFEST: &str = "xtask/nostd-check/Cargo.toml";
@@ -28,12 +29,10 @@ const BUILDS: [&str; 4] = ["", "wipe,stats", "alloc", "alloc,wipe,stats"];
 
 /// Processors without compare-and-swap, one of them without any atomics: `portable-atomic` brings them.
 const WITHOUT_SWAPS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
-/// Features with which the pools are built for processors, of those that each has.
-const SETS: [&[&str]; 3] = [
-    &["ring", "slot", "mirror"],
-    &["ring", "slot", "mirror", "embedded-io", "stats", "wipe"],
-    &["ring", "slot", "mirror", "alloc", "bytes", "embedded-io", "stats", "wipe"],
-];
+/// Features with which the pools are built for processors, of those that each has, besides the
+/// umbrella's for each strategy.
+const SETS: [&[&str]; 3] =
+    [&[], &["embedded-io", "stats", "wipe"], &["alloc", "bytes", "embedded-io", "stats", "wipe"]];
 /// One of the ways of `portable-atomic`, which the program chooses: here, that there is one processor.
 const ONE_PROCESSOR: &str = "--cfg portable_atomic_unsafe_assume_single_core";
 
@@ -127,8 +126,11 @@ fn foreign(symbols: &str, has_allocator: bool) -> Vec<&str> {
 /// Builds all packages that can do without `std` for a processor, with `also` of their features.
 fn libraries(platform: &str, also: Option<&str>, flags: &str) -> Result<Outcome> {
     let mut packages = packages::published()?;
+    let mut strategies = strategies::all(&packages)?;
     // The others cannot do without it, so they do not name it.
     packages.retain(|package| package.features.contains_key("std"));
+    strategies.retain(|strategy| packages.iter().any(|package| package.name == strategy.package));
+    let strategies: Vec<_> = strategies.iter().map(|strategy| strategy.name.as_str()).collect();
     for set in SETS {
         let Some(mut command) = compilers::cargo_for(platform, Library::Alloc)? else {
             return Outcome::skipped(compilers::MISSING);
@@ -138,7 +140,7 @@ fn libraries(platform: &str, also: Option<&str>, flags: &str) -> Result<Outcome>
             "--target-dir",
             "target/bare",
             "--features",
-            &features(&packages, set.iter().copied().chain(also)),
+            &features(&packages, strategies.iter().chain(set).copied().chain(also)),
         ]);
         for package in &packages {
             command.args(["--package", &package.name]);

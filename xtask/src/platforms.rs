@@ -11,6 +11,7 @@ use crate::features::SHORT;
 use crate::packages;
 use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
+use crate::strategies;
 use crate::test::{default_env, some_ran};
 
 /// Platforms that are type-checked.
@@ -38,8 +39,10 @@ const EMULATED: [Emulated; 2] = [
     },
 ];
 
-/// Packages whose conformance suites need no mappings.
-const TESTED: [&str; 5] = ["bufcore", "bufslot", "bufring", "bufbump", "bufshard"];
+/// What every strategy depends on, which is tested beside them.
+const VOCABULARY: &str = "bufcore";
+/// The strategy whose suite needs mappings.
+const MAPPED: &str = "bufmirror";
 
 /// Type-checks the published packages for other platforms.
 pub(crate) fn cross() -> Result<Outcome> {
@@ -126,8 +129,9 @@ impl Emulated {
             "--target-dir",
             "target/emulate",
         ]);
-        for package in TESTED {
-            command.args(["--package", package]);
+        let tested = strategies::all(&packages::all()?)?.into_iter().map(|strategy| strategy.package);
+        for package in tested.filter(|package| package != MAPPED).chain([VOCABULARY.to_owned()]) {
+            command.args(["--package", &package]);
         }
         command.arg("--").args(self.skips.iter().flat_map(|test| ["--skip", test]));
         // Cargo reads the two variables. Trials that run alone start the emulator by themselves.

@@ -8,13 +8,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell;
 use crate::steps::Outcome;
 use crate::traces::servers;
+use crate::{packages, shell, strategies};
 use load::{Load, PROGRAMS, Run, Site};
 
-/// What the proxy can have its buffers from, after no proxy at all.
-const POOLS: [&str; 6] = ["heap", "slot", "ring", "bump", "shard", "mirror"];
+/// What the proxy can have its buffers from, after no proxy at all: the heap, and each strategy.
+fn pools() -> Result<Vec<&'static str>> {
+    let strategies = strategies::all(&packages::all()?)?;
+    // For as long as the program.
+    let names = strategies.into_iter().map(|strategy| &*strategy.name.leak());
+    Ok(["heap"].into_iter().chain(names).collect())
+}
 
 /// Options of `proxy`.
 #[derive(Debug, clap::Args)]
@@ -52,14 +57,15 @@ impl Args {
         let args = ["build", "--release", "--package", "bufworks-examples", "--bin", "proxy"];
         shell::run(shell::cargo().args(args))?;
         let site = Site::start()?;
+        let pools = pools()?;
         let mut runs: Vec<Run> = Vec::new();
         for round in 0..rounds {
             if !self.test {
                 runs.push(site.measure(None, &load)?);
             }
-            for at in 0..POOLS.len() {
+            for at in 0..pools.len() {
                 // Whoever is first finds the servers as the last round left them: not the same one each time.
-                let pool = POOLS[(at + round) % POOLS.len()];
+                let pool = pools[(at + round) % pools.len()];
                 let run = site.measure(Some(pool), &load).with_context(|| format!("with {pool}"))?;
                 eprintln!("proxy: round {} of {rounds}, {}", round + 1, run.told());
                 run.check()?;
@@ -70,7 +76,7 @@ impl Args {
             println!(
                 "proxy: {} clients each with {}; no error, no buffer held idle",
                 load.clients,
-                POOLS.join(", ")
+                pools.join(", ")
             );
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bufworks::any::AnyBuilder;
 use serde::{Deserialize, Serialize};
 
 use super::traffic::Needs;
@@ -20,6 +21,10 @@ const USUAL_CACHE: usize = 4;
 const USUAL_BUFFERS: usize = 16;
 const MOST_CACHE: usize = 1024;
 const MOST_BUFFERS: usize = 1 << 16;
+/// The name of a strategy that is replayed under another: a slot pool never falls back here.
+const BOUNDED: &str = "bounded-slot";
+/// Of the most that was out, the capacity of a strategy of which no more is known, in hundredths.
+const OTHER_HEADROOM: usize = 200;
 
 /// A strategy with its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +64,10 @@ pub enum Candidate {
     Heap,
     /// `Vec::with_capacity`: the same, not zeroed.
     Vec,
+    /// Any other strategy that `AnyPool` has, by its name: nothing here knows what its settings are
+    /// for.
+    #[serde(untagged)]
+    Other(AnyBuilder),
 }
 
 impl Candidate {
@@ -66,6 +75,7 @@ impl Candidate {
     #[must_use]
     pub fn strategy(&self) -> &'static str {
         match self {
+            Self::Other(builder) => builder.name(),
             Self::Slot { .. } => "slot",
             Self::Ring { .. } => "ring",
             Self::Bump { .. } => "bump",
@@ -87,6 +97,7 @@ impl Candidate {
                 format!("shard-{thread_cache}-{shard_buffers}-{smallest_pooled}")
             }
             Self::Heap | Self::Vec => self.strategy().into(),
+            Self::Other(builder) => builder.to_string(),
         }
     }
 
@@ -99,7 +110,11 @@ impl Candidate {
     /// Whether each thread that acquires has a pool of its own.
     #[must_use]
     pub fn one_per_thread(&self) -> bool {
-        matches!(self, Self::Slot { .. } | Self::Ring { .. })
+        match self {
+            Self::Slot { .. } | Self::Ring { .. } => true,
+            Self::Other(builder) => builder.build().is_ok_and(|pool| pool.share().is_none()),
+            _ => false,
+        }
     }
 
     /// Whether a request of so many bytes is by these settings an allocation of its own.
@@ -108,7 +123,7 @@ impl Candidate {
         match *self {
             Self::Bump { shard_size, .. } => bytes > shard_size,
             Self::Shard { smallest_pooled, .. } => bytes < smallest_pooled,
-            Self::Slot { .. } | Self::Ring { .. } => false,
+            Self::Slot { .. } | Self::Ring { .. } | Self::Other(_) => false,
             Self::Heap | Self::Vec => true,
         }
     }
@@ -147,6 +162,9 @@ impl Candidate {
             }
             Self::Heap => "let mut pool = bufcore::HeapPool::new();".into(),
             Self::Vec => "let buf: Vec<u8> = Vec::with_capacity(bytes);".into(),
+            Self::Other(builder) => {
+                format!("let mut pool = \"{builder}\".parse::<bufworks::any::AnyBuilder>()?.build()?;")
+            }
         }
     }
 }
@@ -167,6 +185,7 @@ impl fmt::Display for Candidate {
                 if smallest_pooled > 1 { write!(f, " from {}", size(smallest_pooled)) } else { Ok(()) }
             }
             Self::Heap | Self::Vec => f.write_str(name),
+            Self::Other(builder) => write!(f, "{builder}"),
         }
     }
 }
@@ -194,7 +213,9 @@ fn rounded(bytes: usize) -> usize {
 pub fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
     let mut all = Vec::new();
     let mut left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
+    let mut swept = vec![BOUNDED];
     let mut add = |candidate: Candidate| {
+        swept.push(candidate.strategy());
         let reserved = match candidate {
             Candidate::Slot { capacity, .. } | Candidate::Ring { capacity, .. } => {
                 capacity.saturating_mul(needs.owners)
@@ -242,7 +263,30 @@ pub fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
     });
     add(Candidate::Heap);
     add(Candidate::Vec);
+    let others = AnyBuilder::NAMES.iter().filter(|name| !swept.contains(name));
+    for name in others {
+        match other(name, needs) {
+            Some(candidate) => all.push(candidate),
+            None => left_out.push(format!("{name}: no settings of it are for so much traffic")),
+        }
+    }
     (all, left_out)
+}
+
+/// A strategy by its name, with room for what the traffic needs where it has a setting for that.
+fn other(name: &str, needs: &Needs) -> Option<Candidate> {
+    let mut builder = AnyBuilder::named(name).ok()?;
+    let bytes = rounded(share(needs.bytes, OTHER_HEADROOM));
+    let buffers = share(needs.live, OTHER_HEADROOM);
+    if builder.settings().contains(&"capacity") && bytes.saturating_mul(needs.owners) > MOST_RESERVED {
+        return None;
+    }
+    for (setting, value) in [("capacity", bytes), ("slots", buffers), ("buffers", buffers)] {
+        if builder.settings().contains(&setting) {
+            builder.set(setting, &value.to_string()).ok()?;
+        }
+    }
+    Some(Candidate::Other(builder))
 }
 
 fn share(bytes: usize, percent: usize) -> usize {
@@ -283,8 +327,26 @@ mod tests {
         }
         let huge = Needs { own_bytes: 1 << 31, ..NEEDS };
         let (all, left_out) = sweep(&huge);
-        assert!(all.iter().all(|candidate| !candidate.one_per_thread()));
+        // Of those that take all memory at once.
+        let is_other = |candidate: &Candidate| matches!(candidate, Candidate::Other(_));
+        assert!(all.iter().all(|candidate| is_other(candidate) || !candidate.one_per_thread()));
         assert!(left_out.iter().any(|reason| reason.contains("7 pools would take")), "{left_out:?}");
+    }
+
+    /// A strategy of which only the name is known is replayed, sent to a child process, and printed
+    /// as code.
+    #[test]
+    fn any_name_is_a_candidate() {
+        for name in AnyBuilder::NAMES {
+            let candidate = other(name, &NEEDS).unwrap();
+            assert_eq!(candidate.strategy(), *name);
+            assert!(candidate.code().contains(&candidate.id()), "{}", candidate.code());
+        }
+        let candidate = other(BOUNDED, &NEEDS).unwrap();
+        assert_eq!(candidate.to_string(), "bounded-slot:capacity=176KiB,slots=120");
+        assert!(candidate.one_per_thread() && !candidate.is_control());
+        let told = serde_json::to_string(&candidate).unwrap();
+        assert_eq!(serde_json::from_str::<Candidate>(&told).unwrap(), candidate, "{told}");
     }
 
     #[test]

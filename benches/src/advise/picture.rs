@@ -21,7 +21,8 @@ fn class(entry: &Entry) -> &'static str {
         "bump" => "s2",
         "shard" => "s3",
         "heap" => "c0",
-        _ => "c1",
+        "vec" => "c1",
+        _ => "s4",
     }
 }
 

@@ -5,6 +5,7 @@ use bufcore::{AcquireError, Buf, BufferPool, ConfigError, HeapPool, Lease, Rejec
 use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
+use bufworks::AnyPool;
 
 use super::candidate::Candidate;
 use crate::block::Block;
@@ -103,6 +104,14 @@ impl Candidate {
                 visitor.visit(|| Ok((0..count).map(|_| Pooled::<_, false>(HeapPool::new())).collect()))
             }
             Self::Vec => visitor.visit(|| Ok((0..count).map(|_| Vectors).collect())),
+            Self::Other(builder) if self.one_per_thread() => {
+                visitor.visit(|| (0..count).map(|_| builder.build().map(Pooled::<_, false>)).collect())
+            }
+            Self::Other(builder) => visitor.visit(|| {
+                let pool = builder.build()?;
+                let handles = (0..count).filter_map(|_| pool.share());
+                Ok(handles.map(Pooled::<AnyPool, true>).collect())
+            }),
         }
     }
 }

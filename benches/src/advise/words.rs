@@ -130,6 +130,9 @@ fn reason(pick: &Entry, needs: &Needs) -> String {
         "shard" => "Blocks go from the threads that drop them, through caches, to those that acquire, by size class; all threads share one \
                     pool, so idle memory of one serves another."
             .into(),
+        name if !pick.candidate.is_control() => {
+            format!("`{name}` served every request as fast as any, behind an `AnyPool`; its own documentation describes it.")
+        }
         _ => "No pool that served every request was faster by more than 5 %: the allocator does as well here."
             .into(),
     }

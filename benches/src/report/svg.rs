@@ -14,7 +14,7 @@ svg .dot { stroke-width: 0.75; } svg .hollow { stroke-width: 1.5; } svg .name.st
 
 /// Colours of a role or a contestant, on a light and on a dark page. Strategies (`s`) are strong, controls (`c`) grey, peers
 /// (`p`) in between, other settings of a strategy (`v`) from light to dark, or the strategies' own, paler.
-const COLOURS: [(&str, &str, &str); 42] = [
+const COLOURS: [(&str, &str, &str); 43] = [
     ("ink", "#1f2328", "#e6edf3"),
     ("soft", "#656d76", "#9198a1"),
     ("faint", "#d8dee4", "#3d444d"),
@@ -25,6 +25,7 @@ const COLOURS: [(&str, &str, &str); 42] = [
     ("s2", "#2b8a3e", "#8ce99a"),
     ("s3", "#862e9c", "#e599f7"),
     ("s4", "#c92a2a", "#ff8787"),
+    ("s5", "#a61e4d", "#faa2c1"),
     ("v0", "#f8c9a8", "#5e3a22"),
     ("v1", "#eda679", "#8a5430"),
     ("v2", "#de8450", "#b4703f"),

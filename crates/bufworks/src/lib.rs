@@ -48,6 +48,10 @@ extern crate alloc;
 #[cfg(feature = "tokio")]
 extern crate std;
 
+#[macro_use]
+#[cfg_attr(not(feature = "alloc"), allow(unused_macros, reason = "what chooses a pool at run time needs it"))]
+mod strategies;
+
 #[cfg(feature = "alloc")]
 pub mod any;
 #[cfg(feature = "tokio")]
@@ -73,21 +77,17 @@ pub use bufcore::{HugePages, MapOptions};
 #[cfg(feature = "alloc")]
 pub use any::{AnyBuf, AnyPool, AnyView};
 
-#[cfg(feature = "bump")]
-#[doc(no_inline)]
-pub use bufbump as bump;
-#[cfg(feature = "mirror")]
-#[doc(no_inline)]
-pub use bufmirror as mirror;
-#[cfg(feature = "ring")]
-#[doc(no_inline)]
-pub use bufring as ring;
-#[cfg(feature = "shard")]
-#[doc(no_inline)]
-pub use bufshard as shard;
-#[cfg(feature = "slot")]
-#[doc(no_inline)]
-pub use bufslot as slot;
+/// Each strategy's crate, as a module.
+macro_rules! modules {
+    ({} $($module:ident $feature:literal $package:ident;)*) => {
+        $(
+            #[cfg(feature = $feature)]
+            #[doc(no_inline)]
+            pub use $package as $module;
+        )*
+    };
+}
+crates!(modules! {});
 
 #[cfg(all(doc, feature = "full"))]
 #[doc = include_str!("../docs/guide.md")]

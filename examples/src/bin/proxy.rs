@@ -18,21 +18,17 @@ use std::thread;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
-use bufbump::BumpPool;
-use bufcore::{BufferPool, ConfigError, HeapPool};
-use bufring::RingPool;
-use bufshard::ShardPool;
-use bufslot::SlotPool;
+use bufcore::{BufferPool, ConfigError};
 use buftrace::{Meta, Recorder, Recording};
 use bufworks_examples::limits;
-use bufworks_examples::proxy::{Control, Direction, Report, Settings, serve, serve_rings};
-use clap::{Parser, ValueEnum};
+use bufworks_examples::proxy::{Control, Direction, Pools, Report, Settings, serve, serve_rings};
+use clap::Parser;
 
 /// The shortest events take more than this many bytes of a file on average.
 const MIN_EVENT_BYTES: u64 = 3;
 
-/// Of a pool that is divided beforehand, one part for so many bytes.
-const BYTES_A_BUFFER: usize = 4096;
+/// The mirrored rings, among the strategies that have pools.
+const MIRROR: &str = "mirror";
 
 /// Passes TCP connections on, with its buffers from a pool.
 #[derive(Debug, Parser)]
@@ -44,10 +40,13 @@ struct Args {
     /// Where to pass them on to
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
-    /// Where buffers come from
-    #[arg(long, value_enum, default_value_t = Pool::Slot)]
-    pool: Pool,
-    /// Memory of each worker's slot pools or rings; the budget of the sharded pools. Half of it is for each direction
+    /// Where buffers come from: a strategy, as in slot or ring:buffers=64. The workers share its
+    /// pools if threads can. With mirror there are no buffers, but a mirrored ring for each
+    /// direction of each connection
+    #[arg(long, value_name = "STRATEGY", default_value = "slot")]
+    pool: String,
+    /// Memory of the pools: of each worker, or of all if they share them. Half of it is for each
+    /// direction. Strategies without a limit have none here
     #[arg(long, value_name = "BYTES", default_value_t = 4 * 1024 * 1024)]
     pool_bytes: usize,
     /// With mirrored rings: the size of each, of which each direction of a connection has one
@@ -91,22 +90,6 @@ struct Args {
     record_made_by: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Pool {
-    /// A slot pool for each worker and direction
-    Slot,
-    /// A ring for each worker and direction
-    Ring,
-    /// Bump-pointer shards for each direction, which the workers share
-    Bump,
-    /// A sharded pool for each direction, which the workers share
-    Shard,
-    /// The heap: an allocation for each buffer
-    Heap,
-    /// No buffers: a mirrored ring for each direction of each connection
-    Mirror,
-}
-
 /// What does not depend on the pool.
 struct Proxy {
     listener: TcpListener,
@@ -116,10 +99,8 @@ struct Proxy {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    ensure!(
-        args.record.is_none() || args.pool != Pool::Mirror,
-        "rings have no buffers that could be recorded"
-    );
+    let pools = pools(&args)?;
+    ensure!(args.record.is_none() || pools.is_some(), "rings have no buffers that could be recorded");
     // Two for each connection. What cannot be had is met when it is needed.
     let _ = limits::raise_open_files();
     let listener =
@@ -128,7 +109,7 @@ fn main() -> Result<()> {
     let usual = Settings::new(resolve(&args.to)?);
     let settings = Settings {
         workers: args.workers.unwrap_or(usual.workers),
-        shares_pool: matches!(args.pool, Pool::Bump | Pool::Shard),
+        shares_pool: pools.as_ref().is_some_and(Pools::are_shared),
         queue_buffers: args.queue,
         min_buffer_bytes: args.min_buffer,
         max_buffer_bytes: args.max_buffer,
@@ -156,25 +137,23 @@ fn main() -> Result<()> {
     stdout().flush()?;
 
     let proxy = Proxy { listener, settings, control };
-    let bytes = args.pool_bytes / 2;
-    let buffers = (bytes / BYTES_A_BUFFER).max(1);
-    let report = match args.pool {
-        Pool::Slot => proxy.run(&args, |_| SlotPool::new(bytes, buffers))?,
-        Pool::Ring => proxy.run(&args, |_| RingPool::builder().capacity(bytes).buffers(buffers).build())?,
-        Pool::Bump => {
-            let pools = [BumpPool::new()?, BumpPool::new()?];
-            proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
-        }
-        Pool::Shard => {
-            let builder = ShardPool::builder().max_bytes(bytes);
-            let pools = [builder.build()?, builder.build()?];
-            proxy.run(&args, |direction| Ok(pools[direction as usize].clone()))?
-        }
-        Pool::Heap => proxy.run(&args, |_| Ok(HeapPool::new()))?,
-        Pool::Mirror => serve_rings(&proxy.listener, &proxy.settings, &proxy.control, args.ring_bytes)?,
+    let report = match &pools {
+        Some(pools) => proxy.run(&args, |direction| pools.make(direction))?,
+        None => serve_rings(&proxy.listener, &proxy.settings, &proxy.control, args.ring_bytes)?,
     };
     println!("{report}");
     Ok(())
+}
+
+/// The pools that are asked for; none with mirrored rings.
+fn pools(args: &Args) -> Result<Option<Pools>> {
+    if args.pool == MIRROR {
+        return Ok(None);
+    }
+    let builder = Pools::parse(&args.pool, args.pool_bytes / 2).with_context(|| {
+        format!("no `--pool` of the proxy; `{MIRROR}` is one besides the strategies below")
+    })?;
+    Ok(Some(Pools::new(builder)?))
 }
 
 impl Proxy {

@@ -27,6 +27,7 @@ mod carrier;
 mod connection;
 mod control;
 mod pooled;
+mod pools;
 mod report;
 mod ringed;
 mod sizes;
@@ -47,6 +48,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 pub use control::Control;
+pub use pools::Pools;
 pub use report::{Report, Status};
 
 use carrier::Carrier;

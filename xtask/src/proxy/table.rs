@@ -5,7 +5,6 @@ use std::fs;
 
 use anyhow::Result;
 
-use super::POOLS;
 use super::load::{FILE_BYTES, Load, PROGRAMS, Run, Seen, VALUE_BYTES};
 use crate::shell::{self, command};
 
@@ -43,7 +42,14 @@ pub(super) fn page(runs: &[Run], load: &Load, rounds: usize, machine: &str) -> R
         "| pool | redis SET/s | redis GET/s | nginx requests/s | idle: buffers in use | idle: resident | peak, redis | peak, nginx |\n\
          | --- | --- | --- | --- | ---: | ---: | ---: | ---: |"
     )?;
-    for pool in [None].into_iter().chain(POOLS.map(Some)) {
+    // In the first round they have their turns in order.
+    let mut pools = Vec::new();
+    for run in runs {
+        if !pools.contains(&run.pool) {
+            pools.push(run.pool);
+        }
+    }
+    for pool in pools {
         let turns: Vec<_> = runs.iter().filter(|run| run.pool == pool).collect();
         let rate = |of: fn(&Run) -> f64| spread(turns.iter().map(|run| of(run)));
         write!(page, "| {} ", pool.unwrap_or("none"))?;
@@ -98,6 +104,8 @@ fn spread(values: impl Iterator<Item = f64> + Clone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const POOLS: [&str; 3] = ["heap", "slot", "mirror"];
 
     #[test]
     fn a_row_for_each_pool() {

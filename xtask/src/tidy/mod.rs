@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 
 use self::figures::Figures;
 use crate::ci::Job;
-use crate::packages;
+use crate::{packages, strategies};
 
 /// Folders that hold nothing of ours.
 const FOREIGN: [&str; 3] = ["target", ".git", "shared"];
@@ -72,6 +72,8 @@ impl Args {
             let findings = manifests::check(package, &packages);
             found.extend(findings.into_iter().map(|finding| (manifest.clone(), finding)));
         }
+        let missing = strategies::missing(&packages)?.into_iter();
+        found.extend(missing.map(|(place, message)| (PathBuf::from(place), Finding::at(0, message))));
         let (faulty, mutants) = mutants::check_all(&packages)?;
         found.extend(faulty);
         let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;

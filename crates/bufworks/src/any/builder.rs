@@ -7,46 +7,9 @@ use core::str::FromStr;
 use bufcore::strategy::SettingsText;
 use bufcore::{ConfigError, HeapPool};
 
-use super::pool::{AnyPool, Pool};
+use super::pool::AnyPool;
 use super::setting::{Setting, SettingError};
-
-/// Makes a variant's settings known by their names.
-macro_rules! settings {
-    ($builder:ident, $setting:ident: $($(#[$attribute:meta])? $name:ident $kind:ident,)*) => {
-        match $setting.name {
-            $($(#[$attribute])? stringify!($name) => *$builder = $builder.$name($setting.$kind()?),)*
-            _ => return Err($setting.unknown(&[$($(#[$attribute])? stringify!($name)),*])),
-        }
-    };
-}
-
-/// A strategy with its settings, which makes [`AnyPool`]s, any number of them.
-///
-/// Strategies whose features are off are not among the variants. As text it is the name, and behind a colon the settings, each as its
-/// method on the strategy's builder is called: `"slot:capacity=1MiB,slots=64"`. See the [module](super) for that and for files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(tag = "strategy", rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum AnyBuilder {
-    /// Every buffer is a fresh allocation.
-    Heap(HeapBuilder),
-    /// The slot pool, which falls back on the heap.
-    #[cfg(feature = "slot")]
-    Slot(bufslot::Builder),
-    /// The slot pool, which refuses when it has no room.
-    #[cfg(feature = "slot")]
-    BoundedSlot(bufslot::Builder),
-    /// The ring.
-    #[cfg(feature = "ring")]
-    Ring(bufring::Builder),
-    /// The bump-pointer shards.
-    #[cfg(feature = "bump")]
-    Bump(bufbump::Builder),
-    /// The sharded thread-local pool.
-    #[cfg(feature = "shard")]
-    Shard(bufshard::Builder),
-}
+use super::variants::{self, AnyBuilder};
 
 /// The settings of a [`HeapPool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,19 +68,7 @@ impl HeapBuilder {
 
 impl AnyBuilder {
     /// The names of the strategies that are there.
-    pub const NAMES: &[&str] = &[
-        "heap",
-        #[cfg(feature = "slot")]
-        "slot",
-        #[cfg(feature = "slot")]
-        "bounded-slot",
-        #[cfg(feature = "ring")]
-        "ring",
-        #[cfg(feature = "bump")]
-        "bump",
-        #[cfg(feature = "shard")]
-        "shard",
-    ];
+    pub const NAMES: &[&str] = variants::NAMES;
 
     /// The strategy of this name, with the defaults of its builder.
     ///
@@ -125,38 +76,7 @@ impl AnyBuilder {
     ///
     /// [`SettingError::UnknownStrategy`].
     pub fn named(name: &str) -> Result<Self, SettingError> {
-        Ok(match name {
-            "heap" => Self::Heap(HeapBuilder::new()),
-            #[cfg(feature = "slot")]
-            "slot" => Self::Slot(bufslot::Builder::new()),
-            #[cfg(feature = "slot")]
-            "bounded-slot" => Self::BoundedSlot(bufslot::Builder::new()),
-            #[cfg(feature = "ring")]
-            "ring" => Self::Ring(bufring::Builder::new()),
-            #[cfg(feature = "bump")]
-            "bump" => Self::Bump(bufbump::Builder::new()),
-            #[cfg(feature = "shard")]
-            "shard" => Self::Shard(bufshard::Builder::new()),
-            _ => return Err(SettingError::UnknownStrategy { name: name.to_owned() }),
-        })
-    }
-
-    /// The strategy's name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Heap(_) => "heap",
-            #[cfg(feature = "slot")]
-            Self::Slot(_) => "slot",
-            #[cfg(feature = "slot")]
-            Self::BoundedSlot(_) => "bounded-slot",
-            #[cfg(feature = "ring")]
-            Self::Ring(_) => "ring",
-            #[cfg(feature = "bump")]
-            Self::Bump(_) => "bump",
-            #[cfg(feature = "shard")]
-            Self::Shard(_) => "shard",
-        }
+        Self::with_defaults(name).ok_or_else(|| SettingError::UnknownStrategy { name: name.to_owned() })
     }
 
     /// The names of the settings that the strategy has, which are the methods of its builder.
@@ -193,54 +113,7 @@ impl AnyBuilder {
     /// # Ok::<(), bufworks::any::SettingError>(())
     /// ```
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
-        let setting = Setting { strategy: self.name(), name, value };
-        match self {
-            Self::Heap(builder) => settings! {
-                builder, setting:
-                alignment bytes,
-                #[cfg(feature = "wipe")] wipe switch,
-            },
-            #[cfg(feature = "slot")]
-            Self::Slot(builder) | Self::BoundedSlot(builder) => settings! {
-                builder, setting:
-                capacity bytes,
-                slots count,
-                alignment bytes,
-                stagger switch,
-                #[cfg(feature = "wipe")] wipe switch,
-            },
-            #[cfg(feature = "ring")]
-            Self::Ring(builder) => settings! {
-                builder, setting:
-                capacity bytes,
-                buffers count,
-                alignment bytes,
-                #[cfg(feature = "wipe")] wipe switch,
-            },
-            #[cfg(feature = "bump")]
-            Self::Bump(builder) => settings! {
-                builder, setting:
-                shard_size bytes,
-                max_probes count,
-                max_idle_bytes bytes,
-                alignment bytes,
-                preallocate count,
-                #[cfg(feature = "wipe")] wipe switch,
-            },
-            #[cfg(feature = "shard")]
-            Self::Shard(builder) => settings! {
-                builder, setting:
-                thread_cache count,
-                smallest_pooled bytes,
-                largest_pooled bytes,
-                shard_buffers count,
-                shards count,
-                max_bytes bytes,
-                alignment bytes,
-                #[cfg(feature = "wipe")] wipe switch,
-            },
-        }
-        Ok(())
+        self.take(&Setting { strategy: self.name(), name, value })
     }
 
     /// The pool.
@@ -249,19 +122,7 @@ impl AnyBuilder {
     ///
     /// As the `build` of the strategy's builder.
     pub fn build(self) -> Result<AnyPool, ConfigError> {
-        Ok(AnyPool::over(match self {
-            Self::Heap(builder) => Pool::Heap(builder.build()?),
-            #[cfg(feature = "slot")]
-            Self::Slot(builder) => Pool::Slot(builder.build()?),
-            #[cfg(feature = "slot")]
-            Self::BoundedSlot(builder) => Pool::BoundedSlot(builder.build_with(bufcore::Reject)?),
-            #[cfg(feature = "ring")]
-            Self::Ring(builder) => Pool::Ring(builder.build()?),
-            #[cfg(feature = "bump")]
-            Self::Bump(builder) => Pool::Bump(builder.build()?),
-            #[cfg(feature = "shard")]
-            Self::Shard(builder) => Pool::Shard(builder.build()?),
-        }))
+        self.pool().map(AnyPool::over)
     }
 }
 
@@ -282,17 +143,7 @@ impl fmt::Display for AnyBuilder {
         if Self::named(name).as_ref() == Ok(self) {
             return f.write_str(name);
         }
-        match self {
-            Self::Heap(builder) => write!(f, "{name}:{builder}"),
-            #[cfg(feature = "slot")]
-            Self::Slot(builder) | Self::BoundedSlot(builder) => write!(f, "{name}:{builder}"),
-            #[cfg(feature = "ring")]
-            Self::Ring(builder) => write!(f, "{name}:{builder}"),
-            #[cfg(feature = "bump")]
-            Self::Bump(builder) => write!(f, "{name}:{builder}"),
-            #[cfg(feature = "shard")]
-            Self::Shard(builder) => write!(f, "{name}:{builder}"),
-        }
+        each!(self, AnyBuilder(builder) => write!(f, "{name}:{builder}"))
     }
 }
 

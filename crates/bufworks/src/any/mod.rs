@@ -46,13 +46,18 @@
 //! A program that knows its strategy when it is compiled is better off with that strategy's own pool: it is a little faster, its buffers
 //! are a word or two shorter, and it has what the others have not (frames that grow in place, typed vectors, waiting for a budget).
 
+// First: the others use its macros.
+#[macro_use]
+mod variants;
+
 mod builder;
 mod lease;
 mod nearest;
 mod pool;
 mod setting;
 
-pub use builder::{AnyBuilder, HeapBuilder};
+pub use builder::HeapBuilder;
 pub use lease::{AnyBuf, AnyLease, AnyView};
 pub use pool::AnyPool;
 pub use setting::{Expected, SettingError};
+pub use variants::AnyBuilder;

@@ -4,9 +4,10 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease, PoolStats};
+use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
 
-use super::lease::{AnyLease, Of};
+use super::lease::AnyLease;
+use super::variants::{Of, Pool};
 
 /// A pool of whichever strategy. Made by an [`AnyBuilder`](super::AnyBuilder).
 ///
@@ -21,56 +22,10 @@ pub struct AnyPool {
     _unshared: PhantomData<Cell<()>>,
 }
 
-#[derive(Debug)]
-pub(super) enum Pool {
-    Heap(HeapPool),
-    #[cfg(feature = "slot")]
-    Slot(bufslot::SlotPool),
-    #[cfg(feature = "slot")]
-    BoundedSlot(bufslot::SlotPool<bufcore::Reject>),
-    #[cfg(feature = "ring")]
-    Ring(bufring::RingPool),
-    #[cfg(feature = "bump")]
-    Bump(bufbump::BumpPool),
-    #[cfg(feature = "shard")]
-    Shard(bufshard::ShardPool),
-}
-
-/// Does the same with the pool of whichever strategy.
-macro_rules! each {
-    ($pool:expr, $each:ident => $what:expr) => {
-        match $pool {
-            Pool::Heap($each) => $what,
-            #[cfg(feature = "slot")]
-            Pool::Slot($each) => $what,
-            #[cfg(feature = "slot")]
-            Pool::BoundedSlot($each) => $what,
-            #[cfg(feature = "ring")]
-            Pool::Ring($each) => $what,
-            #[cfg(feature = "bump")]
-            Pool::Bump($each) => $what,
-            #[cfg(feature = "shard")]
-            Pool::Shard($each) => $what,
-        }
-    };
-}
-
 /// Calls `$method`, and wraps the lease of the buffer that it gives.
 macro_rules! handed_out {
     ($self:ident.$method:ident($argument:expr)) => {
-        match &mut $self.pool {
-            Pool::Heap(pool) => Ok(wrapped(pool.$method($argument)?, Of::Heap)),
-            #[cfg(feature = "slot")]
-            Pool::Slot(pool) => Ok(wrapped(pool.$method($argument)?, Of::Slot)),
-            #[cfg(feature = "slot")]
-            Pool::BoundedSlot(pool) => Ok(wrapped(pool.$method($argument)?, Of::BoundedSlot)),
-            #[cfg(feature = "ring")]
-            Pool::Ring(pool) => Ok(wrapped(pool.$method($argument)?, Of::Ring)),
-            #[cfg(feature = "bump")]
-            Pool::Bump(pool) => Ok(wrapped(pool.$method($argument)?, Of::Bump)),
-            #[cfg(feature = "shard")]
-            Pool::Shard(pool) => Ok(wrapped(pool.$method($argument)?, Of::Shard)),
-        }
+        each!(&mut $self.pool, Pool(pool), Of(of) => Ok(wrapped(pool.$method($argument)?, of)))
     };
 }
 
@@ -88,45 +43,21 @@ impl AnyPool {
     /// The name of its strategy, as in [`AnyBuilder::NAMES`](super::AnyBuilder::NAMES).
     #[must_use]
     pub fn strategy(&self) -> &'static str {
-        match &self.pool {
-            Pool::Heap(_) => "heap",
-            #[cfg(feature = "slot")]
-            Pool::Slot(_) => "slot",
-            #[cfg(feature = "slot")]
-            Pool::BoundedSlot(_) => "bounded-slot",
-            #[cfg(feature = "ring")]
-            Pool::Ring(_) => "ring",
-            #[cfg(feature = "bump")]
-            Pool::Bump(_) => "bump",
-            #[cfg(feature = "shard")]
-            Pool::Shard(_) => "shard",
-        }
+        self.pool.name()
     }
 
     /// Another handle to the same pool, for another thread. `None` when the strategy serves one thread at a time: then each thread
     /// builds its own from the same [`AnyBuilder`](super::AnyBuilder).
     #[must_use]
     pub fn share(&self) -> Option<Self> {
-        match &self.pool {
-            #[cfg(feature = "bump")]
-            Pool::Bump(pool) => Some(Self::over(Pool::Bump(pool.clone()))),
-            #[cfg(feature = "shard")]
-            Pool::Shard(pool) => Some(Self::over(Pool::Shard(pool.clone()))),
-            _ => None,
-        }
+        self.pool.share().map(Self::over)
     }
 
     /// Gives idle memory back to the system. Strategies over one region have none that they could give.
     ///
     /// Cost: as the `trim` of the strategy.
     pub fn trim(&self) {
-        match &self.pool {
-            #[cfg(feature = "bump")]
-            Pool::Bump(pool) => pool.trim(),
-            #[cfg(feature = "shard")]
-            Pool::Shard(pool) => pool.trim(),
-            _ => {}
-        }
+        self.pool.trim();
     }
 
     /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
@@ -134,14 +65,14 @@ impl AnyPool {
     ///
     /// Without the `stats` feature it does nothing.
     pub fn reset_high_water(&mut self) {
-        each!(&mut self.pool, pool => pool.reset_high_water());
+        each!(&mut self.pool, Pool(pool) => pool.reset_high_water());
     }
 
     /// The buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
-        each!(&self.pool, pool => pool.outstanding())
+        each!(&self.pool, Pool(pool) => pool.outstanding())
     }
 }
 
@@ -168,10 +99,10 @@ impl BufferPool for AnyPool {
     }
 
     fn max_capacity(&self) -> usize {
-        each!(&self.pool, pool => pool.max_capacity())
+        each!(&self.pool, Pool(pool) => pool.max_capacity())
     }
 
     fn stats(&self) -> PoolStats {
-        each!(&self.pool, pool => pool.stats())
+        each!(&self.pool, Pool(pool) => pool.stats())
     }
 }

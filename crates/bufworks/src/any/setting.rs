@@ -5,6 +5,7 @@ use alloc::string::String;
 use core::fmt;
 
 use super::nearest::nearest;
+use super::variants::FEATURES;
 
 /// Why a text is no strategy with settings. The message says what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,24 +63,14 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Features without which strategies and settings are not there.
-const FEATURES: [(&str, &str); 6] = [
-    ("slot", "slot"),
-    ("bounded-slot", "slot"),
-    ("ring", "ring"),
-    ("bump", "bump"),
-    ("shard", "shard"),
-    ("wipe", "wipe"),
-];
-
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownStrategy { name } => {
                 write!(f, "unknown strategy `{name}`")?;
-                // Not the feature of a setting.
-                if name != "wipe" && feature_is_off(f, name)? {
-                    return Ok(());
+                // Names that are there are not asked for.
+                if let Some((_, feature)) = FEATURES.iter().find(|(known, _)| known == name) {
+                    return turn_on(f, feature);
                 }
                 expected_names(f, super::AnyBuilder::NAMES, name)?;
                 if name.contains(['=', ',']) {
@@ -89,8 +80,9 @@ impl fmt::Display for SettingError {
             }
             Self::UnknownSetting { strategy, setting, known } => {
                 write!(f, "strategy `{strategy}` has no setting `{setting}`")?;
-                if setting == "wipe" && feature_is_off(f, setting)? {
-                    return Ok(());
+                // Every strategy has it, under a feature of its name.
+                if setting == "wipe" {
+                    return turn_on(f, setting);
                 }
                 expected_names(f, known, setting)
             }
@@ -106,11 +98,9 @@ impl fmt::Display for SettingError {
 
 impl core::error::Error for SettingError {}
 
-/// Says which feature is to be turned on for the strategy or setting `name`, if it has one. Names that are there are not asked for.
-fn feature_is_off(f: &mut fmt::Formatter<'_>, name: &str) -> Result<bool, fmt::Error> {
-    let Some((_, feature)) = FEATURES.iter().find(|(known, _)| *known == name) else { return Ok(false) };
-    write!(f, ": turn on the feature `{feature}` of `bufworks`")?;
-    Ok(true)
+/// Says that `feature` brings what was asked for.
+fn turn_on(f: &mut fmt::Formatter<'_>, feature: &str) -> fmt::Result {
+    write!(f, ": turn on the feature `{feature}` of `bufworks`")
 }
 
 /// Says which names there are, and which of them `name` may have meant.
@@ -151,19 +141,13 @@ impl Setting<'_> {
     }
 
     /// A number of other things, which has no unit.
-    #[cfg_attr(
-        not(any(feature = "slot", feature = "ring", feature = "bump", feature = "shard")),
-        allow(dead_code, reason = "no other has such a setting")
-    )]
+    #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn count(&self) -> Result<usize, SettingError> {
         self.number(self.value, Expected::Count)
     }
 
     /// `true` or `false`.
-    #[cfg_attr(
-        not(any(feature = "slot", feature = "wipe")),
-        allow(dead_code, reason = "no other has such a setting")
-    )]
+    #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn switch(&self) -> Result<bool, SettingError> {
         self.value.parse().map_err(|_| self.bad_value(Expected::Switch))
     }

@@ -43,6 +43,33 @@ lack!(Sync => AnyPool, NotShared, NotSent);
 lack!(Send => NotSent);
 lack!(Clone => Buf<HeapLease>, HeapLease, AnyLease, AnyPool, Region);
 
+/// What is asked of every strategy in the table.
+macro_rules! of_each {
+    (
+        {}
+        $(
+            $(#[$doc:meta])*
+            [$module:ident $variant:ident $name:literal if $feature:literal] {
+                pool: $pool:ty,
+                builder: $builder:ty,
+                $($columns:tt)*
+            }
+        )*
+    ) => {
+        $(
+            #[cfg(feature = $feature)]
+            const _: () = {
+                type Lease = <$pool as BufferPool>::Lease;
+                have!(Send => $pool);
+                have!(Send, Sync, Copy => $builder);
+                have!(Send, Sync => Lease);
+                lack!(Clone => Lease);
+            };
+        )*
+    };
+}
+strategies!(of_each! {});
+
 /// What lies in a `SharedBytes` without an allocation: the leases of all strategies.
 #[cfg(not(feature = "track"))]
 const _: () = assert!(size_of::<AnyLease>() <= 4 * size_of::<usize>());

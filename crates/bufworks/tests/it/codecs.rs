@@ -398,13 +398,32 @@ macro_rules! codecs {
     };
 }
 
-codecs!(heap, bufworks::HeapPool::new());
 codecs!(any, crate::any::built("heap"));
-#[cfg(feature = "slot")]
-codecs!(slot, bufworks::slot::SlotPool::new(1 << 16, 64).expect("settings are right"));
-#[cfg(feature = "ring")]
-codecs!(ring, bufworks::ring::RingPool::new(1 << 16).expect("settings are right"));
-#[cfg(feature = "bump")]
-codecs!(bump, bufworks::bump::BumpPool::new().expect("settings are right"));
-#[cfg(feature = "shard")]
-codecs!(shard, bufworks::shard::ShardPool::new().expect("settings are right"));
+
+/// Each strategy's own pool, of ordinary size.
+macro_rules! of_each {
+    (
+        {}
+        $(
+            $(#[$doc:meta])*
+            [$module:ident $variant:ident $name:literal if $feature:literal] {
+                pool: $pool:ty,
+                builder: $builder:ty,
+                refuses: $refuses:literal,
+                build: |$built:tt| $build:expr,
+                $($columns:tt)*
+            }
+        )*
+    ) => {
+        $(
+            #[cfg(feature = $feature)]
+            codecs!($module, {
+                let bufworks::any::AnyBuilder::$variant($built) = crate::any::sized($name) else {
+                    panic!("{} is a builder of another strategy", $name)
+                };
+                $build.expect("settings are right")
+            });
+        )*
+    };
+}
+strategies!(of_each! {});

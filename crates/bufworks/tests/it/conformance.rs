@@ -4,27 +4,32 @@ use bufworks::AnyPool;
 
 use super::any::built;
 
-macro_rules! suite {
-    ($module:ident, $name:literal, $rejects:expr) => {
-        buftest::conformance! {
-            name: $module,
-            pool: AnyPool = || built($name),
-            frames: |_| None,
-            is_fallback: |buf| buf.lease().is_fallback(),
-            rejects: $rejects,
-            share: 20,
-        }
+/// One suite for each row of the table.
+macro_rules! suites {
+    (
+        {}
+        $(
+            $(#[$doc:meta])*
+            [$module:ident $variant:ident $name:literal if $feature:literal] {
+                pool: $pool:ty,
+                builder: $builder:ty,
+                refuses: $refuses:literal,
+                $($columns:tt)*
+            }
+        )*
+    ) => {
+        $(
+            #[cfg(feature = $feature)]
+            buftest::conformance! {
+                name: $module,
+                pool: AnyPool = || built($name),
+                frames: |_| None,
+                is_fallback: |buf| buf.lease().is_fallback(),
+                rejects: $refuses,
+                share: 20,
+            }
+        )*
     };
 }
 
-suite!(heap, "heap", false);
-#[cfg(feature = "slot")]
-suite!(slot, "slot", false);
-#[cfg(feature = "slot")]
-suite!(bounded_slot, "bounded-slot", true);
-#[cfg(feature = "ring")]
-suite!(ring, "ring", true);
-#[cfg(feature = "bump")]
-suite!(bump, "bump", false);
-#[cfg(feature = "shard")]
-suite!(shard, "shard", false);
+strategies!(suites! {});

@@ -431,13 +431,32 @@ macro_rules! like_bytes {
     };
 }
 
-like_bytes!(heap, bufworks::HeapPool::new(), parts);
 like_bytes!(any, crate::any::built("heap"), parts);
-#[cfg(feature = "slot")]
-like_bytes!(slot, bufworks::slot::SlotPool::new(1 << 16, 64).expect("settings are right"), parts);
-#[cfg(feature = "ring")]
-like_bytes!(ring, bufworks::ring::RingPool::new(1 << 16).expect("settings are right"), parts);
-#[cfg(feature = "bump")]
-like_bytes!(bump, bufworks::bump::BumpPool::new().expect("settings are right"), parts);
-#[cfg(feature = "shard")]
-like_bytes!(shard, bufworks::shard::ShardPool::new().expect("settings are right"), parts);
+
+/// Each strategy's own pool, of ordinary size.
+macro_rules! of_each {
+    (
+        {}
+        $(
+            $(#[$doc:meta])*
+            [$module:ident $variant:ident $name:literal if $feature:literal] {
+                pool: $pool:ty,
+                builder: $builder:ty,
+                refuses: $refuses:literal,
+                build: |$built:tt| $build:expr,
+                $($columns:tt)*
+            }
+        )*
+    ) => {
+        $(
+            #[cfg(feature = $feature)]
+            like_bytes!($module, {
+                let bufworks::any::AnyBuilder::$variant($built) = crate::any::sized($name) else {
+                    panic!("{} is a builder of another strategy", $name)
+                };
+                $build.expect("settings are right")
+            }, parts);
+        )*
+    };
+}
+strategies!(of_each! {});

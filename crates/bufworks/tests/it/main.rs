@@ -5,6 +5,10 @@
     reason = "tests have an operating system"
 )]
 
+#[macro_use]
+#[path = "../../src/strategies.rs"]
+mod strategies;
+
 mod any;
 mod bounds;
 #[cfg(feature = "bytes")]

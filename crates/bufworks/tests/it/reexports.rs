@@ -12,6 +12,17 @@ fn vocabulary() {
     assert!(error.to_string().contains('2'));
 }
 
+/// Every crate of the table is a module here, with the vocabulary at its root.
+macro_rules! modules {
+    ({} $($module:ident $feature:literal $package:ident;)*) => {
+        $(
+            #[cfg(feature = $feature)]
+            const _: fn(bufworks::ConfigError) -> bufworks::$module::ConfigError = |error| error;
+        )*
+    };
+}
+crates!(modules! {});
+
 #[cfg(feature = "slot")]
 #[test]
 fn slot() {

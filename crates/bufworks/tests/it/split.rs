@@ -4,26 +4,23 @@ use bufworks::AnyPool;
 
 use super::any::built;
 
-macro_rules! split {
-    ($module:ident, $name:literal) => {
-        mod $module {
-            use super::*;
+/// One suite for each row of the table.
+macro_rules! suites {
+    (
+        {}
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
+    ) => {
+        $(
+            #[cfg(feature = $feature)]
+            mod $module {
+                use super::*;
 
-            buftest::conformance_split! {
-                pool: AnyPool = || built($name),
+                buftest::conformance_split! {
+                    pool: AnyPool = || built($name),
+                }
             }
-        }
+        )*
     };
 }
 
-split!(heap, "heap");
-#[cfg(feature = "slot")]
-split!(slot, "slot");
-#[cfg(feature = "slot")]
-split!(bounded_slot, "bounded-slot");
-#[cfg(feature = "ring")]
-split!(ring, "ring");
-#[cfg(feature = "bump")]
-split!(bump, "bump");
-#[cfg(feature = "shard")]
-split!(shard, "shard");
+strategies!(suites! {});

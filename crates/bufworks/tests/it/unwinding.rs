@@ -4,10 +4,36 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use buftest::have;
-use bufworks::any::AnyBuilder;
-use bufworks::{AnyBuf, AnyPool, HeapBuf, HeapPool, HeapView, Region, Reject, SharedBytes};
+use bufworks::any::{AnyBuilder, HeapBuilder};
+use bufworks::{
+    AnyBuf, AnyPool, Buf, BufferPool, Frozen, HeapBuf, HeapPool, HeapView, Region, Reject, SharedBytes,
+};
 
 have!(UnwindSafe, RefUnwindSafe => HeapPool, HeapBuf, HeapView, SharedBytes, Region, Reject, AnyPool, AnyBuf, AnyBuilder);
+
+/// What is asked of every strategy in the table.
+macro_rules! of_each {
+    (
+        {}
+        $(
+            $(#[$doc:meta])*
+            [$module:ident $variant:ident $name:literal if $feature:literal] {
+                pool: $pool:ty,
+                builder: $builder:ty,
+                $($columns:tt)*
+            }
+        )*
+    ) => {
+        $(
+            #[cfg(feature = $feature)]
+            const _: () = {
+                type Lease = <$pool as BufferPool>::Lease;
+                have!(UnwindSafe, RefUnwindSafe => $pool, $builder, Buf<Lease>, Frozen<Lease>);
+            };
+        )*
+    };
+}
+strategies!(of_each! {});
 
 #[cfg(feature = "slot")]
 mod slot {

@@ -1,0 +1,198 @@
+//! The enums that have a variant for each row of the table of strategies, and what differs from
+//! row to row.
+
+use bufcore::{BufferPool, ConfigError};
+
+use super::builder::HeapBuilder;
+use super::setting::{Setting, SettingError};
+
+/// A `match` with an arm for each row of the table, all of which do the same. The forms are:
+///
+/// - `each!(value, Enum(bound) => body)`: the value of `body`.
+/// - `each!(value, Enum(bound) => Other(body))`: the variant of `Other` of the same row, of `body`.
+/// - `each!(value, Enum(bound), Other(wrap) => body)`: the value of `body`, in which `wrap` is that
+///   variant of `Other`, as a function.
+macro_rules! each {
+    ($value:expr, $enum:ident($bound:ident) => $other:ident($body:expr)) => {
+        strategies!(arms! { $value, $enum, $bound, into $other, $body })
+    };
+    ($value:expr, $enum:ident($bound:ident) => $body:expr) => {
+        strategies!(arms! { $value, $enum, $bound, $body })
+    };
+    ($value:expr, $enum:ident($bound:ident), $other:ident($wrap:ident) => $body:expr) => {
+        strategies!(arms! { $value, $enum, $bound, $other, $wrap, $body })
+    };
+}
+
+/// What `each` expands to, with the rows of the table.
+macro_rules! arms {
+    (
+        { $value:expr, $enum:ident, $bound:ident, into $other:ident, $body:expr }
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
+    ) => {
+        match $value {
+            $(#[cfg(feature = $feature)] $enum::$variant($bound) => $other::$variant($body),)*
+        }
+    };
+    (
+        { $value:expr, $enum:ident, $bound:ident, $body:expr }
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
+    ) => {
+        match $value {
+            $(#[cfg(feature = $feature)] $enum::$variant($bound) => $body,)*
+        }
+    };
+    (
+        { $value:expr, $enum:ident, $bound:ident, $other:ident, $wrap:ident, $body:expr }
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
+    ) => {
+        match $value {
+            $(#[cfg(feature = $feature)] $enum::$variant($bound) => {
+                let $wrap = $other::$variant;
+                $body
+            })*
+        }
+    };
+}
+
+/// Makes a builder's settings known by their names.
+macro_rules! settings {
+    ($builder:ident, $setting:ident: $($(#[$attribute:meta])? $name:ident $kind:ident,)*) => {
+        match $setting.name {
+            $($(#[$attribute])? stringify!($name) => *$builder = $builder.$name($setting.$kind()?),)*
+            _ => return Err($setting.unknown(&[$($(#[$attribute])? stringify!($name)),*])),
+        }
+    };
+}
+
+/// All of this file that needs the table's columns.
+macro_rules! variants {
+    (
+        {}
+        $(
+            $(#[$doc:meta])*
+            [$module:ident $variant:ident $name:literal if $feature:literal] {
+                pool: $pool:ty,
+                builder: $builder:ty,
+                refuses: $refuses:literal,
+                build: |$built:tt| $build:expr,
+                is_fallback: |$lease:tt| $is_fallback:expr,
+                share: |$shared:tt| $share:expr,
+                trim: |$trimmed:tt| $trim:expr,
+                settings: [$($setting:ident $kind:ident),*],
+            }
+        )*
+    ) => {
+        /// A strategy with its settings, which makes [`AnyPool`](super::AnyPool)s, any number of
+        /// them.
+        ///
+        /// Strategies whose features are off are not among the variants. As text it is the name, and
+        /// behind a colon the settings, each as its method on the strategy's builder is called:
+        /// `"slot:capacity=1MiB,slots=64"`. The [module](super) describes that and files.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(tag = "strategy"))]
+        #[non_exhaustive]
+        pub enum AnyBuilder {
+            $(
+                $(#[$doc])*
+                #[cfg(feature = $feature)]
+                #[cfg_attr(feature = "serde", serde(rename = $name))]
+                $variant($builder),
+            )*
+        }
+
+        /// The pool of a strategy.
+        #[derive(Debug)]
+        pub(super) enum Pool {
+            $(#[cfg(feature = $feature)] $variant($pool),)*
+        }
+
+        /// The lease of a strategy.
+        #[derive(Debug)]
+        pub(super) enum Of {
+            $(#[cfg(feature = $feature)] $variant(<$pool as BufferPool>::Lease),)*
+        }
+
+        /// The names of the strategies that are there.
+        pub(super) const NAMES: &[&str] = &[$(#[cfg(feature = $feature)] $name),*];
+
+        /// Names of strategies, be they there or not, each with the feature that brings it.
+        pub(super) const FEATURES: &[(&str, &str)] = &[$(($name, $feature)),*];
+
+        impl AnyBuilder {
+            /// The strategy `name` with the defaults of its builder, if it is there.
+            pub(super) fn with_defaults(name: &str) -> Option<Self> {
+                match name {
+                    $(#[cfg(feature = $feature)] $name => Some(Self::$variant(<$builder>::new())),)*
+                    _ => None,
+                }
+            }
+
+            /// The strategy's name.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant(_) => $name,)*
+                }
+            }
+
+            /// Gives the setting its value; changes nothing where there is no such setting or value.
+            pub(super) fn take(&mut self, setting: &Setting<'_>) -> Result<(), SettingError> {
+                match self {
+                    $(
+                        #[cfg(feature = $feature)]
+                        Self::$variant(builder) => settings! {
+                            builder, setting:
+                            $($setting $kind,)*
+                            #[cfg(feature = "wipe")] wipe switch,
+                        },
+                    )*
+                }
+                Ok(())
+            }
+
+            /// The pool that the strategy's builder makes.
+            pub(super) fn pool(self) -> Result<Pool, ConfigError> {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant($built) => $build.map(Pool::$variant),)*
+                }
+            }
+        }
+
+        impl Pool {
+            /// The strategy's name.
+            pub(super) fn name(&self) -> &'static str {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant(_) => $name,)*
+                }
+            }
+
+            /// Another handle to the same pool, of strategies that threads share.
+            pub(super) fn share(&self) -> Option<Self> {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant($shared) => $share.map(Self::$variant),)*
+                }
+            }
+
+            /// Gives idle memory back.
+            pub(super) fn trim(&self) {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant($trimmed) => $trim,)*
+                }
+            }
+        }
+
+        impl Of {
+            /// Whether the strategy had none to give.
+            #[inline]
+            pub(super) fn is_fallback(&self) -> bool {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant($lease) => $is_fallback,)*
+                }
+            }
+        }
+    };
+}
+
+strategies!(variants! {});

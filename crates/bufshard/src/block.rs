@@ -12,7 +12,8 @@
 //! - K1: all bytes behind the header are initialised, from the allocation on.
 //! - K2: a block is in one place: out, in a slot of a cache, in a chain, or being moved by one thread. Who has it there has it alone, but
 //!   for `views`, and for what stays as it was made.
-//! - K3: a block keeps its pool's bookkeeping, by one reference, from its allocation until it is freed.
+//! - K3: a block keeps its pool's bookkeeping, whose address is `pool`, by one reference, from its allocation until it is freed. This file
+//!   knows no more of it than the address; `shared` knows the type.
 
 use core::cell::Cell;
 use core::mem;
@@ -22,7 +23,6 @@ use bufcore::strategy::Views;
 use bufcore::{Region, RegionError, size};
 
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
-use crate::shared::Shared;
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
@@ -44,8 +44,8 @@ const COLOURS: usize = 64;
 pub(crate) struct Block {
     /// Of the allocation.
     bytes: usize,
-    /// Of what made it.
-    shared: NonNull<Shared>,
+    /// The pool's bookkeeping (K3).
+    pool: NonNull<()>,
     /// The pool's number.
     id: usize,
     /// The next of a chain.
@@ -59,18 +59,20 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block of its own for `bytes` bytes, which start at a multiple of their alignment and, if they are many, `colour` lines further.
+    /// A block of its own for `bytes` bytes, which start at a multiple of `alignment` and, if they are many, `colour` lines further. It
+    /// notes the address of its pool's bookkeeping, and the pool's number.
     ///
     /// # Errors
     ///
     /// When there is no memory.
     pub(crate) fn make(
-        shared: &Shared,
+        pool: NonNull<()>,
+        id: usize,
         class: u16,
         bytes: usize,
+        alignment: usize,
         colour: usize,
     ) -> Result<NonNull<Self>, RegionError> {
-        let alignment = shared.settings.alignment_of(bytes);
         let total = Self::total(bytes, alignment, colour);
         let region = Region::heap(total, 1)?;
         let start = region.as_ptr();
@@ -84,8 +86,8 @@ impl Block {
         let block = unsafe { start.add(lead) }.cast::<Block>();
         let header = Block {
             bytes: total,
-            shared: NonNull::from(shared),
-            id: shared.id,
+            pool,
+            id,
             next: Cell::new(ptr::null()),
             views: Views::new(),
             // Less than the alignment and the colours.
@@ -178,8 +180,9 @@ impl Block {
         self.class == NO_CLASS
     }
 
-    pub(crate) fn shared(&self) -> NonNull<Shared> {
-        self.shared
+    /// The pool's bookkeeping (K3).
+    pub(crate) fn pool(&self) -> NonNull<()> {
+        self.pool
     }
 
     #[inline]

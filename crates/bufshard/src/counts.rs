@@ -6,8 +6,6 @@
 
 use bufcore::PoolStats;
 
-use crate::stats::ClassStats;
-
 #[cfg(feature = "stats")]
 use crate::class::MAX_CLASSES;
 #[cfg(feature = "stats")]
@@ -35,6 +33,19 @@ pub(crate) enum Why {
     Trim,
     /// The pool is gone, or the block was never counted.
     Uncounted,
+}
+
+/// What one thread's cache has counted of a class, or all that is done without one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OfClass {
+    pub(crate) thread_hits: usize,
+    pub(crate) shard_hits: usize,
+    pub(crate) fresh: usize,
+    pub(crate) preallocations: usize,
+    pub(crate) discards: usize,
+    pub(crate) trims: usize,
+    /// Buffers that came back.
+    pub(crate) back: usize,
 }
 
 /// The counters of one thread's cache, or of all that is done without one.
@@ -241,23 +252,25 @@ impl Counts {
         let _ = stats;
     }
 
-    /// Adds those of one class to a snapshot.
-    pub(crate) fn add_class_to(&self, class: usize, stats: &mut ClassStats) {
+    /// What was counted of one class.
+    pub(crate) fn of_class(&self, class: usize) -> OfClass {
         #[cfg(feature = "stats")]
         {
             let inner = &self.inner;
-            let (hits, shard_hits) = (load(&inner.thread_hits[class]), load(&inner.shard_hits[class]));
-            let fresh = load(&inner.fresh[class]);
-            stats.thread_hits += hits as u64;
-            stats.shard_hits += shard_hits as u64;
-            stats.allocations += fresh as u64;
-            stats.preallocations += load(&inner.preallocations[class]) as u64;
-            stats.discards += load(&inner.discards[class]) as u64;
-            stats.trims += load(&inner.trims[class]) as u64;
-            let acquired = hits.wrapping_add(shard_hits).wrapping_add(fresh);
-            stats.in_use = stats.in_use.wrapping_add(acquired).wrapping_sub(load(&inner.back[class]));
+            OfClass {
+                thread_hits: load(&inner.thread_hits[class]),
+                shard_hits: load(&inner.shard_hits[class]),
+                fresh: load(&inner.fresh[class]),
+                preallocations: load(&inner.preallocations[class]),
+                discards: load(&inner.discards[class]),
+                trims: load(&inner.trims[class]),
+                back: load(&inner.back[class]),
+            }
         }
         #[cfg(not(feature = "stats"))]
-        let _ = (class, stats);
+        {
+            let _ = class;
+            OfClass::default()
+        }
     }
 }

@@ -7,8 +7,10 @@ use bufcore::strategy::{Tagged, Views};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::block::Block;
-use crate::node::Node;
+use crate::cache::Node;
 use crate::release;
+#[cfg(feature = "wipe")]
+use crate::shared::Shared;
 
 /// A buffer of a [`ShardPool`](crate::ShardPool).
 pub type ShardBuf = Buf<ShardLease>;
@@ -70,7 +72,7 @@ unsafe impl Lease for ShardLease {
         // SAFETY: the buffer is out while its lease is borrowed.
         let header = unsafe { block.as_ref() };
         // SAFETY: a block keeps the pool's bookkeeping (`block`, K3).
-        let wipes = unsafe { header.shared().as_ref() }.settings.wipe;
+        let wipes = unsafe { Shared::of(header).as_ref() }.settings.wipe;
         wipes.then(|| NonNull::slice_from_raw_parts(Block::start(block), header.usable_bytes()))
     }
 

@@ -65,27 +65,28 @@
 extern crate alloc;
 extern crate std;
 
-mod acquire;
 mod block;
+mod build;
+mod cache;
 mod chain;
 mod class;
-mod config;
 mod counts;
-mod gate;
+mod depot;
 mod lease;
-mod node;
 mod pool;
 mod release;
+mod request;
+mod settings;
 mod shared;
 mod stats;
-mod stock;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod unwind;
-mod wait;
+mod wait_queue;
+mod waiting;
 
-pub use acquire::Acquire;
 pub use bufcore;
 #[cfg(feature = "track")]
 #[doc(no_inline)]
@@ -98,10 +99,11 @@ pub use bufcore::{
 };
 #[doc(no_inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
-pub use config::Builder;
+pub use build::Builder;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;
 pub use stats::{ClassStats, ShardStats};
+pub use waiting::Acquire;
 
 #[cfg(doc)]
 #[doc = include_str!("../docs/guide.md")]

@@ -3,11 +3,11 @@
 use core::ptr::NonNull;
 
 use crate::block::Block;
+use crate::cache::Node;
 use crate::chain::Chain;
 use crate::counts::Why;
-use crate::node::Node;
 use crate::shared::{Refs, Shared};
-use crate::wait::Event;
+use crate::wait_queue::Event;
 
 /// A release that a thread's cache did not take at once. Where that cache was found, the release is counted already.
 ///
@@ -36,7 +36,7 @@ pub(crate) unsafe fn slow(block: NonNull<Block>) {
 unsafe fn beside(node: &Node, block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
-    let (shared, class) = (header.shared(), header.class());
+    let (shared, class) = (Shared::of(header), header.class());
     if header.is_single() {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
@@ -61,7 +61,7 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's reference, until `leave` (`node`, N6).
+    // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's reference, until `leave` (`cache`, N6).
     let pool = unsafe { shared.as_ref() };
     let mut rest = Chain::new();
     let mut kept = None;
@@ -97,7 +97,7 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
 unsafe fn elsewhere(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
-    let (shared, class) = (header.shared(), header.class());
+    let (shared, class) = (Shared::of(header), header.class());
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
     let pool = unsafe { shared.as_ref() };
     if let Some(node) = pool.node() {

@@ -3,7 +3,8 @@
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::{Acquire, ShardPool};
+use crate::pool::ShardPool;
+use crate::waiting::Acquire;
 
 impl UnwindSafe for ShardPool {}
 impl RefUnwindSafe for ShardPool {}

@@ -20,7 +20,7 @@ use crate::class::MAX_CLASSES;
 use crate::counts::Why;
 use crate::shared::{Refs, Shared};
 use crate::sync::{self, Ordering};
-use crate::wait::Event;
+use crate::wait_queue::Event;
 
 /// What the lists of a thread do with a cache.
 pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go: Node::let_go };

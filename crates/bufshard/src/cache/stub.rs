@@ -4,7 +4,7 @@
 //!  flags    HELD      a thread has the cache
 //!           CLOSED    the pool is gone;  PLAIN   as in the cache's `word`: for the thread, when it may not look there any more
 //!           ENDING    the thread ends: it keeps its reference to the bookkeeping until it says otherwise
-//!           DRAINED   somebody empties, or has emptied, the cache, and gives the thread's reference back (`node`, N5)
+//!           DRAINED   somebody empties, or has emptied, the cache, and gives the thread's reference back (`cache`, N5)
 //!           LET_GO    the thread has let go of the stub;  ORPHANED   the cache is gone
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! The stacks of a thread's cache. All of this is for those who have them (`node`, N1), unless it says otherwise.
+//! The stacks of a thread's cache. All of this is for those who have them (`cache`, N1), unless it says otherwise.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -8,7 +8,7 @@ use super::{HOT_CLASS, NO_HOT, Node};
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
-use crate::config::Settings;
+use crate::settings::Settings;
 use crate::sync::{AtomicU32, Ordering, RELEASE};
 
 /// The stack of one class.

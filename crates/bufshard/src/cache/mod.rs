@@ -39,7 +39,7 @@
 
 mod claims;
 mod ends;
-mod stacks;
+mod magazines;
 mod stub;
 
 use core::cell::Cell;
@@ -50,7 +50,7 @@ use bufcore::strategy::{Link, Listed};
 
 pub(crate) use self::claims::NotHad;
 use self::ends::Gone;
-use self::stacks::{Slots, Stack};
+use self::magazines::{Slots, Stack};
 use self::stub::Stub;
 use crate::block::Block;
 use crate::class::{MAX_CLASSES, class_of};
@@ -146,7 +146,7 @@ const fn record(which: usize, value: u32) -> u32 {
 impl Node {
     /// A cache that no thread has; `None` when there is no memory.
     pub(crate) fn new(shared: &Shared, home: usize) -> Option<Self> {
-        let (stacks, slots) = stacks::empty(&shared.settings)?;
+        let (stacks, slots) = magazines::empty(&shared.settings)?;
         let plain = shared.is_plain();
         Some(Self {
             word: AtomicUsize::new(FREE | if plain { PLAIN } else { 0 }),

@@ -14,26 +14,19 @@
 //!   that moment, by who locked it; who locks it later cannot tell whether that was before, and takes what he finds too. So each slot is
 //!   emptied by an exchange. Only holders of a handle take otherwise, so none takes after the end of the pool.
 
-use alloc::vec::Vec;
-use core::ptr::{self, NonNull};
+mod bin;
+mod hints;
 
+use alloc::vec::Vec;
+use core::ptr::NonNull;
+
+use self::bin::{FIRST_SLOTS, Rack, SEQ_CST, no_block};
+use self::hints::Hints;
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
-use crate::config::Settings;
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
-
-/// The last bits of a rack's word: somebody moves blocks; the pool is gone. Above them is the count.
-const LOCKED: usize = 1;
-const CLOSED: usize = 2;
-const ONE: usize = 4;
-
-/// The order of what gives a rack blocks, and of the hints about that.
-// ORDER: what each pairs with is said where it is used.
-const SEQ_CST: Ordering = Ordering::SeqCst;
-
-/// Slots in a rack's first cache line.
-const FIRST_SLOTS: usize = 6;
+use crate::settings::Settings;
+use crate::sync::{AtomicPtr, Ordering};
 
 /// Racks from one shard to the next beyond its own: their lines are fetched in pairs.
 const GAP_RACKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 1 };
@@ -51,38 +44,6 @@ pub(crate) struct Stock {
     hints: [Hints; MAX_CLASSES],
 }
 
-/// What a search among the racks of a class may leave out: a bit for each shard.
-///
-/// Bits change only when a search has found them wrong, so that in the long run nobody writes here.
-struct Hints {
-    /// There may be blocks.
-    some: AtomicUsize,
-    /// There is no room.
-    full: AtomicUsize,
-}
-
-/// The blocks of a class in a shard.
-#[repr(C, align(64))]
-struct Rack {
-    word: AtomicUsize,
-    /// The least that the count was since `trim_idle` last looked. For who has the rack.
-    least: AtomicUsize,
-    slots: [AtomicPtr<Block>; FIRST_SLOTS],
-}
-
-/// A rack that the holder of this locked: it has `count` blocks. Forgetting it leaves it locked.
-struct Locked<'a> {
-    rack: &'a Rack,
-    more: &'a [AtomicPtr<Block>],
-    /// What its word is until it is closed.
-    word: usize,
-    count: usize,
-}
-
-fn no_block() -> AtomicPtr<Block> {
-    AtomicPtr::new(ptr::null_mut())
-}
-
 impl Stock {
     /// Empty shards; `None` when there is no memory.
     pub(crate) fn new(settings: &Settings) -> Option<Self> {
@@ -97,8 +58,8 @@ impl Stock {
         let mut more_slots = Vec::new();
         more_slots.try_reserve_exact(total.checked_mul(more)?).ok()?;
         more_slots.resize_with(total * more, no_block);
-        let hints = || Hints { some: AtomicUsize::new(0), full: AtomicUsize::new(0) };
-        Some(Self { racks, more_slots, more, stride, shards, hints: core::array::from_fn(|_| hints()) })
+        let hints = core::array::from_fn(|_| Hints::default());
+        Some(Self { racks, more_slots, more, stride, shards, hints })
     }
 
     /// The rack of a class in a shard.
@@ -269,154 +230,10 @@ impl Stock {
         for shard in 0..self.shards {
             for class in 0..self.stride {
                 let Some((rack, more)) = self.rack(shard, class) else { break };
-                // ORDER: Acquire pairs with the Release in `unlock`; nothing is published.
-                let before = rack.word.fetch_or(CLOSED, Ordering::Acquire);
-                if before & LOCKED == 0 {
-                    f(Locked { rack, more, word: before, count: before / ONE }.take_closed());
+                if let Some(all) = rack.close(more) {
+                    f(all);
                 }
             }
-        }
-    }
-}
-
-impl Hints {
-    /// A rack was given blocks.
-    fn note_some(&self, bit: usize) {
-        // ORDER: SeqCst here, in `note_none` and for the count in `unlock` and `Rack::count`: of who gives blocks and who found none the
-        // one sees the other, and the bit is set in the end. Otherwise a rack might not be looked into until it is given more.
-        if self.some.load(SEQ_CST) & bit == 0 {
-            self.some.fetch_or(bit, SEQ_CST);
-        }
-    }
-
-    /// A rack was found empty.
-    fn note_none(&self, bit: usize, rack: &Rack) {
-        // ORDER: SeqCst, as `note_some` says.
-        self.some.fetch_and(!bit, SEQ_CST);
-        if rack.count() > 0 {
-            // ORDER: SeqCst, likewise.
-            self.some.fetch_or(bit, SEQ_CST);
-        }
-    }
-
-    /// Blocks were taken out of a rack.
-    fn note_room(&self, bit: usize) {
-        // ORDER: Relaxed, for both: a hint.
-        if self.full.load(Ordering::Relaxed) & bit != 0 {
-            self.full.fetch_and(!bit, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Rack {
-    fn new() -> Self {
-        Self {
-            word: AtomicUsize::new(0),
-            least: AtomicUsize::new(0),
-            slots: core::array::from_fn(|_| no_block()),
-        }
-    }
-
-    /// Blocks in it, at some moment.
-    fn count(&self) -> usize {
-        // ORDER: SeqCst, as `Hints::note_some` says.
-        self.word.load(SEQ_CST) / ONE
-    }
-
-    /// The rack, unless it is locked.
-    ///
-    /// Without a look first, which would fetch the line once to read it and once more to write it; and only the bit is asked for, which is
-    /// one instruction where the whole word would be a loop.
-    ///
-    /// # Errors
-    ///
-    /// When the rack is locked: nothing. When it is closed: all that is in it, which is the caller's (T2).
-    fn lock<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Result<Locked<'a>, Chain> {
-        // ORDER: Acquire pairs with the Release in `unlock`: what was done with the blocks, and in the slots, happened before.
-        if self.word.fetch_or(LOCKED, Ordering::Acquire) & LOCKED != 0 {
-            return Err(Chain::new());
-        }
-        // ORDER: Relaxed: the count is what the last one left who had the rack. Whether it was closed before or after this locked it does
-        // not matter (T2).
-        let word = self.word.load(Ordering::Relaxed);
-        let locked = Locked { rack: self, more, word, count: word / ONE };
-        if word & CLOSED == 0 { Ok(locked) } else { Err(locked.take_closed()) }
-    }
-}
-
-impl Rack {
-    /// As `lock`, for holders of a handle, so not of a closed rack.
-    fn lock_open<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Option<Locked<'a>> {
-        let locked = self.lock(more);
-        debug_assert!(locked.as_ref().err().is_none_or(Chain::is_empty), "T2: the pool has a handle");
-        locked.ok()
-    }
-}
-
-impl Locked<'_> {
-    fn slot(&self, index: usize) -> Option<&AtomicPtr<Block>> {
-        self.rack.slots.get(index).or_else(|| self.more.get(index - FIRST_SLOTS))
-    }
-
-    /// Adds a block, for which there is room.
-    fn push(&mut self, block: NonNull<Block>) {
-        if let Some(slot) = self.slot(self.count) {
-            // ORDER: Relaxed: the lock orders it (T1).
-            slot.store(block.as_ptr(), Ordering::Relaxed);
-            self.count += 1;
-        }
-    }
-
-    /// Takes the newest block.
-    fn pop(&mut self) -> Option<NonNull<Block>> {
-        let newest = self.count.checked_sub(1)?;
-        // ORDER: Relaxed: the lock orders it (T1).
-        let block = self.slot(newest)?.load(Ordering::Relaxed);
-        self.count = newest;
-        NonNull::new(block)
-    }
-
-    /// Notes the count for `trim_idle`.
-    fn note_least(&self) {
-        // ORDER: Relaxed, for both: the lock orders them (T1).
-        if self.count < self.rack.least.load(Ordering::Relaxed) {
-            self.rack.least.store(self.count, Ordering::Relaxed);
-        }
-    }
-
-    /// All that is in a closed rack (T2).
-    fn take_closed(self) -> Chain {
-        let mut chain = Chain::new();
-        for slot in (0..self.count).filter_map(|index| self.slot(index)) {
-            // ORDER: Acquire, and Release with it, since two may come here: what one finds, the other does not.
-            if let Some(block) = NonNull::new(slot.swap(ptr::null_mut(), Ordering::AcqRel)) {
-                // SAFETY: just taken.
-                unsafe { chain.push(block) };
-            }
-        }
-        chain
-    }
-
-    /// Ends what `lock_open` began.
-    ///
-    /// By an exchange too, though nobody but the holder writes the word of an open rack that is locked, other than to set the bit that is
-    /// set: a plain store would be enough, but loom does not see that it comes after those.
-    fn unlock_open(self) {
-        let unlocked = self.unlock();
-        debug_assert!(unlocked.is_ok(), "T2: the pool has a handle");
-    }
-
-    /// Ends what `lock` began.
-    ///
-    /// # Errors
-    ///
-    /// When the rack was closed meanwhile: all that is in it, which is the caller's (T2).
-    fn unlock(self) -> Result<(), Chain> {
-        // ORDER: Release pairs with the Acquire in `lock` and `close`. SeqCst for `Hints::note_some`. A failure takes nothing that it did
-        // not have.
-        match self.rack.word.compare_exchange(self.word, self.count * ONE, SEQ_CST, Ordering::Relaxed) {
-            Ok(_) => Ok(()),
-            Err(_closed) => Err(self.take_closed()),
         }
     }
 }

@@ -1,0 +1,193 @@
+//! What all handles of a pool, all caches and all blocks of it share, and the end of a pool.
+//!
+//! # Invariants
+//!
+//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, until the pool's end takes it
+//!   over (`cache`, N5), and one for each block. With the last of them all of this is freed, with all caches, except for the stubs that are on
+//!   the lists of threads.
+//! - P2: caches are added to their list, and never taken off.
+//! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
+//! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and shards but to be freed.
+
+mod blocks;
+mod budget;
+mod caches;
+mod waits;
+
+use alloc::boxed::Box;
+use core::ptr::NonNull;
+use std::time::Instant;
+
+use bufcore::strategy::{Keepers, Roll, Tracker, boxed, threads};
+use bufcore::{ConfigError, RegionError};
+
+use crate::block::Block;
+use crate::cache::Node;
+use crate::class;
+use crate::counts::{Counts, Why};
+use crate::depot::Stock;
+use crate::settings::Settings;
+use crate::sync::{self, AtomicU32, AtomicUsize};
+use crate::wait_queue::Waiters;
+
+/// The pool, as seen from inside.
+pub(crate) struct Shared {
+    /// P1.
+    pub(crate) keepers: Keepers,
+    /// The pool's number; no other pool ever has the same.
+    pub(crate) id: usize,
+    pub(crate) settings: Settings,
+    /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all requests go the slow one.
+    is_plain: AtomicU32,
+    pub(crate) stock: Stock,
+    /// All caches (P2).
+    nodes: Roll<Node>,
+    /// How many caches were made: the next one's first shard.
+    homes: AtomicUsize,
+    /// How many coloured blocks were made.
+    pub(crate) colours: AtomicUsize,
+    /// Bytes of all blocks (P3).
+    reserved: AtomicUsize,
+    waiters: Waiters,
+    /// When `trim_idle` last looked.
+    pub(crate) idle_since: sync::Mutex<Option<Instant>>,
+    /// What is done without a cache.
+    pub(crate) common: Counts,
+    pub(crate) tracker: Tracker,
+}
+
+impl Shared {
+    /// A pool with one handle.
+    pub(crate) fn new(settings: Settings) -> Result<NonNull<Self>, ConfigError> {
+        let id = threads::new_id()?;
+        let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
+        let shared = Self {
+            keepers: Keepers::one_handle(),
+            id,
+            settings,
+            is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
+            stock: Stock::new(&settings).ok_or(refused)?,
+            nodes: Roll::default(),
+            homes: AtomicUsize::new(0),
+            colours: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            waiters: Waiters::new(),
+            idle_since: sync::Mutex::new(None),
+            common: Counts::common(),
+            tracker: Tracker::default(),
+        };
+        boxed(shared).ok_or(refused)
+    }
+
+    /// The bookkeeping of the pool that made a block, which keeps it (`block`, K3).
+    pub(crate) fn of(block: &Block) -> NonNull<Self> {
+        block.pool().cast()
+    }
+
+    /// One handle less; the last one ends the pool.
+    ///
+    /// # Safety
+    ///
+    /// The handle is the caller's, and is not used again.
+    pub(crate) unsafe fn drop_handle(this: NonNull<Self>) {
+        // SAFETY: a handle keeps it valid.
+        let shared = unsafe { this.as_ref() };
+        if shared.keepers.drop_handle() {
+            // SAFETY: no handle is left.
+            unsafe { Self::close(this) };
+        }
+    }
+
+    /// One less that keeps the bookkeeping; the last one frees it.
+    ///
+    /// # Safety
+    ///
+    /// The reference is the caller's, and is not used again.
+    pub(crate) unsafe fn drop_ref(this: NonNull<Self>) {
+        // SAFETY: as below, for one.
+        unsafe { Self::drop_refs(this, 1) };
+    }
+
+    /// As `drop_ref`, for some at once.
+    ///
+    /// # Safety
+    ///
+    /// The references are the caller's, and are not used again.
+    unsafe fn drop_refs(this: NonNull<Self>, count: usize) {
+        // SAFETY: the references keep it valid.
+        let shared = unsafe { this.as_ref() };
+        if shared.keepers.drop_refs(count) {
+            // SAFETY: made by `boxed`, and nobody has a reference; nor are caches used by anybody any more.
+            drop(unsafe { Box::from_raw(this.as_ptr()) });
+        }
+    }
+
+    /// The end of the pool: frees all idle memory, and leaves the rest to its buffers.
+    ///
+    /// # Safety
+    ///
+    /// No handle is left, and this is called once.
+    unsafe fn close(this: NonNull<Self>) {
+        // SAFETY: the handles' reference is given back at the end.
+        let shared = unsafe { this.as_ref() };
+        // SAFETY: the chains are ours; the handles' reference keeps the pool.
+        shared.stock.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
+        // SAFETY: the number is this pool's, and what its caches need is done below.
+        let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
+        shared.nodes().for_each(Node::close);
+        if let Some(own) = own {
+            // SAFETY: the pool is gone, and the cache off this thread's list.
+            unsafe { Node::let_go(own) };
+        }
+        let is_heavy = sync::heavy_fence(false);
+        shared.nodes().for_each(|node| node.empty_closed(is_heavy));
+        // SAFETY: the handles' reference.
+        unsafe { Self::drop_ref(this) };
+    }
+
+    /// All caches.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
+    /// Idle blocks of a class: in the caches of threads, and in the shards.
+    pub(crate) fn idle(&self, class: usize) -> (usize, usize) {
+        (self.nodes().map(|node| node.count(class)).sum(), self.stock.count(class))
+    }
+
+    /// Bytes of all idle blocks, as the sizes of their classes.
+    pub(crate) fn idle_bytes(&self) -> usize {
+        let bytes = |class| {
+            let (threads, shards) = self.idle(class);
+            (threads + shards) * class::bytes_of(class)
+        };
+        (0..self.settings.classes).map(bytes).sum()
+    }
+
+    /// The counters of the whole pool.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.nodes().map(|node| &node.counts).chain(core::iter::once(&self.common))
+    }
+}
+
+/// References to a pool's bookkeeping that are given back when this is dropped (P1).
+pub(crate) struct Refs {
+    shared: NonNull<Shared>,
+    count: usize,
+}
+
+impl Refs {
+    /// # Safety
+    ///
+    /// The references are the caller's, and are not used otherwise.
+    pub(crate) unsafe fn new(shared: NonNull<Shared>, count: usize) -> Self {
+        Self { shared, count }
+    }
+}
+
+impl Drop for Refs {
+    fn drop(&mut self) {
+        // SAFETY: the promise of `new`, once.
+        unsafe { Shared::drop_refs(self.shared, self.count) };
+    }
+}

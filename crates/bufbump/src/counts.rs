@@ -3,8 +3,6 @@
 #[cfg(feature = "stats")]
 use bufcore::strategy::sync::{AtomicUsize, Ordering};
 
-use crate::stats::BumpStats;
-
 /// What became of a piece of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
@@ -36,18 +34,13 @@ impl Pieces {
         let _ = piece;
     }
 
-    /// Adds these to a snapshot.
-    pub(crate) fn add_to(&self, stats: &mut BumpStats) {
+    /// How many were counted.
+    pub(crate) fn of(&self, piece: Piece) -> u64 {
         #[cfg(feature = "stats")]
-        {
-            // ORDER: Relaxed, as above.
-            let load = |piece: Piece| self.counts[piece as usize].load(Ordering::Relaxed) as u64;
-            stats.allocations = load(Piece::Allocated);
-            stats.preallocations = load(Piece::Preallocated);
-            stats.discards = load(Piece::Discarded);
-            stats.trims = load(Piece::Trimmed);
-        }
+        // ORDER: Relaxed, as above.
+        let count = self.counts[piece as usize].load(Ordering::Relaxed) as u64;
         #[cfg(not(feature = "stats"))]
-        let _ = stats;
+        let (_, count) = (piece, 0);
+        count
     }
 }

@@ -6,7 +6,10 @@ use core::ptr::NonNull;
 use bufcore::strategy::{Tagged, Views};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
+use crate::release;
 use crate::shard::Block;
+#[cfg(any(feature = "stats", feature = "wipe"))]
+use crate::shared::Shared;
 
 /// A buffer of a [`BumpPool`](crate::BumpPool).
 pub type BumpBuf = Buf<BumpLease>;
@@ -74,7 +77,7 @@ unsafe impl Lease for BumpLease {
         // SAFETY: the buffer is out while its lease is borrowed.
         let shard = unsafe { Block::shard(block) };
         // SAFETY: the shard's memory keeps the pool's bookkeeping.
-        let wipes = unsafe { shard.shared().as_ref() }.settings.wipe;
+        let wipes = unsafe { Shared::of(shard).as_ref() }.settings.wipe;
         // SAFETY: the buffer is out.
         let capacity = unsafe { Block::capacity(block) };
         wipes.then(|| NonNull::slice_from_raw_parts(Block::bytes(block), capacity))
@@ -114,7 +117,7 @@ impl Drop for BumpLease {
             count(block)
         };
         // SAFETY: this lease was the last of its buffer, and is dropped once.
-        unsafe { Block::release(block) };
+        unsafe { release::release(block) };
     }
 }
 
@@ -128,7 +131,7 @@ unsafe fn count(block: NonNull<Block>) {
     // SAFETY: the caller's promise.
     let shard = unsafe { Block::shard(block) };
     // SAFETY: the shard's memory keeps the pool's bookkeeping.
-    let shared = unsafe { shard.shared().as_ref() };
+    let shared = unsafe { Shared::of(shard).as_ref() };
     // SAFETY: the caller's promise.
     shared.counters.released(unsafe { Block::capacity(block) });
 }

@@ -4,14 +4,13 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::strategy::Served;
-use bufcore::strategy::sync::Ordering;
 use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
 
-use crate::Builder;
-use crate::config::Settings;
+use crate::cache::local;
 use crate::counts::Piece;
 use crate::lease::BumpLease;
-use crate::local;
+use crate::request::Found;
+use crate::settings::Settings;
 use crate::shard::Block;
 use crate::shared::Shared;
 use crate::stats::BumpStats;
@@ -36,23 +35,6 @@ unsafe impl Send for BumpPool {}
 unsafe impl Sync for BumpPool {}
 
 impl BumpPool {
-    /// A pool with the default settings.
-    ///
-    /// Cost: one small allocation; the first shard is taken by the first acquire.
-    ///
-    /// # Errors
-    ///
-    /// See [`Builder::build`].
-    pub fn new() -> Result<Self, ConfigError> {
-        Self::builder().build()
-    }
-
-    /// All settings.
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn with(settings: Settings, preallocate: usize) -> Result<Self, ConfigError> {
         let shared = Shared::new(settings)?;
         // SAFETY: just made, with one handle, which this is.
@@ -87,7 +69,7 @@ impl BumpPool {
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
     /// Cost: some twenty plain instructions and no locked one, when the thread's current shard has room; otherwise a look at up to
-    /// [`max_probes`](Builder::max_probes) shards, an exchange or two for an idle one, and at last an allocation. A request larger
+    /// [`max_probes`](crate::Builder::max_probes) shards, an exchange or two for an idle one, and at last an allocation. A request larger
     /// than a shard is an allocation of its own, zeroed by the allocator.
     ///
     /// # Errors
@@ -159,49 +141,8 @@ impl BumpPool {
             let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::nothing()) };
             return Ok(self.shared().tracker.attach(buf));
         }
-        let settings = &self.shared().settings;
-        let limit = settings.max_capacity();
-        if bytes > limit {
-            return Err(AcquireError::TooLarge { requested: bytes, limit });
-        }
-        if bytes <= settings.shard_bytes
-            && let Some((block, is_fresh)) = self.refill(bytes)?
-        {
-            let served = if is_fresh { Served::Fresh } else { Served::Reused };
-            return Ok(self.hand_out(block, bytes, served));
-        }
-        let block =
-            self.shared().single(bytes).map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
-        Ok(self.hand_out(block, bytes, Served::Fallback))
-    }
-
-    /// A block from another shard than the one that the thread carves, which it carves from then on; `None` on a thread that is
-    /// ending. The flag says that the shard is new.
-    fn refill(&self, bytes: usize) -> Result<Option<(NonNull<Block>, bool)>, AcquireError> {
-        // SAFETY: a cache of this thread's is valid (`local`, L2).
-        let node = match unsafe { local::find(self.id).as_ref() } {
-            Some(node) => node,
-            None => {
-                let Some(token) = local::register() else { return Ok(None) };
-                let refused = AcquireError::OutOfMemory { requested: bytes };
-                let node = self.shared().node(token).ok_or(refused)?;
-                // The allocator may have used the pool meanwhile, on this thread: one cache is enough.
-                // SAFETY: as above.
-                match unsafe { local::find(self.id).as_ref() } {
-                    Some(first) => {
-                        self.shared().give_back(node);
-                        first
-                    }
-                    None => {
-                        local::add(node);
-                        node
-                    }
-                }
-            }
-        };
-        let (shard, is_fresh) = node.refill(bytes)?;
-        local::remember(self.id, shard);
-        Ok(NonNull::new(shard.carve(bytes, self.mask)).map(|block| (block, is_fresh)))
+        let Found { block, served } = self.shared().find(bytes)?;
+        Ok(self.hand_out(block, bytes, served))
     }
 
     /// The largest request that is not an allocation of its own, in bytes.
@@ -221,15 +162,7 @@ impl BumpPool {
     ///
     /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
     pub fn trim(&self) {
-        let shared = self.shared();
-        // ORDER: Relaxed: a request; each thread reads it when it next looks.
-        shared.trims.fetch_add(1, Ordering::Relaxed);
-        shared.free_idle();
-        // SAFETY: a cache of this thread's is valid (`local`, L2).
-        if let Some(node) = unsafe { local::find(self.id).as_ref() } {
-            node.trim();
-        }
-        shared.free_headers();
+        self.shared().trim();
     }
 
     /// Forgets the memory that the pool has: what holds no buffers is freed as by [`trim`](Self::trim), and what holds some is freed,

@@ -12,16 +12,16 @@
 use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 
+use bufcore::strategy::orphans::Orphan;
 use bufcore::strategy::sync::{AtomicUsize, Ordering};
 use bufcore::strategy::{Keepers, Roll, SharedCounters, Tracker, boxed, threads};
 use bufcore::{ConfigError, RegionError};
 
-use crate::config::Settings;
+use crate::cache::{Node, local};
 use crate::counts::{Piece, Pieces};
-use crate::headers::Headers;
-use crate::local;
-use crate::node::Node;
-use crate::shard::{Block, Chain, Shard};
+use crate::depot::Headers;
+use crate::settings::Settings;
+use crate::shard::{Chain, Shard};
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
@@ -31,15 +31,15 @@ pub(crate) struct Shared {
     pub(crate) id: usize,
     pub(crate) settings: Settings,
     /// All headers, and the idle shards among them.
-    headers: Headers,
+    pub(crate) headers: Headers,
     /// Idle shards, or about to be.
-    idle_shards: AtomicUsize,
+    pub(crate) idle_shards: AtomicUsize,
     /// All caches (P2).
     nodes: Roll<Node>,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
     pub(crate) trims: AtomicUsize,
     /// How often `clear` was called: memory from before it is freed when it is back.
-    generation: AtomicUsize,
+    pub(crate) generation: AtomicUsize,
     pub(crate) counters: SharedCounters,
     /// Shards that came and went.
     pub(crate) pieces: Pieces,
@@ -64,6 +64,11 @@ impl Shared {
             tracker: Tracker::default(),
         };
         boxed(shared).ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
+    }
+
+    /// The bookkeeping of a shard's pool, which is there while the shard has memory (`shard`, B3).
+    pub(crate) fn of(shard: &Shard) -> NonNull<Self> {
+        shard.pool().cast()
     }
 
     /// One handle less; the last one ends the pool. What other handles did, `taken` of their shards among it, happened before the end.
@@ -159,7 +164,7 @@ impl Shared {
     pub(crate) fn fresh(&self, bytes: usize, piece: Piece) -> Result<&Shard, RegionError> {
         let shard = self
             .headers
-            .vacant(NonNull::from(self))
+            .vacant(|| Shard::new(NonNull::from(self).cast(), try_free))
             .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
         // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
         let generation = self.generation.load(Ordering::Relaxed);
@@ -181,13 +186,6 @@ impl Shared {
         Some(shard)
     }
 
-    /// Memory for one buffer of `bytes` bytes, whatever their number. For holders of a handle.
-    pub(crate) fn single(&self, bytes: usize) -> Result<NonNull<Block>, RegionError> {
-        let block = self.fresh(bytes, Piece::Allocated)?.single();
-        // SAFETY: the start of memory is not null.
-        Ok(unsafe { NonNull::new_unchecked(block) })
-    }
-
     /// Whether the memory of a free shard is not to be used again.
     pub(crate) fn is_stale(&self, shard: &Shard) -> bool {
         // ORDER: Relaxed, as in `fresh`.
@@ -203,7 +201,7 @@ impl Shared {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping (P1).
         let header = unsafe { shard.as_ref() };
         // SAFETY: likewise.
-        let shared = unsafe { header.shared().as_ref() };
+        let shared = unsafe { Self::of(header).as_ref() };
         header.disown();
         if !shared.is_stale(header) {
             // ORDER: Relaxed: a count.
@@ -230,7 +228,7 @@ impl Shared {
     pub(crate) unsafe fn free(shard: NonNull<Shard>) {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of this function (P1).
         let header = unsafe { shard.as_ref() };
-        let this = header.shared();
+        let this = Self::of(header);
         header.disown();
         header.strip();
         // SAFETY: valid, as above.
@@ -250,7 +248,7 @@ impl Shared {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
             // SAFETY: the shard's memory keeps its header.
-            let this = unsafe { shard.as_ref() }.shared();
+            let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
             unsafe { this.as_ref() }.pieces.count(Piece::Trimmed);
             // SAFETY: the caller's promise.
@@ -270,30 +268,20 @@ impl Shared {
             unsafe { Self::come_back(shard) };
         }
     }
+}
 
-    /// Frees the idle shards of the pool, not those of caches. For holders of a handle.
-    pub(crate) fn free_idle(&self) {
-        let mut chain = Chain::new();
-        // ORDER: Relaxed: a bound, so that this ends while others give shards back all the time.
-        for _ in 0..self.idle_shards.load(Ordering::Relaxed) {
-            let Some(shard) = self.idle() else { break };
-            // SAFETY: ours from here on.
-            chain.push(unsafe { shard.as_ref() });
-        }
-        // SAFETY: what was idle is free, and ours.
-        unsafe { Self::free_all(chain) };
+/// Frees an orphaned shard of which nothing is out.
+///
+/// # Safety
+///
+/// As `Orphan::new` says: `orphan` is the first field of an adopted `Shard`, and no other thread is in here with it.
+unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
+    let shard = orphan.cast::<Shard>();
+    // SAFETY: adopted and not freed, so valid; only atomics are used that may change.
+    let is_back = unsafe { shard.as_ref() }.is_orphan_back();
+    if is_back {
+        // SAFETY: nothing is out and the pool is gone, so nobody uses the shard again.
+        unsafe { Shared::free(shard) };
     }
-
-    /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of a handle.
-    pub(crate) fn free_headers(&self) {
-        let chain = self.headers.take_off();
-        // SAFETY: taken off just now.
-        unsafe { Headers::free(chain) };
-    }
-
-    /// Makes all memory that there is stale.
-    pub(crate) fn outdate(&self) {
-        // ORDER: Relaxed, as in `fresh`.
-        self.generation.fetch_add(1, Ordering::Relaxed);
-    }
+    is_back
 }

@@ -3,7 +3,7 @@
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::BumpPool;
+use crate::pool::BumpPool;
 
 impl UnwindSafe for BumpPool {}
 impl RefUnwindSafe for BumpPool {}

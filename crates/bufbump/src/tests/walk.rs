@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::{BumpPool, local};
+use crate::BumpPool;
+use crate::cache::local;
 
 fn walk(seed: u64, shard: usize, probes: usize, idle: usize, alignment: usize) {
     let mut random = fastrand::Rng::with_seed(seed);

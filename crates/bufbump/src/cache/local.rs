@@ -13,7 +13,7 @@ pub(crate) use bufcore::strategy::threads::end_of_thread;
 use bufcore::strategy::threads::{self, Cache, Methods};
 pub(crate) use bufcore::strategy::threads::{register, token};
 
-use crate::node::Node;
+use super::Node;
 use crate::shard::Shard;
 
 /// What the lists do with a cache.

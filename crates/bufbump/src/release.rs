@@ -2,87 +2,38 @@
 
 use core::ptr::NonNull;
 
+use bufcore::strategy::orphans;
 use bufcore::strategy::sync::{Ordering, RELEASE};
-use bufcore::strategy::{Views, orphans};
 
-use super::{ABANDONED, Block, Chain, HEADER_BYTES, JOINED, ORPHANED, Shard};
-use crate::local;
+use crate::cache::{Node, local};
+use crate::shard::{ABANDONED, Block, Chain, JOINED, ORPHANED, Shard, fold};
 use crate::shared::Shared;
 
-impl Block {
-    /// The bytes behind the header.
-    #[inline(always)]
-    pub(crate) fn bytes(block: NonNull<Block>) -> NonNull<u8> {
-        // SAFETY: a header is followed by the bytes of its buffer, at least one.
-        unsafe { block.cast::<u8>().add(HEADER_BYTES) }
+/// Gives the buffer's memory back.
+///
+/// # Safety
+///
+/// The block is that of a buffer that is out until now; the buffer is out no more, and nobody uses the block or its bytes again.
+#[inline(always)]
+pub(crate) unsafe fn release(block: NonNull<Block>) {
+    // SAFETY: the caller's promise, until it is counted.
+    let shard = unsafe { Block::shard(block) };
+    // SAFETY: written when the block was made, and not after.
+    let step = unsafe { (*block.as_ptr()).step } as usize;
+    #[cfg(feature = "wipe")]
+    // SAFETY: the shard's memory keeps the pool's bookkeeping.
+    if unsafe { Shared::of(shard).as_ref() }.settings.wipe {
+        // SAFETY: the header is the block's, whose buffer nobody uses any more; it is not read again.
+        unsafe { block.cast::<u8>().write_bytes(0, crate::shard::HEADER_BYTES) };
     }
-
-    /// The count of handles.
-    ///
-    /// # Safety
-    ///
-    /// The block is that of a buffer that is out, for as long as the reference lives.
-    #[inline]
-    pub(crate) unsafe fn views<'a>(block: NonNull<Block>) -> &'a Views {
-        // SAFETY: valid while the buffer is out (B3); atomics may be shared.
-        unsafe { &(*block.as_ptr()).views }
-    }
-
-    /// The shard.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views).
-    #[inline]
-    pub(crate) unsafe fn shard<'a>(block: NonNull<Block>) -> &'a Shard {
-        // SAFETY: written when the block was made, and not after.
-        let shard = unsafe { (*block.as_ptr()).shard };
-        // SAFETY: valid while the buffer is out (B3).
-        unsafe { shard.as_ref() }
-    }
-
-    /// Bytes that the buffer was made with.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views).
-    #[inline]
-    pub(crate) unsafe fn capacity(block: NonNull<Block>) -> usize {
-        // SAFETY: written when the block was made, and not after.
-        match unsafe { (*block.as_ptr()).step } {
-            // SAFETY: the caller's promise.
-            // ORDER: Relaxed: not written while the buffer is out.
-            0 => unsafe { Self::shard(block) }.bytes.load(Ordering::Relaxed),
-            step => step as usize - HEADER_BYTES,
-        }
-    }
-
-    /// Gives the buffer's memory back.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views); the buffer is out no more, and nobody uses the block or its bytes again.
-    #[inline(always)]
-    pub(crate) unsafe fn release(block: NonNull<Block>) {
-        // SAFETY: the caller's promise, until it is counted.
-        let shard = unsafe { Self::shard(block) };
-        // SAFETY: written when the block was made, and not after.
-        let step = unsafe { (*block.as_ptr()).step } as usize;
-        #[cfg(feature = "wipe")]
-        // SAFETY: the shard's memory keeps the pool's bookkeeping.
-        if unsafe { shard.shared.as_ref() }.settings.wipe {
-            // SAFETY: the header is the block's, whose buffer nobody uses any more; it is not read again.
-            unsafe { block.cast::<u8>().write_bytes(0, HEADER_BYTES) };
-        }
-        // ORDER: Relaxed: a thread stores its own token, and `NOBODY` over it, itself, so it reads what it stored; no other thread
-        // reads its own token here. Where `NOBODY` comes from the pool's end on another thread, either value is right.
-        if shard.owner.load(Ordering::Relaxed) == local::token() {
-            // SAFETY: a buffer of the shard is being released, on its owner's thread.
-            unsafe { release_here(NonNull::from(shard), block.as_ptr().cast(), step) };
-        } else {
-            // SAFETY: as above.
-            unsafe { release_elsewhere(NonNull::from(shard)) };
-        }
+    // ORDER: Relaxed: a thread stores its own token, and `NOBODY` over it, itself, so it reads what it stored; no other thread
+    // reads its own token here. Where `NOBODY` comes from the pool's end on another thread, either value is right.
+    if shard.owner.load(Ordering::Relaxed) == local::token() {
+        // SAFETY: a buffer of the shard is being released, on its owner's thread.
+        unsafe { release_here(NonNull::from(shard), block.as_ptr().cast(), step) };
+    } else {
+        // SAFETY: as above.
+        unsafe { release_elsewhere(NonNull::from(shard)) };
     }
 }
 
@@ -134,7 +85,7 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
         return unsafe { fold(shard, others) };
     }
     // SAFETY: an owned shard's cache is valid, until its thread has let go of it.
-    let node = unsafe { &*header.own.node.get() };
+    let node = unsafe { &*header.own.cache.get().cast::<Node>() };
     if node.enter() {
         header.restart();
         let mut over = Chain::new();
@@ -151,25 +102,6 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
         header.own.returned.store(returned, RELEASE);
         orphans::sweep();
     }
-}
-
-/// Moves the others' count of releases, `others`, to the owner's, when nothing is out but what the caller is releasing: so that
-/// `word` never reaches its flags, however long the shard lives. Counts the caller's release, in its last step (B4).
-///
-/// # Safety
-///
-/// For the owner; the shard is valid until the count is right.
-pub(super) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
-    // SAFETY: the caller's promise.
-    let header = unsafe { shard.as_ref() };
-    if others != 0 {
-        // ORDER: Relaxed: the Release below publishes what it has to. Not a store: the pool's end may add its flag meanwhile.
-        header.word.fetch_sub(others, Ordering::Relaxed);
-    }
-    // ORDER: Relaxed: this thread wrote it.
-    let taken = header.own.taken.load(Ordering::Relaxed);
-    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`.
-    header.own.returned.store(taken, RELEASE);
 }
 
 /// A release by another thread than the owner's, or without owner.

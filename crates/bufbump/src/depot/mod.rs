@@ -20,7 +20,6 @@ use bufcore::strategy::boxed;
 use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
 use crate::shard::{Chain, Shard};
-use crate::shared::Shared;
 use crate::stack::{Stacks, Which};
 
 /// Shards with memory that nobody owns.
@@ -96,11 +95,11 @@ impl Headers {
         self.pop(IDLE)
     }
 
-    /// A header without memory, which is the caller's alone; `None` when there is none and no memory for one. For holders of a handle.
-    pub(crate) fn vacant(&self, shared: NonNull<Shared>) -> Option<&Shard> {
+    /// A header without memory, or what `make` makes, which is the caller's alone; `None` when there is none and no memory for one. For holders of a handle.
+    pub(crate) fn vacant(&self, make: impl FnOnce() -> Shard) -> Option<&Shard> {
         let header = match self.pop(VACANT) {
             Some(header) => header,
-            None => self.add(Shard::new(shared))?,
+            None => self.add(make())?,
         };
         // SAFETY: valid until it is given up, which is after the borrow: it is the caller's.
         Some(unsafe { header.as_ref() })

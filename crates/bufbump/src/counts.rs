@@ -18,13 +18,13 @@ pub(crate) enum Piece {
 
 /// The counters of a pool. They are written where the allocator is called, which is rare.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct Counts {
     #[cfg(feature = "stats")]
     counts: [AtomicUsize; 4],
 }
 
 #[cfg_attr(not(feature = "stats"), allow(clippy::unused_self, reason = "nothing is counted then"))]
-impl Pieces {
+impl Counts {
     /// Counts one.
     pub(crate) fn count(&self, piece: Piece) {
         #[cfg(feature = "stats")]

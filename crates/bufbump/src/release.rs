@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use bufcore::strategy::orphans;
 use bufcore::strategy::sync::{Ordering, RELEASE};
 
-use crate::cache::{Node, local};
+use crate::cache::{ThreadCache, local};
 use crate::shard::{ABANDONED, Block, Chain, JOINED, ORPHANED, Shard, fold};
 use crate::shared::Shared;
 
@@ -85,12 +85,12 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
         return unsafe { fold(shard, others) };
     }
     // SAFETY: an owned shard's cache is valid, until its thread has let go of it.
-    let node = unsafe { &*header.own.cache.get().cast::<Node>() };
-    if node.enter() {
+    let cache = unsafe { &*header.own.cache.get().cast::<ThreadCache>() };
+    if cache.enter() {
         header.restart();
         let mut over = Chain::new();
-        node.retire(header, &mut over);
-        let rest = node.leave();
+        cache.retire(header, &mut over);
+        let rest = cache.leave();
         // The allocator may be called from here on, and may end the pool: the cache is not used any more.
         // SAFETY: nothing is out of it, and it is this thread's alone.
         unsafe { Shared::all_come_back(over) };

@@ -38,27 +38,27 @@ impl Shared {
     /// ending. The flag says that the shard is new.
     fn refill(&self, bytes: usize) -> Result<Option<(NonNull<Block>, bool)>, AcquireError> {
         // SAFETY: a cache of this thread's is valid (`local`, L2).
-        let node = match unsafe { local::find(self.id).as_ref() } {
-            Some(node) => node,
+        let cache = match unsafe { local::find(self.id).as_ref() } {
+            Some(cache) => cache,
             None => {
                 let Some(token) = local::register() else { return Ok(None) };
                 let refused = AcquireError::OutOfMemory { requested: bytes };
-                let node = self.node(token).ok_or(refused)?;
+                let cache = self.cache(token).ok_or(refused)?;
                 // The allocator may have used the pool meanwhile, on this thread: one cache is enough.
                 // SAFETY: as above.
                 match unsafe { local::find(self.id).as_ref() } {
                     Some(first) => {
-                        self.give_back(node);
+                        self.give_back(cache);
                         first
                     }
                     None => {
-                        local::add(node);
-                        node
+                        local::add(cache);
+                        cache
                     }
                 }
             }
         };
-        let (shard, is_fresh) = node.refill(bytes)?;
+        let (shard, is_fresh) = cache.refill(bytes)?;
         local::remember(self.id, shard);
         Ok(NonNull::new(shard.carve(bytes, self.settings.alignment - 1)).map(|block| (block, is_fresh)))
     }

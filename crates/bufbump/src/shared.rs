@@ -4,7 +4,7 @@
 //!
 //! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, and one for each shard with
 //!   memory. With the last of them all of this is freed, with all headers of shards and all caches.
-//! - P2: caches are added to their list, and never taken off. Headers are as `headers` says.
+//! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
 //! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no lock and no link into a cache, and
 //!   keeps the bookkeeping by a handle, or by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
@@ -17,9 +17,9 @@ use bufcore::strategy::sync::{AtomicUsize, Ordering};
 use bufcore::strategy::{Keepers, Roll, SharedCounters, Tracker, boxed, threads};
 use bufcore::{ConfigError, RegionError};
 
-use crate::cache::{Node, local};
-use crate::counts::{Piece, Pieces};
-use crate::depot::Headers;
+use crate::cache::{ThreadCache, local};
+use crate::counts::{Counts, Piece};
+use crate::depot::Depot;
 use crate::settings::Settings;
 use crate::shard::{Chain, Shard};
 
@@ -31,18 +31,18 @@ pub(crate) struct Shared {
     pub(crate) id: usize,
     pub(crate) settings: Settings,
     /// All headers, and the idle shards among them.
-    pub(crate) headers: Headers,
+    pub(crate) depot: Depot,
     /// Idle shards, or about to be.
     pub(crate) idle_shards: AtomicUsize,
     /// All caches (P2).
-    nodes: Roll<Node>,
+    caches: Roll<ThreadCache>,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
     pub(crate) trims: AtomicUsize,
     /// How often `clear` was called: memory from before it is freed when it is back.
     pub(crate) generation: AtomicUsize,
     pub(crate) counters: SharedCounters,
     /// Shards that came and went.
-    pub(crate) pieces: Pieces,
+    pub(crate) counts: Counts,
     pub(crate) tracker: Tracker,
 }
 
@@ -54,13 +54,13 @@ impl Shared {
             keepers: Keepers::one_handle(),
             id,
             settings,
-            headers: Headers::new(),
+            depot: Depot::new(),
             idle_shards: AtomicUsize::new(0),
-            nodes: Roll::default(),
+            caches: Roll::default(),
             trims: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
             counters: SharedCounters::default(),
-            pieces: Pieces::default(),
+            counts: Counts::default(),
             tracker: Tracker::default(),
         };
         boxed(shared).ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
@@ -109,9 +109,9 @@ impl Shared {
         let shared = unsafe { this.as_ref() };
         let (mut free, mut left) = (Chain::new(), Chain::new());
         // SAFETY: no handle is left.
-        unsafe { shared.headers.close(&mut free) };
+        unsafe { shared.depot.close(&mut free) };
         let own = local::remove(shared.id);
-        shared.nodes.iter().for_each(|node| node.close(ptr::eq(node, own), &mut free, &mut left));
+        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut left));
         // Here ends what must not be disturbed: from here on the allocator is called, and others' `try_free`.
         if !own.is_null() {
             // SAFETY: the reference of this thread's cache, which is off the thread's list.
@@ -121,7 +121,7 @@ impl Shared {
         unsafe { Self::free_all(free) };
         // SAFETY: valid, until they are adopted.
         while let Some(shard) = unsafe { left.pop() } {
-            // SAFETY: orphaned by `Node::close`, and not used again.
+            // SAFETY: orphaned by `ThreadCache::close`, and not used again.
             unsafe { Shard::adopt(shard) };
         }
         // SAFETY: the handles' reference.
@@ -130,22 +130,22 @@ impl Shared {
 
     /// Shows all headers, with memory or without, to `f`, which looks at numbers only.
     pub(crate) fn each_shard(&self, f: impl FnMut(&Shard)) {
-        self.headers.each(f);
+        self.depot.each(f);
     }
 
     /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory for one. For holders of a handle.
-    pub(crate) fn node(&self, token: usize) -> Option<&Node> {
-        let node = match self.nodes.iter().find(|node| node.take(token)) {
-            Some(node) => node,
-            None => self.nodes.add(Node::new(NonNull::from(self), self.id, token))?,
+    pub(crate) fn cache(&self, token: usize) -> Option<&ThreadCache> {
+        let cache = match self.caches.iter().find(|cache| cache.take(token)) {
+            Some(cache) => cache,
+            None => self.caches.add(ThreadCache::new(NonNull::from(self), self.id, token))?,
         };
         self.keepers.add_ref();
-        Some(node)
+        Some(cache)
     }
 
-    /// Takes back a cache that [`node`](Self::node) gave, and that was not used. For holders of a handle.
-    pub(crate) fn give_back(&self, node: &Node) {
-        node.give_back();
+    /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. For holders of a handle.
+    pub(crate) fn give_back(&self, cache: &ThreadCache) {
+        cache.give_back();
         let was_last = self.keepers.drop_refs(1);
         debug_assert!(!was_last, "the handles' reference is there");
     }
@@ -163,24 +163,24 @@ impl Shared {
     /// When there is no memory.
     pub(crate) fn fresh(&self, bytes: usize, piece: Piece) -> Result<&Shard, RegionError> {
         let shard = self
-            .headers
+            .depot
             .vacant(|| Shard::new(NonNull::from(self).cast(), try_free))
             .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
         // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
         let generation = self.generation.load(Ordering::Relaxed);
         if let Err(refused) = shard.furnish(bytes, self.settings.alignment, generation) {
             // SAFETY: the header is the caller's alone, who gives it up.
-            unsafe { self.headers.vacate(NonNull::from(shard)) };
+            unsafe { self.depot.vacate(NonNull::from(shard)) };
             return Err(refused);
         }
         self.keepers.add_ref();
-        self.pieces.count(piece);
+        self.counts.count(piece);
         Ok(shard)
     }
 
     /// A free shard that was used before, if there is one. For holders of a handle.
     pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
-        let shard = self.headers.idle()?;
+        let shard = self.depot.idle()?;
         // ORDER: Relaxed: a count.
         self.idle_shards.fetch_sub(1, Ordering::Relaxed);
         Some(shard)
@@ -208,14 +208,14 @@ impl Shared {
             if shared.idle_shards.fetch_add(1, Ordering::Relaxed) < shared.settings.idle_shards {
                 // SAFETY: the caller's, who gives it up. It may be gone as soon as it is kept; so may the pool, if it is not kept,
                 // except for the reference of the shard.
-                if unsafe { shared.headers.keep(shard) } {
+                if unsafe { shared.depot.keep(shard) } {
                     return;
                 }
             }
             // ORDER: Relaxed, as above.
             shared.idle_shards.fetch_sub(1, Ordering::Relaxed);
         }
-        shared.pieces.count(Piece::Discarded);
+        shared.counts.count(Piece::Discarded);
         // SAFETY: the caller's promise.
         unsafe { Self::free(shard) };
     }
@@ -234,7 +234,7 @@ impl Shared {
         // SAFETY: valid, as above.
         let shared = unsafe { this.as_ref() };
         // SAFETY: the header is the caller's alone, who gives it up.
-        unsafe { shared.headers.vacate(shard) };
+        unsafe { shared.depot.vacate(shard) };
         // SAFETY: the reference of the memory that is gone.
         unsafe { Self::drop_ref(this) };
     }
@@ -250,7 +250,7 @@ impl Shared {
             // SAFETY: the shard's memory keeps its header.
             let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
-            unsafe { this.as_ref() }.pieces.count(Piece::Trimmed);
+            unsafe { this.as_ref() }.counts.count(Piece::Trimmed);
             // SAFETY: the caller's promise.
             unsafe { Self::free(shard) };
         }

@@ -78,10 +78,10 @@ impl BumpStats {
     /// The pool's.
     pub(crate) fn of(shared: &Shared) -> Self {
         let mut stats = Self {
-            allocations: shared.pieces.of(Piece::Allocated),
-            preallocations: shared.pieces.of(Piece::Preallocated),
-            discards: shared.pieces.of(Piece::Discarded),
-            trims: shared.pieces.of(Piece::Trimmed),
+            allocations: shared.counts.of(Piece::Allocated),
+            preallocations: shared.counts.of(Piece::Preallocated),
+            discards: shared.counts.of(Piece::Discarded),
+            trims: shared.counts.of(Piece::Trimmed),
             ..Self::default()
         };
         shared.each_shard(|shard| {

@@ -3,7 +3,7 @@
 use bufcore::strategy::sync::Ordering;
 
 use crate::cache::local;
-use crate::depot::Headers;
+use crate::depot::Depot;
 use crate::shard::Chain;
 use crate::shared::Shared;
 
@@ -14,8 +14,8 @@ impl Shared {
         self.trims.fetch_add(1, Ordering::Relaxed);
         self.free_idle();
         // SAFETY: a cache of this thread's is valid (`local`, L2).
-        if let Some(node) = unsafe { local::find(self.id).as_ref() } {
-            node.trim();
+        if let Some(cache) = unsafe { local::find(self.id).as_ref() } {
+            cache.trim();
         }
         self.free_headers();
     }
@@ -35,9 +35,9 @@ impl Shared {
 
     /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of a handle.
     fn free_headers(&self) {
-        let chain = self.headers.take_off();
+        let chain = self.depot.take_off();
         // SAFETY: taken off just now.
-        unsafe { Headers::free(chain) };
+        unsafe { Depot::free(chain) };
     }
 
     /// Makes all memory that there is stale.

@@ -6,7 +6,7 @@
 /// Bytes of the smallest class.
 pub(crate) const LEAST_BYTES: usize = 64;
 /// Bytes of the largest class that a pool can have.
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) const MOST_BYTES: usize = bytes_of(MAX_CLASSES - 1);
 /// Classes that a pool can have: up to 1 GiB. The model checker allows few atomics.
 pub(crate) const MAX_CLASSES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 97 };

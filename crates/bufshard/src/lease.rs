@@ -7,7 +7,7 @@ use bufcore::strategy::{Tagged, Views};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::block::Block;
-use crate::cache::Node;
+use crate::cache::ThreadCache;
 use crate::release;
 #[cfg(feature = "wipe")]
 use crate::shared::Shared;
@@ -107,10 +107,10 @@ impl Drop for ShardLease {
         // SAFETY: the buffer is out until the release below.
         let header = unsafe { block.as_ref() };
         let (id, class) = (header.id(), header.class());
-        if let Some(node) = Node::recall(id) {
-            node.counts.released(class, header.counted_bytes());
+        if let Some(cache) = ThreadCache::recall(id) {
+            cache.counts.released(class, header.counted_bytes());
             // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that of the block's pool.
-            if unsafe { node.push(class, block) } {
+            if unsafe { cache.push(class, block) } {
                 return;
             }
         }

@@ -7,7 +7,7 @@ use core::time::Duration;
 use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
 
 use crate::block::Block;
-use crate::cache::Node;
+use crate::cache::ThreadCache;
 use crate::class::{self, class_of};
 use crate::counts::Tier;
 use crate::lease::ShardLease;
@@ -74,10 +74,10 @@ impl ShardPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire(&self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
         let class = class_of(capacity);
-        if let Some(node) = Node::recall(self.id)
-            && let Some(block) = node.pop(class)
+        if let Some(cache) = ThreadCache::recall(self.id)
+            && let Some(block) = cache.pop(class)
         {
-            node.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
+            cache.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
             return Ok(self.hand_out(block, capacity));
         }
         // Taken apart and put together, so that what comes back in memory does not force the other case there too.

@@ -4,7 +4,7 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::time::Instant;
 
-use crate::cache::{Node, NotHad};
+use crate::cache::{NotHad, ThreadCache};
 use crate::chain::Chain;
 use crate::class;
 use crate::counts::Why;
@@ -23,22 +23,22 @@ impl Shared {
                 break;
             }
             let mut chain = Chain::new();
-            saw_all &= self.stock.take_all(class, excess.div_ceil(class::bytes_of(class)), &mut chain);
+            saw_all &= self.depot.take_all(class, excess.div_ceil(class::bytes_of(class)), &mut chain);
             // SAFETY: the chain is ours, of this pool.
             unsafe { Self::free_chain(this, chain, Why::Trim) };
         }
         // The calling thread's first.
-        let own = Node::find(self.id);
-        let others = self.nodes().filter(|node| !own.is_some_and(|own| ptr::eq(own, *node)));
-        for node in own.into_iter().chain(others) {
+        let own = ThreadCache::find(self.id);
+        let others = self.caches().filter(|cache| !own.is_some_and(|own| ptr::eq(own, *cache)));
+        for cache in own.into_iter().chain(others) {
             if self.reserved() <= target {
                 break;
             }
             // With somebody waiting, it is not enough to look from outside: what is put in may not be seen yet.
-            if node.is_empty() && !self.is_waited_for() {
+            if cache.is_empty() && !self.is_waited_for() {
                 continue;
             }
-            match self.with_stacks(node, own, |node| self.take_excess(node, target)) {
+            match self.with_magazines(cache, own, |cache| self.take_excess(cache, target)) {
                 // SAFETY: the chain is ours, of this pool.
                 Ok(chain) => unsafe { Self::free_chain(this, chain, Why::Trim) },
                 Err(NotHad::Busy) => saw_all = false,
@@ -53,7 +53,7 @@ impl Shared {
     /// Frees what was not used since the last look, if that was `age` ago or more, and looks. For holders of a handle.
     pub(crate) fn shrink_idle(&self, age: Duration) {
         // Before the lock: it may call what is not ours.
-        let own = Node::find(self.id);
+        let own = ThreadCache::find(self.id);
         let Some(mut since) = sync::try_lock(&self.idle_since) else { return };
         let now = Instant::now();
         if since.is_some_and(|since| now.duration_since(since) < age) {
@@ -62,14 +62,14 @@ impl Shared {
         let is_first = since.replace(now).is_none();
         let mut idle = Chain::new();
         for class in 0..self.settings.classes {
-            // Of a rack that was not looked at before, nothing is unused.
-            idle.append(self.stock.take_unused(class));
+            // Of a bin that was not looked at before, nothing is unused.
+            idle.append(self.depot.take_unused(class));
         }
-        for node in self.nodes() {
-            if let Some(unused) = node.note_use()
+        for cache in self.caches() {
+            if let Some(unused) = cache.note_use()
                 && !is_first
             {
-                match self.with_stacks(node, own, |node| node.take_unused(&unused)) {
+                match self.with_magazines(cache, own, |cache| cache.take_unused(&unused)) {
                     Ok(chain) => idle.append(chain),
                     Err(NotHad::Busy) => {}
                     Err(NotHad::NoFence) => self.go_plain(),
@@ -82,31 +82,31 @@ impl Shared {
         self.tell(own);
     }
 
-    /// Runs `f` with the stacks of a cache, the calling thread's `own` or another's. For holders of a handle.
-    fn with_stacks<R>(
+    /// Runs `f` with the magazines of a cache, the calling thread's `own` or another's. For holders of a handle.
+    fn with_magazines<R>(
         &self,
-        node: &Node,
-        own: Option<&Node>,
-        f: impl FnOnce(&Node) -> R,
+        cache: &ThreadCache,
+        own: Option<&ThreadCache>,
+        f: impl FnOnce(&ThreadCache) -> R,
     ) -> Result<R, NotHad> {
-        if !own.is_some_and(|own| ptr::eq(own, node)) {
-            return node.claimed(f);
+        if !own.is_some_and(|own| ptr::eq(own, cache)) {
+            return cache.claimed(f);
         }
-        if !node.enter() {
+        if !cache.enter() {
             return Err(NotHad::Busy);
         }
-        let result = f(node);
-        node.leave_open();
+        let result = f(cache);
+        cache.leave_open();
         Ok(result)
     }
 
     /// Takes blocks out of a cache, the largest first, as many as are over the target. For those who have the cache.
-    fn take_excess(&self, node: &Node, target: usize) -> Chain {
+    fn take_excess(&self, cache: &ThreadCache, target: usize) -> Chain {
         let mut excess = self.reserved().saturating_sub(target);
         let mut chain = Chain::new();
         for class in (0..self.settings.classes).rev() {
             while excess > 0
-                && let Some(block) = node.take_one(class)
+                && let Some(block) = cache.take_one(class)
             {
                 excess = excess.saturating_sub(class::bytes_of(class));
                 // SAFETY: just taken.

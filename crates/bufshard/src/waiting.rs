@@ -13,7 +13,7 @@ use bufcore::{AcquireError, Buf};
 
 use crate::lease::ShardLease;
 use crate::pool::ShardPool;
-use crate::request::{Found, Refused, Turn};
+use crate::request::{Found, NoBlock, Turn};
 use crate::wait_queue::{Look, PATIENCE};
 
 /// How long one pauses that has to look again soon.
@@ -151,11 +151,11 @@ impl Acquire<'_> {
         }
         match shared.find(self.bytes, Turn::First) {
             Ok(Found { block, .. }) => Attempt::Done(Ok(self.pool.hand_out(block, self.bytes))),
-            Err(Refused { error: error @ AcquireError::Exhausted { .. }, again }) => {
+            Err(NoBlock { error: error @ AcquireError::Exhausted { .. }, again }) => {
                 self.again = again;
                 Attempt::Waits(error, again)
             }
-            Err(Refused { error, .. }) => Attempt::Done(Err(error)),
+            Err(NoBlock { error, .. }) => Attempt::Done(Err(error)),
         }
     }
 

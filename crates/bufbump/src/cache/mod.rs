@@ -45,16 +45,16 @@ const CLOSED: u32 = 3;
 
 /// A cache.
 #[repr(C)]
-pub(crate) struct Node {
+pub(crate) struct ThreadCache {
     /// What the thread's lists know of it. First, so that its address is the cache's.
-    _cache: Cache,
+    _head: Cache,
     state: AtomicU32,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The thread's token.
     token: AtomicUsize,
     /// The next of all caches of the pool.
-    all_next: Link<Node>,
+    all_next: Link<ThreadCache>,
     /// The shard that is being carved, or null.
     current: Cell<*const Shard>,
     /// Where the search goes on in the circular list of the others; null when there are none.
@@ -67,17 +67,17 @@ pub(crate) struct Node {
 }
 
 // SAFETY: one field.
-unsafe impl Listed for Node {
+unsafe impl Listed for ThreadCache {
     fn link(&self) -> &Link<Self> {
         &self.all_next
     }
 }
 
-impl Node {
+impl ThreadCache {
     /// A cache that the thread with that token has.
     pub(crate) fn new(shared: NonNull<Shared>, id: usize, token: usize) -> Self {
         Self {
-            _cache: Cache::new(id, &local::METHODS),
+            _head: Cache::new(id, &local::METHODS),
             state: AtomicU32::new(HELD),
             shared,
             token: AtomicUsize::new(token),
@@ -198,14 +198,14 @@ impl Node {
     /// # Safety
     ///
     /// The cache is off the thread's list, and is not used by it again.
-    pub(crate) unsafe fn end_of_thread(this: NonNull<Node>) {
+    pub(crate) unsafe fn end_of_thread(this: NonNull<ThreadCache>) {
         // SAFETY: the thread's reference keeps the pool's bookkeeping.
-        let node = unsafe { this.as_ref() };
+        let cache = unsafe { this.as_ref() };
         let mut free = Chain::new();
-        if node.enter() {
-            free = node.give_up();
+        if cache.enter() {
+            free = cache.give_up();
             // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that the pool is gone, which is as well.
-            let _ = node.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
+            let _ = cache.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
         unsafe { Self::let_go(this) };
@@ -218,7 +218,7 @@ impl Node {
     /// # Safety
     ///
     /// The cache is off the thread's list, and is not used by it again.
-    pub(crate) unsafe fn let_go(this: NonNull<Node>) {
+    pub(crate) unsafe fn let_go(this: NonNull<ThreadCache>) {
         // SAFETY: valid by the reference that is given back.
         let shared = unsafe { this.as_ref() }.shared;
         // SAFETY: the thread's reference, once.
@@ -288,7 +288,7 @@ impl Node {
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
-impl Node {
+impl ThreadCache {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check(&self) {
         let mut seen = alloc::vec::Vec::new();

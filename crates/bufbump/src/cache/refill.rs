@@ -5,7 +5,7 @@ use core::ptr::{self, NonNull};
 use bufcore::AcquireError;
 use bufcore::strategy::sync::Ordering;
 
-use super::{Node, local};
+use super::{ThreadCache, local};
 use crate::counts::Piece;
 use crate::shard::{Chain, Shard};
 use crate::shared::Shared;
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 /// Shards of the list that each search looks at, at the least, so that what others gave back is found and the list shrinks.
 const LEAST_VISITS: usize = 2;
 
-impl Node {
+impl ThreadCache {
     /// Makes a shard with room for `bytes` bytes, at most a shard's, the current one. For the cache's thread with a handle.
     ///
     /// # Errors

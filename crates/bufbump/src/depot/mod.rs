@@ -31,7 +31,7 @@ const VACANT: Which = Which::Second;
 const LOOKS: usize = 64;
 
 /// The headers of a pool.
-pub(crate) struct Headers {
+pub(crate) struct Depot {
     stacks: Stacks<Shard>,
     /// The newest (H2).
     first: AtomicPtr<Shard>,
@@ -55,7 +55,7 @@ impl Drop for Visit<'_> {
     }
 }
 
-impl Headers {
+impl Depot {
     pub(crate) fn new() -> Self {
         Self {
             stacks: Stacks::new(),
@@ -253,7 +253,7 @@ impl Headers {
     }
 }
 
-impl Drop for Headers {
+impl Drop for Depot {
     fn drop(&mut self) {
         // ORDER: Relaxed: whoever has them alone has seen all that was done with them.
         let mut at = self.first.load(Ordering::Relaxed);

@@ -13,7 +13,7 @@
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at that moment. `word` has
 //!   `ORPHANED` added, and the shard is on the list of `bufcore::strategy::orphans`.
 //! - *Free*: nothing is out, and whoever has the shard has it alone: a stack of idle shards, a thread that is about to own it, or
-//!   nobody, with its memory gone. Threads that look for a shard may still look at `place` and `older` of it (`headers`).
+//!   nobody, with its memory gone. Threads that look for a shard may still look at `place` and `older` of it (`depot`).
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@
 //! - B3: while a buffer is out, the header and the memory are there: the memory is freed only when nothing is out, and a shard with
 //!   memory keeps the pool's bookkeeping, of which the header is a part.
 //! - B4: the last access of a release to its shard is the one that counts it.
-//! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its atomics; `rare` is as `headers` says.
+//! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its atomics; `rare` is as `depot` says.
 
 mod block;
 mod chain;
@@ -65,7 +65,7 @@ pub(crate) struct Shard {
     orphan: Orphan,
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     pool: NonNull<()>,
-    /// What the stacks note (`headers`).
+    /// What the stacks note (`depot`).
     place: Place<Shard>,
     /// Token of the owner, or `NOBODY`.
     pub(crate) owner: AtomicUsize,
@@ -84,7 +84,7 @@ pub(crate) struct Shard {
 
 /// What is written when the memory comes or goes, and when the header does.
 pub(crate) struct Rare {
-    /// The next of all headers of the pool (`headers`).
+    /// The next of all headers of the pool (`depot`).
     pub(crate) older: AtomicPtr<Shard>,
     /// Whether the header is being taken off the list of all. For whoever does so.
     pub(crate) is_leaving: Cell<bool>,

@@ -37,8 +37,8 @@ fn walk(seed: u64, shard: usize, probes: usize, idle: usize, alignment: usize) {
             _ => {}
         }
         // SAFETY: this thread's cache, of a pool that is there.
-        if let Some(node) = unsafe { local::find(pool.id()).as_ref() } {
-            node.check();
+        if let Some(cache) = unsafe { local::find(pool.id()).as_ref() } {
+            cache.check();
         }
         for (buf, stamp) in &held {
             assert!(buf.iter().all(|byte| byte == stamp), "seed {seed} step {step}");

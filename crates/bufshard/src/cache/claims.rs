@@ -1,8 +1,8 @@
-//! Claims: how others get at the stacks of a thread's cache without stopping the thread; and the flags that they set.
+//! Claims: how others get at the magazines of a thread's cache without stopping the thread; and the flags that they set.
 
 use super::{
-    BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, HOT_CLASS, HOT_IN, HOT_OUT, IDLE, NO_HOT, Node, PLAIN, WAITED,
-    record,
+    BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, HOT_CLASS, HOT_IN, HOT_OUT, IDLE, NO_HOT, PLAIN, ThreadCache,
+    WAITED, record,
 };
 use crate::sync::{self, Ordering, RELEASE};
 
@@ -18,7 +18,7 @@ pub(crate) enum NotHad {
     NoFence,
 }
 
-impl Node {
+impl ThreadCache {
     /// What the thread announced last, if it is done with that. For those who claimed the cache, after the fence.
     fn done(&self) -> Option<u32> {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did before is seen.
@@ -30,8 +30,8 @@ impl Node {
             HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
             HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
             which => {
-                let stack = self.stacks.get((which / 2) as usize)?;
-                let counter = if which % 2 == 0 { &stack.popped } else { &stack.pushed };
+                let magazine = self.magazines.get((which / 2) as usize)?;
+                let counter = if which % 2 == 0 { &magazine.popped } else { &magazine.pushed };
                 // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is done and seen.
                 record(which as usize, counter.load(Ordering::Acquire)) == begun
             }
@@ -49,7 +49,7 @@ impl Node {
         })
     }
 
-    /// Runs `f` while the caller has the stacks, from another thread than the cache's; it calls nothing that is not ours. For holders of
+    /// Runs `f` while the caller has the magazines, from another thread than the cache's; it calls nothing that is not ours. For holders of
     /// a handle.
     ///
     /// # Errors
@@ -92,10 +92,10 @@ impl Node {
         result.ok_or(NotHad::Busy)
     }
 
-    /// Ends a claim. `used` says whether the stacks changed.
+    /// Ends a claim. `used` says whether the magazines changed.
     fn unclaim(&self, used: bool) {
         let step = if used { EPOCH.wrapping_sub(CLAIMED) } else { CLAIMED.wrapping_neg() };
-        // ORDER: Release pairs with the Acquire in `begin`, `enter`, `adopt` and `claimed`: who has the stacks next sees what was done.
+        // ORDER: Release pairs with the Acquire in `begin`, `enter`, `adopt` and `claimed`: who has the magazines next sees what was done.
         self.word.fetch_add(step, RELEASE);
     }
 

@@ -14,7 +14,7 @@ use core::ptr::NonNull;
 use bufcore::strategy::threads::{self, Cache, Methods};
 
 use super::stub::{self, Stub};
-use super::{CLOSED, FREE, Node, WAITED};
+use super::{CLOSED, FREE, ThreadCache, WAITED};
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
 use crate::counts::Why;
@@ -23,7 +23,7 @@ use crate::sync::{self, Ordering};
 use crate::wait_queue::Event;
 
 /// What the lists of a thread do with a cache.
-pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go: Node::let_go };
+pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go: ThreadCache::let_go };
 
 /// The thread lets go of the stub when this is dropped.
 struct LettingGo(NonNull<Stub>);
@@ -73,9 +73,9 @@ impl Gone {
         let stub = unsafe { self.0.as_ref() };
         if stub.drain() {
             // SAFETY: the thread's reference keeps the cache (`stub`, B2).
-            let node = unsafe { stub.node().as_ref() };
+            let cache = unsafe { stub.cache().as_ref() };
             // SAFETY: the right to that is this call's from just now.
-            unsafe { node.drain(true) };
+            unsafe { cache.drain(true) };
         }
     }
 }
@@ -84,42 +84,42 @@ impl Gone {
 ///
 /// # Safety
 ///
-/// `cache` is the head of a stub on the calling thread's list.
-unsafe fn is_closed(cache: NonNull<Cache>) -> bool {
+/// `head` is that of a stub on the calling thread's list.
+unsafe fn is_closed(head: NonNull<Cache>) -> bool {
     // SAFETY: the caller's promise; the head is the first field.
-    unsafe { cache.cast::<Stub>().as_ref() }.flags() & stub::CLOSED != 0
+    unsafe { head.cast::<Stub>().as_ref() }.flags() & stub::CLOSED != 0
 }
 
 /// The end of the thread that has the cache: its blocks go to the shards.
 ///
 /// # Safety
 ///
-/// `cache` is the head of a stub, off the thread's list, and is not used by it again.
-unsafe fn end_of_thread(cache: NonNull<Cache>) {
+/// `head` is that of a stub, off the thread's list, and is not used by it again.
+unsafe fn end_of_thread(head: NonNull<Cache>) {
     // SAFETY: valid until the thread lets go of it (`stub`, B1).
-    let stub = unsafe { cache.cast::<Stub>().as_ref() };
+    let stub = unsafe { head.cast::<Stub>().as_ref() };
     if !stub.begin_end() {
         // SAFETY: the pool is gone, and the rest is the caller's promise.
-        return unsafe { Node::let_go(cache) };
+        return unsafe { ThreadCache::let_go(head) };
     }
     // SAFETY: the thread's reference is its own from here on, and keeps the cache (`stub`, B2).
-    let node = unsafe { stub.node().as_ref() };
-    let (shared, home) = (node.shared, node.home);
+    let cache = unsafe { stub.cache().as_ref() };
+    let (shared, home) = (cache.shared, cache.home);
     for class in 0..MAX_CLASSES {
         // Where somebody else has the cache at this moment, what he leaves is the next thread's, or goes with the pool.
-        if !node.enter() {
+        if !cache.enter() {
             break;
         }
-        let chain = node.take_stack(class);
+        let chain = cache.take_magazine(class);
         let mut apart = Chain::new();
-        if node.hot_class() == class
-            && let Some(block) = node.take_hot()
+        if cache.hot_class() == class
+            && let Some(block) = cache.take_hot()
         {
             // SAFETY: just taken.
             unsafe { apart.push(block) };
         }
         // Where the pool is gone, it is drained below.
-        let _gone = node.leave();
+        let _gone = cache.leave();
         for chain in [chain, apart] {
             // SAFETY: the thread's reference keeps the pool.
             unsafe { Shared::store(shared, home, class, chain) };
@@ -127,12 +127,12 @@ unsafe fn end_of_thread(cache: NonNull<Cache>) {
     }
     if !stub.free() {
         // SAFETY: the pool is gone, and the rest is the caller's promise.
-        return unsafe { Node::let_go(cache) };
+        return unsafe { ThreadCache::let_go(head) };
     }
     // SAFETY: the thread's reference, once. The pool's end leaves it alone, as no thread has the cache.
     let _thread = unsafe { Refs::new(shared, 1) };
     // ORDER: Release pairs with the Acquire in `adopt` and `claimed`: the cache is seen as it was left.
-    let before = node.word.fetch_or(FREE, Ordering::Release);
+    let before = cache.word.fetch_or(FREE, Ordering::Release);
     if before & WAITED != 0 {
         // What was not to be had is to be had now.
         // SAFETY: the thread's reference keeps the pool.
@@ -140,7 +140,7 @@ unsafe fn end_of_thread(cache: NonNull<Cache>) {
     }
 }
 
-impl Node {
+impl ThreadCache {
     /// Whether the pool is gone.
     pub(crate) fn is_gone(&self) -> bool {
         // ORDER: Relaxed: nothing is read that this would order.
@@ -194,9 +194,9 @@ impl Node {
     ///
     /// # Safety
     ///
-    /// The pool is gone. `cache` is the head of a stub, off the thread's list, and is not used by the thread again.
-    pub(crate) unsafe fn let_go(cache: NonNull<Cache>) {
-        let this = cache.cast::<Stub>();
+    /// The pool is gone. `head` is that of a stub, off the thread's list, and is not used by the thread again.
+    pub(crate) unsafe fn let_go(head: NonNull<Cache>) {
+        let this = head.cast::<Stub>();
         // SAFETY: the caller's promise; when this function ends, whatever wakers and the allocator do.
         let _letting_go = unsafe { LettingGo::new(this) };
         Gone(this).drain();
@@ -215,7 +215,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for ThreadCache {
     fn drop(&mut self) {
         self.touch();
         // SAFETY: the cache is gone.

@@ -1,12 +1,12 @@
-//! A thread's cache in one pool: the block that was released last, and for each size class a stack of blocks. The thread uses them
+//! A thread's cache in one pool: the block that was released last, and for each size class a magazine of blocks. The thread uses them
 //! without a locked instruction, and others may empty them without stopping the thread.
 //!
-//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap: it is found without a look at a stack, and
+//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap: it is found without a look at a magazine, and
 //! so the address of nothing depends on what was just stored elsewhere. It costs the other traffic a comparison.
 //!
 //! # Who uses a cache
 //!
-//! The stack of a class is two counters, of what was pushed and of what was popped, and slots for the difference. The thread announces
+//! The magazine of a class is two counters, of what was pushed and of what was popped, and slots for the difference. The thread announces
 //! in `begun` the counter that it is about to raise, and to what; looks at `word`, whether anybody claims the cache; and raises the
 //! counter. (The block that is apart has a state in place of counters, and who announces a change of it says which.) Who claims it
 //! sets a flag in `word`, looks at `begun`, and knows from the counter whether what was announced is done. Between the
@@ -50,7 +50,7 @@ use bufcore::strategy::{Link, Listed};
 
 pub(crate) use self::claims::NotHad;
 use self::ends::Gone;
-use self::magazines::{Slots, Stack};
+use self::magazines::{Magazine, Slots};
 use self::stub::Stub;
 use crate::block::Block;
 use crate::class::{MAX_CLASSES, class_of};
@@ -96,7 +96,7 @@ const HOT_USE: u32 = HOT_CLASS + 1;
 const RECALLS: u32 = 16;
 
 /// A cache.
-pub(crate) struct Node {
+pub(crate) struct ThreadCache {
     word: AtomicUsize,
     seen: Cell<usize>,
     begun: AtomicU32,
@@ -116,21 +116,21 @@ pub(crate) struct Node {
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The next of all caches of the pool.
-    all_next: Link<Node>,
+    all_next: Link<ThreadCache>,
     /// The thread's own.
     pub(crate) counts: Counts,
     /// What `trim_idle` saw; guarded by its lock.
     idle_marks: [Cell<u32>; MAX_CLASSES],
     hot_mark: Cell<u32>,
-    stacks: [Stack; MAX_CLASSES],
-    /// What the stacks point into.
+    magazines: [Magazine; MAX_CLASSES],
+    /// What the magazines point into.
     _slots: Slots,
     #[cfg(all(test, any(loom, shuttle)))]
     shadow: buftest::models::Shadow,
 }
 
 // SAFETY: one field.
-unsafe impl Listed for Node {
+unsafe impl Listed for ThreadCache {
     fn link(&self) -> &Link<Self> {
         &self.all_next
     }
@@ -143,10 +143,10 @@ const fn record(which: usize, value: u32) -> u32 {
     value << 8 | which as u32
 }
 
-impl Node {
+impl ThreadCache {
     /// A cache that no thread has; `None` when there is no memory.
     pub(crate) fn new(shared: &Shared, home: usize) -> Option<Self> {
-        let (stacks, slots) = magazines::empty(&shared.settings)?;
+        let (magazines, slots) = magazines::empty(&shared.settings)?;
         let plain = shared.is_plain();
         Some(Self {
             word: AtomicUsize::new(FREE | if plain { PLAIN } else { 0 }),
@@ -164,7 +164,7 @@ impl Node {
             counts: Counts::default(),
             idle_marks: core::array::from_fn(|_| Cell::new(0)),
             hot_mark: Cell::new(0),
-            stacks,
+            magazines,
             _slots: slots,
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
@@ -186,7 +186,7 @@ impl Node {
     pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
         // SAFETY: what `remember` left there is a cache of this thread's for that pool (`threads`, L1), which is there while the pool's
         // bookkeeping is (N6): who asks for this pool has a handle or a block. No borrow outlives the request that it serves.
-        threads::recall(id).map(|node| unsafe { node.cast::<Self>().as_ref() })
+        threads::recall(id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
     }
 
     /// The calling thread's cache for the pool `id`, if it has one. For those who keep that pool's bookkeeping (N6).
@@ -195,7 +195,7 @@ impl Node {
         // came.
         let stub = unsafe { threads::find(id).cast::<Stub>().as_ref() }?;
         // SAFETY: the bookkeeping is there, and the cache with it.
-        Some(unsafe { stub.node().as_ref() })
+        Some(unsafe { stub.cache().as_ref() })
     }
 
     /// Lets the fast paths find the cache. For its thread.
@@ -221,7 +221,7 @@ impl Node {
         // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the last one of the thread.
         let hot = self.hot.load(Ordering::Relaxed);
         if (hot & HOT_CLASS) as usize != class {
-            return self.pop_stack(class);
+            return self.pop_magazine(class);
         }
         if !self.begin(HOT_OUT) {
             return None;
@@ -233,13 +233,13 @@ impl Node {
         NonNull::new(block.cast_mut())
     }
 
-    /// Takes the newest block of a stack, as `pop` does.
+    /// Takes the newest block of a magazine, as `pop` does.
     #[inline(always)]
-    fn pop_stack(&self, class: usize) -> Option<NonNull<Block>> {
-        let stack = self.stacks.get(class)?;
+    fn pop_magazine(&self, class: usize) -> Option<NonNull<Block>> {
+        let magazine = self.magazines.get(class)?;
         // ORDER: Relaxed, for both, as in `pop`.
-        let popped = stack.popped.load(Ordering::Relaxed);
-        let len = stack.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
+        let popped = magazine.popped.load(Ordering::Relaxed);
+        let len = magazine.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
         if len == 0 {
             return None;
         }
@@ -248,10 +248,10 @@ impl Node {
             return None;
         }
         self.touch();
-        // SAFETY: `len` is at most the limit (N2), and the stack is the thread's (N1).
-        let block = unsafe { stack.slot(len - 1) }.get();
+        // SAFETY: `len` is at most the limit (N2), and the magazine is the thread's (N1).
+        let block = unsafe { magazine.slot(len - 1) }.get();
         // ORDER: Release, as in `pop`.
-        stack.popped.store(now, RELEASE);
+        magazine.popped.store(now, RELEASE);
         NonNull::new(block.cast_mut())
     }
 
@@ -266,7 +266,7 @@ impl Node {
         let hot = self.hot.load(Ordering::Relaxed);
         if hot & HOT_CLASS != NO_HOT || class >= MAX_CLASSES {
             // SAFETY: the caller's promise.
-            return unsafe { self.push_stack(class, block) };
+            return unsafe { self.push_magazine(class, block) };
         }
         if !self.begin(HOT_IN) {
             return false;
@@ -278,18 +278,18 @@ impl Node {
         true
     }
 
-    /// Puts a block on the stack of its class, as `push` does.
+    /// Puts a block into the magazine of its class, as `push` does.
     ///
     /// # Safety
     ///
     /// As for [`push`](Self::push).
     #[inline(always)]
-    unsafe fn push_stack(&self, class: usize, block: NonNull<Block>) -> bool {
-        let Some(stack) = self.stacks.get(class) else { return false };
+    unsafe fn push_magazine(&self, class: usize, block: NonNull<Block>) -> bool {
+        let Some(magazine) = self.magazines.get(class) else { return false };
         // ORDER: Relaxed, for both, as in `pop`.
-        let pushed = stack.pushed.load(Ordering::Relaxed);
-        let len = pushed.wrapping_sub(stack.popped.load(Ordering::Relaxed));
-        if len >= stack.limit {
+        let pushed = magazine.pushed.load(Ordering::Relaxed);
+        let len = pushed.wrapping_sub(magazine.popped.load(Ordering::Relaxed));
+        if len >= magazine.limit {
             return false;
         }
         let now = pushed.wrapping_add(1);
@@ -297,10 +297,10 @@ impl Node {
             return false;
         }
         self.touch();
-        // SAFETY: `len` is below the limit, and the stack is the thread's (N1).
-        unsafe { stack.slot(len) }.set(block.as_ptr());
+        // SAFETY: `len` is below the limit, and the magazine is the thread's (N1).
+        unsafe { magazine.slot(len) }.set(block.as_ptr());
         // ORDER: Release, as in `pop`. The last access, as in `push`.
-        stack.pushed.store(now, RELEASE);
+        magazine.pushed.store(now, RELEASE);
         true
     }
 
@@ -314,14 +314,14 @@ impl Node {
         self.word.load(Ordering::Acquire) == self.seen.get()
     }
 
-    /// Where the model checker looks whether two use the stacks at once, or one uses them that are being freed.
+    /// Where the model checker looks whether two use the magazines at once, or one uses them that are being freed.
     #[inline(always)]
     fn touch(&self) {
         #[cfg(all(test, any(loom, shuttle)))]
         self.shadow.write();
     }
 
-    /// Begins a slow path of the thread, after which the stacks are its own until `leave`. `false` when they are not to be had. In between,
+    /// Begins a slow path of the thread, after which the magazines are its own until `leave`. `false` when they are not to be had. In between,
     /// nothing is allocated, freed, or waited for.
     pub(crate) fn enter(&self) -> bool {
         // ORDER: Release, as in `begin`.

@@ -11,7 +11,7 @@
 //! # Invariants
 //!
 //! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by the cache while no thread has it.
-//! - B2: `node` is valid while the bookkeeping is: for who has a handle or a block, and for the thread from when it has set `ENDING` or
+//! - B2: `cache` is valid while the bookkeeping is: for who has a handle or a block, and for the thread from when it has set `ENDING` or
 //!   `DRAINED`, and found `DRAINED` not set, until it gives its reference back.
 //! - B3: `DRAINED` is set once the pool is gone only, and by the pool's end only while `ENDING` is not set.
 
@@ -22,7 +22,7 @@ use core::ptr::NonNull;
 use bufcore::strategy::boxed;
 use bufcore::strategy::threads::Cache;
 
-use super::{Node, ends};
+use super::{ThreadCache, ends};
 use crate::sync::{AtomicU32, Ordering};
 
 const HELD: u32 = 1;
@@ -36,9 +36,9 @@ const ORPHANED: u32 = 64;
 /// See the head of the file.
 #[repr(C)]
 pub(super) struct Stub {
-    cache: Cache,
+    head: Cache,
     /// B2. Written before a thread has the cache.
-    node: Cell<NonNull<Node>>,
+    cache: Cell<NonNull<ThreadCache>>,
     flags: AtomicU32,
     /// In models: a stub that is never freed is reported.
     #[cfg(all(test, loom))]
@@ -49,8 +49,8 @@ impl Stub {
     /// One of no cache yet; `None` when there is no memory.
     pub(super) fn new(id: usize, is_plain: bool) -> Option<NonNull<Self>> {
         boxed(Self {
-            cache: Cache::new(id, &ends::METHODS),
-            node: Cell::new(NonNull::dangling()),
+            head: Cache::new(id, &ends::METHODS),
+            cache: Cell::new(NonNull::dangling()),
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
             #[cfg(all(test, loom))]
             _freed: loom::sync::Arc::new(()),
@@ -59,12 +59,12 @@ impl Stub {
 
     /// The pool's number.
     pub(super) fn id(&self) -> usize {
-        self.cache.id()
+        self.head.id()
     }
 
     /// The cache (B2).
-    pub(super) fn node(&self) -> NonNull<Node> {
-        self.node.get()
+    pub(super) fn cache(&self) -> NonNull<ThreadCache> {
+        self.cache.get()
     }
 
     pub(super) fn flags(&self) -> u32 {
@@ -78,9 +78,9 @@ impl Stub {
         self.flags.fetch_or(PLAIN, Ordering::Relaxed);
     }
 
-    /// A thread has just taken `node`, which this is of. `false` when the pool is gone: then no thread has it.
-    pub(super) fn hold(&self, node: &Node) -> bool {
-        self.node.set(NonNull::from(node));
+    /// A thread has just taken `cache`, which this is of. `false` when the pool is gone: then no thread has it.
+    pub(super) fn hold(&self, cache: &ThreadCache) -> bool {
+        self.cache.set(NonNull::from(cache));
         let held = |flags| (flags & CLOSED == 0).then_some(flags | HELD);
         // ORDER: Relaxed: the cache's `word` orders threads that have it one after the other.
         self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, held).is_ok()

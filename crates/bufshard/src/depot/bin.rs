@@ -6,30 +6,30 @@ use crate::block::Block;
 use crate::chain::Chain;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
-/// The last bits of a rack's word: somebody moves blocks; the pool is gone. Above them is the count.
+/// The last bits of a bin's word: somebody moves blocks; the pool is gone. Above them is the count.
 const LOCKED: usize = 1;
 const CLOSED: usize = 2;
 const ONE: usize = 4;
 
-/// The order of what gives a rack blocks, and of the hints about that.
+/// The order of what gives a bin blocks, and of the hints about that.
 // ORDER: what each pairs with is said where it is used.
 pub(super) const SEQ_CST: Ordering = Ordering::SeqCst;
 
-/// Slots in a rack's first cache line.
+/// Slots in a bin's first cache line.
 pub(super) const FIRST_SLOTS: usize = 6;
 
 /// The blocks of a class in a shard.
 #[repr(C, align(64))]
-pub(super) struct Rack {
+pub(super) struct Bin {
     word: AtomicUsize,
-    /// The least that the count was since `trim_idle` last looked. For who has the rack.
+    /// The least that the count was since `trim_idle` last looked. For who has the bin.
     pub(super) least: AtomicUsize,
     slots: [AtomicPtr<Block>; FIRST_SLOTS],
 }
 
-/// A rack that the holder of this locked: it has `count` blocks. Forgetting it leaves it locked.
+/// A bin that the holder of this locked: it has `count` blocks. Forgetting it leaves it locked.
 pub(super) struct Locked<'a> {
-    rack: &'a Rack,
+    bin: &'a Bin,
     more: &'a [AtomicPtr<Block>],
     /// What its word is until it is closed.
     word: usize,
@@ -40,7 +40,7 @@ pub(super) fn no_block() -> AtomicPtr<Block> {
     AtomicPtr::new(ptr::null_mut())
 }
 
-impl Rack {
+impl Bin {
     pub(super) fn new() -> Self {
         Self {
             word: AtomicUsize::new(0),
@@ -55,23 +55,23 @@ impl Rack {
         self.word.load(SEQ_CST) / ONE
     }
 
-    /// The rack, unless it is locked.
+    /// The bin, unless it is locked.
     ///
     /// Without a look first, which would fetch the line once to read it and once more to write it; and only the bit is asked for, which is
     /// one instruction where the whole word would be a loop.
     ///
     /// # Errors
     ///
-    /// When the rack is locked: nothing. When it is closed: all that is in it, which is the caller's (T2).
+    /// When the bin is locked: nothing. When it is closed: all that is in it, which is the caller's (T2).
     pub(super) fn lock<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Result<Locked<'a>, Chain> {
         // ORDER: Acquire pairs with the Release in `unlock`: what was done with the blocks, and in the slots, happened before.
         if self.word.fetch_or(LOCKED, Ordering::Acquire) & LOCKED != 0 {
             return Err(Chain::new());
         }
-        // ORDER: Relaxed: the count is what the last one left who had the rack. Whether it was closed before or after this locked it does
+        // ORDER: Relaxed: the count is what the last one left who had the bin. Whether it was closed before or after this locked it does
         // not matter (T2).
         let word = self.word.load(Ordering::Relaxed);
-        let locked = Locked { rack: self, more, word, count: word / ONE };
+        let locked = Locked { bin: self, more, word, count: word / ONE };
         if word & CLOSED == 0 { Ok(locked) } else { Err(locked.take_closed()) }
     }
 
@@ -82,10 +82,10 @@ impl Rack {
         if before & LOCKED != 0 {
             return None;
         }
-        Some(Locked { rack: self, more, word: before, count: before / ONE }.take_closed())
+        Some(Locked { bin: self, more, word: before, count: before / ONE }.take_closed())
     }
 
-    /// As `lock`, for holders of a handle, so not of a closed rack.
+    /// As `lock`, for holders of a handle, so not of a closed bin.
     pub(super) fn lock_open<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Option<Locked<'a>> {
         let locked = self.lock(more);
         debug_assert!(locked.as_ref().err().is_none_or(Chain::is_empty), "T2: the pool has a handle");
@@ -95,7 +95,7 @@ impl Rack {
 
 impl Locked<'_> {
     fn slot(&self, index: usize) -> Option<&AtomicPtr<Block>> {
-        self.rack.slots.get(index).or_else(|| self.more.get(index - FIRST_SLOTS))
+        self.bin.slots.get(index).or_else(|| self.more.get(index - FIRST_SLOTS))
     }
 
     /// Adds a block, for which there is room.
@@ -119,12 +119,12 @@ impl Locked<'_> {
     /// Notes the count for `trim_idle`.
     pub(super) fn note_least(&self) {
         // ORDER: Relaxed, for both: the lock orders them (T1).
-        if self.count < self.rack.least.load(Ordering::Relaxed) {
-            self.rack.least.store(self.count, Ordering::Relaxed);
+        if self.count < self.bin.least.load(Ordering::Relaxed) {
+            self.bin.least.store(self.count, Ordering::Relaxed);
         }
     }
 
-    /// All that is in a closed rack (T2).
+    /// All that is in a closed bin (T2).
     pub(super) fn take_closed(self) -> Chain {
         let mut chain = Chain::new();
         for slot in (0..self.count).filter_map(|index| self.slot(index)) {
@@ -139,7 +139,7 @@ impl Locked<'_> {
 
     /// Ends what `lock_open` began.
     ///
-    /// By an exchange too, though nobody but the holder writes the word of an open rack that is locked, other than to set the bit that is
+    /// By an exchange too, though nobody but the holder writes the word of an open bin that is locked, other than to set the bit that is
     /// set: a plain store would be enough, but loom does not see that it comes after those.
     pub(super) fn unlock_open(self) {
         let unlocked = self.unlock();
@@ -150,11 +150,11 @@ impl Locked<'_> {
     ///
     /// # Errors
     ///
-    /// When the rack was closed meanwhile: all that is in it, which is the caller's (T2).
+    /// When the bin was closed meanwhile: all that is in it, which is the caller's (T2).
     pub(super) fn unlock(self) -> Result<(), Chain> {
         // ORDER: Release pairs with the Acquire in `lock` and `close`. SeqCst for `Hints::note_some`. A failure takes nothing that it did
         // not have.
-        match self.rack.word.compare_exchange(self.word, self.count * ONE, SEQ_CST, Ordering::Relaxed) {
+        match self.bin.word.compare_exchange(self.word, self.count * ONE, SEQ_CST, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(_closed) => Err(self.take_closed()),
         }

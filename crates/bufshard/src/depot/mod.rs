@@ -1,16 +1,16 @@
 //! The shards: where blocks wait that no thread's cache has room for.
 //!
-//! A shard has a rack for each class: a stack of blocks, behind a word that says how many they are. Who moves blocks in or out locks the
-//! rack for the few stores that this takes. Nobody waits for that: a locked rack counts as one that has nothing to give and no room, and
+//! A shard has a bin for each class: a stack of blocks, behind a word that says how many they are. Who moves blocks in or out locks the
+//! bin for the few stores that this takes. Nobody waits for that: a locked bin counts as one that has nothing to give and no room, and
 //! the next shard is tried. The word, the hint for `trim_idle` and the first slots are one cache line, so that blocks on their way from
 //! one thread to another cost one line each way, however many they are; nothing is linked through their headers, which stay where they
 //! are.
 //!
 //! # Invariants
 //!
-//! - T1: the slots of a rack below its count are blocks of its class that are the rack's (`block`, K2). Of an open rack they are read and
+//! - T1: the slots of a bin below its count are blocks of its class that are the bin's (`block`, K2). Of an open bin they are read and
 //!   written by who locked it.
-//! - T2: a closed rack stays closed, and nothing is put into it any more. What is in it is taken by who closed it or, if it was locked at
+//! - T2: a closed bin stays closed, and nothing is put into it any more. What is in it is taken by who closed it or, if it was locked at
 //!   that moment, by who locked it; who locks it later cannot tell whether that was before, and takes what he finds too. So each slot is
 //!   emptied by an exchange. Only holders of a handle take otherwise, so none takes after the end of the pool.
 
@@ -20,7 +20,7 @@ mod hints;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 
-use self::bin::{FIRST_SLOTS, Rack, SEQ_CST, no_block};
+use self::bin::{Bin, FIRST_SLOTS, SEQ_CST, no_block};
 use self::hints::Hints;
 use crate::block::Block;
 use crate::chain::Chain;
@@ -28,44 +28,44 @@ use crate::class::MAX_CLASSES;
 use crate::settings::Settings;
 use crate::sync::{AtomicPtr, Ordering};
 
-/// Racks from one shard to the next beyond its own: their lines are fetched in pairs.
-const GAP_RACKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 1 };
+/// Bins from one shard to the next beyond its own: their lines are fetched in pairs.
+const GAP_BINS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 1 };
 
 /// All shards of a pool.
-pub(crate) struct Stock {
+pub(crate) struct Depot {
     /// Shard after shard, class after class, with gaps between shards.
-    racks: Vec<Rack>,
-    /// The slots of each rack that are not in its first line, `more` for each.
+    bins: Vec<Bin>,
+    /// The slots of each bin that are not in its first line, `more` for each.
     more_slots: Vec<AtomicPtr<Block>>,
     more: usize,
-    /// Racks from one shard to the next.
+    /// Bins from one shard to the next.
     stride: usize,
     shards: usize,
     hints: [Hints; MAX_CLASSES],
 }
 
-impl Stock {
+impl Depot {
     /// Empty shards; `None` when there is no memory.
     pub(crate) fn new(settings: &Settings) -> Option<Self> {
         let shards = settings.shards;
-        let stride = settings.classes.checked_add(GAP_RACKS)?;
+        let stride = settings.classes.checked_add(GAP_BINS)?;
         let total = stride.checked_mul(shards)?;
         let most = (0..settings.classes).map(|class| settings.shard_limit(class)).max().unwrap_or(0);
         let more = most.saturating_sub(FIRST_SLOTS);
-        let mut racks = Vec::new();
-        racks.try_reserve_exact(total).ok()?;
-        racks.resize_with(total, Rack::new);
+        let mut bins = Vec::new();
+        bins.try_reserve_exact(total).ok()?;
+        bins.resize_with(total, Bin::new);
         let mut more_slots = Vec::new();
         more_slots.try_reserve_exact(total.checked_mul(more)?).ok()?;
         more_slots.resize_with(total * more, no_block);
         let hints = core::array::from_fn(|_| Hints::default());
-        Some(Self { racks, more_slots, more, stride, shards, hints })
+        Some(Self { bins, more_slots, more, stride, shards, hints })
     }
 
-    /// The rack of a class in a shard.
-    fn rack(&self, shard: usize, class: usize) -> Option<(&Rack, &[AtomicPtr<Block>])> {
+    /// The bin of a class in a shard.
+    fn bin(&self, shard: usize, class: usize) -> Option<(&Bin, &[AtomicPtr<Block>])> {
         let index = shard * self.stride + class;
-        Some((self.racks.get(index)?, self.more_slots.get(index * self.more..)?.get(..self.more)?))
+        Some((self.bins.get(index)?, self.more_slots.get(index * self.more..)?.get(..self.more)?))
     }
 
     /// The shards from `home` on, each with its bit in the hints. (Where there are fewer bits than shards, some share one.)
@@ -78,10 +78,10 @@ impl Stock {
         })
     }
 
-    /// Puts the blocks that `next` gives into racks of a class with room for `limit` blocks each, in the shard `home` or else in the
-    /// next, and returns the rest. `next` does nothing but that: it is called while a rack is locked.
+    /// Puts the blocks that `next` gives into bins of a class with room for `limit` blocks each, in the shard `home` or else in the
+    /// next, and returns the rest. `next` does nothing but that: it is called while a bin is locked.
     ///
-    /// Cost: two locked instructions for each rack that takes some; a look at each at the most.
+    /// Cost: two locked instructions for each bin that takes some; a look at each at the most.
     pub(crate) fn put(
         &self,
         home: usize,
@@ -95,8 +95,8 @@ impl Stock {
         let mut rest = Chain::new();
         let mut over = None;
         for (shard, bit) in self.from(home).filter(|(_, bit)| full & bit == 0) {
-            let Some((rack, more)) = self.rack(shard, class) else { break };
-            let mut locked = match rack.lock(more) {
+            let Some((bin, more)) = self.bin(shard, class) else { break };
+            let mut locked = match bin.lock(more) {
                 Ok(locked) => locked,
                 Err(all) => {
                     rest.append(all);
@@ -128,8 +128,8 @@ impl Stock {
         rest
     }
 
-    /// Takes up to `wanted` blocks of a class out of one rack, the newest first, and gives them to `give`: in the shard `home` if it has
-    /// any, or else in the next. `give` does nothing but keep them: it is called while the rack is locked. Returns how many they were.
+    /// Takes up to `wanted` blocks of a class out of one bin, the newest first, and gives them to `give`: in the shard `home` if it has
+    /// any, or else in the next. `give` does nothing but keep them: it is called while the bin is locked. Returns how many they were.
     /// For holders of a handle.
     ///
     /// Cost: as for `put`.
@@ -147,8 +147,8 @@ impl Stock {
             return 0;
         }
         for (shard, bit) in self.from(home).filter(|(_, bit)| some & bit != 0) {
-            let Some((rack, more)) = self.rack(shard, class) else { break };
-            let Some(mut locked) = rack.lock_open(more) else { continue };
+            let Some((bin, more)) = self.bin(shard, class) else { break };
+            let Some(mut locked) = bin.lock_open(more) else { continue };
             let mut taken = 0;
             while taken < wanted
                 && let Some(block) = locked.pop()
@@ -162,25 +162,25 @@ impl Stock {
                 hints.note_room(bit);
                 return taken;
             }
-            hints.note_none(bit, rack);
+            hints.note_none(bit, bin);
         }
         0
     }
 
-    /// Takes up to `wanted` blocks of a class out of all racks, whatever the hints say, and adds them to `chain`. `false` when a rack was
+    /// Takes up to `wanted` blocks of a class out of all bins, whatever the hints say, and adds them to `chain`. `false` when a bin was
     /// not to be had. For holders of a handle.
     pub(crate) fn take_all(&self, class: usize, wanted: usize, chain: &mut Chain) -> bool {
         let enough = chain.len() + wanted;
         let mut had_all = true;
         for (shard, bit) in self.from(0) {
-            let Some((rack, more)) = self.rack(shard, class) else { break };
+            let Some((bin, more)) = self.bin(shard, class) else { break };
             if chain.len() >= enough {
                 break;
             }
-            if rack.count() == 0 {
+            if bin.count() == 0 {
                 continue;
             }
-            let Some(mut locked) = rack.lock_open(more) else {
+            let Some(mut locked) = bin.lock_open(more) else {
                 had_all = false;
                 continue;
             };
@@ -201,36 +201,36 @@ impl Stock {
     pub(crate) fn take_unused(&self, class: usize) -> Chain {
         let mut unused = Chain::new();
         for (shard, bit) in self.from(0) {
-            let Some((rack, more)) = self.rack(shard, class) else { break };
-            let Some(mut locked) = rack.lock_open(more) else { continue };
-            // ORDER: Relaxed: who has the rack has it.
-            for _ in 0..rack.least.load(Ordering::Relaxed) {
+            let Some((bin, more)) = self.bin(shard, class) else { break };
+            let Some(mut locked) = bin.lock_open(more) else { continue };
+            // ORDER: Relaxed: who has the bin has it.
+            for _ in 0..bin.least.load(Ordering::Relaxed) {
                 let Some(block) = locked.pop() else { break };
                 // SAFETY: just taken.
                 unsafe { unused.push(block) };
             }
             // ORDER: Relaxed, likewise.
-            rack.least.store(locked.count, Ordering::Relaxed);
+            bin.least.store(locked.count, Ordering::Relaxed);
             locked.unlock_open();
             self.hints[class].note_room(bit);
         }
         unused
     }
 
-    /// Blocks of a class in all racks, as far as can be seen at this moment without stopping anybody.
+    /// Blocks of a class in all bins, as far as can be seen at this moment without stopping anybody.
     pub(crate) fn count(&self, class: usize) -> usize {
         // ORDER: SeqCst, as `note_some` says.
         let some = self.hints[class].some.load(SEQ_CST);
-        let racks = self.from(0).filter(|(_, bit)| some & bit != 0);
-        racks.filter_map(|(shard, _)| self.rack(shard, class)).map(|(rack, _)| rack.count()).sum()
+        let bins = self.from(0).filter(|(_, bit)| some & bit != 0);
+        bins.filter_map(|(shard, _)| self.bin(shard, class)).map(|(bin, _)| bin.count()).sum()
     }
 
-    /// Takes everything, lets nothing in any more, and calls `f` with each rack's.
+    /// Takes everything, lets nothing in any more, and calls `f` with each bin's.
     pub(crate) fn close(&self, mut f: impl FnMut(Chain)) {
         for shard in 0..self.shards {
             for class in 0..self.stride {
-                let Some((rack, more)) = self.rack(shard, class) else { break };
-                if let Some(all) = rack.close(more) {
+                let Some((bin, more)) = self.bin(shard, class) else { break };
+                if let Some(all) = bin.close(more) {
                     f(all);
                 }
             }

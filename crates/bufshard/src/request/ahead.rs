@@ -6,7 +6,7 @@ use bufcore::AcquireError;
 
 use super::Turn;
 use crate::block::Block;
-use crate::cache::Node;
+use crate::cache::ThreadCache;
 use crate::chain::Chain;
 use crate::class::class_of;
 use crate::counts::Why;
@@ -57,15 +57,15 @@ impl Shared {
 
     /// Puts a chain into a shard, or into the calling thread's cache, and returns what there is no room for.
     fn keep(&self, class: usize, mut chain: Chain) -> Chain {
-        let node = self.node_or_new();
-        let rest = self.put(node.map_or(0, Node::home), class, || chain.pop());
+        let cache = self.cache_or_new();
+        let rest = self.put(cache.map_or(0, ThreadCache::home), class, || chain.pop());
         // SAFETY: the handle keeps the pool.
         unsafe { Shared::was_put(NonNull::from(self), Chain::new(), self.keep_for_waiters()) };
-        match node {
-            Some(node) if node.enter() => {
-                let rest = fill(node, class, rest);
-                node.leave_open();
-                self.tell(Some(node));
+        match cache {
+            Some(cache) if cache.enter() => {
+                let rest = fill(cache, class, rest);
+                cache.leave_open();
+                self.tell(Some(cache));
                 rest
             }
             _ => rest,
@@ -74,14 +74,14 @@ impl Shared {
 }
 
 /// Puts blocks into the cache that was entered, and returns those that it has no room for.
-fn fill(node: &Node, class: usize, mut chain: Chain) -> Chain {
-    if node.is_waited() {
+fn fill(cache: &ThreadCache, class: usize, mut chain: Chain) -> Chain {
+    if cache.is_waited() {
         return chain;
     }
     let mut rest = Chain::new();
     while let Some(block) = chain.pop() {
         // SAFETY: a block of the chain is ours, and of this pool.
-        if !unsafe { node.put_one(class, block) } {
+        if !unsafe { cache.put_one(class, block) } {
             // SAFETY: not taken, so still ours.
             unsafe { rest.push(block) };
         }

@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use bufcore::AcquireError;
 
-use super::{Refused, Turn};
+use super::{NoBlock, Turn};
 use crate::block::Block;
 use crate::class::{self, NO_CLASS};
 use crate::shared::Shared;
@@ -17,14 +17,14 @@ impl Shared {
         class: usize,
         requested: usize,
         turn: Turn,
-    ) -> Result<NonNull<Block>, Refused> {
+    ) -> Result<NonNull<Block>, NoBlock> {
         // ORDER: Relaxed: any order of numbers will do.
         let colour = self.colours.fetch_add(1, Ordering::Relaxed);
         self.block(class as u16, class::bytes_of(class), colour, requested, turn)
     }
 
     /// A new block for one buffer of `bytes` bytes. For holders of a handle.
-    pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<NonNull<Block>, Refused> {
+    pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
         self.block(NO_CLASS, bytes, 0, bytes, turn)
     }
 
@@ -35,8 +35,8 @@ impl Shared {
         colour: usize,
         requested: usize,
         turn: Turn,
-    ) -> Result<NonNull<Block>, Refused> {
-        let exhausted = |left, again| Err(Refused { error: self.exhausted(requested, left), again });
+    ) -> Result<NonNull<Block>, NoBlock> {
+        let exhausted = |left, again| Err(NoBlock { error: self.exhausted(requested, left), again });
         let alignment = self.settings.alignment_of(bytes);
         let (mut colour, mut total) = (colour, Block::total(bytes, alignment, colour));
         if turn != Turn::First && self.has_budget() && self.has_claims() {

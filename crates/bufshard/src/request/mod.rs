@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use bufcore::AcquireError;
 
 use crate::block::Block;
-use crate::cache::Node;
+use crate::cache::ThreadCache;
 use crate::class::class_of;
 use crate::counts::Tier;
 use crate::shared::Shared;
@@ -20,7 +20,7 @@ pub(crate) struct Found {
 }
 
 /// Why there is none.
-pub(crate) struct Refused {
+pub(crate) struct NoBlock {
     pub(crate) error: AcquireError,
     /// A cache could not be looked into: to look again soon may help.
     pub(crate) again: bool,
@@ -37,34 +37,34 @@ pub(crate) enum Turn {
     Spare,
 }
 
-impl From<AcquireError> for Refused {
+impl From<AcquireError> for NoBlock {
     fn from(error: AcquireError) -> Self {
         Self { error, again: false }
     }
 }
 
-impl From<Refused> for AcquireError {
-    fn from(refused: Refused) -> Self {
+impl From<NoBlock> for AcquireError {
+    fn from(refused: NoBlock) -> Self {
         refused.error
     }
 }
 
 impl Shared {
     /// A block for a request of at least one byte, wherever there is one.
-    pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, Refused> {
+    pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, NoBlock> {
         let limit = self.settings.max_capacity();
         if bytes > limit {
             return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
         }
         let class = class_of(bytes);
-        let node = self.own_node();
-        if let Some(node) = node {
+        let cache = self.own_cache();
+        if let Some(cache) = cache {
             // Whatever the fast path announced.
-            node.settle();
+            cache.settle();
         }
-        let counts = node.map_or(&self.common, |node| &node.counts);
+        let counts = cache.map_or(&self.common, |cache| &cache.counts);
         let found = if self.settings.is_pooled(class) {
-            self.find_pooled(node, class, bytes, turn)?
+            self.find_pooled(cache, class, bytes, turn)?
         } else {
             Found { block: self.single(bytes, turn)?, tier: Tier::Single }
         };
@@ -77,46 +77,46 @@ impl Shared {
 
     /// The calling thread's cache, made if there is none, where the fast paths find it.
     #[inline(always)]
-    fn own_node(&self) -> Option<&Node> {
-        if let Some(node) = Node::recall(self.id)
-            && !node.is_round_due()
+    fn own_cache(&self) -> Option<&ThreadCache> {
+        if let Some(cache) = ThreadCache::recall(self.id)
+            && !cache.is_round_due()
         {
-            return Some(node);
+            return Some(cache);
         }
-        self.look_up_node()
+        self.look_up_cache()
     }
 
     /// The same by way of the thread's list, which lets go of caches of pools that are gone.
     #[cold]
     #[inline(never)]
-    fn look_up_node(&self) -> Option<&Node> {
-        let node = self.node_or_new()?;
-        node.remember();
-        Some(node)
+    fn look_up_cache(&self) -> Option<&ThreadCache> {
+        let cache = self.cache_or_new()?;
+        cache.remember();
+        Some(cache)
     }
 
     /// A block of a class: from the thread's cache, from the shards with others for the cache, or new.
     fn find_pooled(
         &self,
-        node: Option<&Node>,
+        cache: Option<&ThreadCache>,
         class: usize,
         bytes: usize,
         turn: Turn,
-    ) -> Result<Found, Refused> {
-        let home = node.map_or(0, Node::home);
+    ) -> Result<Found, NoBlock> {
+        let home = cache.map_or(0, ThreadCache::home);
         let mut found = None;
-        let entered = node.filter(|node| node.enter());
-        if let Some(block) = entered.and_then(|node| node.take_one(class)) {
+        let entered = cache.filter(|cache| cache.enter());
+        if let Some(block) = entered.and_then(|cache| cache.take_one(class)) {
             found = Some(Found { block, tier: Tier::Thread });
         } else {
-            let cache = entered.filter(|node| !node.is_waited());
-            let wanted = cache.map_or(1, |_| self.settings.thread_limit(class).max(1));
+            let taker = entered.filter(|cache| !cache.is_waited());
+            let wanted = taker.map_or(1, |_| self.settings.thread_limit(class).max(1));
             self.fetch(home, class, wanted, |block| {
                 if found.is_none() {
                     found = Some(Found { block, tier: Tier::Shard });
-                } else if let Some(node) = cache {
+                } else if let Some(cache) = taker {
                     // SAFETY: just taken out of the shards of this pool.
-                    let is_kept = unsafe { node.put_one(class, block) };
+                    let is_kept = unsafe { cache.put_one(class, block) };
                     debug_assert!(
                         is_kept,
                         "the cache had nothing of the class, and is asked to keep less than its limit"
@@ -124,15 +124,15 @@ impl Shared {
                 }
             });
         }
-        if let Some(node) = entered {
-            node.leave_open();
+        if let Some(cache) = entered {
+            cache.leave_open();
         }
-        self.tell(node);
+        self.tell(cache);
         if let Some(found) = found {
             return Ok(found);
         }
         let block = self.pooled(class, bytes, turn)?;
-        self.prepare_node();
+        self.prepare_cache();
         Ok(Found { block, tier: Tier::Fresh })
     }
 }

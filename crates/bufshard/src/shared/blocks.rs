@@ -44,7 +44,7 @@ impl Shared {
         class: usize,
         next: impl FnMut() -> Option<NonNull<Block>>,
     ) -> Chain {
-        self.stock.put(home, class, self.settings.shard_limit(class), next)
+        self.depot.put(home, class, self.settings.shard_limit(class), next)
     }
 
     /// A reference to the bookkeeping, for `was_put`, where somebody may ever wait. For those who keep it.
@@ -95,6 +95,6 @@ impl Shared {
         wanted: usize,
         give: impl FnMut(NonNull<Block>),
     ) -> usize {
-        self.stock.take(home, class, wanted, give)
+        self.depot.take(home, class, wanted, give)
     }
 }

@@ -71,6 +71,6 @@ impl Shared {
 
     /// Whether somebody waits for what is released.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.has_budget() && self.waiters.any()
+        self.has_budget() && self.wait_queue.any()
     }
 }

@@ -22,13 +22,13 @@ use bufcore::strategy::{Keepers, Roll, Tracker, boxed, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::block::Block;
-use crate::cache::Node;
+use crate::cache::ThreadCache;
 use crate::class;
 use crate::counts::{Counts, Why};
-use crate::depot::Stock;
+use crate::depot::Depot;
 use crate::settings::Settings;
 use crate::sync::{self, AtomicU32, AtomicUsize};
-use crate::wait_queue::Waiters;
+use crate::wait_queue::WaitQueue;
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
@@ -39,16 +39,16 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all requests go the slow one.
     is_plain: AtomicU32,
-    pub(crate) stock: Stock,
+    pub(crate) depot: Depot,
     /// All caches (P2).
-    nodes: Roll<Node>,
+    caches: Roll<ThreadCache>,
     /// How many caches were made: the next one's first shard.
     homes: AtomicUsize,
     /// How many coloured blocks were made.
     pub(crate) colours: AtomicUsize,
     /// Bytes of all blocks (P3).
     reserved: AtomicUsize,
-    waiters: Waiters,
+    wait_queue: WaitQueue,
     /// When `trim_idle` last looked.
     pub(crate) idle_since: sync::Mutex<Option<Instant>>,
     /// What is done without a cache.
@@ -66,12 +66,12 @@ impl Shared {
             id,
             settings,
             is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
-            stock: Stock::new(&settings).ok_or(refused)?,
-            nodes: Roll::default(),
+            depot: Depot::new(&settings).ok_or(refused)?,
+            caches: Roll::default(),
             homes: AtomicUsize::new(0),
             colours: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
-            waiters: Waiters::new(),
+            wait_queue: WaitQueue::new(),
             idle_since: sync::Mutex::new(None),
             common: Counts::common(),
             tracker: Tracker::default(),
@@ -131,28 +131,28 @@ impl Shared {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };
         // SAFETY: the chains are ours; the handles' reference keeps the pool.
-        shared.stock.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
+        shared.depot.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
         // SAFETY: the number is this pool's, and what its caches need is done below.
         let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
-        shared.nodes().for_each(Node::close);
+        shared.caches().for_each(ThreadCache::close);
         if let Some(own) = own {
             // SAFETY: the pool is gone, and the cache off this thread's list.
-            unsafe { Node::let_go(own) };
+            unsafe { ThreadCache::let_go(own) };
         }
         let is_heavy = sync::heavy_fence(false);
-        shared.nodes().for_each(|node| node.empty_closed(is_heavy));
+        shared.caches().for_each(|cache| cache.empty_closed(is_heavy));
         // SAFETY: the handles' reference.
         unsafe { Self::drop_ref(this) };
     }
 
     /// All caches.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter()
+    pub(crate) fn caches(&self) -> impl Iterator<Item = &ThreadCache> {
+        self.caches.iter()
     }
 
     /// Idle blocks of a class: in the caches of threads, and in the shards.
     pub(crate) fn idle(&self, class: usize) -> (usize, usize) {
-        (self.nodes().map(|node| node.count(class)).sum(), self.stock.count(class))
+        (self.caches().map(|cache| cache.count(class)).sum(), self.depot.count(class))
     }
 
     /// Bytes of all idle blocks, as the sizes of their classes.
@@ -166,7 +166,7 @@ impl Shared {
 
     /// The counters of the whole pool.
     pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
-        self.nodes().map(|node| &node.counts).chain(core::iter::once(&self.common))
+        self.caches().map(|cache| &cache.counts).chain(core::iter::once(&self.common))
     }
 }
 

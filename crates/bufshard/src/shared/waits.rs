@@ -8,7 +8,7 @@ use std::time::Instant;
 use bufcore::strategy::Sleeper;
 
 use super::{Refs, Shared};
-use crate::cache::Node;
+use crate::cache::ThreadCache;
 use crate::sync;
 use crate::wait_queue::{Batch, Entered, Event, Look, Queue};
 
@@ -16,8 +16,8 @@ impl Shared {
     /// Says how many are in the queue, and gives the caches their flags, or takes them back.
     fn note_waiting(&self, queue: &Entered<'_, Queue>) {
         let live = queue.live();
-        if self.waiters.note(live) {
-            self.nodes().for_each(|node| node.set_waited(live > 0));
+        if self.wait_queue.note(live) {
+            self.caches().for_each(|cache| cache.set_waited(live > 0));
         }
     }
 
@@ -29,7 +29,7 @@ impl Shared {
     pub(crate) unsafe fn notify(this: NonNull<Self>, event: Event) {
         sync::full_fence();
         // SAFETY: the caller's promise.
-        if unsafe { this.as_ref() }.waiters.any() {
+        if unsafe { this.as_ref() }.wait_queue.any() {
             // SAFETY: likewise.
             unsafe { Self::call(this, event) };
         }
@@ -53,7 +53,7 @@ impl Shared {
         loop {
             let mut batch = Batch::default();
             let now = Instant::now();
-            let mut queue = shared.waiters.lock();
+            let mut queue = shared.wait_queue.lock();
             if mem::take(&mut is_first) && event == Event::Put {
                 queue.note_put();
             }
@@ -72,7 +72,7 @@ impl Shared {
     /// Whether new memory is for somebody who waits. For holders of a handle.
     pub(crate) fn has_claims(&self) -> bool {
         // SAFETY: the handle keeps the pool.
-        self.waiters.any() && unsafe { Self::call(NonNull::from(self), Event::Freed) }
+        self.wait_queue.any() && unsafe { Self::call(NonNull::from(self), Event::Freed) }
     }
 
     /// Says whom to wake from now on, and what to do until then. Joins the queue where there is no ticket yet, or none any more. `None`
@@ -85,7 +85,7 @@ impl Shared {
         let look = loop {
             let mut batch = Batch::default();
             let now = Instant::now();
-            let mut queue = self.waiters.lock();
+            let mut queue = self.wait_queue.lock();
             queue.tidy(now);
             let number = queue.number(*ticket);
             if let Err(wanted) = queue.make_room(number, &mut spare) {
@@ -112,11 +112,11 @@ impl Shared {
 
     /// Leaves the queue, served or not, and calls those who could be served then.
     pub(crate) fn leave_queue(&self, number: u64) {
-        let mut queue = self.waiters.lock();
+        let mut queue = self.wait_queue.lock();
         let old = queue.leave(number);
         self.note_waiting(&queue);
         drop(queue);
-        if self.waiters.any() {
+        if self.wait_queue.any() {
             // SAFETY: the handle that the future borrows keeps the pool.
             unsafe { Self::call(NonNull::from(self), Event::Freed) };
         }
@@ -124,17 +124,17 @@ impl Shared {
     }
 
     /// Gives a new cache its flag. Once it is on the list.
-    pub(crate) fn flag_new(&self, node: &Node) {
-        let queue = self.waiters.lock();
+    pub(crate) fn flag_new(&self, cache: &ThreadCache) {
+        let queue = self.wait_queue.lock();
         if queue.live() > 0 {
-            node.set_waited(true);
+            cache.set_waited(true);
         }
         drop(queue);
     }
 
     /// Tells those who wait when what is in the calling thread's cache was out of their reach until a moment ago. For holders of a handle.
-    pub(crate) fn tell(&self, own: Option<&Node>) {
-        if own.is_some_and(Node::take_news) {
+    pub(crate) fn tell(&self, own: Option<&ThreadCache>) {
+        if own.is_some_and(ThreadCache::take_news) {
             // SAFETY: the handle keeps the pool.
             unsafe { Self::notify(NonNull::from(self), Event::Put) };
         }

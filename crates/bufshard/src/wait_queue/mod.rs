@@ -42,13 +42,13 @@ pub(crate) use self::queue::{Event, Look, PATIENCE, Queue};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// The queue of a pool.
-pub(crate) struct Waiters {
+pub(crate) struct WaitQueue {
     queue: Gate<Queue>,
     /// Tickets in the queue.
     count: AtomicUsize,
 }
 
-impl Waiters {
+impl WaitQueue {
     pub(crate) fn new() -> Self {
         Self { queue: Gate::new(), count: AtomicUsize::new(0) }
     }

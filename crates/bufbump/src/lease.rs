@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Tagged, Views};
+use bufcore::strategy::{TaggedPtr, Views};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::release;
@@ -19,27 +19,13 @@ pub type BumpView = Frozen<BumpLease>;
 
 /// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is in.
 pub struct BumpLease {
-    tagged: Tagged<Block>,
+    tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: what a release touches is made for any thread (`shard`); the count is atomic.
-unsafe impl Send for BumpLease {}
-// SAFETY: likewise.
-unsafe impl Sync for BumpLease {}
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+bufcore::one_word_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// The lease of a block that was just taken.
-    #[inline(always)]
-    pub(crate) fn of(block: NonNull<Block>) -> Self {
-        Self { tagged: Tagged::of(block) }
-    }
-
-    /// The block, but for a buffer of no bytes.
-    #[inline(always)]
-    pub(crate) fn block(&self) -> Option<NonNull<Block>> {
-        self.tagged.block()
-    }
-
     /// Whether no other buffer or view shares the memory, at this moment. For the lease of a buffer.
     pub(crate) fn is_alone(&self) -> bool {
         !self.is_shared() || self.views().is_none_or(Views::is_one)
@@ -89,21 +75,6 @@ unsafe impl Lease for BumpLease {
 
     fn another_of_nothing(&self) -> Option<Self> {
         Some(SplitLease::nothing())
-    }
-}
-
-// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.
-unsafe impl SplitLease for BumpLease {
-    #[inline]
-    fn into_shared(self) -> Self {
-        // Not released: the marked one is the same lease.
-        let lease = core::mem::ManuallyDrop::new(self);
-        Self { tagged: lease.tagged.shared() }
-    }
-
-    #[inline]
-    fn nothing() -> Self {
-        Self { tagged: Tagged::nothing() }
     }
 }
 

@@ -2,19 +2,18 @@
 //!
 //! # Invariants
 //!
-//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, and one for each shard with
+//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a thread has, and one for each shard with
 //!   memory. With the last of them all of this is freed, with all headers of shards and all caches.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
 //! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no lock and no link into a cache, and
 //!   keeps the bookkeeping by a handle, or by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 
-use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 
 use bufcore::strategy::orphans::Orphan;
 use bufcore::strategy::sync::{AtomicUsize, Ordering};
-use bufcore::strategy::{Keepers, Roll, SharedCounters, Tracker, boxed, threads};
+use bufcore::strategy::{self, Bookkeeping, Handle, RefCounts, Roll, SharedCounters, Tracker, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::cache::{ThreadCache, local};
@@ -23,10 +22,13 @@ use crate::depot::Depot;
 use crate::settings::Settings;
 use crate::shard::{Chain, Shard};
 
+/// References to a pool's bookkeeping (P1).
+pub(crate) type Refs = strategy::Refs<Shared>;
+
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
     /// P1.
-    pub(crate) keepers: Keepers,
+    pub(crate) ref_counts: RefCounts,
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
@@ -48,10 +50,10 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// A pool with one handle.
-    pub(crate) fn new(settings: Settings) -> Result<NonNull<Self>, ConfigError> {
+    pub(crate) fn new(settings: Settings) -> Result<Handle<Self>, ConfigError> {
         let id = threads::new_id()?;
         let shared = Self {
-            keepers: Keepers::one_handle(),
+            ref_counts: RefCounts::one_handle(),
             id,
             settings,
             depot: Depot::new(),
@@ -63,69 +65,13 @@ impl Shared {
             counts: Counts::default(),
             tracker: Tracker::default(),
         };
-        boxed(shared).ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
+        Handle::new(shared)
+            .ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
     }
 
     /// The bookkeeping of a shard's pool, which is there while the shard has memory (`shard`, B3).
     pub(crate) fn of(shard: &Shard) -> NonNull<Self> {
         shard.pool().cast()
-    }
-
-    /// One handle less; the last one ends the pool. What other handles did, `taken` of their shards among it, happened before the end.
-    ///
-    /// # Safety
-    ///
-    /// The handle is the caller's, and is not used again.
-    pub(crate) unsafe fn drop_handle(this: NonNull<Self>) {
-        // SAFETY: a handle keeps it valid.
-        let shared = unsafe { this.as_ref() };
-        if shared.keepers.drop_handle() {
-            // SAFETY: no handle is left.
-            unsafe { Self::close(this) };
-        }
-    }
-
-    /// One less that keeps the bookkeeping; the last one frees it.
-    ///
-    /// # Safety
-    ///
-    /// The reference is the caller's, and is not used again.
-    pub(crate) unsafe fn drop_ref(this: NonNull<Self>) {
-        // SAFETY: the reference keeps it valid.
-        let shared = unsafe { this.as_ref() };
-        if shared.keepers.drop_refs(1) {
-            // SAFETY: made by `boxed`, and nobody has a reference; nor are headers and caches used by anybody any more.
-            drop(unsafe { Box::from_raw(this.as_ptr()) });
-        }
-    }
-
-    /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last buffer.
-    ///
-    /// # Safety
-    ///
-    /// No handle is left, and this is called once.
-    unsafe fn close(this: NonNull<Self>) {
-        // SAFETY: the handles' reference is given back at the end.
-        let shared = unsafe { this.as_ref() };
-        let (mut free, mut left) = (Chain::new(), Chain::new());
-        // SAFETY: no handle is left.
-        unsafe { shared.depot.close(&mut free) };
-        let own = local::remove(shared.id);
-        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut left));
-        // Here ends what must not be disturbed: from here on the allocator is called, and others' `try_free`.
-        if !own.is_null() {
-            // SAFETY: the reference of this thread's cache, which is off the thread's list.
-            unsafe { Self::drop_ref(this) };
-        }
-        // SAFETY: nothing is out of these, and they are ours alone.
-        unsafe { Self::free_all(free) };
-        // SAFETY: valid, until they are adopted.
-        while let Some(shard) = unsafe { left.pop() } {
-            // SAFETY: orphaned by `ThreadCache::close`, and not used again.
-            unsafe { Shard::adopt(shard) };
-        }
-        // SAFETY: the handles' reference.
-        unsafe { Self::drop_ref(this) };
     }
 
     /// Shows all headers, with memory or without, to `f`, which looks at numbers only.
@@ -139,14 +85,14 @@ impl Shared {
             Some(cache) => cache,
             None => self.caches.add(ThreadCache::new(NonNull::from(self), self.id, token))?,
         };
-        self.keepers.add_ref();
+        self.ref_counts.add_ref();
         Some(cache)
     }
 
     /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. For holders of a handle.
     pub(crate) fn give_back(&self, cache: &ThreadCache) {
         cache.give_back();
-        let was_last = self.keepers.drop_refs(1);
+        let was_last = self.ref_counts.drop_refs(1);
         debug_assert!(!was_last, "the handles' reference is there");
     }
 
@@ -173,7 +119,7 @@ impl Shared {
             unsafe { self.depot.vacate(NonNull::from(shard)) };
             return Err(refused);
         }
-        self.keepers.add_ref();
+        self.ref_counts.add_ref();
         self.counts.count(piece);
         Ok(shard)
     }
@@ -236,7 +182,7 @@ impl Shared {
         // SAFETY: the header is the caller's alone, who gives it up.
         unsafe { shared.depot.vacate(shard) };
         // SAFETY: the reference of the memory that is gone.
-        unsafe { Self::drop_ref(this) };
+        drop(unsafe { Refs::new(this, 1) });
     }
 
     /// Frees the memory of free shards, by a trim or at the pool's end.
@@ -266,6 +212,37 @@ impl Shared {
         while let Some(shard) = unsafe { chain.pop() } {
             // SAFETY: the caller's promise.
             unsafe { Self::come_back(shard) };
+        }
+    }
+}
+
+// SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
+unsafe impl Bookkeeping for Shared {
+    #[inline]
+    fn ref_counts(&self) -> &RefCounts {
+        &self.ref_counts
+    }
+
+    /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last buffer.
+    unsafe fn close(this: NonNull<Self>) {
+        // SAFETY: the handles' reference is given back at the end.
+        let shared = unsafe { this.as_ref() };
+        let (mut free, mut left) = (Chain::new(), Chain::new());
+        // SAFETY: no handle is left.
+        unsafe { shared.depot.close(&mut free) };
+        let own = local::remove(shared.id);
+        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut left));
+        // Here ends what must not be disturbed: from here on the allocator is called, and others' `try_free`.
+        if !own.is_null() {
+            // SAFETY: the reference of this thread's cache, which is off the thread's list.
+            drop(unsafe { Refs::new(this, 1) });
+        }
+        // SAFETY: nothing is out of these, and they are ours alone.
+        unsafe { Self::free_all(free) };
+        // SAFETY: valid, until they are adopted.
+        while let Some(shard) = unsafe { left.pop() } {
+            // SAFETY: orphaned by `ThreadCache::close`, and not used again.
+            unsafe { Shard::adopt(shard) };
         }
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Tagged, Views};
+use bufcore::strategy::{TaggedPtr, Views};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::block::Block;
@@ -20,27 +20,13 @@ pub type ShardView = Frozen<ShardLease>;
 
 /// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
 pub struct ShardLease {
-    tagged: Tagged<Block>,
+    tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: what a release touches is made for any thread (`release`); the count is atomic.
-unsafe impl Send for ShardLease {}
-// SAFETY: likewise.
-unsafe impl Sync for ShardLease {}
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+bufcore::one_word_lease!(unsafe impl ShardLease => Block);
 
 impl ShardLease {
-    /// The lease of a block that was just taken.
-    #[inline(always)]
-    pub(crate) fn of(block: NonNull<Block>) -> Self {
-        Self { tagged: Tagged::of(block) }
-    }
-
-    /// The block, but for a buffer of no bytes.
-    #[inline(always)]
-    fn block(&self) -> Option<NonNull<Block>> {
-        self.tagged.block()
-    }
-
     /// Whether the memory is an allocation of its own, because the pool does not keep buffers of this size.
     #[must_use]
     pub fn is_fallback(&self) -> bool {
@@ -82,21 +68,6 @@ unsafe impl Lease for ShardLease {
 
     fn another_of_nothing(&self) -> Option<Self> {
         Some(SplitLease::nothing())
-    }
-}
-
-// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.
-unsafe impl SplitLease for ShardLease {
-    #[inline]
-    fn into_shared(self) -> Self {
-        // Not released: the marked one is the same lease.
-        let lease = core::mem::ManuallyDrop::new(self);
-        Self { tagged: lease.tagged.shared() }
-    }
-
-    #[inline]
-    fn nothing() -> Self {
-        Self { tagged: Tagged::nothing() }
     }
 }
 

@@ -4,7 +4,8 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
+use bufcore::strategy::Handle;
+use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
@@ -19,12 +20,12 @@ use crate::stats::ShardStats;
 /// A pool of owned buffers in size classes, from a cache of each thread over shards that all threads share. See the
 /// [crate documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. Buffers do not need it any more.
+/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that holds no buffers, in the caches of all
+/// threads, and leaves the rest to its buffers, which do not need the pool any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
 pub struct ShardPool {
-    /// Valid while this handle lives.
-    shared: NonNull<Shared>,
+    handle: Handle<Shared>,
     /// `Shared::id`, here for the fast path.
     id: usize,
 }
@@ -36,19 +37,17 @@ unsafe impl Sync for ShardPool {}
 
 impl ShardPool {
     pub(crate) fn with(settings: Settings) -> Result<Self, ConfigError> {
-        let shared = Shared::new(settings)?;
-        // SAFETY: just made, with one handle, which this is.
-        let id = unsafe { shared.as_ref() }.id;
-        Ok(Self { shared, id })
+        let handle = Shared::new(settings)?;
+        let id = handle.id;
+        Ok(Self { handle, id })
     }
 
     #[inline]
     pub(crate) fn shared(&self) -> &Shared {
-        // SAFETY: valid while this handle lives.
-        unsafe { self.shared.as_ref() }
+        &self.handle
     }
 
-    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
     /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer of the size class; otherwise two
@@ -85,7 +84,7 @@ impl ShardPool {
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
-    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`] does, through a shared reference.
+    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire), but for memory that comes zeroed from the allocator.
     ///
@@ -241,7 +240,7 @@ impl ShardPool {
         ShardStats::of(self.shared())
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`] does. `reserved_bytes`, which counts headers too, and `idle_bytes`, which
+    /// What the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does. `reserved_bytes`, which counts headers too, and `idle_bytes`, which
     /// does not, are known without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
     /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by that.
@@ -269,53 +268,7 @@ impl ShardPool {
     }
 }
 
-impl BufferPool for ShardPool {
-    type Lease = ShardLease;
-
-    /// Cost: see [`ShardPool::acquire`].
-    ///
-    /// # Source
-    ///
-    /// Caches of threads over shards after ZeroPool, and magazines over a depot (Bonwick and Adams 2001).
-    #[inline(always)]
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        Self::acquire(self, capacity)
-    }
-
-    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        Self::acquire_zeroed(self, len)
-    }
-
-    fn max_capacity(&self) -> usize {
-        Self::max_capacity(self)
-    }
-
-    fn stats(&self) -> PoolStats {
-        Self::stats(self)
-    }
-}
-
-/// A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
-impl BufferPool for &ShardPool {
-    type Lease = ShardLease;
-
-    #[inline(always)]
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        ShardPool::acquire(self, capacity)
-    }
-
-    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        ShardPool::acquire_zeroed(self, len)
-    }
-
-    fn max_capacity(&self) -> usize {
-        ShardPool::max_capacity(self)
-    }
-
-    fn stats(&self) -> PoolStats {
-        ShardPool::stats(self)
-    }
-}
+bufcore::shared_pool!(impl ShardPool => ShardLease);
 
 impl Clone for ShardPool {
     /// Another handle of the same pool.
@@ -326,16 +279,7 @@ impl Clone for ShardPool {
     ///
     /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
     fn clone(&self) -> Self {
-        self.shared().keepers.add_handle();
-        Self { ..*self }
-    }
-}
-
-impl Drop for ShardPool {
-    /// The last handle frees all that holds no buffers, in the caches of all threads, and leaves the rest to its buffers. Never waits.
-    fn drop(&mut self) {
-        // SAFETY: this handle, once.
-        unsafe { Shared::drop_handle(self.shared) };
+        Self { handle: self.handle.clone(), ..*self }
     }
 }
 

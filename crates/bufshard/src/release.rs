@@ -123,9 +123,7 @@ unsafe fn elsewhere(block: NonNull<Block>) {
 unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull<Block>) {
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end of the function: once the block is in
     // the shards, the pool may end.
-    unsafe { shared.as_ref() }.keepers.add_ref();
-    // SAFETY: the reference from above.
-    let _kept = unsafe { Refs::new(shared, 1) };
+    let _kept = unsafe { Refs::add(shared) };
     let mut chain = Chain::new();
     // SAFETY: the caller's promise.
     unsafe { chain.push(block) };

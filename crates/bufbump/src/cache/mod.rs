@@ -32,7 +32,7 @@ use bufcore::strategy::threads::Cache;
 use bufcore::strategy::{Link, Listed};
 
 use crate::shard::{Chain, Shard};
-use crate::shared::Shared;
+use crate::shared::{Refs, Shared};
 
 /// No thread has it; it has no shards.
 const FREE: u32 = 0;
@@ -222,7 +222,7 @@ impl ThreadCache {
         // SAFETY: valid by the reference that is given back.
         let shared = unsafe { this.as_ref() }.shared;
         // SAFETY: the thread's reference, once.
-        unsafe { Shared::drop_ref(shared) };
+        drop(unsafe { Refs::new(shared, 1) });
     }
 
     /// Puts a shard at the end of the list: the search comes to it last.

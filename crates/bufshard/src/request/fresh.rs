@@ -62,7 +62,7 @@ impl Shared {
                 unsafe { Self::unreserve(NonNull::from(self), total) };
                 AcquireError::OutOfMemory { requested }
             })?;
-        self.keepers.add_ref();
+        self.ref_counts.add_ref();
         Ok(block)
     }
 }

@@ -49,11 +49,8 @@ impl Shared {
 
     /// A reference to the bookkeeping, for `was_put`, where somebody may ever wait. For those who keep it.
     pub(crate) fn keep_for_waiters(&self) -> Option<Refs> {
-        self.has_budget().then(|| {
-            self.keepers.add_ref();
-            // SAFETY: the reference from above.
-            unsafe { Refs::new(NonNull::from(self), 1) }
-        })
+        // SAFETY: the caller keeps the bookkeeping.
+        self.has_budget().then(|| unsafe { Refs::add(NonNull::from(self)) })
     }
 
     /// Frees what the shards had no room for, and tells those who wait, who may have looked into the shards already: where that may be,

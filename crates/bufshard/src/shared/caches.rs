@@ -53,9 +53,9 @@ impl Shared {
             return Some(cache);
         }
         // The thread's reference, from before the pool's end could take it over.
-        self.keepers.add_ref();
+        self.ref_counts.add_ref();
         let Some(cache) = self.caches().find(|cache| cache.adopt()).filter(|cache| cache.list()) else {
-            let was_last = self.keepers.drop_refs(1);
+            let was_last = self.ref_counts.drop_refs(1);
             debug_assert!(!was_last, "the caller has a handle or a block");
             return None;
         };

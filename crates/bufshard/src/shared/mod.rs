@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, until the pool's end takes it
+//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a thread has, until the pool's end takes it
 //!   over (`cache`, N5), and one for each block. With the last of them all of this is freed, with all caches, except for the stubs that are on
 //!   the lists of threads.
 //! - P2: caches are added to their list, and never taken off.
@@ -14,11 +14,10 @@ mod budget;
 mod caches;
 mod waits;
 
-use alloc::boxed::Box;
 use core::ptr::NonNull;
 use std::time::Instant;
 
-use bufcore::strategy::{Keepers, Roll, Tracker, boxed, threads};
+use bufcore::strategy::{self, Bookkeeping, Handle, RefCounts, Roll, Tracker, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::block::Block;
@@ -30,10 +29,13 @@ use crate::settings::Settings;
 use crate::sync::{self, AtomicU32, AtomicUsize};
 use crate::wait_queue::WaitQueue;
 
+/// References to a pool's bookkeeping (P1).
+pub(crate) type Refs = strategy::Refs<Shared>;
+
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
     /// P1.
-    pub(crate) keepers: Keepers,
+    pub(crate) ref_counts: RefCounts,
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
@@ -58,11 +60,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// A pool with one handle.
-    pub(crate) fn new(settings: Settings) -> Result<NonNull<Self>, ConfigError> {
+    pub(crate) fn new(settings: Settings) -> Result<Handle<Self>, ConfigError> {
         let id = threads::new_id()?;
         let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
         let shared = Self {
-            keepers: Keepers::one_handle(),
+            ref_counts: RefCounts::one_handle(),
             id,
             settings,
             is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
@@ -76,73 +78,12 @@ impl Shared {
             common: Counts::common(),
             tracker: Tracker::default(),
         };
-        boxed(shared).ok_or(refused)
+        Handle::new(shared).ok_or(refused)
     }
 
     /// The bookkeeping of the pool that made a block, which keeps it (`block`, K3).
     pub(crate) fn of(block: &Block) -> NonNull<Self> {
         block.pool().cast()
-    }
-
-    /// One handle less; the last one ends the pool.
-    ///
-    /// # Safety
-    ///
-    /// The handle is the caller's, and is not used again.
-    pub(crate) unsafe fn drop_handle(this: NonNull<Self>) {
-        // SAFETY: a handle keeps it valid.
-        let shared = unsafe { this.as_ref() };
-        if shared.keepers.drop_handle() {
-            // SAFETY: no handle is left.
-            unsafe { Self::close(this) };
-        }
-    }
-
-    /// One less that keeps the bookkeeping; the last one frees it.
-    ///
-    /// # Safety
-    ///
-    /// The reference is the caller's, and is not used again.
-    pub(crate) unsafe fn drop_ref(this: NonNull<Self>) {
-        // SAFETY: as below, for one.
-        unsafe { Self::drop_refs(this, 1) };
-    }
-
-    /// As `drop_ref`, for some at once.
-    ///
-    /// # Safety
-    ///
-    /// The references are the caller's, and are not used again.
-    unsafe fn drop_refs(this: NonNull<Self>, count: usize) {
-        // SAFETY: the references keep it valid.
-        let shared = unsafe { this.as_ref() };
-        if shared.keepers.drop_refs(count) {
-            // SAFETY: made by `boxed`, and nobody has a reference; nor are caches used by anybody any more.
-            drop(unsafe { Box::from_raw(this.as_ptr()) });
-        }
-    }
-
-    /// The end of the pool: frees all idle memory, and leaves the rest to its buffers.
-    ///
-    /// # Safety
-    ///
-    /// No handle is left, and this is called once.
-    unsafe fn close(this: NonNull<Self>) {
-        // SAFETY: the handles' reference is given back at the end.
-        let shared = unsafe { this.as_ref() };
-        // SAFETY: the chains are ours; the handles' reference keeps the pool.
-        shared.depot.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
-        // SAFETY: the number is this pool's, and what its caches need is done below.
-        let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
-        shared.caches().for_each(ThreadCache::close);
-        if let Some(own) = own {
-            // SAFETY: the pool is gone, and the cache off this thread's list.
-            unsafe { ThreadCache::let_go(own) };
-        }
-        let is_heavy = sync::heavy_fence(false);
-        shared.caches().for_each(|cache| cache.empty_closed(is_heavy));
-        // SAFETY: the handles' reference.
-        unsafe { Self::drop_ref(this) };
     }
 
     /// All caches.
@@ -170,24 +111,27 @@ impl Shared {
     }
 }
 
-/// References to a pool's bookkeeping that are given back when this is dropped (P1).
-pub(crate) struct Refs {
-    shared: NonNull<Shared>,
-    count: usize,
-}
-
-impl Refs {
-    /// # Safety
-    ///
-    /// The references are the caller's, and are not used otherwise.
-    pub(crate) unsafe fn new(shared: NonNull<Shared>, count: usize) -> Self {
-        Self { shared, count }
+// SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
+unsafe impl Bookkeeping for Shared {
+    #[inline]
+    fn ref_counts(&self) -> &RefCounts {
+        &self.ref_counts
     }
-}
 
-impl Drop for Refs {
-    fn drop(&mut self) {
-        // SAFETY: the promise of `new`, once.
-        unsafe { Shared::drop_refs(self.shared, self.count) };
+    /// The end of the pool: frees all idle memory, and leaves the rest to its buffers.
+    unsafe fn close(this: NonNull<Self>) {
+        // SAFETY: the handles' reference is given back at the end.
+        let shared = unsafe { this.as_ref() };
+        // SAFETY: the chains are ours; the handles' reference keeps the pool.
+        shared.depot.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
+        // SAFETY: the number is this pool's, and what its caches need is done below.
+        let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
+        shared.caches().for_each(ThreadCache::close);
+        if let Some(own) = own {
+            // SAFETY: the pool is gone, and the cache off this thread's list.
+            unsafe { ThreadCache::let_go(own) };
+        }
+        let is_heavy = sync::heavy_fence(false);
+        shared.caches().for_each(|cache| cache.empty_closed(is_heavy));
     }
 }

@@ -42,10 +42,8 @@ impl Shared {
     /// As for [`notify`](Self::notify).
     #[cold]
     unsafe fn call(this: NonNull<Self>, event: Event) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { this.as_ref() }.keepers.add_ref();
-        // SAFETY: the reference from above, which keeps the pool whatever the wakers do.
-        let _kept = unsafe { Refs::new(this, 1) };
+        // SAFETY: the caller's promise. It keeps the pool whatever the wakers do.
+        let _kept = unsafe { Refs::add(this) };
         // SAFETY: kept, as above.
         let shared = unsafe { this.as_ref() };
         let mut known = 0;

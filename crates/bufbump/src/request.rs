@@ -17,7 +17,8 @@ pub(crate) struct Found {
 }
 
 impl Shared {
-    /// A block for a request of at least one byte: from another shard, or in memory of its own. For holders of a handle.
+    /// A block for a request of at least one byte: from another shard, or in memory of its own. For
+    /// holders of a handle.
     pub(crate) fn find(&self, bytes: usize) -> Result<Found, AcquireError> {
         let settings = &self.settings;
         let limit = settings.max_capacity();
@@ -34,8 +35,8 @@ impl Shared {
         Ok(Found { block, served: Served::Fallback })
     }
 
-    /// A block from another shard than the one that the thread carves, which it carves from then on; `None` on a thread that is
-    /// ending. The flag says that the shard is new.
+    /// A block from another shard than the one that the thread carves, which it carves from then
+    /// on; `None` on a thread that is ending. The flag says that the shard is new.
     fn refill(&self, bytes: usize) -> Result<Option<(NonNull<Block>, bool)>, AcquireError> {
         // SAFETY: a cache of this thread's is valid (`local`, L2).
         let cache = match unsafe { local::find(self.id).as_ref() } {
@@ -44,7 +45,8 @@ impl Shared {
                 let Some(token) = local::register() else { return Ok(None) };
                 let refused = AcquireError::OutOfMemory { requested: bytes };
                 let cache = self.cache(token).ok_or(refused)?;
-                // The allocator may have used the pool meanwhile, on this thread: one cache is enough.
+                // The allocator may have used the pool meanwhile, on this thread: one cache is
+                // enough.
                 // SAFETY: as above.
                 match unsafe { local::find(self.id).as_ref() } {
                     Some(first) => {

@@ -2,11 +2,13 @@
 //!
 //! # Invariants
 //!
-//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a thread has, and one for each shard with
-//!   memory. With the last of them all of this is freed, with all headers of shards and all caches.
+//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
+//!   thread has, and one for each shard with memory. With the last of them all of this is freed,
+//!   with all headers of shards and all caches.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
-//! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no lock and no link into a cache, and
-//!   keeps the bookkeeping by a handle, or by the reference of what it frees.
+//! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no
+//!   lock and no link into a cache, and keeps the bookkeeping by a handle, or by the reference of
+//!   what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 
 use core::ptr::{self, NonNull};
@@ -79,7 +81,8 @@ impl Shared {
         self.depot.each(f);
     }
 
-    /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory for one. For holders of a handle.
+    /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory
+    /// for one. For holders of a handle.
     pub(crate) fn cache(&self, token: usize) -> Option<&ThreadCache> {
         let cache = match self.caches.iter().find(|cache| cache.take(token)) {
             Some(cache) => cache,
@@ -89,7 +92,8 @@ impl Shared {
         Some(cache)
     }
 
-    /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. For holders of a handle.
+    /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. For holders of a
+    /// handle.
     pub(crate) fn give_back(&self, cache: &ThreadCache) {
         cache.give_back();
         let was_last = self.ref_counts.drop_refs(1);
@@ -102,7 +106,8 @@ impl Shared {
         self.idle_shards.load(Ordering::Relaxed)
     }
 
-    /// A free shard with memory for `bytes` bytes, which is the caller's alone. It is counted as `piece`.
+    /// A free shard with memory for `bytes` bytes, which is the caller's alone. It is counted as
+    /// `piece`.
     ///
     /// # Errors
     ///
@@ -152,8 +157,8 @@ impl Shared {
         if !shared.is_stale(header) {
             // ORDER: Relaxed: a count.
             if shared.idle_shards.fetch_add(1, Ordering::Relaxed) < shared.settings.idle_shards {
-                // SAFETY: the caller's, who gives it up. It may be gone as soon as it is kept; so may the pool, if it is not kept,
-                // except for the reference of the shard.
+                // SAFETY: the caller's, who gives it up. It may be gone as soon as it is kept; so
+                // may the pool, if it is not kept, except for the reference of the shard.
                 if unsafe { shared.depot.keep(shard) } {
                     return;
                 }
@@ -172,7 +177,8 @@ impl Shared {
     ///
     /// As for [`come_back`](Self::come_back).
     pub(crate) unsafe fn free(shard: NonNull<Shard>) {
-        // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of this function (P1).
+        // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of
+        // this function (P1).
         let header = unsafe { shard.as_ref() };
         let this = Self::of(header);
         header.disown();
@@ -223,7 +229,8 @@ unsafe impl Bookkeeping for Shared {
         &self.ref_counts
     }
 
-    /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last buffer.
+    /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last
+    /// buffer.
     unsafe fn close(this: NonNull<Self>) {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };
@@ -232,7 +239,8 @@ unsafe impl Bookkeeping for Shared {
         unsafe { shared.depot.close(&mut free) };
         let own = local::remove(shared.id);
         shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut left));
-        // Here ends what must not be disturbed: from here on the allocator is called, and others' `try_free`.
+        // Here ends what must not be disturbed: from here on the allocator is called, and others'
+        // `try_free`.
         if !own.is_null() {
             // SAFETY: the reference of this thread's cache, which is off the thread's list.
             drop(unsafe { Refs::new(this, 1) });
@@ -251,7 +259,8 @@ unsafe impl Bookkeeping for Shared {
 ///
 /// # Safety
 ///
-/// As `Orphan::new` says: `orphan` is the first field of an adopted `Shard`, and no other thread is in here with it.
+/// As `Orphan::new` says: `orphan` is the first field of an adopted `Shard`, and no other thread is
+/// in here with it.
 unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
     let shard = orphan.cast::<Shard>();
     // SAFETY: adopted and not freed, so valid; only atomics are used that may change.

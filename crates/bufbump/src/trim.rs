@@ -8,7 +8,8 @@ use crate::shard::Chain;
 use crate::shared::Shared;
 
 impl Shared {
-    /// Frees idle shards, the calling thread's too, and asks other threads to free theirs. For holders of a handle.
+    /// Frees idle shards, the calling thread's too, and asks other threads to free theirs. For
+    /// holders of a handle.
     pub(crate) fn trim(&self) {
         // ORDER: Relaxed: a request; each thread reads it when it next looks.
         self.trims.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +34,8 @@ impl Shared {
         unsafe { Self::free_all(chain) };
     }
 
-    /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of a handle.
+    /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of
+    /// a handle.
     fn free_headers(&self) {
         let chain = self.depot.take_off();
         // SAFETY: taken off just now.

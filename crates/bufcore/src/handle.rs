@@ -11,8 +11,9 @@ use crate::strategy::{RefCounts, boxed};
 ///
 /// # Safety
 ///
-/// 1. [`ref_counts`](Self::ref_counts) returns the same counts of a value each time. They were made with the value, by
-///    [`RefCounts::one_handle`], and the strategy lets no code of others reach them.
+/// 1. [`ref_counts`](Self::ref_counts) returns the same counts of a value each time. They were made
+///    with the value, by [`RefCounts::one_handle`], and the strategy lets no code of others reach
+///    them.
 /// 2. The strategy takes from the counts only what it added to them, and never a handle.
 pub unsafe trait Bookkeeping: Sized {
     /// Returns the counts of the handles, and of the references.
@@ -27,11 +28,13 @@ pub unsafe trait Bookkeeping: Sized {
     unsafe fn close(this: NonNull<Self>);
 }
 
-/// A handle of a pool: what a pool that threads share is made of. Clones share one pool, which ends with the last of them.
+/// A handle of a pool: what a pool that threads share is made of. Clones share one pool, which ends
+/// with the last of them.
 ///
 /// # Invariants
 ///
-/// - `shared` was made by [`boxed`], and is valid while the handle lives: the handle is counted, and all handles have a reference.
+/// - `shared` was made by [`boxed`], and is valid while the handle lives: the handle is counted,
+///   and all handles have a reference.
 pub struct Handle<S: Bookkeeping> {
     shared: NonNull<S>,
 }
@@ -42,12 +45,14 @@ unsafe impl<S: Bookkeeping + Send + Sync> Send for Handle<S> {}
 unsafe impl<S: Bookkeeping + Send + Sync> Sync for Handle<S> {}
 
 impl<S: Bookkeeping> Handle<S> {
-    /// Puts the bookkeeping of a new pool on the heap; `None` when there is no memory. This is its one handle.
+    /// Puts the bookkeeping of a new pool on the heap; `None` when there is no memory. This is its
+    /// one handle.
     pub fn new(shared: S) -> Option<Self> {
         Some(Self { shared: boxed(shared)? })
     }
 
-    /// Returns the address of the bookkeeping, which stays valid while a handle or a reference keeps it.
+    /// Returns the address of the bookkeeping, which stays valid while a handle or a reference
+    /// keeps it.
     #[inline]
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<S> {
@@ -98,7 +103,8 @@ impl<S: Bookkeeping> fmt::Debug for Handle<S> {
     }
 }
 
-/// References to the bookkeeping of a pool, which are given back when this is dropped. The last one frees it.
+/// References to the bookkeeping of a pool, which are given back when this is dropped. The last one
+/// frees it.
 pub struct Refs<S: Bookkeeping> {
     shared: NonNull<S>,
     count: usize,

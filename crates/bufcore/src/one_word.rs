@@ -1,16 +1,20 @@
 //! What every lease of one word has alike.
 
-/// Makes a lease of a struct with one field, `tagged`: what every lease of one word has alike, for authors of strategies.
+/// Makes a lease of a struct with one field, `tagged`: what every lease of one word has alike, for
+/// authors of strategies.
 ///
-/// That is its `Send` and `Sync`, [`SplitLease`](crate::SplitLease), and methods for the strategy itself: `of`, which makes the lease of
-/// a block, and `block`, which is `None` for a buffer of no bytes. [`Lease`](crate::Lease) is the strategy's.
+/// That is its `Send` and `Sync`, [`SplitLease`](crate::SplitLease), and methods for the strategy
+/// itself: `of`, which makes the lease of a block, and `block`, which is `None` for a buffer of no
+/// bytes. [`Lease`](crate::Lease) is the strategy's.
 ///
 /// # Safety
 ///
 /// Whoever writes the `unsafe` of an invocation promises:
 ///
-/// 1. The struct has one field, `tagged`, a [`TaggedPtr`](crate::strategy::TaggedPtr) to the header of a block.
-/// 2. Its [`Lease::is_shared`](crate::Lease::is_shared) says what `tagged` says, and its `views` is `None` where there is no block.
+/// 1. The struct has one field, `tagged`, a [`TaggedPtr`](crate::strategy::TaggedPtr) to the header
+///    of a block.
+/// 2. Its [`Lease::is_shared`](crate::Lease::is_shared) says what `tagged` says, and its `views` is
+///    `None` where there is no block.
 /// 3. Any thread may drop it, and any number may use it through references at once.
 ///
 /// ```
@@ -70,7 +74,8 @@ macro_rules! one_word_lease {
             }
         }
 
-        // SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.
+        // SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has
+        // none, as blocks are aligned.
         unsafe impl $crate::SplitLease for $lease {
             #[inline]
             fn into_shared(self) -> Self {

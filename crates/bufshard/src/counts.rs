@@ -1,8 +1,10 @@
-//! What is counted, with the `stats` feature; without it, types of no size whose methods do nothing.
+//! What is counted, with the `stats` feature; without it, types of no size whose methods do
+//! nothing.
 //!
-//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there, except for a reset
-//! of the high-water marks, which a mark that is raised at the same moment undoes. What happens without a cache is counted
-//! in one place for all threads, by locked additions; that is rare.
+//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there,
+//! except for a reset of the high-water marks, which a mark that is raised at the same moment
+//! undoes. What happens without a cache is counted in one place for all threads, by locked
+//! additions; that is rare.
 
 use bufcore::PoolStats;
 
@@ -120,7 +122,8 @@ impl Inner {
         sum
     }
 
-    /// What is out, buffers or bytes, as far as these counters say: it may be less than none, and wraps around then.
+    /// What is out, buffers or bytes, as far as these counters say: it may be less than none, and
+    /// wraps around then.
     fn out(&self, unit: usize) -> usize {
         load(&self.acquired[unit]).wrapping_sub(load(&self.released[unit]))
     }
@@ -153,7 +156,8 @@ impl Counts {
                 let out = inner.out(unit).wrapping_add(load(&inner.others[unit]));
                 // Less than none, where others released since the last look.
                 if out > load(&inner.high[unit]) && out <= isize::MAX as usize {
-                    // ORDER: Relaxed: a count. Where several threads write it, one of two marks of the same moment may be lost.
+                    // ORDER: Relaxed: a count. Where several threads write it, one of two marks of
+                    // the same moment may be lost.
                     inner.high[unit].store(out, Ordering::Relaxed);
                 }
             }
@@ -203,7 +207,8 @@ impl Counts {
         let _ = (class, blocks);
     }
 
-    /// Looks what is out of all others, for the high-water marks. `all` are the counters of the whole pool, these among them.
+    /// Looks what is out of all others, for the high-water marks. `all` are the counters of the
+    /// whole pool, these among them.
     pub(crate) fn look_at_others<'a>(&self, all: impl Iterator<Item = &'a Counts>) {
         #[cfg(feature = "stats")]
         {
@@ -222,7 +227,8 @@ impl Counts {
         let _ = all;
     }
 
-    /// Sets the high-water marks, from any thread: one that is being raised at the same moment stays raised.
+    /// Sets the high-water marks, from any thread: one that is being raised at the same moment
+    /// stays raised.
     pub(crate) fn set_high_water(&self, buffers: usize, bytes: usize) {
         #[cfg(feature = "stats")]
         for (mark, value) in self.inner.high.iter().zip([buffers, bytes]) {

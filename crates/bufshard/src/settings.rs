@@ -32,13 +32,15 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// What the start of a buffer is a multiple of, by the bytes of its class, or of its request if it has none.
+    /// What the start of a buffer is a multiple of, by the bytes of its class, or of its request if
+    /// it has none.
     pub(crate) fn alignment_of(&self, bytes: usize) -> usize {
         let least = if bytes < LINES_FROM_BYTES { LEAST_ALIGNMENT } else { size::CACHE_LINE_BYTES };
         self.alignment.max(least)
     }
 
-    /// Whether the budget has room for a block of this class. One that it has none for is not pooled: its requests are served to the byte.
+    /// Whether the budget has room for a block of this class. One that it has none for is not
+    /// pooled: its requests are served to the byte.
     pub(crate) fn has_room(&self, class: usize) -> bool {
         let bytes = class::bytes_of(class);
         Block::most_total(bytes, self.alignment_of(bytes)) <= self.max_bytes
@@ -49,7 +51,8 @@ impl Settings {
         self.most_single(size::MAX_BYTES.min(self.max_bytes))
     }
 
-    /// The largest request that so many bytes of the budget serve, with nothing idle; 0 when they serve none.
+    /// The largest request that so many bytes of the budget serve, with nothing idle; 0 when they
+    /// serve none.
     pub(crate) fn most_within(&self, left: usize) -> usize {
         let single = self.most_single(size::MAX_BYTES.min(left));
         let class = class::class_of(single);
@@ -60,7 +63,8 @@ impl Settings {
         if Block::total(bytes, self.alignment_of(bytes), 0) <= left {
             return bytes;
         }
-        // A class is served as a whole. The one before is smaller than the request for which there is room to the byte.
+        // A class is served as a whole. The one before is smaller than the request for which there
+        // is room to the byte.
         class.checked_sub(1).map_or(0, class::bytes_of)
     }
 

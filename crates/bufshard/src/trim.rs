@@ -12,8 +12,9 @@ use crate::shared::Shared;
 use crate::sync;
 
 impl Shared {
-    /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is in the shards first, then the calling
-    /// thread's cache, then those of others. `false` when a cache was not to be had. For holders of a handle.
+    /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is
+    /// in the shards first, then the calling thread's cache, then those of others. `false` when a
+    /// cache was not to be had. For holders of a handle.
     pub(crate) fn shrink(&self, target: usize) -> bool {
         let this = NonNull::from(self);
         let mut saw_all = true;
@@ -34,7 +35,8 @@ impl Shared {
             if self.reserved() <= target {
                 break;
             }
-            // With somebody waiting, it is not enough to look from outside: what is put in may not be seen yet.
+            // With somebody waiting, it is not enough to look from outside: what is put in may not
+            // be seen yet.
             if cache.is_empty() && !self.is_waited_for() {
                 continue;
             }
@@ -42,7 +44,8 @@ impl Shared {
                 // SAFETY: the chain is ours, of this pool.
                 Ok(chain) => unsafe { Self::free_chain(this, chain, Why::Trim) },
                 Err(NotHad::Busy) => saw_all = false,
-                // It stays with its thread, until that has seen this, which then tells those who wait.
+                // It stays with its thread, until that has seen this, which then tells those who
+                // wait.
                 Err(NotHad::NoFence) => self.go_plain(),
             }
         }
@@ -50,7 +53,8 @@ impl Shared {
         saw_all
     }
 
-    /// Frees what was not used since the last look, if that was `age` ago or more, and looks. For holders of a handle.
+    /// Frees what was not used since the last look, if that was `age` ago or more, and looks. For
+    /// holders of a handle.
     pub(crate) fn shrink_idle(&self, age: Duration) {
         // Before the lock: it may call what is not ours.
         let own = ThreadCache::find(self.id);
@@ -82,7 +86,8 @@ impl Shared {
         self.tell(own);
     }
 
-    /// Runs `f` with the magazines of a cache, the calling thread's `own` or another's. For holders of a handle.
+    /// Runs `f` with the magazines of a cache, the calling thread's `own` or another's. For holders
+    /// of a handle.
     fn with_magazines<R>(
         &self,
         cache: &ThreadCache,
@@ -100,7 +105,8 @@ impl Shared {
         Ok(result)
     }
 
-    /// Takes blocks out of a cache, the largest first, as many as are over the target. For those who have the cache.
+    /// Takes blocks out of a cache, the largest first, as many as are over the target. For those
+    /// who have the cache.
     fn take_excess(&self, cache: &ThreadCache, target: usize) -> Chain {
         let mut excess = self.reserved().saturating_sub(target);
         let mut chain = Chain::new();

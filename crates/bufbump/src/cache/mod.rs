@@ -1,9 +1,11 @@
-//! A thread's cache of shards for one pool: which one it carves from, which others it has, and where it finds one that fits.
+//! A thread's cache of shards for one pool: which one it carves from, which others it has, and
+//! where it finds one that fits.
 //!
 //! # Who uses a cache
 //!
-//! The thread that has it, while it holds a handle of the pool, in an acquire. Without a handle, in a release or at the thread's end,
-//! the pool may be dropped on another thread at the same moment; so it enters first, and who finds the cache closed leaves it alone:
+//! The thread that has it, while it holds a handle of the pool, in an acquire. Without a handle, in
+//! a release or at the thread's end, the pool may be dropped on another thread at the same moment;
+//! so it enters first, and who finds the cache closed leaves it alone:
 //!
 //! ```text
 //!            take                 enter                 leave
@@ -18,8 +20,9 @@
 //! - N1: `current`, the list and the spares are disjoint; all are owned by the cache's thread.
 //! - N2: nothing is out of a spare, and it starts at its first byte.
 //! - N3: except for `state`, only whoever has the cache as above uses it.
-//! - N4: the allocator, which is others' code and may end the pool or the thread's use of it, is not called between `enter` and
-//!   `leave`, nor while a list of the cache is walked. Shards that are to be freed wait in a chain.
+//! - N4: the allocator, which is others' code and may end the pool or the thread's use of it, is
+//!   not called between `enter` and `leave`, nor while a list of the cache is walked. Shards that
+//!   are to be freed wait in a chain.
 
 pub(crate) mod local;
 mod refill;
@@ -101,7 +104,8 @@ impl ThreadCache {
         if self.state.load(Ordering::Relaxed) != FREE {
             return false;
         }
-        // ORDER: Acquire pairs with the Release of `end_of_thread`: the fields are as that thread left them.
+        // ORDER: Acquire pairs with the Release of `end_of_thread`: the fields are as that thread
+        // left them.
         let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if taken {
             // ORDER: Relaxed: only this thread reads it.
@@ -116,7 +120,8 @@ impl ThreadCache {
         self.state.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Begins work on the cache, by its thread, without a handle of the pool. `false` when the pool is gone.
+    /// Begins work on the cache, by its thread, without a handle of the pool. `false` when the pool
+    /// is gone.
     pub(crate) fn enter(&self) -> bool {
         // ORDER: Relaxed: what is in the cache this thread wrote itself. A failure ends the work.
         self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -125,26 +130,29 @@ impl ThreadCache {
     /// Ends the work that `enter` began. The shards that it returns are the caller's, for
     /// [`Shared::all_come_back`]: the pool is gone, and nothing is out of them.
     pub(crate) fn leave(&self) -> Chain {
-        // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure says that the pool is gone, and the
-        // shards are still this thread's; Acquire pairs with the Release there.
+        // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure
+        // says that the pool is gone, and the shards are still this thread's; Acquire pairs with
+        // the Release there.
         if self.state.compare_exchange(BUSY, HELD, Ordering::Release, Ordering::Acquire).is_err() {
             return self.give_up();
         }
         Chain::new()
     }
 
-    /// Makes a cache that was taken, and not used, one that no thread has. For its thread with a handle.
+    /// Makes a cache that was taken, and not used, one that no thread has. For its thread with a
+    /// handle.
     pub(crate) fn give_back(&self) {
         // ORDER: Release pairs with the Acquire in `take`.
         self.state.store(FREE, Ordering::Release);
     }
 
-    /// Gives up all shards, whose owner is the calling thread: those with something out to their last buffer. Those with nothing out
-    /// it returns: they are the caller's.
+    /// Gives up all shards, whose owner is the calling thread: those with something out to their
+    /// last buffer. Those with nothing out it returns: they are the caller's.
     fn give_up(&self) -> Chain {
         let mut free = Chain::new();
         self.each(|shard| {
-            // SAFETY: the shard is this thread's and is not used here again if something is out; otherwise it is ours alone.
+            // SAFETY: the shard is this thread's and is not used here again if something is out;
+            // otherwise it is ours alone.
             if unsafe { shard.as_ref() }.abandon() {
                 // SAFETY: ours alone, so valid.
                 free.push(unsafe { shard.as_ref() });
@@ -153,7 +161,8 @@ impl ThreadCache {
         free
     }
 
-    /// Takes all shards out of the cache and lets `f` have them, one by one. It calls no code of others.
+    /// Takes all shards out of the cache and lets `f` have them, one by one. It calls no code of
+    /// others.
     fn each(&self, mut f: impl FnMut(NonNull<Shard>)) {
         if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
             f(current);
@@ -168,17 +177,20 @@ impl ThreadCache {
         }
     }
 
-    /// The end of the pool; `is_own` says whether the calling thread has the cache. Adds the shards with nothing out to `free`, which
-    /// are the caller's alone then, and those that were orphaned, and are to be adopted, to `left`.
+    /// The end of the pool; `is_own` says whether the calling thread has the cache. Adds the shards
+    /// with nothing out to `free`, which are the caller's alone then, and those that were orphaned,
+    /// and are to be adopted, to `left`.
     pub(crate) fn close(&self, is_own: bool, free: &mut Chain, left: &mut Chain) {
-        // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did in its acquires happened before
-        // the last handle went. Release pairs with the Acquire in `leave`.
+        // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did
+        // in its acquires happened before the last handle went. Release pairs with the Acquire in
+        // `leave`.
         if self.state.swap(CLOSED, Ordering::AcqRel) != HELD {
             // Empty, or at work: `leave` does the rest.
             return;
         }
         self.each(|shard| {
-            // SAFETY: the cache was the pool's end's alone from the exchange on, so the shard was in it and is valid.
+            // SAFETY: the cache was the pool's end's alone from the exchange on, so the shard was
+            // in it and is valid.
             let shard = unsafe { shard.as_ref() };
             if is_own {
                 // Otherwise it is its last buffer's, and may be gone.
@@ -204,7 +216,8 @@ impl ThreadCache {
         let mut free = Chain::new();
         if cache.enter() {
             free = cache.give_up();
-            // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that the pool is gone, which is as well.
+            // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that
+            // the pool is gone, which is as well.
             let _ = cache.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
@@ -272,8 +285,9 @@ impl ThreadCache {
         spare
     }
 
-    /// Takes a shard of the list, of which nothing is out and which starts at its first byte, out of it: to the spares while they are
-    /// few, and else to `over`, whose shards are the caller's, for [`Shared::all_come_back`].
+    /// Takes a shard of the list, of which nothing is out and which starts at its first byte, out
+    /// of it: to the spares while they are few, and else to `over`, whose shards are the caller's,
+    /// for [`Shared::all_come_back`].
     pub(crate) fn retire(&self, shard: &Shard, over: &mut Chain) {
         self.unlink(shard);
         let shared = self.shared();

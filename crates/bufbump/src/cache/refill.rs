@@ -10,11 +10,13 @@ use crate::counts::Piece;
 use crate::shard::{Chain, Shard};
 use crate::shared::Shared;
 
-/// Shards of the list that each search looks at, at the least, so that what others gave back is found and the list shrinks.
+/// Shards of the list that each search looks at, at the least, so that what others gave back is
+/// found and the list shrinks.
 const LEAST_VISITS: usize = 2;
 
 impl ThreadCache {
-    /// Makes a shard with room for `bytes` bytes, at most a shard's, the current one. For the cache's thread with a handle.
+    /// Makes a shard with room for `bytes` bytes, at most a shard's, the current one. For the
+    /// cache's thread with a handle.
     ///
     /// # Errors
     ///
@@ -33,12 +35,14 @@ impl ThreadCache {
             }
             current.fits(bytes)
         });
-        // Where the current one will do, none is chosen: but the list shrinks, also while the current shard always comes back.
+        // Where the current one will do, none is chosen: but the list shrinks, also while the
+        // current shard always comes back.
         let mut over = Chain::new();
         let mut found = self.probe(bytes, if fits { 0 } else { shared.settings.max_probes }, &mut over);
         // SAFETY: taken out of the list, with nothing out.
         unsafe { Shared::all_come_back(over) };
-        // Memory may have been freed or taken, here and below, and an allocator may use the pool itself: so `current` is read again.
+        // Memory may have been freed or taken, here and below, and an allocator may use the pool
+        // itself: so `current` is read again.
         if fits && ptr::eq(self.current.get(), before) {
             // SAFETY: as above; `fits` says that there is one.
             return Ok((unsafe { &*before }, false));
@@ -72,8 +76,8 @@ impl ThreadCache {
         Ok((shard, is_fresh))
     }
 
-    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null. Of those that it passes, the ones that
-    /// are all back go to the spares or to `over`.
+    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null.
+    /// Of those that it passes, the ones that are all back go to the spares or to `over`.
     fn probe(&self, bytes: usize, probes: usize, over: &mut Chain) -> *const Shard {
         let (mut found, mut first) = (ptr::null::<Shard>(), ptr::null());
         for visit in 0..probes.max(LEAST_VISITS) {
@@ -88,7 +92,8 @@ impl ThreadCache {
                 self.retire(shard, over);
             } else if found.is_null() && visit < probes && shard.fits(bytes) {
                 self.unlink(shard);
-                // At once, so that its last release, if that comes before this request is served, does not look for it in the list.
+                // At once, so that its last release, if that comes before this request is served,
+                // does not look for it in the list.
                 shard.set_listed(false);
                 found = shard;
             } else if first.is_null() {
@@ -98,7 +103,8 @@ impl ThreadCache {
         found
     }
 
-    /// Frees what nothing is out of, except for the current shard. For the cache's thread with a handle.
+    /// Frees what nothing is out of, except for the current shard. For the cache's thread with a
+    /// handle.
     pub(crate) fn trim(&self) {
         // ORDER: Relaxed, as in `refill`.
         self.trims.set(self.shared().trims.load(Ordering::Relaxed));

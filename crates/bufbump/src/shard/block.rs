@@ -10,14 +10,16 @@ use super::Shard;
 /// Bytes in front of each buffer. More where a model checker's atomics are in it.
 pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else { 16 };
 
-/// What stands in front of a buffer's bytes. Its fields are written one by one: what padding it may have stays initialised.
+/// What stands in front of a buffer's bytes. Its fields are written one by one: what padding it may
+/// have stays initialised.
 #[repr(C)]
 pub(crate) struct Block {
     /// The shard that the bytes are in.
     shard: NonNull<Shard>,
     /// Handles that share the buffer. Used by `bufcore` only.
     views: Views,
-    /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the buffer is all of its shard.
+    /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the
+    /// buffer is all of its shard.
     pub(crate) step: u32,
 }
 
@@ -86,7 +88,8 @@ impl Block {
         let place = unsafe { &raw mut (*block).step };
         // SAFETY: likewise.
         unsafe { place.write(step) };
-        // The count needs no first value: it is stored before it is read. But the model checker's atomics have to be made.
+        // The count needs no first value: it is stored before it is read. But the model checker's
+        // atomics have to be made.
         #[cfg(any(loom, shuttle))]
         // SAFETY: likewise.
         unsafe {

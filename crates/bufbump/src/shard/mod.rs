@@ -1,4 +1,5 @@
-//! One shard: a piece of memory, its bump pointer, and the counts that say what of it is out. All that a release touches is here.
+//! One shard: a piece of memory, its bump pointer, and the counts that say what of it is out. All
+//! that a release touches is here.
 //!
 //! ```text
 //!  region   |<- Block | bytes ->|<- Block | bytes ->| … free …                        |
@@ -7,22 +8,30 @@
 //!
 //! # Who owns a shard
 //!
-//! - *Owned*: `owner` is the token of a thread, whose cache (`cache`) has the shard. That thread alone carves; it counts what it
-//!   carves in `taken` and what it releases in `returned`, by plain stores. Others count their releases in `word`.
-//! - *Abandoned*: its thread has ended, or its pool did. `word` is `ABANDONED - out`, and whoever brings it to `ABANDONED` is last.
-//! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at that moment. `word` has
-//!   `ORPHANED` added, and the shard is on the list of `bufcore::strategy::orphans`.
-//! - *Free*: nothing is out, and whoever has the shard has it alone: a stack of idle shards, a thread that is about to own it, or
-//!   nobody, with its memory gone. Threads that look for a shard may still look at `place` and `older` of it (`depot`).
+//! - *Owned*: `owner` is the token of a thread, whose cache (`cache`) has the shard. That thread
+//!   alone carves; it counts what it carves in `taken` and what it releases in `returned`, by plain
+//!   stores. Others count their releases in `word`.
+//! - *Abandoned*: its thread has ended, or its pool did. `word` is `ABANDONED - out`, and whoever
+//!   brings it to `ABANDONED` is last.
+//! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at
+//!   that moment. `word` has `ORPHANED` added, and the shard is on the list of
+//!   `bufcore::strategy::orphans`.
+//! - *Free*: nothing is out, and whoever has the shard has it alone: a stack of idle shards, a
+//!   thread that is about to own it, or nobody, with its memory gone. Threads that look for a shard
+//!   may still look at `place` and `older` of it (`depot`).
 //!
 //! # Invariants
 //!
-//! - B1: `taken - returned - word` buffers of an owned shard are out (wrapping), never more than the memory has room for.
-//! - B2: the bytes from `bump` on are in no buffer that is out; `bump` is `base` or where a block of this shard started or ended.
-//! - B3: while a buffer is out, the header and the memory are there: the memory is freed only when nothing is out, and a shard with
-//!   memory keeps the pool's bookkeeping, of which the header is a part.
+//! - B1: `taken - returned - word` buffers of an owned shard are out (wrapping), never more than
+//!   the memory has room for.
+//! - B2: the bytes from `bump` on are in no buffer that is out; `bump` is `base` or where a block
+//!   of this shard started or ended.
+//! - B3: while a buffer is out, the header and the memory are there: the memory is freed only when
+//!   nothing is out, and a shard with memory keeps the pool's bookkeeping, of which the header is a
+//!   part.
 //! - B4: the last access of a release to its shard is the one that counts it.
-//! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its atomics; `rare` is as `depot` says.
+//! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its
+//!   atomics; `rare` is as `depot` says.
 
 mod block;
 mod chain;
@@ -53,7 +62,8 @@ const MOST_OUT: usize = MAX_SHARD_BYTES / HEADER_BYTES;
 const NOBODY: usize = 1;
 
 /// The ordering of a release on another thread.
-// ORDER: Release pairs with the Acquire of whoever finds nothing out, Acquire with the Release of those that were before the last.
+// ORDER: Release pairs with the Acquire of whoever finds nothing out, Acquire with the Release of
+// those that were before the last.
 pub(crate) const JOINED: Ordering = Ordering::AcqRel;
 
 // What a shard costs beside its memory.
@@ -107,7 +117,8 @@ pub(crate) struct Own {
     pub(crate) taken: AtomicUsize,
     /// Of those, how many the owner has released, wrapping.
     pub(crate) returned: AtomicUsize,
-    /// 1 while the shard is on its thread's list or a spare, so that it is not being carved; else 0.
+    /// 1 while the shard is on its thread's list or a spare, so that it is not being carved; else
+    /// 0.
     is_listed: AtomicU32,
     /// The owner's cache.
     pub(crate) cache: Cell<*const ()>,
@@ -118,9 +129,11 @@ pub(crate) struct Own {
     rare: Rare,
 }
 
-/// Bytes of a region for a shard of `bytes` with blocks at `alignment`, and where in it the first block starts.
+/// Bytes of a region for a shard of `bytes` with blocks at `alignment`, and where in it the first
+/// block starts.
 fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
-    // The bytes behind the first header are aligned; so are those behind all others, whose distances are multiples.
+    // The bytes behind the first header are aligned; so are those behind all others, whose
+    // distances are multiples.
     let first = alignment.saturating_sub(HEADER_BYTES);
     let blocks = size::align_up(bytes.checked_add(HEADER_BYTES)?, alignment)?;
     Some((first.checked_add(blocks)?, first))
@@ -136,7 +149,8 @@ unsafe impl Stacked for Shard {
 impl Shard {
     /// A header without memory.
     ///
-    /// `try_free` is what `Orphan::new` asks for, for an orphan that is the first field of a shard of this pool.
+    /// `try_free` is what `Orphan::new` asks for, for an orphan that is the first field of a shard
+    /// of this pool.
     pub(crate) fn new(pool: NonNull<()>, try_free: unsafe fn(NonNull<Orphan>) -> bool) -> Self {
         Self {
             orphan: Orphan::new(try_free),
@@ -250,8 +264,8 @@ impl Shard {
         own.bump.set(own.base.get());
         self.set_listed(false);
         own.cache.set(cache.as_ptr());
-        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them but for `stats`; what hands over a buffer
-        // publishes them.
+        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them but for `stats`;
+        // what hands over a buffer publishes them.
         own.taken.store(0, Ordering::Relaxed);
         own.returned.store(0, Ordering::Relaxed);
         self.word.store(0, Ordering::Relaxed);
@@ -263,8 +277,8 @@ impl Shard {
         bytes <= self.own.limit.get().saturating_sub(self.own.bump.get().addr())
     }
 
-    /// Takes a block with room for `bytes` bytes; null when there is none, or for no bytes. For the owner; `mask` is the pool's
-    /// alignment minus one.
+    /// Takes a block with room for `bytes` bytes; null when there is none, or for no bytes. For the
+    /// owner; `mask` is the pool's alignment minus one.
     #[inline(always)]
     pub(crate) fn carve(&self, bytes: usize, mask: usize) -> *mut Block {
         let own = &self.own;
@@ -274,18 +288,21 @@ impl Shard {
         if bytes.wrapping_sub(1) >= room {
             return ptr::null_mut();
         }
-        // No overflow: `bytes` is at most a shard's. Within the memory: what is left of it is a multiple of the alignment.
+        // No overflow: `bytes` is at most a shard's. Within the memory: what is left of it is a
+        // multiple of the alignment.
         let step = (bytes + HEADER_BYTES + mask) & !mask;
         // SAFETY: at most the end of the memory, as above.
         own.bump.set(unsafe { start.add(step) });
-        // ORDER: Relaxed, for both: only this thread writes it; for others it is a number, or they learn it with the pool's end,
-        // which orders it (`Shared::close`).
+        // ORDER: Relaxed, for both: only this thread writes it; for others it is a number, or they
+        // learn it with the pool's end, which orders it (`Shared::close`).
         own.taken.store(own.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        // SAFETY: the bytes from `bump` on are nobody's (B2), `step` of them are in the memory, and blocks are aligned for it.
+        // SAFETY: the bytes from `bump` on are nobody's (B2), `step` of them are in the memory, and
+        // blocks are aligned for it.
         unsafe { Block::write(start.cast(), self, step as u32) }
     }
 
-    /// Makes a free shard the memory of one buffer, which nobody owns: the buffer's release is the last.
+    /// Makes a free shard the memory of one buffer, which nobody owns: the buffer's release is the
+    /// last.
     pub(crate) fn single(&self) -> *mut Block {
         self.own.rare.is_single.set(true);
         // ORDER: Relaxed: the shard is free; what hands over the buffer publishes it.
@@ -299,7 +316,8 @@ impl Shard {
         let own = &self.own;
         // ORDER: Relaxed, for both: this thread wrote them.
         let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
-        // ORDER: Acquire pairs with the Release of `release_elsewhere`: all that others did with the memory happened before.
+        // ORDER: Acquire pairs with the Release of `release_elsewhere`: all that others did with
+        // the memory happened before.
         out == self.word.load(Ordering::Acquire)
     }
 
@@ -312,42 +330,49 @@ impl Shard {
         unsafe { fold(NonNull::from(self), others) };
     }
 
-    /// Ends the ownership of a shard of which nothing is out, and which the calling thread has alone.
+    /// Ends the ownership of a shard of which nothing is out, and which the calling thread has
+    /// alone.
     pub(crate) fn disown(&self) {
         // ORDER: Relaxed: whatever hands the shard over publishes it.
         self.owner.store(NOBODY, Ordering::Relaxed);
     }
 
-    /// Ends the ownership of the calling thread. Whether nothing is out: the caller then has the shard alone. Otherwise it is the
-    /// last release's, and may be gone.
+    /// Ends the ownership of the calling thread. Whether nothing is out: the caller then has the
+    /// shard alone. Otherwise it is the last release's, and may be gone.
     pub(crate) fn abandon(&self) -> bool {
         let own = &self.own;
-        // ORDER: Relaxed: only this thread's own releases compare with it, and they are in program order.
+        // ORDER: Relaxed: only this thread's own releases compare with it, and they are in program
+        // order.
         self.owner.store(NOBODY, Ordering::Relaxed);
         // ORDER: Relaxed, for both: this thread wrote them.
         let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
-        // ORDER: Release pairs with the Acquire of the last release: it sees this thread's releases. Acquire pairs with the Release
-        // of others' releases, for the case that all were before. `word` becomes `ABANDONED` less what is still out.
+        // ORDER: Release pairs with the Acquire of the last release: it sees this thread's
+        // releases. Acquire pairs with the Release of others' releases, for the case that all were
+        // before. `word` becomes `ABANDONED` less what is still out.
         self.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
     }
 
-    /// Marks a shard whose owner is another thread as one without pool. Whether nothing is out: the caller then has it alone.
+    /// Marks a shard whose owner is another thread as one without pool. Whether nothing is out: the
+    /// caller then has it alone.
     ///
     /// Nothing is being carved any more: no handle of the pool is left.
     pub(crate) fn orphan(&self) -> bool {
-        // ORDER: Relaxed: where the owner reads the old value, its release is the plain one, which is as good.
+        // ORDER: Relaxed: where the owner reads the old value, its release is the plain one, which
+        // is as good.
         self.owner.store(NOBODY, Ordering::Relaxed);
-        // ORDER: Release pairs with the Acquire load in `release_elsewhere`, which then knows `taken`. Acquire is for the look below.
+        // ORDER: Release pairs with the Acquire load in `release_elsewhere`, which then knows
+        // `taken`. Acquire is for the look below.
         self.word.fetch_add(ORPHANED, Ordering::AcqRel);
         self.is_orphan_back()
     }
 
     /// Whether nothing of an orphaned shard is out.
     pub(crate) fn is_orphan_back(&self) -> bool {
-        // ORDER: Relaxed: the owner's last store to it happened before the pool's end, and that before this.
+        // ORDER: Relaxed: the owner's last store to it happened before the pool's end, and that
+        // before this.
         let taken = self.own.taken.load(Ordering::Relaxed);
-        // ORDER: Acquire, for both, pairs with the Release of `release_elsewhere` and `release_here`: the last owners are done before
-        // the memory goes.
+        // ORDER: Acquire, for both, pairs with the Release of `release_elsewhere` and
+        // `release_here`: the last owners are done before the memory goes.
         let others = self.word.load(Ordering::Acquire).wrapping_sub(ORPHANED);
         taken == self.own.returned.load(Ordering::Acquire).wrapping_add(others)
     }
@@ -358,11 +383,13 @@ impl Shard {
     ///
     /// [`orphan`](Self::orphan) was called, once, and `self` is not used after this.
     pub(crate) unsafe fn adopt(this: NonNull<Shard>) {
-        // SAFETY: `orphan` is the first field (`repr(C)`), `try_free` frees such a shard, and nobody but the leases uses it.
+        // SAFETY: `orphan` is the first field (`repr(C)`), `try_free` frees such a shard, and
+        // nobody but the leases uses it.
         unsafe { orphans::adopt(this.cast()) };
     }
 
-    /// Buffers that are out, and the bytes of the memory, as far as can be seen at this moment without stopping anybody.
+    /// Buffers that are out, and the bytes of the memory, as far as can be seen at this moment
+    /// without stopping anybody.
     pub(crate) fn snapshot(&self) -> (usize, usize) {
         // ORDER: Relaxed, for all: numbers for people.
         let bytes = self.bytes.load(Ordering::Relaxed);
@@ -388,8 +415,9 @@ impl Shard {
     }
 }
 
-/// Moves the others' count of releases, `others`, to the owner's, when nothing is out but what the caller is releasing: so that
-/// `word` never reaches its flags, however long the shard lives. Counts the caller's release, in its last step (B4).
+/// Moves the others' count of releases, `others`, to the owner's, when nothing is out but what the
+/// caller is releasing: so that `word` never reaches its flags, however long the shard lives.
+/// Counts the caller's release, in its last step (B4).
 ///
 /// # Safety
 ///
@@ -398,7 +426,8 @@ pub(crate) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
     // SAFETY: the caller's promise.
     let header = unsafe { shard.as_ref() };
     if others != 0 {
-        // ORDER: Relaxed: the Release below publishes what it has to. Not a store: the pool's end may add its flag meanwhile.
+        // ORDER: Relaxed: the Release below publishes what it has to. Not a store: the pool's end
+        // may add its flag meanwhile.
         header.word.fetch_sub(others, Ordering::Relaxed);
     }
     // ORDER: Relaxed: this thread wrote it.

@@ -1,4 +1,5 @@
-//! The magazines of a thread's cache. All of this is for those who have them (`cache`, N1), unless it says otherwise.
+//! The magazines of a thread's cache. All of this is for those who have them (`cache`, N1), unless
+//! it says otherwise.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -155,10 +156,12 @@ impl ThreadCache {
         chain
     }
 
-    /// Blocks of a class in it, as far as can be seen at this moment without stopping its thread. For holders of a handle.
+    /// Blocks of a class in it, as far as can be seen at this moment without stopping its thread.
+    /// For holders of a handle.
     pub(crate) fn count(&self, class: usize) -> usize {
         let Some(magazine) = self.magazines.get(class) else { return 0 };
-        // The two counters are not read at once: while the thread is at work, their difference may be any.
+        // The two counters are not read at once: while the thread is at work, their difference may
+        // be any.
         let len = if magazine.len() <= magazine.limit { magazine.len() } else { 0 };
         len as usize + usize::from(self.hot_class() == class)
     }
@@ -168,8 +171,9 @@ impl ThreadCache {
         self.hot_class() >= MAX_CLASSES && self.magazines.iter().all(|magazine| magazine.len() == 0)
     }
 
-    /// Notes how often each magazine was used, and returns which were not used since the last note; `None` when none of those has anything in
-    /// it. For who has the lock of `idle_marks`, and a handle.
+    /// Notes how often each magazine was used, and returns which were not used since the last note;
+    /// `None` when none of those has anything in it. For who has the lock of `idle_marks`, and a
+    /// handle.
     pub(crate) fn note_use(&self) -> Option<Unused> {
         let mut unused = [false; MAX_CLASSES];
         for ((magazine, mark), unused) in self.magazines.iter().zip(&self.idle_marks).zip(&mut unused) {
@@ -182,7 +186,8 @@ impl ThreadCache {
         (is_hot_unused || unused.contains(&true)).then_some(Unused { magazines: unused, hot: is_hot_unused })
     }
 
-    /// Takes what is in magazines that were not used until the note and since. For those who have the magazines, and the lock of `idle_marks`.
+    /// Takes what is in magazines that were not used until the note and since. For those who have
+    /// the magazines, and the lock of `idle_marks`.
     pub(crate) fn take_unused(&self, unused: &Unused) -> Chain {
         let mut chain = Chain::new();
         for (class, (magazine, mark)) in self.magazines.iter().zip(&self.idle_marks).enumerate() {

@@ -1,4 +1,5 @@
-//! What is on a thread's list for a cache, and what is left of the cache while its pool is gone and the thread sleeps.
+//! What is on a thread's list for a cache, and what is left of the cache while its pool is gone and
+//! the thread sleeps.
 //!
 //! ```text
 //!  flags    HELD      a thread has the cache
@@ -10,10 +11,13 @@
 //!
 //! # Invariants
 //!
-//! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by the cache while no thread has it.
-//! - B2: `cache` is valid while the bookkeeping is: for who has a handle or a block, and for the thread from when it has set `ENDING` or
-//!   `DRAINED`, and found `DRAINED` not set, until it gives its reference back.
-//! - B3: `DRAINED` is set once the pool is gone only, and by the pool's end only while `ENDING` is not set.
+//! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by
+//!   the cache while no thread has it.
+//! - B2: `cache` is valid while the bookkeeping is: for who has a handle or a block, and for the
+//!   thread from when it has set `ENDING` or `DRAINED`, and found `DRAINED` not set, until it gives
+//!   its reference back.
+//! - B3: `DRAINED` is set once the pool is gone only, and by the pool's end only while `ENDING` is
+//!   not set.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -78,7 +82,8 @@ impl Stub {
         self.flags.fetch_or(PLAIN, Ordering::Relaxed);
     }
 
-    /// A thread has just taken `cache`, which this is of. `false` when the pool is gone: then no thread has it.
+    /// A thread has just taken `cache`, which this is of. `false` when the pool is gone: then no
+    /// thread has it.
     pub(super) fn hold(&self, cache: &ThreadCache) -> bool {
         self.cache.set(NonNull::from(cache));
         let held = |flags| (flags & CLOSED == 0).then_some(flags | HELD);
@@ -98,10 +103,11 @@ impl Stub {
         self.flags.load(Ordering::Acquire) & HELD != 0
     }
 
-    /// For the thread: whether it is to empty the cache of a pool that is gone, which is valid then (B2).
+    /// For the thread: whether it is to empty the cache of a pool that is gone, which is valid then
+    /// (B2).
     pub(super) fn drain(&self) -> bool {
-        // ORDER: AcqRel: of the two who may come here the second does nothing, and the first has seen all that the thread did: by itself,
-        // or by `rest`.
+        // ORDER: AcqRel: of the two who may come here the second does nothing, and the first has
+        // seen all that the thread did: by itself, or by `rest`.
         self.flags.fetch_or(DRAINED, Ordering::AcqRel) & DRAINED == 0
     }
 
@@ -112,16 +118,19 @@ impl Stub {
         self.flags.fetch_update(Ordering::AcqRel, Ordering::Relaxed, drained).is_ok()
     }
 
-    /// For the thread, which ends: whether it has its reference, and keeps it until it gives that back itself (B2).
+    /// For the thread, which ends: whether it has its reference, and keeps it until it gives that
+    /// back itself (B2).
     pub(super) fn begin_end(&self) -> bool {
         // ORDER: Acquire: what the pool's end did comes before the thread lets go.
         self.flags.fetch_or(ENDING, Ordering::Acquire) & DRAINED == 0
     }
 
-    /// For the thread that ends: no thread has the cache, or will in a moment. `false` when the pool is gone.
+    /// For the thread that ends: no thread has the cache, or will in a moment. `false` when the
+    /// pool is gone.
     pub(super) fn free(&self) -> bool {
         let free = |flags| (flags & CLOSED == 0).then_some(flags & PLAIN);
-        // ORDER: Release pairs with the Acquire in `is_held`. A failure leaves the cache to the thread.
+        // ORDER: Release pairs with the Acquire in `is_held`. A failure leaves the cache to the
+        // thread.
         self.flags.fetch_update(Ordering::Release, Ordering::Relaxed, free).is_ok()
     }
 

@@ -1,4 +1,5 @@
-//! One bin of a shard: the blocks of a class, behind a word that says how many they are (`depot`, T1 and T2).
+//! One bin of a shard: the blocks of a class, behind a word that says how many they are (`depot`,
+//! T1 and T2).
 
 use core::ptr::{self, NonNull};
 
@@ -57,25 +58,29 @@ impl Bin {
 
     /// The bin, unless it is locked.
     ///
-    /// Without a look first, which would fetch the line once to read it and once more to write it; and only the bit is asked for, which is
-    /// one instruction where the whole word would be a loop.
+    /// Without a look first, which would fetch the line once to read it and once more to write it;
+    /// and only the bit is asked for, which is one instruction where the whole word would be a
+    /// loop.
     ///
     /// # Errors
     ///
-    /// When the bin is locked: nothing. When it is closed: all that is in it, which is the caller's (T2).
+    /// When the bin is locked: nothing. When it is closed: all that is in it, which is the caller's
+    /// (T2).
     pub(super) fn lock<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Result<Locked<'a>, Chain> {
-        // ORDER: Acquire pairs with the Release in `unlock`: what was done with the blocks, and in the slots, happened before.
+        // ORDER: Acquire pairs with the Release in `unlock`: what was done with the blocks, and in
+        // the slots, happened before.
         if self.word.fetch_or(LOCKED, Ordering::Acquire) & LOCKED != 0 {
             return Err(Chain::new());
         }
-        // ORDER: Relaxed: the count is what the last one left who had the bin. Whether it was closed before or after this locked it does
-        // not matter (T2).
+        // ORDER: Relaxed: the count is what the last one left who had the bin. Whether it was
+        // closed before or after this locked it does not matter (T2).
         let word = self.word.load(Ordering::Relaxed);
         let locked = Locked { bin: self, more, word, count: word / ONE };
         if word & CLOSED == 0 { Ok(locked) } else { Err(locked.take_closed()) }
     }
 
-    /// Lets nothing in any more, and takes all that is in it; `None` while it is locked, and then who locked it takes that (T2).
+    /// Lets nothing in any more, and takes all that is in it; `None` while it is locked, and then
+    /// who locked it takes that (T2).
     pub(super) fn close(&self, more: &[AtomicPtr<Block>]) -> Option<Chain> {
         // ORDER: Acquire pairs with the Release in `unlock`; nothing is published.
         let before = self.word.fetch_or(CLOSED, Ordering::Acquire);
@@ -128,7 +133,8 @@ impl Locked<'_> {
     pub(super) fn take_closed(self) -> Chain {
         let mut chain = Chain::new();
         for slot in (0..self.count).filter_map(|index| self.slot(index)) {
-            // ORDER: Acquire, and Release with it, since two may come here: what one finds, the other does not.
+            // ORDER: Acquire, and Release with it, since two may come here: what one finds, the
+            // other does not.
             if let Some(block) = NonNull::new(slot.swap(ptr::null_mut(), Ordering::AcqRel)) {
                 // SAFETY: just taken.
                 unsafe { chain.push(block) };
@@ -139,8 +145,9 @@ impl Locked<'_> {
 
     /// Ends what `lock_open` began.
     ///
-    /// By an exchange too, though nobody but the holder writes the word of an open bin that is locked, other than to set the bit that is
-    /// set: a plain store would be enough, but loom does not see that it comes after those.
+    /// By an exchange too, though nobody but the holder writes the word of an open bin that is
+    /// locked, other than to set the bit that is set: a plain store would be enough, but loom does
+    /// not see that it comes after those.
     pub(super) fn unlock_open(self) {
         let unlocked = self.unlock();
         debug_assert!(unlocked.is_ok(), "T2: the pool has a handle");
@@ -152,8 +159,8 @@ impl Locked<'_> {
     ///
     /// When the bin was closed meanwhile: all that is in it, which is the caller's (T2).
     pub(super) fn unlock(self) -> Result<(), Chain> {
-        // ORDER: Release pairs with the Acquire in `lock` and `close`. SeqCst for `Hints::note_some`. A failure takes nothing that it did
-        // not have.
+        // ORDER: Release pairs with the Acquire in `lock` and `close`. SeqCst for
+        // `Hints::note_some`. A failure takes nothing that it did not have.
         match self.bin.word.compare_exchange(self.word, self.count * ONE, SEQ_CST, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(_closed) => Err(self.take_closed()),

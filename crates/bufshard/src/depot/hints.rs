@@ -17,8 +17,9 @@ pub(super) struct Hints {
 impl Hints {
     /// A bin was given blocks.
     pub(super) fn note_some(&self, bit: usize) {
-        // ORDER: SeqCst here, in `note_none` and for the count in `unlock` and `Bin::count`: of who gives blocks and who found none the
-        // one sees the other, and the bit is set in the end. Otherwise a bin might not be looked into until it is given more.
+        // ORDER: SeqCst here, in `note_none` and for the count in `unlock` and `Bin::count`: of who
+        // gives blocks and who found none the one sees the other, and the bit is set in the end.
+        // Otherwise a bin might not be looked into until it is given more.
         if self.some.load(SEQ_CST) & bit == 0 {
             self.some.fetch_or(bit, SEQ_CST);
         }

@@ -1,18 +1,20 @@
 //! The shards: where blocks wait that no thread's cache has room for.
 //!
-//! A shard has a bin for each class: a stack of blocks, behind a word that says how many they are. Who moves blocks in or out locks the
-//! bin for the few stores that this takes. Nobody waits for that: a locked bin counts as one that has nothing to give and no room, and
-//! the next shard is tried. The word, the hint for `trim_idle` and the first slots are one cache line, so that blocks on their way from
-//! one thread to another cost one line each way, however many they are; nothing is linked through their headers, which stay where they
-//! are.
+//! A shard has a bin for each class: a stack of blocks, behind a word that says how many they are.
+//! Who moves blocks in or out locks the bin for the few stores that this takes. Nobody waits for
+//! that: a locked bin counts as one that has nothing to give and no room, and the next shard is
+//! tried. The word, the hint for `trim_idle` and the first slots are one cache line, so that blocks
+//! on their way from one thread to another cost one line each way, however many they are; nothing
+//! is linked through their headers, which stay where they are.
 //!
 //! # Invariants
 //!
-//! - T1: the slots of a bin below its count are blocks of its class that are the bin's (`block`, K2). Of an open bin they are read and
-//!   written by who locked it.
-//! - T2: a closed bin stays closed, and nothing is put into it any more. What is in it is taken by who closed it or, if it was locked at
-//!   that moment, by who locked it; who locks it later cannot tell whether that was before, and takes what he finds too. So each slot is
-//!   emptied by an exchange. Only holders of a handle take otherwise, so none takes after the end of the pool.
+//! - T1: the slots of a bin below its count are blocks of its class that are the bin's (`block`,
+//!   K2). Of an open bin they are read and written by who locked it.
+//! - T2: a closed bin stays closed, and nothing is put into it any more. What is in it is taken by
+//!   who closed it or, if it was locked at that moment, by who locked it; who locks it later cannot
+//!   tell whether that was before, and takes what he finds too. So each slot is emptied by an
+//!   exchange. Only holders of a handle take otherwise, so none takes after the end of the pool.
 
 mod bin;
 mod hints;
@@ -68,7 +70,8 @@ impl Depot {
         Some((self.bins.get(index)?, self.more_slots.get(index * self.more..)?.get(..self.more)?))
     }
 
-    /// The shards from `home` on, each with its bit in the hints. (Where there are fewer bits than shards, some share one.)
+    /// The shards from `home` on, each with its bit in the hints. (Where there are fewer bits than
+    /// shards, some share one.)
     fn from(&self, home: usize) -> impl Iterator<Item = (usize, usize)> {
         // A power of two, as `Settings` has it.
         let mask = self.shards - 1;
@@ -78,8 +81,9 @@ impl Depot {
         })
     }
 
-    /// Puts the blocks that `next` gives into bins of a class with room for `limit` blocks each, in the shard `home` or else in the
-    /// next, and returns the rest. `next` does nothing but that: it is called while a bin is locked.
+    /// Puts the blocks that `next` gives into bins of a class with room for `limit` blocks each, in
+    /// the shard `home` or else in the next, and returns the rest. `next` does nothing but that: it
+    /// is called while a bin is locked.
     ///
     /// Cost: two locked instructions for each bin that takes some; a look at each at the most.
     pub(crate) fn put(
@@ -90,7 +94,8 @@ impl Depot {
         mut next: impl FnMut() -> Option<NonNull<Block>>,
     ) -> Chain {
         let hints = &self.hints[class];
-        // ORDER: Relaxed: a hint. Where it is late, blocks are freed that there was room for, or a search is in vain.
+        // ORDER: Relaxed: a hint. Where it is late, blocks are freed that there was room for, or a
+        // search is in vain.
         let full = hints.full.load(Ordering::Relaxed);
         let mut rest = Chain::new();
         let mut over = None;
@@ -128,9 +133,10 @@ impl Depot {
         rest
     }
 
-    /// Takes up to `wanted` blocks of a class out of one bin, the newest first, and gives them to `give`: in the shard `home` if it has
-    /// any, or else in the next. `give` does nothing but keep them: it is called while the bin is locked. Returns how many they were.
-    /// For holders of a handle.
+    /// Takes up to `wanted` blocks of a class out of one bin, the newest first, and gives them to
+    /// `give`: in the shard `home` if it has any, or else in the next. `give` does nothing but keep
+    /// them: it is called while the bin is locked. Returns how many they were. For holders of a
+    /// handle.
     ///
     /// Cost: as for `put`.
     pub(crate) fn take(
@@ -167,8 +173,8 @@ impl Depot {
         0
     }
 
-    /// Takes up to `wanted` blocks of a class out of all bins, whatever the hints say, and adds them to `chain`. `false` when a bin was
-    /// not to be had. For holders of a handle.
+    /// Takes up to `wanted` blocks of a class out of all bins, whatever the hints say, and adds
+    /// them to `chain`. `false` when a bin was not to be had. For holders of a handle.
     pub(crate) fn take_all(&self, class: usize, wanted: usize, chain: &mut Chain) -> bool {
         let enough = chain.len() + wanted;
         let mut had_all = true;
@@ -217,7 +223,8 @@ impl Depot {
         unused
     }
 
-    /// Blocks of a class in all bins, as far as can be seen at this moment without stopping anybody.
+    /// Blocks of a class in all bins, as far as can be seen at this moment without stopping
+    /// anybody.
     pub(crate) fn count(&self, class: usize) -> usize {
         // ORDER: SeqCst, as `note_some` says.
         let some = self.hints[class].some.load(SEQ_CST);

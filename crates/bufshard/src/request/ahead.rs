@@ -13,7 +13,8 @@ use crate::counts::Why;
 use crate::shared::Shared;
 
 impl Shared {
-    /// Makes blocks for requests of `size` bytes and keeps them; see [`ShardPool::preallocate`](crate::ShardPool::preallocate).
+    /// Makes blocks for requests of `size` bytes and keeps them; see
+    /// [`ShardPool::preallocate`](crate::ShardPool::preallocate).
     pub(crate) fn preallocate(&self, count: usize, size: usize) -> Result<usize, AcquireError> {
         let class = class_of(size);
         if !self.settings.is_pooled(class) {
@@ -55,7 +56,8 @@ impl Shared {
         Ok(kept)
     }
 
-    /// Puts a chain into a shard, or into the calling thread's cache, and returns what there is no room for.
+    /// Puts a chain into a shard, or into the calling thread's cache, and returns what there is no
+    /// room for.
     fn keep(&self, class: usize, mut chain: Chain) -> Chain {
         let cache = self.cache_or_new();
         let rest = self.put(cache.map_or(0, ThreadCache::home), class, || chain.pop());

@@ -33,7 +33,8 @@ pub(crate) enum Turn {
     Any,
     /// That of the first who waits.
     First,
-    /// One for later: it gets budget that nobody has or waits for, and nothing idle makes room for it.
+    /// One for later: it gets budget that nobody has or waits for, and nothing idle makes room for
+    /// it.
     Spare,
 }
 
@@ -95,7 +96,8 @@ impl Shared {
         Some(cache)
     }
 
-    /// A block of a class: from the thread's cache, from the shards with others for the cache, or new.
+    /// A block of a class: from the thread's cache, from the shards with others for the cache, or
+    /// new.
     fn find_pooled(
         &self,
         cache: Option<&ThreadCache>,

@@ -9,7 +9,8 @@ use crate::counts::Why;
 use crate::wait_queue::Event;
 
 impl Shared {
-    /// Frees a chain of blocks, and the references to the pool's bookkeeping that they are. Idle ones are counted.
+    /// Frees a chain of blocks, and the references to the pool's bookkeeping that they are. Idle
+    /// ones are counted.
     ///
     /// # Safety
     ///
@@ -30,14 +31,15 @@ impl Shared {
         if count == 0 {
             return;
         }
-        // SAFETY: the references of blocks that are gone; given back whatever a waker does that is woken here.
+        // SAFETY: the references of blocks that are gone; given back whatever a waker does that is
+        // woken here.
         let _refs = unsafe { Refs::new(this, count) };
         // SAFETY: they keep it valid (P1).
         unsafe { Self::unreserve(this, bytes) };
     }
 
-    /// Puts the blocks that `next` gives into the shards, and returns those that they have no room for. To be followed by `was_put`, when
-    /// nothing is locked or entered any more.
+    /// Puts the blocks that `next` gives into the shards, and returns those that they have no room
+    /// for. To be followed by `was_put`, when nothing is locked or entered any more.
     pub(crate) fn put(
         &self,
         home: usize,
@@ -47,18 +49,21 @@ impl Shared {
         self.depot.put(home, class, self.settings.shard_limit(class), next)
     }
 
-    /// A reference to the bookkeeping, for `was_put`, where somebody may ever wait. For those who keep it.
+    /// A reference to the bookkeeping, for `was_put`, where somebody may ever wait. For those who
+    /// keep it.
     pub(crate) fn keep_for_waiters(&self) -> Option<Refs> {
         // SAFETY: the caller keeps the bookkeeping.
         self.has_budget().then(|| unsafe { Refs::add(NonNull::from(self)) })
     }
 
-    /// Frees what the shards had no room for, and tells those who wait, who may have looked into the shards already: where that may be,
-    /// the caller brings what keeps the bookkeeping meanwhile, whatever wakers and the allocator do.
+    /// Frees what the shards had no room for, and tells those who wait, who may have looked into
+    /// the shards already: where that may be, the caller brings what keeps the bookkeeping
+    /// meanwhile, whatever wakers and the allocator do.
     ///
     /// # Safety
     ///
-    /// The rest is the caller's, of this pool. The bookkeeping need not be there if there is neither a rest nor `kept`, which is of it.
+    /// The rest is the caller's, of this pool. The bookkeeping need not be there if there is
+    /// neither a rest nor `kept`, which is of it.
     #[cold]
     pub(crate) unsafe fn was_put(this: NonNull<Self>, rest: Chain, kept: Option<Refs>) {
         // SAFETY: the caller's promise.

@@ -38,7 +38,8 @@ impl Shared {
         }
     }
 
-    /// The error for a request for which `left` bytes of the budget are not enough, with nothing idle.
+    /// The error for a request for which `left` bytes of the budget are not enough, with nothing
+    /// idle.
     pub(crate) fn exhausted(&self, requested: usize, left: usize) -> AcquireError {
         AcquireError::Exhausted { requested, available: self.settings.most_within(left) }
     }

@@ -7,7 +7,8 @@ use crate::sync::{self, Ordering};
 use bufcore::strategy::threads;
 
 impl Shared {
-    /// Makes a cache that no thread has, and puts it on the list for good (P2). For holders of a handle.
+    /// Makes a cache that no thread has, and puts it on the list for good (P2). For holders of a
+    /// handle.
     fn enlist(&self) -> Option<()> {
         // ORDER: Relaxed: any order of numbers will do.
         let home = self.homes.fetch_add(1, Ordering::Relaxed);
@@ -29,17 +30,19 @@ impl Shared {
         self.is_plain.load(Ordering::Relaxed) != 0
     }
 
-    /// The system refuses the fence for the fast paths, which it gave before: all go the slow one from here on.
+    /// The system refuses the fence for the fast paths, which it gave before: all go the slow one
+    /// from here on.
     #[cold]
     pub(crate) fn go_plain(&self) {
-        // ORDER: Relaxed: the fence orders it before the look at the caches, as that in `enlist` does the other way round.
+        // ORDER: Relaxed: the fence orders it before the look at the caches, as that in `enlist`
+        // does the other way round.
         self.is_plain.store(1, Ordering::Relaxed);
         sync::full_fence();
         self.caches().for_each(ThreadCache::set_plain);
     }
 
-    /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that is ending, and when there is none.
-    /// By pool, not by handle: a release may look for one.
+    /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that
+    /// is ending, and when there is none. By pool, not by handle: a release may look for one.
     pub(crate) fn cache(&self) -> Option<&ThreadCache> {
         if let Some(cache) = ThreadCache::find(self.id) {
             return Some(cache);
@@ -77,8 +80,8 @@ impl Shared {
         }
     }
 
-    /// Makes sure that a thread that only releases finds a cache: a release makes none, since it does not allocate. For holders of a
-    /// handle.
+    /// Makes sure that a thread that only releases finds a cache: a release makes none, since it
+    /// does not allocate. For holders of a handle.
     pub(crate) fn prepare_cache(&self) {
         if self.settings.has_thread_caches() && !self.caches().any(ThreadCache::is_free) {
             // Without one, its blocks go to the shards one by one.

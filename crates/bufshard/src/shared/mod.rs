@@ -2,12 +2,14 @@
 //!
 //! # Invariants
 //!
-//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a thread has, until the pool's end takes it
-//!   over (`cache`, N5), and one for each block. With the last of them all of this is freed, with all caches, except for the stubs that are on
-//!   the lists of threads.
+//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
+//!   thread has, until the pool's end takes it over (`cache`, N5), and one for each block. With the
+//!   last of them all of this is freed, with all caches, except for the stubs that are on the lists
+//!   of threads.
 //! - P2: caches are added to their list, and never taken off.
 //! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
-//! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and shards but to be freed.
+//! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and
+//!   shards but to be freed.
 
 mod blocks;
 mod budget;
@@ -39,7 +41,8 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
-    /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all requests go the slow one.
+    /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all
+    /// requests go the slow one.
     is_plain: AtomicU32,
     pub(crate) depot: Depot,
     /// All caches (P2).

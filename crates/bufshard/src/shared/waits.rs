@@ -1,4 +1,5 @@
-//! Those who wait for budget, and what the pool does for them: it joins them to the wait queue, sets the caches' flags, and calls them.
+//! Those who wait for budget, and what the pool does for them: it joins them to the wait queue,
+//! sets the caches' flags, and calls them.
 
 use alloc::collections::VecDeque;
 use core::mem;
@@ -25,7 +26,8 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The pool's bookkeeping is there. Wakers run in this: what keeps it may be gone afterwards, unless it is the caller's own.
+    /// The pool's bookkeeping is there. Wakers run in this: what keeps it may be gone afterwards,
+    /// unless it is the caller's own.
     pub(crate) unsafe fn notify(this: NonNull<Self>, event: Event) {
         sync::full_fence();
         // SAFETY: the caller's promise.
@@ -73,8 +75,9 @@ impl Shared {
         self.wait_queue.any() && unsafe { Self::call(NonNull::from(self), Event::Freed) }
     }
 
-    /// Says whom to wake from now on, and what to do until then. Joins the queue where there is no ticket yet, or none any more. `None`
-    /// when there is no memory for it. For holders of a handle.
+    /// Says whom to wake from now on, and what to do until then. Joins the queue where there is no
+    /// ticket yet, or none any more. `None` when there is no memory for it. For holders of a
+    /// handle.
     pub(crate) fn look(&self, ticket: &mut Option<u64>, need: usize, sleeper: Sleeper) -> Option<Look> {
         let mut sleeper = Some(sleeper);
         let mut old = None;
@@ -130,7 +133,8 @@ impl Shared {
         drop(queue);
     }
 
-    /// Tells those who wait when what is in the calling thread's cache was out of their reach until a moment ago. For holders of a handle.
+    /// Tells those who wait when what is in the calling thread's cache was out of their reach until
+    /// a moment ago. For holders of a handle.
     pub(crate) fn tell(&self, own: Option<&ThreadCache>) {
         if own.is_some_and(ThreadCache::take_news) {
             // SAFETY: the handle keeps the pool.

@@ -25,7 +25,8 @@ impl Batch {
     }
 }
 
-/// Wakes one, whatever its waker does: releases at the end of a thread, and those behind, do not depend on it.
+/// Wakes one, whatever its waker does: releases at the end of a thread, and those behind, do not
+/// depend on it.
 fn wake(sleeper: Sleeper) {
     // What the model checker finds is not to be caught.
     if cfg!(any(loom, shuttle)) {

@@ -66,7 +66,8 @@ enum State {
 pub(crate) struct Queue {
     /// By number.
     tickets: VecDeque<Ticket>,
-    /// The number of the next ticket. Where a child begins with a queue of its own, it is none that a future has from before.
+    /// The number of the next ticket. Where a child begins with a queue of its own, it is none that
+    /// a future has from before.
     next: u64,
     /// Those of `tickets` that are gone.
     gone: usize,
@@ -74,7 +75,8 @@ pub(crate) struct Queue {
     asleep_from: u64,
     /// How often memory became idle.
     puts: u64,
-    /// When to look for those who were called and did not look; none was called before that less `PATIENCE`.
+    /// When to look for those who were called and did not look; none was called before that less
+    /// `PATIENCE`.
     deadline: Option<Instant>,
     /// Whom those behind wait for, and since when.
     favoured: Option<(u64, Instant)>,
@@ -168,7 +170,8 @@ impl Queue {
         ticket.unwrap_or(self.next)
     }
 
-    /// Whether there is memory for a ticket of that number, perhaps that of `spare`, which has what was replaced then.
+    /// Whether there is memory for a ticket of that number, perhaps that of `spare`, which has what
+    /// was replaced then.
     ///
     /// # Errors
     ///
@@ -184,8 +187,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Joins the ticket, or a new one, if it is not in the queue. Puts it to sleep if `sleeper` says whom to wake from now on, and returns
-    /// whom to wake was before. There is memory for it.
+    /// Joins the ticket, or a new one, if it is not in the queue. Puts it to sleep if `sleeper`
+    /// says whom to wake from now on, and returns whom to wake was before. There is memory for it.
     pub(crate) fn join(
         &mut self,
         ticket: &mut Option<u64>,
@@ -272,8 +275,9 @@ impl Queue {
         true
     }
 
-    /// Calls those who could take memory, of which `free` bytes of the budget are left; `known` counts those who answered before. `false`
-    /// when there are more of them than the batch has room for.
+    /// Calls those who could take memory, of which `free` bytes of the budget are left; `known`
+    /// counts those who answered before. `false` when there are more of them than the batch has
+    /// room for.
     pub(crate) fn call(
         &mut self,
         free: usize,

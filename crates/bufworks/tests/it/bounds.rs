@@ -51,7 +51,7 @@ mod vocabulary {
     use buftest::{have, lack};
     use bufworks::bufcore::strategy::orphans::Orphan;
     use bufworks::bufcore::strategy::threads::Cache;
-    use bufworks::bufcore::strategy::{RefCounts, Link, Released, SharedCounters, TaggedPtr, Tracker, Views};
+    use bufworks::bufcore::strategy::{Link, RefCounts, Released, SharedCounters, TaggedPtr, Tracker, Views};
 
     have!(Send, Sync => RefCounts, Released, SharedCounters, Tracker, Views);
     lack!(Send => Orphan, TaggedPtr<u64>, Cache, Link<u64>);

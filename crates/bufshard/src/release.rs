@@ -9,7 +9,8 @@ use crate::counts::Why;
 use crate::shared::{Refs, Shared};
 use crate::wait_queue::Event;
 
-/// A release that a thread's cache did not take at once. Where that cache was found, the release is counted already.
+/// A release that a thread's cache did not take at once. Where that cache was found, the release is
+/// counted already.
 ///
 /// # Safety
 ///
@@ -27,8 +28,8 @@ pub(crate) unsafe fn slow(block: NonNull<Block>) {
     }
 }
 
-/// A release by a thread whose cache was found at once, and did not take the block: it is full, or claimed, or its pool is gone, or the
-/// block is for one buffer only.
+/// A release by a thread whose cache was found at once, and did not take the block: it is full, or
+/// claimed, or its pool is gone, or the block is for one buffer only.
 ///
 /// # Safety
 ///
@@ -61,7 +62,8 @@ unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's reference, until `leave` (`cache`, N6).
+    // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's
+    // reference, until `leave` (`cache`, N6).
     let pool = unsafe { shared.as_ref() };
     let mut rest = Chain::new();
     let mut kept = None;
@@ -78,18 +80,20 @@ unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
         cache.counts.look_at_others(pool.counts());
         kept = pool.keep_for_waiters();
     }
-    // From here on only what is left of the blocks, and what was kept for that, keeps the pool's bookkeeping.
+    // From here on only what is left of the blocks, and what was kept for that, keeps the pool's
+    // bookkeeping.
     if let Some(gone) = cache.leave() {
         gone.drain();
     }
     if !rest.is_empty() || kept.is_some() {
-        // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is used afterwards: wakers and the
-        // allocator may be the end of it.
+        // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is
+        // used afterwards: wakers and the allocator may be the end of it.
         unsafe { Shared::was_put(shared, rest, kept) };
     }
 }
 
-/// A release by a thread whose cache was not found at once, because it has none, or has used other pools since, or is ending.
+/// A release by a thread whose cache was not found at once, because it has none, or has used other
+/// pools since, or is ending.
 ///
 /// # Safety
 ///
@@ -121,8 +125,8 @@ unsafe fn elsewhere(block: NonNull<Block>) {
 ///
 /// The caller has the block, and gives it up.
 unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull<Block>) {
-    // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end of the function: once the block is in
-    // the shards, the pool may end.
+    // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end
+    // of the function: once the block is in the shards, the pool may end.
     let _kept = unsafe { Refs::add(shared) };
     let mut chain = Chain::new();
     // SAFETY: the caller's promise.

@@ -1,9 +1,8 @@
-//! What is counted of pieces of memory, with the `stats` feature; without it, a type of no size whose methods do nothing.
+//! What is counted of pieces of memory, with the `stats` feature; without it, a type of no size
+//! whose methods do nothing.
 
 #[cfg(feature = "stats")]
 use bufcore::strategy::sync::{AtomicUsize, Ordering};
-
-use crate::stats::BumpStats;
 
 /// What became of a piece of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +19,13 @@ pub(crate) enum Piece {
 
 /// The counters of a pool. They are written where the allocator is called, which is rare.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct Counts {
     #[cfg(feature = "stats")]
     counts: [AtomicUsize; 4],
 }
 
 #[cfg_attr(not(feature = "stats"), allow(clippy::unused_self, reason = "nothing is counted then"))]
-impl Pieces {
+impl Counts {
     /// Counts one.
     pub(crate) fn count(&self, piece: Piece) {
         #[cfg(feature = "stats")]
@@ -36,18 +35,13 @@ impl Pieces {
         let _ = piece;
     }
 
-    /// Adds these to a snapshot.
-    pub(crate) fn add_to(&self, stats: &mut BumpStats) {
+    /// How many were counted.
+    pub(crate) fn of(&self, piece: Piece) -> u64 {
         #[cfg(feature = "stats")]
-        {
-            // ORDER: Relaxed, as above.
-            let load = |piece: Piece| self.counts[piece as usize].load(Ordering::Relaxed) as u64;
-            stats.allocations = load(Piece::Allocated);
-            stats.preallocations = load(Piece::Preallocated);
-            stats.discards = load(Piece::Discarded);
-            stats.trims = load(Piece::Trimmed);
-        }
+        // ORDER: Relaxed, as above.
+        let count = self.counts[piece as usize].load(Ordering::Relaxed) as u64;
         #[cfg(not(feature = "stats"))]
-        let _ = stats;
+        let (_, count) = (piece, 0);
+        count
     }
 }

@@ -3,10 +3,13 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Tagged, Views};
+use bufcore::strategy::{TaggedPtr, Views};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
+use crate::release;
 use crate::shard::Block;
+#[cfg(any(feature = "stats", feature = "wipe"))]
+use crate::shared::Shared;
 
 /// A buffer of a [`BumpPool`](crate::BumpPool).
 pub type BumpBuf = Buf<BumpLease>;
@@ -16,27 +19,13 @@ pub type BumpView = Frozen<BumpLease>;
 
 /// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is in.
 pub struct BumpLease {
-    tagged: Tagged<Block>,
+    tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: what a release touches is made for any thread (`shard`); the count is atomic.
-unsafe impl Send for BumpLease {}
-// SAFETY: likewise.
-unsafe impl Sync for BumpLease {}
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+bufcore::one_word_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// The lease of a block that was just taken.
-    #[inline(always)]
-    pub(crate) fn of(block: NonNull<Block>) -> Self {
-        Self { tagged: Tagged::of(block) }
-    }
-
-    /// The block, but for a buffer of no bytes.
-    #[inline(always)]
-    pub(crate) fn block(&self) -> Option<NonNull<Block>> {
-        self.tagged.block()
-    }
-
     /// Whether no other buffer or view shares the memory, at this moment. For the lease of a buffer.
     pub(crate) fn is_alone(&self) -> bool {
         !self.is_shared() || self.views().is_none_or(Views::is_one)
@@ -74,7 +63,7 @@ unsafe impl Lease for BumpLease {
         // SAFETY: the buffer is out while its lease is borrowed.
         let shard = unsafe { Block::shard(block) };
         // SAFETY: the shard's memory keeps the pool's bookkeeping.
-        let wipes = unsafe { shard.shared().as_ref() }.settings.wipe;
+        let wipes = unsafe { Shared::of(shard).as_ref() }.settings.wipe;
         // SAFETY: the buffer is out.
         let capacity = unsafe { Block::capacity(block) };
         wipes.then(|| NonNull::slice_from_raw_parts(Block::bytes(block), capacity))
@@ -89,21 +78,6 @@ unsafe impl Lease for BumpLease {
     }
 }
 
-// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.
-unsafe impl SplitLease for BumpLease {
-    #[inline]
-    fn into_shared(self) -> Self {
-        // Not released: the marked one is the same lease.
-        let lease = core::mem::ManuallyDrop::new(self);
-        Self { tagged: lease.tagged.shared() }
-    }
-
-    #[inline]
-    fn nothing() -> Self {
-        Self { tagged: Tagged::nothing() }
-    }
-}
-
 impl Drop for BumpLease {
     #[inline(always)]
     fn drop(&mut self) {
@@ -114,7 +88,7 @@ impl Drop for BumpLease {
             count(block)
         };
         // SAFETY: this lease was the last of its buffer, and is dropped once.
-        unsafe { Block::release(block) };
+        unsafe { release::release(block) };
     }
 }
 
@@ -128,7 +102,7 @@ unsafe fn count(block: NonNull<Block>) {
     // SAFETY: the caller's promise.
     let shard = unsafe { Block::shard(block) };
     // SAFETY: the shard's memory keeps the pool's bookkeeping.
-    let shared = unsafe { shard.shared().as_ref() };
+    let shared = unsafe { Shared::of(shard).as_ref() };
     // SAFETY: the caller's promise.
     shared.counters.released(unsafe { Block::capacity(block) });
 }

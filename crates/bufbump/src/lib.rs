@@ -66,19 +66,22 @@
 extern crate alloc;
 extern crate std;
 
-mod config;
+mod build;
+mod cache;
 mod counts;
-mod headers;
+mod depot;
 mod lease;
-mod local;
-mod node;
 mod pool;
+mod release;
+mod request;
+mod settings;
 mod shard;
 mod shared;
 mod stack;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod unwind;
 
 pub use bufcore;
@@ -93,7 +96,7 @@ pub use bufcore::{
 };
 #[doc(no_inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
-pub use config::Builder;
+pub use build::Builder;
 pub use lease::{BumpBuf, BumpLease, BumpView};
 pub use pool::BumpPool;
 pub use stats::BumpStats;

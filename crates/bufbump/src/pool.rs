@@ -3,27 +3,26 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::Served;
-use bufcore::strategy::sync::Ordering;
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
+use bufcore::strategy::{Handle, Served};
+use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
 
-use crate::Builder;
-use crate::config::Settings;
+use crate::cache::local;
 use crate::counts::Piece;
 use crate::lease::BumpLease;
-use crate::local;
+use crate::request::Found;
+use crate::settings::Settings;
 use crate::shard::Block;
 use crate::shared::Shared;
 use crate::stats::BumpStats;
 
 /// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. Buffers do not need it any more.
+/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that holds no buffers, and leaves each
+/// other shard to its last buffer; buffers do not need the pool any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
 pub struct BumpPool {
-    /// Valid while this handle lives.
-    shared: NonNull<Shared>,
+    handle: Handle<Shared>,
     /// `Shared::id`, here for the fast path, as is the next.
     id: usize,
     /// The alignment minus one.
@@ -36,28 +35,10 @@ unsafe impl Send for BumpPool {}
 unsafe impl Sync for BumpPool {}
 
 impl BumpPool {
-    /// A pool with the default settings.
-    ///
-    /// Cost: one small allocation; the first shard is taken by the first acquire.
-    ///
-    /// # Errors
-    ///
-    /// See [`Builder::build`].
-    pub fn new() -> Result<Self, ConfigError> {
-        Self::builder().build()
-    }
-
-    /// All settings.
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn with(settings: Settings, preallocate: usize) -> Result<Self, ConfigError> {
-        let shared = Shared::new(settings)?;
-        // SAFETY: just made, with one handle, which this is.
-        let id = unsafe { shared.as_ref() }.id;
-        let pool = Self { shared, id, mask: settings.alignment - 1 };
+        let handle = Shared::new(settings)?;
+        let id = handle.id;
+        let pool = Self { handle, id, mask: settings.alignment - 1 };
         pool.preallocate(preallocate)?;
         Ok(pool)
     }
@@ -79,15 +60,14 @@ impl BumpPool {
 
     #[inline]
     fn shared(&self) -> &Shared {
-        // SAFETY: valid while this handle lives.
-        unsafe { self.shared.as_ref() }
+        &self.handle
     }
 
-    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
     /// Cost: some twenty plain instructions and no locked one, when the thread's current shard has room; otherwise a look at up to
-    /// [`max_probes`](Builder::max_probes) shards, an exchange or two for an idle one, and at last an allocation. A request larger
+    /// [`max_probes`](crate::Builder::max_probes) shards, an exchange or two for an idle one, and at last an allocation. A request larger
     /// than a shard is an allocation of its own, zeroed by the allocator.
     ///
     /// # Errors
@@ -119,7 +99,7 @@ impl BumpPool {
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
-    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`] does, through a shared reference.
+    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire).
     ///
@@ -129,7 +109,10 @@ impl BumpPool {
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<BumpLease>, AcquireError> {
-        BufferPool::acquire_zeroed(&mut &*self, len)
+        let mut buf = self.acquire(len)?;
+        buf.spare_mut()[..len].fill(0);
+        buf.commit(len);
+        Ok(buf)
     }
 
     /// The buffer in a block that was just taken.
@@ -159,49 +142,8 @@ impl BumpPool {
             let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::nothing()) };
             return Ok(self.shared().tracker.attach(buf));
         }
-        let settings = &self.shared().settings;
-        let limit = settings.max_capacity();
-        if bytes > limit {
-            return Err(AcquireError::TooLarge { requested: bytes, limit });
-        }
-        if bytes <= settings.shard_bytes
-            && let Some((block, is_fresh)) = self.refill(bytes)?
-        {
-            let served = if is_fresh { Served::Fresh } else { Served::Reused };
-            return Ok(self.hand_out(block, bytes, served));
-        }
-        let block =
-            self.shared().single(bytes).map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
-        Ok(self.hand_out(block, bytes, Served::Fallback))
-    }
-
-    /// A block from another shard than the one that the thread carves, which it carves from then on; `None` on a thread that is
-    /// ending. The flag says that the shard is new.
-    fn refill(&self, bytes: usize) -> Result<Option<(NonNull<Block>, bool)>, AcquireError> {
-        // SAFETY: a cache of this thread's is valid (`local`, L2).
-        let node = match unsafe { local::find(self.id).as_ref() } {
-            Some(node) => node,
-            None => {
-                let Some(token) = local::register() else { return Ok(None) };
-                let refused = AcquireError::OutOfMemory { requested: bytes };
-                let node = self.shared().node(token).ok_or(refused)?;
-                // The allocator may have used the pool meanwhile, on this thread: one cache is enough.
-                // SAFETY: as above.
-                match unsafe { local::find(self.id).as_ref() } {
-                    Some(first) => {
-                        self.shared().give_back(node);
-                        first
-                    }
-                    None => {
-                        local::add(node);
-                        node
-                    }
-                }
-            }
-        };
-        let (shard, is_fresh) = node.refill(bytes)?;
-        local::remember(self.id, shard);
-        Ok(NonNull::new(shard.carve(bytes, self.mask)).map(|block| (block, is_fresh)))
+        let Found { block, served } = self.shared().find(bytes)?;
+        Ok(self.hand_out(block, bytes, served))
     }
 
     /// The largest request that is not an allocation of its own, in bytes.
@@ -221,15 +163,7 @@ impl BumpPool {
     ///
     /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
     pub fn trim(&self) {
-        let shared = self.shared();
-        // ORDER: Relaxed: a request; each thread reads it when it next looks.
-        shared.trims.fetch_add(1, Ordering::Relaxed);
-        shared.free_idle();
-        // SAFETY: a cache of this thread's is valid (`local`, L2).
-        if let Some(node) = unsafe { local::find(self.id).as_ref() } {
-            node.trim();
-        }
-        shared.free_headers();
+        self.shared().trim();
     }
 
     /// Forgets the memory that the pool has: what holds no buffers is freed as by [`trim`](Self::trim), and what holds some is freed,
@@ -285,7 +219,7 @@ impl BumpPool {
         }
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`] does. `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known
+    /// What the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does. `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known
     /// without the `stats` feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
     ///
     /// Cost: a look at every shard. Nobody is stopped by that.
@@ -351,45 +285,7 @@ impl BumpPool {
     }
 }
 
-impl BufferPool for BumpPool {
-    type Lease = BumpLease;
-
-    /// Cost: see [`BumpPool::acquire`].
-    ///
-    /// # Source
-    ///
-    /// Bump-pointer shards after jsign/bufpool; local and remote releases counted apart after mimalloc (Leijen, Zorn, de Moura 2019).
-    #[inline(always)]
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
-        Self::acquire(self, capacity)
-    }
-
-    fn max_capacity(&self) -> usize {
-        Self::max_capacity(self)
-    }
-
-    fn stats(&self) -> PoolStats {
-        Self::stats(self)
-    }
-}
-
-/// A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
-impl BufferPool for &BumpPool {
-    type Lease = BumpLease;
-
-    #[inline(always)]
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
-        BumpPool::acquire(self, capacity)
-    }
-
-    fn max_capacity(&self) -> usize {
-        BumpPool::max_capacity(self)
-    }
-
-    fn stats(&self) -> PoolStats {
-        BumpPool::stats(self)
-    }
-}
+bufcore::shared_pool!(impl BumpPool => BumpLease);
 
 impl Clone for BumpPool {
     /// Another handle of the same pool.
@@ -400,16 +296,7 @@ impl Clone for BumpPool {
     ///
     /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
     fn clone(&self) -> Self {
-        self.shared().keepers.add_handle();
-        Self { ..*self }
-    }
-}
-
-impl Drop for BumpPool {
-    /// The last handle frees all that holds no buffers, and leaves each other shard to its last buffer. Never waits.
-    fn drop(&mut self) {
-        // SAFETY: this handle, once.
-        unsafe { Shared::drop_handle(self.shared) };
+        Self { handle: self.handle.clone(), ..*self }
     }
 }
 

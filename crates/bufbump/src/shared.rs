@@ -2,146 +2,101 @@
 //!
 //! # Invariants
 //!
-//! - P1: the references of `keepers` are one for all handles together, one for each cache that a thread has, and one for each shard with
-//!   memory. With the last of them all of this is freed, with all headers of shards and all caches.
-//! - P2: caches are added to their list, and never taken off. Headers are as `headers` says.
-//! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no lock and no link into a cache, and
-//!   keeps the bookkeeping by a handle, or by the reference of what it frees.
+//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
+//!   thread has, and one for each shard with memory. With the last of them all of this is freed,
+//!   with all headers of shards and all caches.
+//! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
+//! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no
+//!   lock and no link into a cache, and keeps the bookkeeping by a handle, or by the reference of
+//!   what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 
-use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 
+use bufcore::strategy::orphans::Orphan;
 use bufcore::strategy::sync::{AtomicUsize, Ordering};
-use bufcore::strategy::{Keepers, Roll, SharedCounters, Tracker, boxed, threads};
+use bufcore::strategy::{self, Bookkeeping, Handle, RefCounts, Roll, SharedCounters, Tracker, threads};
 use bufcore::{ConfigError, RegionError};
 
-use crate::config::Settings;
-use crate::counts::{Piece, Pieces};
-use crate::headers::Headers;
-use crate::local;
-use crate::node::Node;
-use crate::shard::{Block, Chain, Shard};
+use crate::cache::{ThreadCache, local};
+use crate::counts::{Counts, Piece};
+use crate::depot::Depot;
+use crate::settings::Settings;
+use crate::shard::{Chain, Shard};
+
+/// References to a pool's bookkeeping (P1).
+pub(crate) type Refs = strategy::Refs<Shared>;
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
     /// P1.
-    pub(crate) keepers: Keepers,
+    pub(crate) ref_counts: RefCounts,
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
     /// All headers, and the idle shards among them.
-    headers: Headers,
+    pub(crate) depot: Depot,
     /// Idle shards, or about to be.
-    idle_shards: AtomicUsize,
+    pub(crate) idle_shards: AtomicUsize,
     /// All caches (P2).
-    nodes: Roll<Node>,
+    caches: Roll<ThreadCache>,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
     pub(crate) trims: AtomicUsize,
     /// How often `clear` was called: memory from before it is freed when it is back.
-    generation: AtomicUsize,
+    pub(crate) generation: AtomicUsize,
     pub(crate) counters: SharedCounters,
     /// Shards that came and went.
-    pub(crate) pieces: Pieces,
+    pub(crate) counts: Counts,
     pub(crate) tracker: Tracker,
 }
 
 impl Shared {
     /// A pool with one handle.
-    pub(crate) fn new(settings: Settings) -> Result<NonNull<Self>, ConfigError> {
+    pub(crate) fn new(settings: Settings) -> Result<Handle<Self>, ConfigError> {
         let id = threads::new_id()?;
         let shared = Self {
-            keepers: Keepers::one_handle(),
+            ref_counts: RefCounts::one_handle(),
             id,
             settings,
-            headers: Headers::new(),
+            depot: Depot::new(),
             idle_shards: AtomicUsize::new(0),
-            nodes: Roll::default(),
+            caches: Roll::default(),
             trims: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
             counters: SharedCounters::default(),
-            pieces: Pieces::default(),
+            counts: Counts::default(),
             tracker: Tracker::default(),
         };
-        boxed(shared).ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
+        Handle::new(shared)
+            .ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
     }
 
-    /// One handle less; the last one ends the pool. What other handles did, `taken` of their shards among it, happened before the end.
-    ///
-    /// # Safety
-    ///
-    /// The handle is the caller's, and is not used again.
-    pub(crate) unsafe fn drop_handle(this: NonNull<Self>) {
-        // SAFETY: a handle keeps it valid.
-        let shared = unsafe { this.as_ref() };
-        if shared.keepers.drop_handle() {
-            // SAFETY: no handle is left.
-            unsafe { Self::close(this) };
-        }
-    }
-
-    /// One less that keeps the bookkeeping; the last one frees it.
-    ///
-    /// # Safety
-    ///
-    /// The reference is the caller's, and is not used again.
-    pub(crate) unsafe fn drop_ref(this: NonNull<Self>) {
-        // SAFETY: the reference keeps it valid.
-        let shared = unsafe { this.as_ref() };
-        if shared.keepers.drop_refs(1) {
-            // SAFETY: made by `boxed`, and nobody has a reference; nor are headers and caches used by anybody any more.
-            drop(unsafe { Box::from_raw(this.as_ptr()) });
-        }
-    }
-
-    /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last buffer.
-    ///
-    /// # Safety
-    ///
-    /// No handle is left, and this is called once.
-    unsafe fn close(this: NonNull<Self>) {
-        // SAFETY: the handles' reference is given back at the end.
-        let shared = unsafe { this.as_ref() };
-        let (mut free, mut left) = (Chain::new(), Chain::new());
-        // SAFETY: no handle is left.
-        unsafe { shared.headers.close(&mut free) };
-        let own = local::remove(shared.id);
-        shared.nodes.iter().for_each(|node| node.close(ptr::eq(node, own), &mut free, &mut left));
-        // Here ends what must not be disturbed: from here on the allocator is called, and others' `try_free`.
-        if !own.is_null() {
-            // SAFETY: the reference of this thread's cache, which is off the thread's list.
-            unsafe { Self::drop_ref(this) };
-        }
-        // SAFETY: nothing is out of these, and they are ours alone.
-        unsafe { Self::free_all(free) };
-        // SAFETY: valid, until they are adopted.
-        while let Some(shard) = unsafe { left.pop() } {
-            // SAFETY: orphaned by `Node::close`, and not used again.
-            unsafe { Shard::adopt(shard) };
-        }
-        // SAFETY: the handles' reference.
-        unsafe { Self::drop_ref(this) };
+    /// The bookkeeping of a shard's pool, which is there while the shard has memory (`shard`, B3).
+    pub(crate) fn of(shard: &Shard) -> NonNull<Self> {
+        shard.pool().cast()
     }
 
     /// Shows all headers, with memory or without, to `f`, which looks at numbers only.
     pub(crate) fn each_shard(&self, f: impl FnMut(&Shard)) {
-        self.headers.each(f);
+        self.depot.each(f);
     }
 
-    /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory for one. For holders of a handle.
-    pub(crate) fn node(&self, token: usize) -> Option<&Node> {
-        let node = match self.nodes.iter().find(|node| node.take(token)) {
-            Some(node) => node,
-            None => self.nodes.add(Node::new(NonNull::from(self), self.id, token))?,
+    /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory
+    /// for one. For holders of a handle.
+    pub(crate) fn cache(&self, token: usize) -> Option<&ThreadCache> {
+        let cache = match self.caches.iter().find(|cache| cache.take(token)) {
+            Some(cache) => cache,
+            None => self.caches.add(ThreadCache::new(NonNull::from(self), self.id, token))?,
         };
-        self.keepers.add_ref();
-        Some(node)
+        self.ref_counts.add_ref();
+        Some(cache)
     }
 
-    /// Takes back a cache that [`node`](Self::node) gave, and that was not used. For holders of a handle.
-    pub(crate) fn give_back(&self, node: &Node) {
-        node.give_back();
-        let was_last = self.keepers.drop_refs(1);
+    /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. For holders of a
+    /// handle.
+    pub(crate) fn give_back(&self, cache: &ThreadCache) {
+        cache.give_back();
+        let was_last = self.ref_counts.drop_refs(1);
         debug_assert!(!was_last, "the handles' reference is there");
     }
 
@@ -151,41 +106,35 @@ impl Shared {
         self.idle_shards.load(Ordering::Relaxed)
     }
 
-    /// A free shard with memory for `bytes` bytes, which is the caller's alone. It is counted as `piece`.
+    /// A free shard with memory for `bytes` bytes, which is the caller's alone. It is counted as
+    /// `piece`.
     ///
     /// # Errors
     ///
     /// When there is no memory.
     pub(crate) fn fresh(&self, bytes: usize, piece: Piece) -> Result<&Shard, RegionError> {
         let shard = self
-            .headers
-            .vacant(NonNull::from(self))
+            .depot
+            .vacant(|| Shard::new(NonNull::from(self).cast(), try_free))
             .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
         // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
         let generation = self.generation.load(Ordering::Relaxed);
         if let Err(refused) = shard.furnish(bytes, self.settings.alignment, generation) {
             // SAFETY: the header is the caller's alone, who gives it up.
-            unsafe { self.headers.vacate(NonNull::from(shard)) };
+            unsafe { self.depot.vacate(NonNull::from(shard)) };
             return Err(refused);
         }
-        self.keepers.add_ref();
-        self.pieces.count(piece);
+        self.ref_counts.add_ref();
+        self.counts.count(piece);
         Ok(shard)
     }
 
     /// A free shard that was used before, if there is one. For holders of a handle.
     pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
-        let shard = self.headers.idle()?;
+        let shard = self.depot.idle()?;
         // ORDER: Relaxed: a count.
         self.idle_shards.fetch_sub(1, Ordering::Relaxed);
         Some(shard)
-    }
-
-    /// Memory for one buffer of `bytes` bytes, whatever their number. For holders of a handle.
-    pub(crate) fn single(&self, bytes: usize) -> Result<NonNull<Block>, RegionError> {
-        let block = self.fresh(bytes, Piece::Allocated)?.single();
-        // SAFETY: the start of memory is not null.
-        Ok(unsafe { NonNull::new_unchecked(block) })
     }
 
     /// Whether the memory of a free shard is not to be used again.
@@ -203,21 +152,21 @@ impl Shared {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping (P1).
         let header = unsafe { shard.as_ref() };
         // SAFETY: likewise.
-        let shared = unsafe { header.shared().as_ref() };
+        let shared = unsafe { Self::of(header).as_ref() };
         header.disown();
         if !shared.is_stale(header) {
             // ORDER: Relaxed: a count.
             if shared.idle_shards.fetch_add(1, Ordering::Relaxed) < shared.settings.idle_shards {
-                // SAFETY: the caller's, who gives it up. It may be gone as soon as it is kept; so may the pool, if it is not kept,
-                // except for the reference of the shard.
-                if unsafe { shared.headers.keep(shard) } {
+                // SAFETY: the caller's, who gives it up. It may be gone as soon as it is kept; so
+                // may the pool, if it is not kept, except for the reference of the shard.
+                if unsafe { shared.depot.keep(shard) } {
                     return;
                 }
             }
             // ORDER: Relaxed, as above.
             shared.idle_shards.fetch_sub(1, Ordering::Relaxed);
         }
-        shared.pieces.count(Piece::Discarded);
+        shared.counts.count(Piece::Discarded);
         // SAFETY: the caller's promise.
         unsafe { Self::free(shard) };
     }
@@ -228,17 +177,18 @@ impl Shared {
     ///
     /// As for [`come_back`](Self::come_back).
     pub(crate) unsafe fn free(shard: NonNull<Shard>) {
-        // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of this function (P1).
+        // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of
+        // this function (P1).
         let header = unsafe { shard.as_ref() };
-        let this = header.shared();
+        let this = Self::of(header);
         header.disown();
         header.strip();
         // SAFETY: valid, as above.
         let shared = unsafe { this.as_ref() };
         // SAFETY: the header is the caller's alone, who gives it up.
-        unsafe { shared.headers.vacate(shard) };
+        unsafe { shared.depot.vacate(shard) };
         // SAFETY: the reference of the memory that is gone.
-        unsafe { Self::drop_ref(this) };
+        drop(unsafe { Refs::new(this, 1) });
     }
 
     /// Frees the memory of free shards, by a trim or at the pool's end.
@@ -250,9 +200,9 @@ impl Shared {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
             // SAFETY: the shard's memory keeps its header.
-            let this = unsafe { shard.as_ref() }.shared();
+            let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
-            unsafe { this.as_ref() }.pieces.count(Piece::Trimmed);
+            unsafe { this.as_ref() }.counts.count(Piece::Trimmed);
             // SAFETY: the caller's promise.
             unsafe { Self::free(shard) };
         }
@@ -270,30 +220,54 @@ impl Shared {
             unsafe { Self::come_back(shard) };
         }
     }
+}
 
-    /// Frees the idle shards of the pool, not those of caches. For holders of a handle.
-    pub(crate) fn free_idle(&self) {
-        let mut chain = Chain::new();
-        // ORDER: Relaxed: a bound, so that this ends while others give shards back all the time.
-        for _ in 0..self.idle_shards.load(Ordering::Relaxed) {
-            let Some(shard) = self.idle() else { break };
-            // SAFETY: ours from here on.
-            chain.push(unsafe { shard.as_ref() });
+// SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
+unsafe impl Bookkeeping for Shared {
+    #[inline]
+    fn ref_counts(&self) -> &RefCounts {
+        &self.ref_counts
+    }
+
+    /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last
+    /// buffer.
+    unsafe fn close(this: NonNull<Self>) {
+        // SAFETY: the handles' reference is given back at the end.
+        let shared = unsafe { this.as_ref() };
+        let (mut free, mut left) = (Chain::new(), Chain::new());
+        // SAFETY: no handle is left.
+        unsafe { shared.depot.close(&mut free) };
+        let own = local::remove(shared.id);
+        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut left));
+        // Here ends what must not be disturbed: from here on the allocator is called, and others'
+        // `try_free`.
+        if !own.is_null() {
+            // SAFETY: the reference of this thread's cache, which is off the thread's list.
+            drop(unsafe { Refs::new(this, 1) });
         }
-        // SAFETY: what was idle is free, and ours.
-        unsafe { Self::free_all(chain) };
+        // SAFETY: nothing is out of these, and they are ours alone.
+        unsafe { Self::free_all(free) };
+        // SAFETY: valid, until they are adopted.
+        while let Some(shard) = unsafe { left.pop() } {
+            // SAFETY: orphaned by `ThreadCache::close`, and not used again.
+            unsafe { Shard::adopt(shard) };
+        }
     }
+}
 
-    /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of a handle.
-    pub(crate) fn free_headers(&self) {
-        let chain = self.headers.take_off();
-        // SAFETY: taken off just now.
-        unsafe { Headers::free(chain) };
+/// Frees an orphaned shard of which nothing is out.
+///
+/// # Safety
+///
+/// As `Orphan::new` says: `orphan` is the first field of an adopted `Shard`, and no other thread is
+/// in here with it.
+unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
+    let shard = orphan.cast::<Shard>();
+    // SAFETY: adopted and not freed, so valid; only atomics are used that may change.
+    let is_back = unsafe { shard.as_ref() }.is_orphan_back();
+    if is_back {
+        // SAFETY: nothing is out and the pool is gone, so nobody uses the shard again.
+        unsafe { Shared::free(shard) };
     }
-
-    /// Makes all memory that there is stale.
-    pub(crate) fn outdate(&self) {
-        // ORDER: Relaxed, as in `fresh`.
-        self.generation.fetch_add(1, Ordering::Relaxed);
-    }
+    is_back
 }

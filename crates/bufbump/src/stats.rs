@@ -1,5 +1,6 @@
 //! What a pool has done and holds, by what its shards are doing.
 
+use crate::counts::Piece;
 use crate::shared::Shared;
 
 /// A snapshot of the memory of one pool. Plain numbers; taking it stops nothing, so they need not agree with each other while threads use
@@ -76,8 +77,13 @@ impl BumpStats {
 
     /// The pool's.
     pub(crate) fn of(shared: &Shared) -> Self {
-        let mut stats = Self::default();
-        shared.pieces.add_to(&mut stats);
+        let mut stats = Self {
+            allocations: shared.counts.of(Piece::Allocated),
+            preallocations: shared.counts.of(Piece::Preallocated),
+            discards: shared.counts.of(Piece::Discarded),
+            trims: shared.counts.of(Piece::Trimmed),
+            ..Self::default()
+        };
         shared.each_shard(|shard| {
             let (out, bytes) = shard.snapshot();
             stats.reserved_bytes += bytes;

@@ -1,9 +1,10 @@
-//! After a panic that was caught, pools and handles may be used as before: no call of theirs leaves a half-made state behind, and what calls the
-//! user's code has nothing open meanwhile. The compiler cannot see that behind pointers to cells.
+//! After a panic that was caught, pools and handles may be used as before: no call of theirs leaves
+//! a half-made state behind, and what calls the user's code has nothing open meanwhile. The
+//! compiler cannot see that behind pointers to cells.
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::BumpPool;
+use crate::pool::BumpPool;
 
 impl UnwindSafe for BumpPool {}
 impl RefUnwindSafe for BumpPool {}

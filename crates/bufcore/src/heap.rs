@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 
 use crate::size::MAX_BYTES;
 use crate::stats::{Counters, Served};
-use crate::tagged::Tagged;
+use crate::tagged_ptr::TaggedPtr;
 use crate::track::Tracker;
 use crate::views::Views;
 use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats, SplitLease};
@@ -43,7 +43,7 @@ pub struct HeapPool {
 
 /// What stands behind the bytes of each allocation, `header_offset(capacity)` bytes from their start. Behind, so that the bytes can
 /// start where the allocation does, whatever their alignment.
-struct Header {
+pub(crate) struct Header {
     views: Views,
     wipe: bool,
     /// Bytes handed out.
@@ -67,7 +67,7 @@ fn header_offset(capacity: usize) -> usize {
 #[derive(Debug)]
 pub struct HeapLease {
     /// A header is valid until this lease is dropped; nobody else frees it.
-    tagged: Tagged<Header>,
+    tagged: TaggedPtr<Header>,
 }
 
 /// A buffer of a [`HeapPool`].
@@ -76,17 +76,15 @@ pub type HeapBuf = Buf<HeapLease>;
 /// A view of a buffer of a [`HeapPool`].
 pub type HeapView = Frozen<HeapLease>;
 
-// SAFETY: the header is only read while shared, but for its atomic count; freeing may happen on any thread.
-unsafe impl Send for HeapLease {}
-// SAFETY: as above.
-unsafe impl Sync for HeapLease {}
+// SAFETY: one field; a header is only read while shared, but for its atomic count, and freeing may happen on any thread.
+crate::one_word_lease!(unsafe impl HeapLease => Header);
 
 impl HeapLease {
     /// The header, but for a part of no bytes.
     #[inline]
     fn header(&self) -> Option<&Header> {
         // SAFETY: valid until the lease is dropped, and never written but through its atomics.
-        self.tagged.block().map(|header| unsafe { header.as_ref() })
+        self.block().map(|header| unsafe { header.as_ref() })
     }
 
     /// Where the bytes, and the allocation, start.
@@ -119,7 +117,7 @@ unsafe impl Lease for HeapLease {
     }
 
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        let block = self.tagged.block()?;
+        let block = self.block()?;
         let header = self.header().filter(|header| header.wipe)?;
         // SAFETY: not freed while the lease is borrowed.
         let start = unsafe { Self::memory(block) };
@@ -128,7 +126,7 @@ unsafe impl Lease for HeapLease {
 
     fn start(&self) -> Option<NonNull<u8>> {
         // SAFETY: not freed while the lease is borrowed.
-        self.tagged.block().map(|header| unsafe { Self::memory(header) })
+        self.block().map(|header| unsafe { Self::memory(header) })
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
@@ -136,25 +134,10 @@ unsafe impl Lease for HeapLease {
     }
 }
 
-// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as headers are aligned.
-unsafe impl SplitLease for HeapLease {
-    #[inline]
-    fn into_shared(self) -> Self {
-        // Not released: the marked one is the same lease.
-        let lease = core::mem::ManuallyDrop::new(self);
-        Self { tagged: lease.tagged.shared() }
-    }
-
-    #[inline]
-    fn nothing() -> Self {
-        Self { tagged: Tagged::nothing() }
-    }
-}
-
 impl Drop for HeapLease {
     #[inline]
     fn drop(&mut self) {
-        let Some(block) = self.tagged.block() else { return };
+        let Some(block) = self.block() else { return };
         // SAFETY: freed below, and not before.
         let header = unsafe { block.as_ref() };
         // SAFETY: as above.
@@ -263,7 +246,7 @@ impl HeapPool {
         // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and `offset` is a multiple of that.
         unsafe { header.write(contents) };
         // SAFETY: `capacity` zeroed bytes are in front of the header, which nobody else knows of until the lease frees them.
-        Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease { tagged: Tagged::of(header) }) })
+        Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease::of(header)) })
     }
 }
 

@@ -76,16 +76,20 @@ mod format;
 mod frame_writer;
 mod frozen;
 #[cfg(feature = "alloc")]
+mod handle;
+#[cfg(feature = "alloc")]
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod heap;
 mod held;
 mod integrations;
-mod keepers;
+
 mod lease;
 mod methods;
+mod one_word;
 mod orphans;
 mod pieces;
 mod pool;
+mod ref_counts;
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod region;
 #[cfg(feature = "alloc")]
@@ -100,7 +104,7 @@ mod split;
 mod stats;
 mod stream;
 mod sync;
-mod tagged;
+mod tagged_ptr;
 #[cfg(feature = "std")]
 mod threads;
 mod track;

@@ -143,3 +143,62 @@ macro_rules! frame_methods {
         }
     };
 }
+
+/// Implements [`BufferPool`](crate::BufferPool) for a pool that threads share, and for references to it, by the methods of the same names
+/// that it has of its own: for authors of strategies.
+///
+/// Used [in the same way](crate::pool_methods), the other way round: here the methods are there, and the trait is made of them.
+///
+/// ```
+/// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, Reject};
+/// struct Empty;
+///
+/// impl Empty {
+///     fn acquire(&self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
+///         // ...
+/// #       Reject.acquire(capacity)
+///     }
+/// #   fn acquire_zeroed(&self, len: usize) -> Result<Buf<NoLease>, AcquireError> {
+/// #       Reject.acquire_zeroed(len)
+/// #   }
+/// #   fn max_capacity(&self) -> usize {
+/// #       0
+/// #   }
+/// #   fn stats(&self) -> PoolStats {
+/// #       Reject.stats()
+/// #   }
+/// }
+///
+/// bufcore::shared_pool!(impl Empty => NoLease);
+/// assert!(BufferPool::acquire(&mut &Empty, 1).is_err());
+/// ```
+#[macro_export]
+macro_rules! shared_pool {
+    (impl $pool:ty => $lease:ty) => {
+        $crate::shared_pool!(impl $pool => $lease, for $pool);
+        $crate::shared_pool!(impl $pool => $lease, for &$pool);
+    };
+    (impl $pool:ty => $lease:ty, for $holder:ty) => {
+        /// The pool's own methods, as the trait. A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
+        impl $crate::BufferPool for $holder {
+            type Lease = $lease;
+
+            #[inline(always)]
+            fn acquire(&mut self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+                <$pool>::acquire(self, capacity)
+            }
+
+            fn acquire_zeroed(&mut self, len: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+                <$pool>::acquire_zeroed(self, len)
+            }
+
+            fn max_capacity(&self) -> usize {
+                <$pool>::max_capacity(self)
+            }
+
+            fn stats(&self) -> $crate::PoolStats {
+                <$pool>::stats(self)
+            }
+        }
+    };
+}

@@ -1,14 +1,16 @@
 //! What a strategy is built with, beyond the vocabulary: for authors of strategies, not for their users.
 
 pub use crate::copying::copy_bytes;
-pub use crate::keepers::Keepers;
+#[cfg(feature = "alloc")]
+pub use crate::handle::{Bookkeeping, Handle, Refs};
+pub use crate::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use crate::roll::{Link, Listed, Roll};
 pub use crate::settings::SettingsText;
 #[cfg(feature = "std")]
 pub use crate::sleeper::Sleeper;
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
-pub use crate::tagged::Tagged;
+pub use crate::tagged_ptr::TaggedPtr;
 pub use crate::track::Tracker;
 pub use crate::views::Views;
 

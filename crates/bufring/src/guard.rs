@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use crate::ring::Control;
 use bufcore::strategy::sync::{AtomicU32, Ordering, RELEASE};
-use bufcore::strategy::{Tagged, Views};
+use bufcore::strategy::{TaggedPtr, Views};
 
 /// Blocks are measured in units of so many bytes, so that a `u32` reaches to 64 GiB.
 pub(crate) const UNIT: usize = 16;
@@ -59,7 +59,7 @@ impl Guard {
 #[derive(Debug)]
 pub(crate) struct GuardHandle {
     /// A guard is valid until this handle's drop has stored `FREE`, and not one instruction longer. None for a buffer of no bytes.
-    tagged: Tagged<Guard>,
+    tagged: TaggedPtr<Guard>,
     /// Dangling for a buffer of no bytes.
     #[cfg(any(feature = "wipe", feature = "stats"))]
     control: NonNull<Control>,
@@ -79,7 +79,7 @@ impl GuardHandle {
         #[cfg(any(feature = "wipe", feature = "stats"))] control: NonNull<Control>,
     ) -> Self {
         Self {
-            tagged: Tagged::of(guard),
+            tagged: TaggedPtr::of(guard),
             #[cfg(any(feature = "wipe", feature = "stats"))]
             control,
         }
@@ -89,7 +89,7 @@ impl GuardHandle {
     #[inline]
     pub(crate) fn nothing() -> Self {
         Self {
-            tagged: Tagged::nothing(),
+            tagged: TaggedPtr::nothing(),
             #[cfg(any(feature = "wipe", feature = "stats"))]
             control: NonNull::dangling(),
         }
@@ -182,7 +182,7 @@ impl GuardHandle {
     /// As [`release`](Self::release), for the guard that is named.
     #[cold]
     #[inline(never)]
-    unsafe fn release_marked(tagged: Tagged<Guard>, here: Here) {
+    unsafe fn release_marked(tagged: TaggedPtr<Guard>, here: Here) {
         if let Some(guard) = tagged.block() {
             // SAFETY: the caller's promise.
             unsafe { Self::release(guard, here) };

@@ -10,9 +10,11 @@
 //! # Invariants
 //!
 //! - K1: all bytes behind the header are initialised, from the allocation on.
-//! - K2: a block is in one place: out, in a slot of a cache, in a chain, or being moved by one thread. Who has it there has it alone, but
-//!   for `views`, and for what stays as it was made.
-//! - K3: a block keeps its pool's bookkeeping, by one reference, from its allocation until it is freed.
+//! - K2: a block is in one place: out, in a slot of a cache, in a chain, or being moved by one
+//!   thread. Who has it there has it alone, but for `views`, and for what stays as it was made.
+//! - K3: a block keeps its pool's bookkeeping, whose address is `pool`, by one reference, from its
+//!   allocation until it is freed. This file knows no more of it than the address; `shared` knows
+//!   the type.
 
 use core::cell::Cell;
 use core::mem;
@@ -22,19 +24,20 @@ use bufcore::strategy::Views;
 use bufcore::{Region, RegionError, size};
 
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
-use crate::shared::Shared;
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
 /// Of every block.
 pub(crate) const LEAST_ALIGNMENT: usize = 16;
-/// From this size on, buffers start at a cache line. At a multiple of 16, one of 256 bytes mostly takes five lines instead of four, and
-/// each is fetched by a thread that gets it from another. For smaller ones the bytes in front would be too many.
+/// From this size on, buffers start at a cache line. At a multiple of 16, one of 256 bytes mostly
+/// takes five lines instead of four, and each is fetched by a thread that gets it from another. For
+/// smaller ones the bytes in front would be too many.
 pub(crate) const LINES_FROM_BYTES: usize = 256;
 /// The largest alignment of buffers.
 pub(crate) const MOST_ALIGNMENT: usize = 1 << 30;
 
-/// From this size on, the allocator gives each block pages of its own, which all start alike, and blocks are coloured.
+/// From this size on, the allocator gives each block pages of its own, which all start alike, and
+/// blocks are coloured.
 const COLOURED_FROM_BYTES: usize = 64 << 10;
 /// Cache lines of the 4 KiB over which the starts are spread.
 const COLOURS: usize = 64;
@@ -44,8 +47,8 @@ const COLOURS: usize = 64;
 pub(crate) struct Block {
     /// Of the allocation.
     bytes: usize,
-    /// Of what made it.
-    shared: NonNull<Shared>,
+    /// The pool's bookkeeping (K3).
+    pool: NonNull<()>,
     /// The pool's number.
     id: usize,
     /// The next of a chain.
@@ -59,18 +62,21 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block of its own for `bytes` bytes, which start at a multiple of their alignment and, if they are many, `colour` lines further.
+    /// A block of its own for `bytes` bytes, which start at a multiple of `alignment` and, if they
+    /// are many, `colour` lines further. It notes the address of its pool's bookkeeping, and the
+    /// pool's number.
     ///
     /// # Errors
     ///
     /// When there is no memory.
     pub(crate) fn make(
-        shared: &Shared,
+        pool: NonNull<()>,
+        id: usize,
         class: u16,
         bytes: usize,
+        alignment: usize,
         colour: usize,
     ) -> Result<NonNull<Self>, RegionError> {
-        let alignment = shared.settings.alignment_of(bytes);
         let total = Self::total(bytes, alignment, colour);
         let region = Region::heap(total, 1)?;
         let start = region.as_ptr();
@@ -84,16 +90,16 @@ impl Block {
         let block = unsafe { start.add(lead) }.cast::<Block>();
         let header = Block {
             bytes: total,
-            shared: NonNull::from(shared),
-            id: shared.id,
+            pool,
+            id,
             next: Cell::new(ptr::null()),
             views: Views::new(),
             // Less than the alignment and the colours.
             lead: lead as u32,
             class,
         };
-        // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned, since the alignment is at least 16 and the
-        // header a multiple of it.
+        // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned,
+        // since the alignment is at least 16 and the header a multiple of it.
         unsafe { block.write(header) };
         Ok(block)
     }
@@ -108,7 +114,8 @@ impl Block {
         Self::total(bytes, alignment, COLOURS - 1)
     }
 
-    /// Gives the memory back to the allocator, and says how many bytes that were. The pool's bookkeeping is not told.
+    /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
+    /// bookkeeping is not told.
     ///
     /// # Safety
     ///
@@ -119,7 +126,8 @@ impl Block {
         let (bytes, lead) = (header.bytes, header.lead);
         // SAFETY: the allocation starts so far in front of the header.
         let start = unsafe { block.cast::<u8>().sub(lead as usize) };
-        // SAFETY: `make` forgot a region of this start and length, which is put together here alone.
+        // SAFETY: `make` forgot a region of this start and length, which is put together here
+        // alone.
         drop(unsafe { Region::from_forgotten_heap(start, bytes) });
         bytes
     }
@@ -143,7 +151,8 @@ impl Block {
         for at in (0..bytes).step_by(PAGE_BYTES) {
             // SAFETY: within the bytes.
             let place = unsafe { Self::start(block).add(at) };
-            // SAFETY: likewise, and the caller's alone. Volatile, so that the store of zero over zero stays.
+            // SAFETY: likewise, and the caller's alone. Volatile, so that the store of zero over
+            // zero stays.
             unsafe { place.as_ptr().write_volatile(0) };
         }
     }
@@ -178,8 +187,9 @@ impl Block {
         self.class == NO_CLASS
     }
 
-    pub(crate) fn shared(&self) -> NonNull<Shared> {
-        self.shared
+    /// The pool's bookkeeping (K3).
+    pub(crate) fn pool(&self) -> NonNull<()> {
+        self.pool
     }
 
     #[inline]
@@ -198,8 +208,8 @@ impl Block {
 
 /// How much further the bytes start for their colour.
 ///
-/// Blocks whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache and evict each other; see
-/// `bufcore::size::staggered`.
+/// Blocks whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache
+/// and evict each other; see `bufcore::size::staggered`.
 fn colour_bytes(bytes: usize, alignment: usize, colour: usize) -> usize {
     if bytes < COLOURED_FROM_BYTES || alignment > size::CACHE_LINE_BYTES {
         return 0;

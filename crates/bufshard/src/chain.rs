@@ -1,4 +1,5 @@
-//! Blocks on their way to the allocator, or where it is not known yet how many they are: linked through their headers, and one owner's.
+//! Blocks on their way to the allocator, or where it is not known yet how many they are: linked
+//! through their headers, and one owner's.
 
 use core::ptr::{self, NonNull};
 

@@ -1,12 +1,14 @@
-//! Size classes: four for each doubling, from 64 bytes on, so that a block is less than a quarter larger than its request.
+//! Size classes: four for each doubling, from 64 bytes on, so that a block is less than a quarter
+//! larger than its request.
 //!
-//! Four, because two waste up to a half, and eight halve what a class of a thread serves again. A class is found by the position of the
-//! highest bit and the two bits behind it, which is what a floating-point number begins with: no table, no loop.
+//! Four, because two waste up to a half, and eight halve what a class of a thread serves again. A
+//! class is found by the position of the highest bit and the two bits behind it, which is what a
+//! floating-point number begins with: no table, no loop.
 
 /// Bytes of the smallest class.
 pub(crate) const LEAST_BYTES: usize = 64;
 /// Bytes of the largest class that a pool can have.
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) const MOST_BYTES: usize = bytes_of(MAX_CLASSES - 1);
 /// Classes that a pool can have: up to 1 GiB. The model checker allows few atomics.
 pub(crate) const MAX_CLASSES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 97 };
@@ -18,10 +20,12 @@ const REST_BITS: u32 = f64::MANTISSA_DIGITS - 1 - 2;
 /// What the last byte of class 0, at 63, begins with.
 const FIRST: usize = (((LEAST_BYTES - 1) as f64).to_bits() >> REST_BITS) as usize;
 
-/// The class of a request of `bytes` bytes; beyond all classes for no bytes and for what is larger than the largest.
+/// The class of a request of `bytes` bytes; beyond all classes for no bytes and for what is larger
+/// than the largest.
 ///
-/// The exponent and the first bits of the mantissa of the offset of the last byte. By way of a number with sign, which is one instruction,
-/// and the sign makes what it is set for the largest of all. (Sizes that a `f64` rounds are far beyond the classes.)
+/// The exponent and the first bits of the mantissa of the offset of the last byte. By way of a
+/// number with sign, which is one instruction, and the sign makes what it is set for the largest of
+/// all. (Sizes that a `f64` rounds are far beyond the classes.)
 #[inline(always)]
 pub(crate) const fn class_of(bytes: usize) -> usize {
     let last = bytes.wrapping_sub(1) as isize as f64;

@@ -1,12 +1,12 @@
-//! What is counted, with the `stats` feature; without it, types of no size whose methods do nothing.
+//! What is counted, with the `stats` feature; without it, types of no size whose methods do
+//! nothing.
 //!
-//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there, except for a reset
-//! of the high-water marks, which a mark that is raised at the same moment undoes. What happens without a cache is counted
-//! in one place for all threads, by locked additions; that is rare.
+//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there,
+//! except for a reset of the high-water marks, which a mark that is raised at the same moment
+//! undoes. What happens without a cache is counted in one place for all threads, by locked
+//! additions; that is rare.
 
 use bufcore::PoolStats;
-
-use crate::stats::ClassStats;
 
 #[cfg(feature = "stats")]
 use crate::class::MAX_CLASSES;
@@ -35,6 +35,19 @@ pub(crate) enum Why {
     Trim,
     /// The pool is gone, or the block was never counted.
     Uncounted,
+}
+
+/// What one thread's cache has counted of a class, or all that is done without one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OfClass {
+    pub(crate) thread_hits: usize,
+    pub(crate) shard_hits: usize,
+    pub(crate) fresh: usize,
+    pub(crate) preallocations: usize,
+    pub(crate) discards: usize,
+    pub(crate) trims: usize,
+    /// Buffers that came back.
+    pub(crate) back: usize,
 }
 
 /// The counters of one thread's cache, or of all that is done without one.
@@ -109,7 +122,8 @@ impl Inner {
         sum
     }
 
-    /// What is out, buffers or bytes, as far as these counters say: it may be less than none, and wraps around then.
+    /// What is out, buffers or bytes, as far as these counters say: it may be less than none, and
+    /// wraps around then.
     fn out(&self, unit: usize) -> usize {
         load(&self.acquired[unit]).wrapping_sub(load(&self.released[unit]))
     }
@@ -142,7 +156,8 @@ impl Counts {
                 let out = inner.out(unit).wrapping_add(load(&inner.others[unit]));
                 // Less than none, where others released since the last look.
                 if out > load(&inner.high[unit]) && out <= isize::MAX as usize {
-                    // ORDER: Relaxed: a count. Where several threads write it, one of two marks of the same moment may be lost.
+                    // ORDER: Relaxed: a count. Where several threads write it, one of two marks of
+                    // the same moment may be lost.
                     inner.high[unit].store(out, Ordering::Relaxed);
                 }
             }
@@ -192,7 +207,8 @@ impl Counts {
         let _ = (class, blocks);
     }
 
-    /// Looks what is out of all others, for the high-water marks. `all` are the counters of the whole pool, these among them.
+    /// Looks what is out of all others, for the high-water marks. `all` are the counters of the
+    /// whole pool, these among them.
     pub(crate) fn look_at_others<'a>(&self, all: impl Iterator<Item = &'a Counts>) {
         #[cfg(feature = "stats")]
         {
@@ -211,7 +227,8 @@ impl Counts {
         let _ = all;
     }
 
-    /// Sets the high-water marks, from any thread: one that is being raised at the same moment stays raised.
+    /// Sets the high-water marks, from any thread: one that is being raised at the same moment
+    /// stays raised.
     pub(crate) fn set_high_water(&self, buffers: usize, bytes: usize) {
         #[cfg(feature = "stats")]
         for (mark, value) in self.inner.high.iter().zip([buffers, bytes]) {
@@ -241,23 +258,25 @@ impl Counts {
         let _ = stats;
     }
 
-    /// Adds those of one class to a snapshot.
-    pub(crate) fn add_class_to(&self, class: usize, stats: &mut ClassStats) {
+    /// What was counted of one class.
+    pub(crate) fn of_class(&self, class: usize) -> OfClass {
         #[cfg(feature = "stats")]
         {
             let inner = &self.inner;
-            let (hits, shard_hits) = (load(&inner.thread_hits[class]), load(&inner.shard_hits[class]));
-            let fresh = load(&inner.fresh[class]);
-            stats.thread_hits += hits as u64;
-            stats.shard_hits += shard_hits as u64;
-            stats.allocations += fresh as u64;
-            stats.preallocations += load(&inner.preallocations[class]) as u64;
-            stats.discards += load(&inner.discards[class]) as u64;
-            stats.trims += load(&inner.trims[class]) as u64;
-            let acquired = hits.wrapping_add(shard_hits).wrapping_add(fresh);
-            stats.in_use = stats.in_use.wrapping_add(acquired).wrapping_sub(load(&inner.back[class]));
+            OfClass {
+                thread_hits: load(&inner.thread_hits[class]),
+                shard_hits: load(&inner.shard_hits[class]),
+                fresh: load(&inner.fresh[class]),
+                preallocations: load(&inner.preallocations[class]),
+                discards: load(&inner.discards[class]),
+                trims: load(&inner.trims[class]),
+                back: load(&inner.back[class]),
+            }
         }
         #[cfg(not(feature = "stats"))]
-        let _ = (class, stats);
+        {
+            let _ = class;
+            OfClass::default()
+        }
     }
 }

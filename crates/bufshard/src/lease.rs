@@ -3,12 +3,14 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Tagged, Views};
+use bufcore::strategy::{TaggedPtr, Views};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::block::Block;
-use crate::node::Node;
+use crate::cache::ThreadCache;
 use crate::release;
+#[cfg(feature = "wipe")]
+use crate::shared::Shared;
 
 /// A buffer of a [`ShardPool`](crate::ShardPool).
 pub type ShardBuf = Buf<ShardLease>;
@@ -18,27 +20,13 @@ pub type ShardView = Frozen<ShardLease>;
 
 /// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
 pub struct ShardLease {
-    tagged: Tagged<Block>,
+    tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: what a release touches is made for any thread (`release`); the count is atomic.
-unsafe impl Send for ShardLease {}
-// SAFETY: likewise.
-unsafe impl Sync for ShardLease {}
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+bufcore::one_word_lease!(unsafe impl ShardLease => Block);
 
 impl ShardLease {
-    /// The lease of a block that was just taken.
-    #[inline(always)]
-    pub(crate) fn of(block: NonNull<Block>) -> Self {
-        Self { tagged: Tagged::of(block) }
-    }
-
-    /// The block, but for a buffer of no bytes.
-    #[inline(always)]
-    fn block(&self) -> Option<NonNull<Block>> {
-        self.tagged.block()
-    }
-
     /// Whether the memory is an allocation of its own, because the pool does not keep buffers of this size.
     #[must_use]
     pub fn is_fallback(&self) -> bool {
@@ -70,7 +58,7 @@ unsafe impl Lease for ShardLease {
         // SAFETY: the buffer is out while its lease is borrowed.
         let header = unsafe { block.as_ref() };
         // SAFETY: a block keeps the pool's bookkeeping (`block`, K3).
-        let wipes = unsafe { header.shared().as_ref() }.settings.wipe;
+        let wipes = unsafe { Shared::of(header).as_ref() }.settings.wipe;
         wipes.then(|| NonNull::slice_from_raw_parts(Block::start(block), header.usable_bytes()))
     }
 
@@ -83,21 +71,6 @@ unsafe impl Lease for ShardLease {
     }
 }
 
-// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as blocks are aligned.
-unsafe impl SplitLease for ShardLease {
-    #[inline]
-    fn into_shared(self) -> Self {
-        // Not released: the marked one is the same lease.
-        let lease = core::mem::ManuallyDrop::new(self);
-        Self { tagged: lease.tagged.shared() }
-    }
-
-    #[inline]
-    fn nothing() -> Self {
-        Self { tagged: Tagged::nothing() }
-    }
-}
-
 impl Drop for ShardLease {
     #[inline(always)]
     fn drop(&mut self) {
@@ -105,10 +78,10 @@ impl Drop for ShardLease {
         // SAFETY: the buffer is out until the release below.
         let header = unsafe { block.as_ref() };
         let (id, class) = (header.id(), header.class());
-        if let Some(node) = Node::recall(id) {
-            node.counts.released(class, header.counted_bytes());
+        if let Some(cache) = ThreadCache::recall(id) {
+            cache.counts.released(class, header.counted_bytes());
             // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that of the block's pool.
-            if unsafe { node.push(class, block) } {
+            if unsafe { cache.push(class, block) } {
                 return;
             }
         }

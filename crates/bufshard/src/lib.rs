@@ -17,20 +17,20 @@
 //!
 //! ```text
 //!  block     | alignment, colour | header, 48 bytes | bytes of the size class |       one allocation
-//!  thread    for each class a stack of up to 4 blocks
-//!  shard     for each class a rack of up to 16 blocks
+//!  thread    for each class a magazine of up to 4 blocks
+//!  shard     for each class a bin of up to 16 blocks
 //! ```
 //!
-//! A request is served from the thread's stack; if that is empty, a stack's worth comes from a rack, and if all are empty, a block is
-//! allocated. A block that is released goes on the stack of the thread that releases it; if that is full, its blocks go to a rack, and what
-//! the racks have no room for is freed.
+//! A request is served from the thread's magazine; if that is empty, a magazine's worth comes from a bin, and if all are empty, a block is
+//! allocated. A block that is released goes into the magazine of the thread that releases it; if that is full, its blocks go to a bin, and what
+//! the bins have no room for is freed.
 //!
 //! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than a quarter larger than its request.
 //! From the class of 256 bytes on, the bytes start at a multiple of a cache line, 64, and below at one of 16; the header lies right in front.
 //!
 //! # Invariants
 //!
-//! - I1: a block belongs to one buffer, one thread's cache, one rack, or one thread that moves it.
+//! - I1: a block belongs to one buffer, one thread's cache, one bin of a shard, or one thread that moves it.
 //! - I2: its memory is freed once; a buffer may outlive its pool and its thread.
 //! - I3: no release and no end of a pool waits or allocates.
 //! - I4: all bytes that a buffer can show are initialised, from the allocation on.
@@ -65,27 +65,28 @@
 extern crate alloc;
 extern crate std;
 
-mod acquire;
 mod block;
+mod build;
+mod cache;
 mod chain;
 mod class;
-mod config;
 mod counts;
-mod gate;
+mod depot;
 mod lease;
-mod node;
 mod pool;
 mod release;
+mod request;
+mod settings;
 mod shared;
 mod stats;
-mod stock;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod unwind;
-mod wait;
+mod wait_queue;
+mod waiting;
 
-pub use acquire::Acquire;
 pub use bufcore;
 #[cfg(feature = "track")]
 #[doc(no_inline)]
@@ -98,10 +99,11 @@ pub use bufcore::{
 };
 #[doc(no_inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
-pub use config::Builder;
+pub use build::Builder;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;
 pub use stats::{ClassStats, ShardStats};
+pub use waiting::Acquire;
 
 #[cfg(doc)]
 #[doc = include_str!("../docs/guide.md")]

@@ -4,28 +4,28 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SplitLease};
+use bufcore::strategy::Handle;
+use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
 
-use crate::Builder;
 use crate::block::Block;
-use crate::chain::Chain;
+use crate::cache::ThreadCache;
 use crate::class::{self, class_of};
-use crate::config::Settings;
-use crate::counts::{Tier, Why};
+use crate::counts::Tier;
 use crate::lease::ShardLease;
-use crate::node::Node;
+use crate::request::{Found, Turn};
+use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::stats::ShardStats;
 
 /// A pool of owned buffers in size classes, from a cache of each thread over shards that all threads share. See the
 /// [crate documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. Buffers do not need it any more.
+/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that holds no buffers, in the caches of all
+/// threads, and leaves the rest to its buffers, which do not need the pool any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
 pub struct ShardPool {
-    /// Valid while this handle lives.
-    shared: NonNull<Shared>,
+    handle: Handle<Shared>,
     /// `Shared::id`, here for the fast path.
     id: usize,
 }
@@ -35,74 +35,19 @@ unsafe impl Send for ShardPool {}
 // SAFETY: likewise; an acquire uses what is the calling thread's.
 unsafe impl Sync for ShardPool {}
 
-/// A block for a request, with what is known of it.
-pub(crate) struct Found {
-    pub(crate) block: NonNull<Block>,
-    tier: Tier,
-}
-
-/// Why there is none.
-pub(crate) struct Refused {
-    pub(crate) error: AcquireError,
-    /// A cache could not be looked into: to look again soon may help.
-    pub(crate) again: bool,
-}
-
-/// Whose turn it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// A request like any other: while somebody waits, it gets what is idle, and no budget.
-    Any,
-    /// That of the first who waits.
-    First,
-    /// One for later: it gets budget that nobody has or waits for, and nothing idle makes room for it.
-    Spare,
-}
-
-impl From<AcquireError> for Refused {
-    fn from(error: AcquireError) -> Self {
-        Self { error, again: false }
-    }
-}
-
-impl From<Refused> for AcquireError {
-    fn from(refused: Refused) -> Self {
-        refused.error
-    }
-}
-
 impl ShardPool {
-    /// A pool with the default settings.
-    ///
-    /// Cost: see [`Builder::build`]; memory for buffers is taken when it is first needed.
-    ///
-    /// # Errors
-    ///
-    /// See [`Builder::build`].
-    pub fn new() -> Result<Self, ConfigError> {
-        Self::builder().build()
-    }
-
-    /// All settings.
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn with(settings: Settings) -> Result<Self, ConfigError> {
-        let shared = Shared::new(settings)?;
-        // SAFETY: just made, with one handle, which this is.
-        let id = unsafe { shared.as_ref() }.id;
-        Ok(Self { shared, id })
+        let handle = Shared::new(settings)?;
+        let id = handle.id;
+        Ok(Self { handle, id })
     }
 
     #[inline]
     pub(crate) fn shared(&self) -> &Shared {
-        // SAFETY: valid while this handle lives.
-        unsafe { self.shared.as_ref() }
+        &self.handle
     }
 
-    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`] does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
     /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer of the size class; otherwise two
@@ -111,7 +56,7 @@ impl ShardPool {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for what cannot exist or is over the [`max_bytes`](Builder::max_bytes), [`AcquireError::Exhausted`] for what is
+    /// [`AcquireError::TooLarge`] for what cannot exist or is over the [`max_bytes`](crate::Builder::max_bytes), [`AcquireError::Exhausted`] for what is
     /// over it now, [`AcquireError::OutOfMemory`] when the allocator refuses.
     ///
     /// ```
@@ -128,10 +73,10 @@ impl ShardPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire(&self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
         let class = class_of(capacity);
-        if let Some(node) = Node::recall(self.id)
-            && let Some(block) = node.pop(class)
+        if let Some(cache) = ThreadCache::recall(self.id)
+            && let Some(block) = cache.pop(class)
         {
-            node.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
+            cache.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
             return Ok(self.hand_out(block, capacity));
         }
         // Taken apart and put together, so that what comes back in memory does not force the other case there too.
@@ -139,7 +84,7 @@ impl ShardPool {
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
-    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`] does, through a shared reference.
+    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire), but for memory that comes zeroed from the allocator.
     ///
@@ -151,7 +96,7 @@ impl ShardPool {
         if len == 0 {
             return self.acquire(0);
         }
-        let Found { block, tier } = self.find(len, Turn::Any)?;
+        let Found { block, tier } = self.shared().find(len, Turn::Any)?;
         let mut buf = self.hand_out(block, len);
         if !matches!(tier, Tier::Fresh | Tier::Single) {
             buf.spare_mut()[..len].fill(0);
@@ -183,116 +128,12 @@ impl ShardPool {
             let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::nothing()) };
             return Ok(self.shared().tracker.attach(buf));
         }
-        let found = self.find(bytes, Turn::Any)?;
+        let found = self.shared().find(bytes, Turn::Any)?;
         Ok(self.hand_out(found.block, bytes))
     }
 
-    /// A block for a request of at least one byte, wherever there is one.
-    pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, Refused> {
-        let shared = self.shared();
-        let limit = shared.settings.max_capacity();
-        if bytes > limit {
-            return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
-        }
-        let class = class_of(bytes);
-        let node = self.own_node();
-        if let Some(node) = node {
-            // Whatever the fast path announced.
-            node.settle();
-        }
-        let counts = node.map_or(&shared.common, |node| &node.counts);
-        let found = if shared.settings.is_pooled(class) {
-            self.find_pooled(node, class, bytes, turn)?
-        } else {
-            Found { block: shared.single(bytes, turn)?, tier: Tier::Single }
-        };
-        counts.look_at_others(shared.counts());
-        // SAFETY: just taken.
-        let bytes = unsafe { found.block.as_ref() }.counted_bytes();
-        counts.acquired(found.tier, class, bytes);
-        Ok(found)
-    }
-
-    /// The calling thread's cache, made if there is none, where the fast paths find it.
-    #[inline(always)]
-    fn own_node(&self) -> Option<&Node> {
-        if let Some(node) = Node::recall(self.id)
-            && !node.is_round_due()
-        {
-            return Some(node);
-        }
-        self.look_up_node()
-    }
-
-    /// The same by way of the thread's list, which lets go of caches of pools that are gone.
-    #[cold]
-    #[inline(never)]
-    fn look_up_node(&self) -> Option<&Node> {
-        let node = self.shared().node_or_new()?;
-        node.remember();
-        Some(node)
-    }
-
-    /// A block of a class: from the thread's cache, from the shards with others for the cache, or new.
-    fn find_pooled(
-        &self,
-        node: Option<&Node>,
-        class: usize,
-        bytes: usize,
-        turn: Turn,
-    ) -> Result<Found, Refused> {
-        let shared = self.shared();
-        let home = node.map_or(0, Node::home);
-        let mut found = None;
-        let entered = node.filter(|node| node.enter());
-        if let Some(block) = entered.and_then(|node| node.take_one(class)) {
-            found = Some(Found { block, tier: Tier::Thread });
-        } else {
-            let cache = entered.filter(|node| !node.is_waited());
-            let wanted = cache.map_or(1, |_| shared.settings.thread_limit(class).max(1));
-            shared.fetch(home, class, wanted, |block| {
-                if found.is_none() {
-                    found = Some(Found { block, tier: Tier::Shard });
-                } else if let Some(node) = cache {
-                    // SAFETY: just taken out of the shards of this pool.
-                    let is_kept = unsafe { node.put_one(class, block) };
-                    debug_assert!(
-                        is_kept,
-                        "the cache had nothing of the class, and is asked to keep less than its limit"
-                    );
-                }
-            });
-        }
-        if let Some(node) = entered {
-            node.leave_open();
-        }
-        shared.tell(node);
-        if let Some(found) = found {
-            return Ok(found);
-        }
-        let block = shared.pooled(class, bytes, turn)?;
-        shared.prepare_node();
-        Ok(Found { block, tier: Tier::Fresh })
-    }
-
-    /// Puts blocks into the cache that was entered, and returns those that it has no room for.
-    fn fill(node: &Node, class: usize, mut chain: Chain) -> Chain {
-        if node.is_waited() {
-            return chain;
-        }
-        let mut rest = Chain::new();
-        while let Some(block) = chain.pop() {
-            // SAFETY: a block of the chain is ours, and of this pool.
-            if !unsafe { node.put_one(class, block) } {
-                // SAFETY: not taken, so still ours.
-                unsafe { rest.push(block) };
-            }
-        }
-        rest
-    }
-
     /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the shards, and where those are full in the calling
-    /// thread's cache. Returns how many are kept; what there is no room for, there or in the [`max_bytes`](Builder::max_bytes), is not allocated, and
+    /// thread's cache. Returns how many are kept; what there is no room for, there or in the [`max_bytes`](crate::Builder::max_bytes), is not allocated, and
     /// nothing that is idle makes room.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
@@ -311,77 +152,13 @@ impl ShardPool {
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     pub fn preallocate(&self, count: usize, size: usize) -> Result<usize, AcquireError> {
-        let shared = self.shared();
-        let class = class_of(size);
-        if !shared.settings.is_pooled(class) {
-            return Err(AcquireError::TooLarge { requested: size, limit: self.largest_pooled() });
-        }
-        let length = shared.settings.thread_limit(class).max(1);
-        let mut kept = 0;
-        while kept < count {
-            let mut chain = Chain::new();
-            let mut refused = None;
-            for _ in 0..length.min(count - kept) {
-                match shared.pooled(class, size, Turn::Spare) {
-                    Ok(block) => {
-                        // SAFETY: just made, so ours.
-                        unsafe { Block::touch(block) };
-                        // SAFETY: likewise.
-                        unsafe { chain.push(block) };
-                    }
-                    Err(why) => {
-                        refused = Some(why.error);
-                        break;
-                    }
-                }
-            }
-            let made = chain.len();
-            let rest = self.keep(class, chain);
-            kept += made - rest.len();
-            shared.common.preallocated(class, made - rest.len());
-            let is_full = !rest.is_empty();
-            // SAFETY: the rest is ours, of this pool.
-            unsafe { Shared::free_chain(self.shared, rest, Why::Uncounted) };
-            match refused {
-                Some(AcquireError::Exhausted { .. }) => break,
-                Some(error) => return Err(error),
-                None if is_full => break,
-                None => {}
-            }
-        }
-        Ok(kept)
+        self.shared().preallocate(count, size)
     }
 
-    /// Puts a chain into a shard, or into the calling thread's cache, and returns what there is no room for.
-    fn keep(&self, class: usize, mut chain: Chain) -> Chain {
-        let shared = self.shared();
-        let node = shared.node_or_new();
-        let rest = shared.put(node.map_or(0, Node::home), class, || chain.pop());
-        // SAFETY: the handle keeps the pool.
-        unsafe { Shared::was_put(self.shared, Chain::new(), shared.keep_for_waiters()) };
-        match node {
-            Some(node) if node.enter() => {
-                let rest = Self::fill(node, class, rest);
-                node.leave_open();
-                shared.tell(Some(node));
-                rest
-            }
-            _ => rest,
-        }
-    }
-
-    /// What a request takes of the budget at the least.
-    pub(crate) fn need(&self, bytes: usize) -> usize {
-        let settings = &self.shared().settings;
-        let class = class_of(bytes);
-        let bytes = if settings.is_pooled(class) { class::bytes_of(class) } else { bytes };
-        Block::total(bytes, settings.alignment_of(bytes), 0)
-    }
-
-    /// The largest request that is pooled, in bytes; 0 when the [`max_bytes`](Builder::max_bytes) has no room for the smallest class.
+    /// The largest request that is pooled, in bytes; 0 when the [`max_bytes`](crate::Builder::max_bytes) has no room for the smallest class.
     #[must_use]
     pub fn largest_pooled(&self) -> usize {
-        self.shared().settings.classes.checked_sub(1).map_or(0, class::bytes_of)
+        self.shared().settings.largest_pooled()
     }
 
     /// Frees the memory that holds no buffers: in the shards, and in the caches of all threads, of those too that do nothing.
@@ -463,7 +240,7 @@ impl ShardPool {
         ShardStats::of(self.shared())
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`] does. `reserved_bytes`, which counts headers too, and `idle_bytes`, which
+    /// What the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does. `reserved_bytes`, which counts headers too, and `idle_bytes`, which
     /// does not, are known without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
     /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by that.
@@ -491,53 +268,7 @@ impl ShardPool {
     }
 }
 
-impl BufferPool for ShardPool {
-    type Lease = ShardLease;
-
-    /// Cost: see [`ShardPool::acquire`].
-    ///
-    /// # Source
-    ///
-    /// Caches of threads over shards after ZeroPool, and magazines over a depot (Bonwick and Adams 2001).
-    #[inline(always)]
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        Self::acquire(self, capacity)
-    }
-
-    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        Self::acquire_zeroed(self, len)
-    }
-
-    fn max_capacity(&self) -> usize {
-        Self::max_capacity(self)
-    }
-
-    fn stats(&self) -> PoolStats {
-        Self::stats(self)
-    }
-}
-
-/// A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
-impl BufferPool for &ShardPool {
-    type Lease = ShardLease;
-
-    #[inline(always)]
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        ShardPool::acquire(self, capacity)
-    }
-
-    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
-        ShardPool::acquire_zeroed(self, len)
-    }
-
-    fn max_capacity(&self) -> usize {
-        ShardPool::max_capacity(self)
-    }
-
-    fn stats(&self) -> PoolStats {
-        ShardPool::stats(self)
-    }
-}
+bufcore::shared_pool!(impl ShardPool => ShardLease);
 
 impl Clone for ShardPool {
     /// Another handle of the same pool.
@@ -548,16 +279,7 @@ impl Clone for ShardPool {
     ///
     /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
     fn clone(&self) -> Self {
-        self.shared().keepers.add_handle();
-        Self { ..*self }
-    }
-}
-
-impl Drop for ShardPool {
-    /// The last handle frees all that holds no buffers, in the caches of all threads, and leaves the rest to its buffers. Never waits.
-    fn drop(&mut self) {
-        // SAFETY: this handle, once.
-        unsafe { Shared::drop_handle(self.shared) };
+        Self { handle: self.handle.clone(), ..*self }
     }
 }
 

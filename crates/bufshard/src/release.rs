@@ -3,13 +3,14 @@
 use core::ptr::NonNull;
 
 use crate::block::Block;
+use crate::cache::ThreadCache;
 use crate::chain::Chain;
 use crate::counts::Why;
-use crate::node::Node;
 use crate::shared::{Refs, Shared};
-use crate::wait::Event;
+use crate::wait_queue::Event;
 
-/// A release that a thread's cache did not take at once. Where that cache was found, the release is counted already.
+/// A release that a thread's cache did not take at once. Where that cache was found, the release is
+/// counted already.
 ///
 /// # Safety
 ///
@@ -19,77 +20,80 @@ use crate::wait::Event;
 pub(crate) unsafe fn slow(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let id = unsafe { block.as_ref() }.id();
-    match Node::recall(id) {
+    match ThreadCache::recall(id) {
         // SAFETY: the caller's promise; the cache is that of the block's pool.
-        Some(node) => unsafe { beside(node, block) },
+        Some(cache) => unsafe { beside(cache, block) },
         // SAFETY: the caller's promise.
         None => unsafe { elsewhere(block) },
     }
 }
 
-/// A release by a thread whose cache was found at once, and did not take the block: it is full, or claimed, or its pool is gone, or the
-/// block is for one buffer only.
+/// A release by a thread whose cache was found at once, and did not take the block: it is full, or
+/// claimed, or its pool is gone, or the block is for one buffer only.
 ///
 /// # Safety
 ///
 /// The caller has the block, and gives it up.
-unsafe fn beside(node: &Node, block: NonNull<Block>) {
+unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
-    let (shared, class) = (header.shared(), header.class());
+    let (shared, class) = (Shared::of(header), header.class());
     if header.is_single() {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    let home = node.home();
-    if !node.enter() {
-        if node.is_gone() {
-            node.drain_closed();
+    let home = cache.home();
+    if !cache.enter() {
+        if cache.is_gone() {
+            cache.drain_closed();
         }
         // SAFETY: the caller's promise.
         return unsafe { put(shared, home, class, block) };
     }
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
-    if node.is_waited() && unsafe { shared.as_ref() }.is_waited_for() {
-        if let Some(gone) = node.leave() {
+    if cache.is_waited() && unsafe { shared.as_ref() }.is_waited_for() {
+        if let Some(gone) = cache.leave() {
             gone.drain();
         }
-        if node.take_news() {
+        if cache.take_news() {
             // SAFETY: as above.
             unsafe { Shared::notify(shared, Event::Put) };
         }
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's reference, until `leave` (`node`, N6).
+    // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's
+    // reference, until `leave` (`cache`, N6).
     let pool = unsafe { shared.as_ref() };
     let mut rest = Chain::new();
     let mut kept = None;
     // SAFETY: the caller's promise; of this pool.
-    let is_kept = unsafe { node.put_one(class, block) };
+    let is_kept = unsafe { cache.put_one(class, block) };
     if !is_kept {
-        rest = pool.put(home, class, || node.take_of_stack(class));
+        rest = pool.put(home, class, || cache.take_of_magazine(class));
         // SAFETY: as above: it was not taken.
-        if !unsafe { node.put_one(class, block) } {
+        if !unsafe { cache.put_one(class, block) } {
             // A class of which a thread keeps nothing.
             let mut block = Some(block);
             rest.append(pool.put(home, class, || block.take()));
         }
-        node.counts.look_at_others(pool.counts());
+        cache.counts.look_at_others(pool.counts());
         kept = pool.keep_for_waiters();
     }
-    // From here on only what is left of the blocks, and what was kept for that, keeps the pool's bookkeeping.
-    if let Some(gone) = node.leave() {
+    // From here on only what is left of the blocks, and what was kept for that, keeps the pool's
+    // bookkeeping.
+    if let Some(gone) = cache.leave() {
         gone.drain();
     }
     if !rest.is_empty() || kept.is_some() {
-        // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is used afterwards: wakers and the
-        // allocator may be the end of it.
+        // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is
+        // used afterwards: wakers and the allocator may be the end of it.
         unsafe { Shared::was_put(shared, rest, kept) };
     }
 }
 
-/// A release by a thread whose cache was not found at once, because it has none, or has used other pools since, or is ending.
+/// A release by a thread whose cache was not found at once, because it has none, or has used other
+/// pools since, or is ending.
 ///
 /// # Safety
 ///
@@ -97,14 +101,14 @@ unsafe fn beside(node: &Node, block: NonNull<Block>) {
 unsafe fn elsewhere(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
-    let (shared, class) = (header.shared(), header.class());
+    let (shared, class) = (Shared::of(header), header.class());
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
     let pool = unsafe { shared.as_ref() };
-    if let Some(node) = pool.node() {
-        node.remember();
-        node.counts.released(class, header.counted_bytes());
+    if let Some(cache) = pool.cache() {
+        cache.remember();
+        cache.counts.released(class, header.counted_bytes());
         // SAFETY: the caller's promise.
-        return unsafe { beside(node, block) };
+        return unsafe { beside(cache, block) };
     }
     pool.common.released(class, header.counted_bytes());
     if header.is_single() {
@@ -121,11 +125,9 @@ unsafe fn elsewhere(block: NonNull<Block>) {
 ///
 /// The caller has the block, and gives it up.
 unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull<Block>) {
-    // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end of the function: once the block is in
-    // the shards, the pool may end.
-    unsafe { shared.as_ref() }.keepers.add_ref();
-    // SAFETY: the reference from above.
-    let _kept = unsafe { Refs::new(shared, 1) };
+    // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end
+    // of the function: once the block is in the shards, the pool may end.
+    let _kept = unsafe { Refs::add(shared) };
     let mut chain = Chain::new();
     // SAFETY: the caller's promise.
     unsafe { chain.push(block) };

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use bufcore::PoolStats;
 
 use crate::class;
+use crate::counts::OfClass;
 use crate::shared::Shared;
 
 /// A snapshot of one pool. Plain numbers; taking it stops nothing, so they need not agree with each other while threads use the pool.
@@ -96,6 +97,18 @@ pub struct ClassStats {
 }
 
 impl ClassStats {
+    /// Adds what one cache has counted.
+    fn add(&mut self, counted: OfClass) {
+        self.thread_hits += counted.thread_hits as u64;
+        self.shard_hits += counted.shard_hits as u64;
+        self.allocations += counted.fresh as u64;
+        self.preallocations += counted.preallocations as u64;
+        self.discards += counted.discards as u64;
+        self.trims += counted.trims as u64;
+        let acquired = counted.thread_hits.wrapping_add(counted.shard_hits).wrapping_add(counted.fresh);
+        self.in_use = self.in_use.wrapping_add(acquired).wrapping_sub(counted.back);
+    }
+
     /// As [`ShardStats::since`], for one class.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -170,7 +183,7 @@ impl ShardStats {
         let has_room = stats.classes.try_reserve_exact(pooled.len()).is_ok();
         for index in pooled {
             let mut class = ClassStats { bytes: class::bytes_of(index), ..ClassStats::default() };
-            shared.counts().for_each(|counts| counts.add_class_to(index, &mut class));
+            shared.counts().for_each(|counts| class.add(counts.of_class(index)));
             (class.thread_idle, class.shard_idle) = shared.idle(index);
             stats.thread_idle += class.thread_idle;
             stats.shard_idle += class.shard_idle;

@@ -22,7 +22,7 @@ fn pool() -> Result<ShardPool, ConfigError> {
 
 #[test]
 fn construction() {
-    // The shards' racks, the slots that a rack has no room for, and the bookkeeping.
+    // The shards' bins, the slots that a bin has no room for, and the bookkeeping.
     for allowed in 0..3 {
         let (built, refused) = Failing::after(allowed, || pool().map(drop));
         assert!(matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { .. }))));

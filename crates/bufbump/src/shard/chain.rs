@@ -1,4 +1,5 @@
-//! Shards on their way: out of a cache or a stack, and not yet kept, freed, or left to their buffers.
+//! Shards on their way: out of a cache or a stack, and not yet kept, freed, or left to their
+//! buffers.
 
 use core::ptr::{self, NonNull};
 
@@ -6,8 +7,8 @@ use super::Shard;
 
 /// Shards that are the holder's alone, or orphans that were not adopted yet, linked through `next`.
 ///
-/// Freeing a shard calls the allocator, which is others' code and may use the pool. So shards are first taken out of where they are,
-/// into a chain, and go when nothing is half done.
+/// Freeing a shard calls the allocator, which is others' code and may use the pool. So shards are
+/// first taken out of where they are, into a chain, and go when nothing is half done.
 #[must_use = "the shards are lost otherwise"]
 pub(crate) struct Chain(*const Shard);
 

@@ -17,8 +17,9 @@ use buftest::models::{self, Shadow};
 use loom::sync::Arc;
 use loom::thread;
 
+use crate::cache::local;
 use crate::shard::{Block, HEADER_BYTES};
-use crate::{BumpLease, BumpPool, local};
+use crate::{BumpLease, BumpPool};
 
 loom::lazy_static! {
     /// Shards whose memory was freed.

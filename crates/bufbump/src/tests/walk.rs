@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::{BumpPool, local};
+use crate::BumpPool;
+use crate::cache::local;
 
 fn walk(seed: u64, shard: usize, probes: usize, idle: usize, alignment: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -36,8 +37,8 @@ fn walk(seed: u64, shard: usize, probes: usize, idle: usize, alignment: usize) {
             _ => {}
         }
         // SAFETY: this thread's cache, of a pool that is there.
-        if let Some(node) = unsafe { local::find(pool.id()).as_ref() } {
-            node.check();
+        if let Some(cache) = unsafe { local::find(pool.id()).as_ref() } {
+            cache.check();
         }
         for (buf, stamp) in &held {
             assert!(buf.iter().all(|byte| byte == stamp), "seed {seed} step {step}");

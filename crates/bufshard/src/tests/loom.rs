@@ -1,7 +1,7 @@
 //! Models of claims, of blocks on their way, of the end of a pool, and of who waits, for every interleaving that loom finds.
 //!
 //! loom sees its own atomics and cells only, not the raw bytes of a block or the slots of a cache. So a `Shadow` cell stands for them: the
-//! one in each cache is written by whoever uses its stacks, and one of the test's own where a user of the buffer would write. A missing
+//! one in each cache is written by whoever uses its magazines, and one of the test's own where a user of the buffer would write. A missing
 //! order shows as a race on it.
 //!
 //! The pools have one class, a thread keeps one block of it, and there is one shard with room for one.
@@ -69,7 +69,7 @@ fn loom_racks_carry_what_was_done() {
     });
 }
 
-/// Two threads take and put at the same rack: none gets what the other has, and what is in the rack is found in the end.
+/// Two threads take and put at the same bin: none gets what the other has, and what is in the bin is found in the end.
 #[test]
 fn loom_racks_go_round() {
     loom::model(|| {
@@ -196,13 +196,13 @@ fn loom_end_of_a_pool_against_a_late_release() {
     });
 }
 
-/// The same, with the release on a thread that has no cache, into a rack that is being closed and has something in it.
+/// The same, with the release on a thread that has no cache, into a bin that is being closed and has something in it.
 #[test]
 fn loom_end_of_a_pool_against_a_release_elsewhere() {
     loom::model(|| {
         let pool = built(0, usize::MAX);
         let (first, buf) = (acquire(&pool), acquire(&pool));
-        // In the rack, which whoever closes it or has it locked at that moment has to empty.
+        // In the bin, which whoever closes it or has it locked at that moment has to empty.
         drop(first);
         let other = thread::spawn(move || {
             drop(buf);

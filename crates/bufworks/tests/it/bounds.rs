@@ -78,11 +78,11 @@ mod vocabulary {
     use buftest::{have, lack};
     use bufworks::bufcore::strategy::orphans::Orphan;
     use bufworks::bufcore::strategy::threads::Cache;
-    use bufworks::bufcore::strategy::{Keepers, Link, Released, SharedCounters, Tagged, Tracker, Views};
+    use bufworks::bufcore::strategy::{Link, RefCounts, Released, SharedCounters, TaggedPtr, Tracker, Views};
 
-    have!(Send, Sync => Keepers, Released, SharedCounters, Tracker, Views);
-    lack!(Send => Orphan, Tagged<u64>, Cache, Link<u64>);
-    lack!(Sync => Orphan, Tagged<u64>, Cache, Link<u64>);
+    have!(Send, Sync => RefCounts, Released, SharedCounters, Tracker, Views);
+    lack!(Send => Orphan, TaggedPtr<u64>, Cache, Link<u64>);
+    lack!(Sync => Orphan, TaggedPtr<u64>, Cache, Link<u64>);
 }
 
 #[cfg(feature = "slot")]

@@ -1,10 +1,12 @@
-//! What a thread knows of this strategy's pools: the shard that it carves, and its caches, one for each pool that it has used. Kept in
-//! `bufcore::strategy::threads`, where the invariants stand; here is what is this crate's.
+//! What a thread knows of this strategy's pools: the shard that it carves, and its caches, one for
+//! each pool that it has used. Kept in `bufcore::strategy::threads`, where the invariants stand;
+//! here is what is this crate's.
 //!
 //! # Invariants
 //!
 //! - L1: what a thread remembers for a pool is the shard that it carves for it, which it owns.
-//! - L2: the caches on a thread's lists are the thread's: their state is not `FREE`, and each keeps its pool's bookkeeping.
+//! - L2: the caches on a thread's lists are the thread's: their state is not `FREE`, and each keeps
+//!   its pool's bookkeeping.
 
 use core::ptr::NonNull;
 
@@ -13,7 +15,7 @@ pub(crate) use bufcore::strategy::threads::end_of_thread;
 use bufcore::strategy::threads::{self, Cache, Methods};
 pub(crate) use bufcore::strategy::threads::{register, token};
 
-use crate::node::Node;
+use super::ThreadCache;
 use crate::shard::Shard;
 
 /// What the lists do with a cache.
@@ -24,9 +26,10 @@ pub(crate) static METHODS: Methods = Methods { is_closed, end_of_thread: end_of_
 /// # Safety
 ///
 /// The cache is one of this crate's, and valid.
-unsafe fn is_closed(cache: NonNull<Cache>) -> bool {
-    // SAFETY: the caller's promise; a head is the first field of its cache, from whose address it came.
-    unsafe { cache.cast::<Node>().as_ref() }.is_closed()
+unsafe fn is_closed(head: NonNull<Cache>) -> bool {
+    // SAFETY: the caller's promise; a head is the first field of its cache, from whose address it
+    // came.
+    unsafe { head.cast::<ThreadCache>().as_ref() }.is_closed()
 }
 
 /// The end of the thread.
@@ -34,9 +37,9 @@ unsafe fn is_closed(cache: NonNull<Cache>) -> bool {
 /// # Safety
 ///
 /// The cache is one of this crate's, valid, off the thread's list, and not used by it again.
-unsafe fn end_of_thread_of(cache: NonNull<Cache>) {
+unsafe fn end_of_thread_of(head: NonNull<Cache>) {
     // SAFETY: the caller's promise.
-    unsafe { Node::end_of_thread(cache.cast()) };
+    unsafe { ThreadCache::end_of_thread(head.cast()) };
 }
 
 /// The end of the pool, seen by the thread.
@@ -44,9 +47,9 @@ unsafe fn end_of_thread_of(cache: NonNull<Cache>) {
 /// # Safety
 ///
 /// As for [`end_of_thread_of`].
-unsafe fn let_go(cache: NonNull<Cache>) {
+unsafe fn let_go(head: NonNull<Cache>) {
     // SAFETY: the caller's promise.
-    unsafe { Node::let_go(cache.cast()) };
+    unsafe { ThreadCache::let_go(head.cast()) };
 }
 
 /// The shard that the calling thread carves for the pool `id`, if it is to be found at once.
@@ -57,24 +60,27 @@ pub(crate) fn shard(id: usize) -> Option<NonNull<Shard>> {
 
 /// Lets the next acquire find the shard at once (L1).
 pub(crate) fn remember(id: usize, shard: &Shard) {
-    // SAFETY: the caller has a handle, and the cache of whose shard this is on the list; `shard` takes the value for a shard.
+    // SAFETY: the caller has a handle, and the cache of whose shard this is on the list; `shard`
+    // takes the value for a shard.
     unsafe { threads::remember(id, NonNull::from(shard).cast()) };
 }
 
-/// The calling thread's cache for the pool `id`, which the caller has a handle of; null when there is none. Lets go of those that it
-/// meets whose pool is gone.
-pub(crate) fn find(id: usize) -> *const Node {
+/// The calling thread's cache for the pool `id`, which the caller has a handle of; null when there
+/// is none. Lets go of those that it meets whose pool is gone.
+pub(crate) fn find(id: usize) -> *const ThreadCache {
     threads::find(id).cast()
 }
 
 /// Adds a cache that has just become this thread's. The thread has a token.
-pub(crate) fn add(node: &Node) {
-    // SAFETY: on no list, since it was free or new; valid by the thread's reference, until the end of the thread, of the pool, or `remove`.
-    unsafe { threads::add(NonNull::from(node).cast()) };
+pub(crate) fn add(cache: &ThreadCache) {
+    // SAFETY: on no list, since it was free or new; valid by the thread's reference, until the end
+    // of the thread, of the pool, or `remove`.
+    unsafe { threads::add(NonNull::from(cache).cast()) };
 }
 
 /// Takes the cache for the pool `id` off the calling thread's lists, if it is there; else null.
-pub(crate) fn remove(id: usize) -> *const Node {
-    // SAFETY: the pool's end calls this, for its own number, and does what is to be done with the cache.
+pub(crate) fn remove(id: usize) -> *const ThreadCache {
+    // SAFETY: the pool's end calls this, for its own number, and does what is to be done with the
+    // cache.
     unsafe { threads::remove(id) }.cast()
 }

@@ -1,9 +1,11 @@
-//! A thread's cache of shards for one pool: which one it carves from, which others it has, and where it finds one that fits.
+//! A thread's cache of shards for one pool: which one it carves from, which others it has, and
+//! where it finds one that fits.
 //!
 //! # Who uses a cache
 //!
-//! The thread that has it, while it holds a handle of the pool, in an acquire. Without a handle, in a release or at the thread's end,
-//! the pool may be dropped on another thread at the same moment; so it enters first, and who finds the cache closed leaves it alone:
+//! The thread that has it, while it holds a handle of the pool, in an acquire. Without a handle, in
+//! a release or at the thread's end, the pool may be dropped on another thread at the same moment;
+//! so it enters first, and who finds the cache closed leaves it alone:
 //!
 //! ```text
 //!            take                 enter                 leave
@@ -18,21 +20,22 @@
 //! - N1: `current`, the list and the spares are disjoint; all are owned by the cache's thread.
 //! - N2: nothing is out of a spare, and it starts at its first byte.
 //! - N3: except for `state`, only whoever has the cache as above uses it.
-//! - N4: the allocator, which is others' code and may end the pool or the thread's use of it, is not called between `enter` and
-//!   `leave`, nor while a list of the cache is walked. Shards that are to be freed wait in a chain.
+//! - N4: the allocator, which is others' code and may end the pool or the thread's use of it, is
+//!   not called between `enter` and `leave`, nor while a list of the cache is walked. Shards that
+//!   are to be freed wait in a chain.
+
+pub(crate) mod local;
+mod refill;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufcore::AcquireError;
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
 use bufcore::strategy::threads::Cache;
 use bufcore::strategy::{Link, Listed};
 
-use crate::counts::Piece;
-use crate::local;
 use crate::shard::{Chain, Shard};
-use crate::shared::Shared;
+use crate::shared::{Refs, Shared};
 
 /// No thread has it; it has no shards.
 const FREE: u32 = 0;
@@ -43,21 +46,18 @@ const BUSY: u32 = 2;
 /// The pool is gone.
 const CLOSED: u32 = 3;
 
-/// Shards of the list that each search looks at, at the least, so that what others gave back is found and the list shrinks.
-const LEAST_VISITS: usize = 2;
-
 /// A cache.
 #[repr(C)]
-pub(crate) struct Node {
+pub(crate) struct ThreadCache {
     /// What the thread's lists know of it. First, so that its address is the cache's.
-    _cache: Cache,
+    _head: Cache,
     state: AtomicU32,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The thread's token.
     token: AtomicUsize,
     /// The next of all caches of the pool.
-    all_next: Link<Node>,
+    all_next: Link<ThreadCache>,
     /// The shard that is being carved, or null.
     current: Cell<*const Shard>,
     /// Where the search goes on in the circular list of the others; null when there are none.
@@ -70,17 +70,17 @@ pub(crate) struct Node {
 }
 
 // SAFETY: one field.
-unsafe impl Listed for Node {
+unsafe impl Listed for ThreadCache {
     fn link(&self) -> &Link<Self> {
         &self.all_next
     }
 }
 
-impl Node {
+impl ThreadCache {
     /// A cache that the thread with that token has.
     pub(crate) fn new(shared: NonNull<Shared>, id: usize, token: usize) -> Self {
         Self {
-            _cache: Cache::new(id, &local::METHODS),
+            _head: Cache::new(id, &local::METHODS),
             state: AtomicU32::new(HELD),
             shared,
             token: AtomicUsize::new(token),
@@ -104,7 +104,8 @@ impl Node {
         if self.state.load(Ordering::Relaxed) != FREE {
             return false;
         }
-        // ORDER: Acquire pairs with the Release of `end_of_thread`: the fields are as that thread left them.
+        // ORDER: Acquire pairs with the Release of `end_of_thread`: the fields are as that thread
+        // left them.
         let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if taken {
             // ORDER: Relaxed: only this thread reads it.
@@ -119,7 +120,8 @@ impl Node {
         self.state.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Begins work on the cache, by its thread, without a handle of the pool. `false` when the pool is gone.
+    /// Begins work on the cache, by its thread, without a handle of the pool. `false` when the pool
+    /// is gone.
     pub(crate) fn enter(&self) -> bool {
         // ORDER: Relaxed: what is in the cache this thread wrote itself. A failure ends the work.
         self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -128,26 +130,29 @@ impl Node {
     /// Ends the work that `enter` began. The shards that it returns are the caller's, for
     /// [`Shared::all_come_back`]: the pool is gone, and nothing is out of them.
     pub(crate) fn leave(&self) -> Chain {
-        // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure says that the pool is gone, and the
-        // shards are still this thread's; Acquire pairs with the Release there.
+        // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure
+        // says that the pool is gone, and the shards are still this thread's; Acquire pairs with
+        // the Release there.
         if self.state.compare_exchange(BUSY, HELD, Ordering::Release, Ordering::Acquire).is_err() {
             return self.give_up();
         }
         Chain::new()
     }
 
-    /// Makes a cache that was taken, and not used, one that no thread has. For its thread with a handle.
+    /// Makes a cache that was taken, and not used, one that no thread has. For its thread with a
+    /// handle.
     pub(crate) fn give_back(&self) {
         // ORDER: Release pairs with the Acquire in `take`.
         self.state.store(FREE, Ordering::Release);
     }
 
-    /// Gives up all shards, whose owner is the calling thread: those with something out to their last buffer. Those with nothing out
-    /// it returns: they are the caller's.
+    /// Gives up all shards, whose owner is the calling thread: those with something out to their
+    /// last buffer. Those with nothing out it returns: they are the caller's.
     fn give_up(&self) -> Chain {
         let mut free = Chain::new();
         self.each(|shard| {
-            // SAFETY: the shard is this thread's and is not used here again if something is out; otherwise it is ours alone.
+            // SAFETY: the shard is this thread's and is not used here again if something is out;
+            // otherwise it is ours alone.
             if unsafe { shard.as_ref() }.abandon() {
                 // SAFETY: ours alone, so valid.
                 free.push(unsafe { shard.as_ref() });
@@ -156,7 +161,8 @@ impl Node {
         free
     }
 
-    /// Takes all shards out of the cache and lets `f` have them, one by one. It calls no code of others.
+    /// Takes all shards out of the cache and lets `f` have them, one by one. It calls no code of
+    /// others.
     fn each(&self, mut f: impl FnMut(NonNull<Shard>)) {
         if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
             f(current);
@@ -171,17 +177,20 @@ impl Node {
         }
     }
 
-    /// The end of the pool; `is_own` says whether the calling thread has the cache. Adds the shards with nothing out to `free`, which
-    /// are the caller's alone then, and those that were orphaned, and are to be adopted, to `left`.
+    /// The end of the pool; `is_own` says whether the calling thread has the cache. Adds the shards
+    /// with nothing out to `free`, which are the caller's alone then, and those that were orphaned,
+    /// and are to be adopted, to `left`.
     pub(crate) fn close(&self, is_own: bool, free: &mut Chain, left: &mut Chain) {
-        // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did in its acquires happened before
-        // the last handle went. Release pairs with the Acquire in `leave`.
+        // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did
+        // in its acquires happened before the last handle went. Release pairs with the Acquire in
+        // `leave`.
         if self.state.swap(CLOSED, Ordering::AcqRel) != HELD {
             // Empty, or at work: `leave` does the rest.
             return;
         }
         self.each(|shard| {
-            // SAFETY: the cache was the pool's end's alone from the exchange on, so the shard was in it and is valid.
+            // SAFETY: the cache was the pool's end's alone from the exchange on, so the shard was
+            // in it and is valid.
             let shard = unsafe { shard.as_ref() };
             if is_own {
                 // Otherwise it is its last buffer's, and may be gone.
@@ -201,14 +210,15 @@ impl Node {
     /// # Safety
     ///
     /// The cache is off the thread's list, and is not used by it again.
-    pub(crate) unsafe fn end_of_thread(this: NonNull<Node>) {
+    pub(crate) unsafe fn end_of_thread(this: NonNull<ThreadCache>) {
         // SAFETY: the thread's reference keeps the pool's bookkeeping.
-        let node = unsafe { this.as_ref() };
+        let cache = unsafe { this.as_ref() };
         let mut free = Chain::new();
-        if node.enter() {
-            free = node.give_up();
-            // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that the pool is gone, which is as well.
-            let _ = node.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
+        if cache.enter() {
+            free = cache.give_up();
+            // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that
+            // the pool is gone, which is as well.
+            let _ = cache.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
         unsafe { Self::let_go(this) };
@@ -221,11 +231,11 @@ impl Node {
     /// # Safety
     ///
     /// The cache is off the thread's list, and is not used by it again.
-    pub(crate) unsafe fn let_go(this: NonNull<Node>) {
+    pub(crate) unsafe fn let_go(this: NonNull<ThreadCache>) {
         // SAFETY: valid by the reference that is given back.
         let shared = unsafe { this.as_ref() }.shared;
         // SAFETY: the thread's reference, once.
-        unsafe { Shared::drop_ref(shared) };
+        drop(unsafe { Refs::new(shared, 1) });
     }
 
     /// Puts a shard at the end of the list: the search comes to it last.
@@ -275,8 +285,9 @@ impl Node {
         spare
     }
 
-    /// Takes a shard of the list, of which nothing is out and which starts at its first byte, out of it: to the spares while they are
-    /// few, and else to `over`, whose shards are the caller's, for [`Shared::all_come_back`].
+    /// Takes a shard of the list, of which nothing is out and which starts at its first byte, out
+    /// of it: to the spares while they are few, and else to `over`, whose shards are the caller's,
+    /// for [`Shared::all_come_back`].
     pub(crate) fn retire(&self, shard: &Shard, over: &mut Chain) {
         self.unlink(shard);
         let shared = self.shared();
@@ -288,122 +299,10 @@ impl Node {
             over.push(shard);
         }
     }
-
-    /// Makes a shard with room for `bytes` bytes, at most a shard's, the current one. For the cache's thread with a handle.
-    ///
-    /// # Errors
-    ///
-    /// When there is no memory; the current shard is as it was then.
-    pub(crate) fn refill(&self, bytes: usize) -> Result<(&Shard, bool), AcquireError> {
-        let shared = self.shared();
-        // ORDER: Relaxed: a request, which is met sooner or later.
-        if self.trims.get() != shared.trims.load(Ordering::Relaxed) {
-            self.trim();
-        }
-        let before = self.current.get();
-        // SAFETY: the current shard is valid (N1).
-        let fits = unsafe { before.as_ref() }.is_some_and(|current| {
-            if current.is_back() {
-                current.restart();
-            }
-            current.fits(bytes)
-        });
-        // Where the current one will do, none is chosen: but the list shrinks, also while the current shard always comes back.
-        let mut over = Chain::new();
-        let mut found = self.probe(bytes, if fits { 0 } else { shared.settings.max_probes }, &mut over);
-        // SAFETY: taken out of the list, with nothing out.
-        unsafe { Shared::all_come_back(over) };
-        // Memory may have been freed or taken, here and below, and an allocator may use the pool itself: so `current` is read again.
-        if fits && ptr::eq(self.current.get(), before) {
-            // SAFETY: as above; `fits` says that there is one.
-            return Ok((unsafe { &*before }, false));
-        }
-        if found.is_null() {
-            found = self.pop_spare();
-        }
-        if found.is_null()
-            && let Some(idle) = shared.idle()
-        {
-            found = idle.as_ptr();
-            // SAFETY: what was idle is valid, and this thread's alone.
-            unsafe { idle.as_ref() }.own(local::token(), self);
-        }
-        let is_fresh = found.is_null();
-        if is_fresh {
-            let fresh = shared
-                .fresh(shared.settings.shard_bytes, Piece::Allocated)
-                .map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
-            fresh.own(local::token(), self);
-            found = fresh;
-        }
-        // SAFETY: the current shard is valid (N1).
-        if let Some(current) = unsafe { self.current.get().as_ref() } {
-            self.list(current);
-        }
-        // SAFETY: found above: owned by this thread.
-        let shard = unsafe { &*found };
-        shard.set_listed(false);
-        self.current.set(shard);
-        Ok((shard, is_fresh))
-    }
-
-    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null. Of those that it passes, the ones that
-    /// are all back go to the spares or to `over`.
-    fn probe(&self, bytes: usize, probes: usize, over: &mut Chain) -> *const Shard {
-        let (mut found, mut first) = (ptr::null::<Shard>(), ptr::null());
-        for visit in 0..probes.max(LEAST_VISITS) {
-            // SAFETY: a shard of the list is valid (N1).
-            let Some(shard) = (unsafe { self.cursor.get().as_ref() }) else { break };
-            if ptr::eq(shard, first) {
-                break;
-            }
-            self.cursor.set(shard.next());
-            if shard.is_back() {
-                shard.restart();
-                self.retire(shard, over);
-            } else if found.is_null() && visit < probes && shard.fits(bytes) {
-                self.unlink(shard);
-                // At once, so that its last release, if that comes before this request is served, does not look for it in the list.
-                shard.set_listed(false);
-                found = shard;
-            } else if first.is_null() {
-                first = shard;
-            }
-        }
-        found
-    }
-
-    /// Frees what nothing is out of, except for the current shard. For the cache's thread with a handle.
-    pub(crate) fn trim(&self) {
-        // ORDER: Relaxed, as in `refill`.
-        self.trims.set(self.shared().trims.load(Ordering::Relaxed));
-        let mut free = Chain::new();
-        // SAFETY: a spare is valid (N1).
-        while let Some(spare) = unsafe { self.pop_spare().as_ref() } {
-            // Nothing is out of it (N2), and it is this thread's.
-            free.push(spare);
-        }
-        let mut kept: *const Shard = ptr::null();
-        // SAFETY: a shard of the list is valid (N1).
-        while let Some(shard) = unsafe { self.cursor.get().as_ref() } {
-            if ptr::eq(shard, kept) {
-                break;
-            }
-            self.cursor.set(shard.next());
-            if shard.is_back() {
-                self.unlink(shard);
-                free.push(shard);
-            } else if kept.is_null() {
-                kept = shard;
-            }
-        }
-        // SAFETY: nothing is out of these, and they are this thread's and in no list.
-        unsafe { Shared::free_all(free) };
-    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
-impl Node {
+impl ThreadCache {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check(&self) {
         let mut seen = alloc::vec::Vec::new();

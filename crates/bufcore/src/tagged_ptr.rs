@@ -1,4 +1,4 @@
-//! A lease of one word; see [`crate::strategy::Tagged`].
+//! A tagged pointer; see [`crate::strategy::TaggedPtr`].
 
 use core::fmt;
 use core::ptr::{self, NonNull};
@@ -11,12 +11,12 @@ const NOTHING: usize = MARK;
 /// What a lease of one word is made of: the address of a block's header, with room for a mark in its last bits.
 ///
 /// It owns nothing: the lease that holds it does. For headers that start at multiples of 2 or more.
-pub struct Tagged<B> {
+pub struct TaggedPtr<B> {
     /// Never null.
     address: *mut B,
 }
 
-impl<B> Tagged<B> {
+impl<B> TaggedPtr<B> {
     /// Names `block`, unmarked.
     #[inline(always)]
     #[must_use]
@@ -79,18 +79,18 @@ fn is_some(address: usize) -> bool {
     address != NOTHING
 }
 
-impl<B> Clone for Tagged<B> {
+impl<B> Clone for TaggedPtr<B> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B> Copy for Tagged<B> {}
+impl<B> Copy for TaggedPtr<B> {}
 
-impl<B> fmt::Debug for Tagged<B> {
+impl<B> fmt::Debug for TaggedPtr<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tagged").field("is_shared", &self.is_shared()).finish_non_exhaustive()
+        f.debug_struct("TaggedPtr").field("is_shared", &self.is_shared()).finish_non_exhaustive()
     }
 }
 
@@ -102,14 +102,14 @@ mod tests {
     fn marks_do_not_move_the_block() {
         let mut header = 7_u64;
         let block = NonNull::from(&mut header);
-        let tagged = Tagged::of(block);
+        let tagged = TaggedPtr::of(block);
         assert_eq!(
             (tagged.block(), tagged.unmarked(), tagged.is_shared()),
             (Some(block), Some(block), false)
         );
         let shared = tagged.shared();
         assert_eq!((shared.block(), shared.unmarked(), shared.is_shared()), (Some(block), None, true));
-        let nothing = Tagged::<u64>::nothing().shared();
+        let nothing = TaggedPtr::<u64>::nothing().shared();
         assert_eq!((nothing.block(), nothing.unmarked(), nothing.is_shared()), (None, None, false));
     }
 }

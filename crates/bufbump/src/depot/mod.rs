@@ -1,16 +1,21 @@
 //! All headers of shards that a pool has, and those of them that nobody owns.
 //!
-//! A header is made when there is none without memory, and goes with the pool, or in a `trim`. Until then it is used again.
+//! A header is made when there is none without memory, and goes with the pool, or in a `trim`.
+//! Until then it is used again.
 //!
 //! # Invariants
 //!
-//! - H1: the headers on the stack `Idle` have memory, and those on `Vacant` have none; nothing is out of either, and nobody owns them.
-//! - H2: each header is on the list from `first` on, once, or on the list from `leaving` on, and then it was vacant, and is on no stack.
-//! - H3: a header is freed by who has `trimmer`, after it was taken off the list, and when nobody visits: a *visit* is a use of headers
-//!   that the visitor does not own. A visit begins with its count, then a full fence, then the first look; a header is taken off the list
-//!   and off its stack, then comes a full fence, then the look at the count. So either the visitor does not find the header, or its
-//!   visit is seen.
-//! - H4: with `trimmer` comes the right to take headers off the list, and to use `leaving`. Others add to the front of the list only.
+//! - H1: the headers on the stack `Idle` have memory, and those on `Vacant` have none; nothing is
+//!   out of either, and nobody owns them.
+//! - H2: each header is on the list from `first` on, once, or on the list from `leaving` on, and
+//!   then it was vacant, and is on no stack.
+//! - H3: a header is freed by who has `trimmer`, after it was taken off the list, and when nobody
+//!   visits: a *visit* is a use of headers that the visitor does not own. A visit begins with its
+//!   count, then a full fence, then the first look; a header is taken off the list and off its
+//!   stack, then comes a full fence, then the look at the count. So either the visitor does not
+//!   find the header, or its visit is seen.
+//! - H4: with `trimmer` comes the right to take headers off the list, and to use `leaving`. Others
+//!   add to the front of the list only.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -20,7 +25,6 @@ use bufcore::strategy::boxed;
 use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
 use crate::shard::{Chain, Shard};
-use crate::shared::Shared;
 use crate::stack::{Stacks, Which};
 
 /// Shards with memory that nobody owns.
@@ -32,7 +36,7 @@ const VACANT: Which = Which::Second;
 const LOOKS: usize = 64;
 
 /// The headers of a pool.
-pub(crate) struct Headers {
+pub(crate) struct Depot {
     stacks: Stacks<Shard>,
     /// The newest (H2).
     first: AtomicPtr<Shard>,
@@ -51,12 +55,13 @@ struct Visit<'a>(&'a AtomicUsize);
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        // ORDER: Release pairs with the Acquire in `is_unvisited`: this visit's accesses happened before the headers are freed.
+        // ORDER: Release pairs with the Acquire in `is_unvisited`: this visit's accesses happened
+        // before the headers are freed.
         self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl Headers {
+impl Depot {
     pub(crate) fn new() -> Self {
         Self {
             stacks: Stacks::new(),
@@ -87,7 +92,8 @@ impl Headers {
     /// Takes one header off a stack. For holders of a handle.
     fn pop(&self, which: Which) -> Option<NonNull<Shard>> {
         let _visit = self.visit();
-        // SAFETY: stacks are closed when there is no handle, and no header is freed during a visit (H3).
+        // SAFETY: stacks are closed when there is no handle, and no header is freed during a visit
+        // (H3).
         unsafe { self.stacks.pop(which) }
     }
 
@@ -96,11 +102,12 @@ impl Headers {
         self.pop(IDLE)
     }
 
-    /// A header without memory, which is the caller's alone; `None` when there is none and no memory for one. For holders of a handle.
-    pub(crate) fn vacant(&self, shared: NonNull<Shared>) -> Option<&Shard> {
+    /// A header without memory, or what `make` makes, which is the caller's alone; `None` when
+    /// there is none and no memory for one. For holders of a handle.
+    pub(crate) fn vacant(&self, make: impl FnOnce() -> Shard) -> Option<&Shard> {
         let header = match self.pop(VACANT) {
             Some(header) => header,
-            None => self.add(Shard::new(shared))?,
+            None => self.add(make())?,
         };
         // SAFETY: valid until it is given up, which is after the borrow: it is the caller's.
         Some(unsafe { header.as_ref() })
@@ -118,7 +125,8 @@ impl Headers {
         loop {
             // ORDER: Relaxed: the exchange publishes it.
             shard.rare().older.store(first, Ordering::Relaxed);
-            // ORDER: Release pairs with the Acquire in `each` and `unlist`: the header is complete. A failure publishes nothing.
+            // ORDER: Release pairs with the Acquire in `each` and `unlist`: the header is complete.
+            // A failure publishes nothing.
             match self.first.compare_exchange_weak(
                 first,
                 header.as_ptr(),
@@ -131,7 +139,8 @@ impl Headers {
         }
     }
 
-    /// Puts a shard with memory where others find it; `false` when the pool is gone, and then it is still the caller's.
+    /// Puts a shard with memory where others find it; `false` when the pool is gone, and then it is
+    /// still the caller's.
     ///
     /// # Safety
     ///
@@ -167,7 +176,8 @@ impl Headers {
     /// Shows each header to `f`, which uses atomics only, and no code of others.
     pub(crate) fn each(&self, mut f: impl FnMut(&Shard)) {
         let _visit = self.visit();
-        // ORDER: Acquire pairs with the Release in `add`: headers are complete. For each, since a trim may have put it there.
+        // ORDER: Acquire pairs with the Release in `add`: headers are complete. For each, since a
+        // trim may have put it there.
         let mut at = self.first.load(Ordering::Acquire);
         // SAFETY: found during a visit (H3).
         while let Some(shard) = unsafe { at.as_ref() } {
@@ -176,12 +186,14 @@ impl Headers {
         }
     }
 
-    /// Takes vacant headers off, and returns those that nobody may look at any more: they are the caller's, to be freed. For holders of a
-    /// handle.
+    /// Takes vacant headers off, and returns those that nobody may look at any more: they are the
+    /// caller's, to be freed. For holders of a handle.
     ///
-    /// Never waits: while somebody visits, or takes headers off as well, there may be none. What was taken off then is for the next call.
+    /// Never waits: while somebody visits, or takes headers off as well, there may be none. What
+    /// was taken off then is for the next call.
     pub(crate) fn take_off(&self) -> Chain {
-        // ORDER: Acquire pairs with the Release below: `leaving` and the list are as the last one left them.
+        // ORDER: Acquire pairs with the Release below: `leaving` and the list are as the last one
+        // left them.
         if self.trimmer.swap(true, Ordering::Acquire) {
             return Chain::new();
         }
@@ -228,8 +240,9 @@ impl Headers {
             }
             // ORDER: Relaxed: written by `add`, or here.
             let older = shard.rare().older.load(Ordering::Relaxed);
-            // ORDER: Release, so that what is behind it is seen as it was published; Relaxed as the loop looks again. It fails where
-            // new headers come to the front: then these come first.
+            // ORDER: Release, so that what is behind it is seen as it was published; Relaxed as the
+            // loop looks again. It fails where new headers come to the front: then these come
+            // first.
             if link.compare_exchange(at, older, Ordering::Release, Ordering::Relaxed).is_err() {
                 link = &self.first;
                 continue;
@@ -254,7 +267,7 @@ impl Headers {
     }
 }
 
-impl Drop for Headers {
+impl Drop for Depot {
     fn drop(&mut self) {
         // ORDER: Relaxed: whoever has them alone has seen all that was done with them.
         let mut at = self.first.load(Ordering::Relaxed);

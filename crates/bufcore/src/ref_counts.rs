@@ -1,4 +1,4 @@
-//! Who keeps a pool; see [`crate::strategy::Keepers`].
+//! The counts of those that keep a pool; see [`crate::strategy::RefCounts`].
 
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ const MAX_HANDLES: usize = usize::MAX / 2;
 ///
 /// There is nothing in it but atomics, so who counts itself off may do so by a reference into what another frees at that moment.
 #[derive(Debug)]
-pub struct Keepers {
+pub struct RefCounts {
     handles: AtomicUsize,
     refs: AtomicUsize,
     /// In models: a pool that is not freed, for want of one of its references, is reported.
@@ -21,7 +21,7 @@ pub struct Keepers {
     _freed: loom::sync::Arc<()>,
 }
 
-impl Keepers {
+impl RefCounts {
     /// One handle, and the reference of all handles.
     #[must_use]
     pub fn one_handle() -> Self {
@@ -88,26 +88,26 @@ mod tests {
     /// As after so many clones that were forgotten.
     #[test]
     fn handles_do_not_wrap() {
-        let keepers = Keepers { handles: AtomicUsize::new(MAX_HANDLES), refs: AtomicUsize::new(1) };
-        keepers.add_handle();
+        let counts = RefCounts { handles: AtomicUsize::new(MAX_HANDLES), refs: AtomicUsize::new(1) };
+        counts.add_handle();
         for _ in 0..3 {
-            let add = core::panic::AssertUnwindSafe(|| keepers.add_handle());
+            let add = core::panic::AssertUnwindSafe(|| counts.add_handle());
             assert!(std::panic::catch_unwind(add).is_err(), "one too many");
             // ORDER: Relaxed: one thread.
-            assert_eq!(keepers.handles.load(Ordering::Relaxed), MAX_HANDLES + 1, "the pool has none more");
+            assert_eq!(counts.handles.load(Ordering::Relaxed), MAX_HANDLES + 1, "the pool has none more");
         }
-        assert!(!keepers.drop_handle());
-        keepers.add_handle();
+        assert!(!counts.drop_handle());
+        counts.add_handle();
     }
 
     #[test]
     fn the_last_is_told() {
-        let keepers = Keepers::one_handle();
-        keepers.add_handle();
-        assert_eq!([keepers.drop_handle(), keepers.drop_handle()], [false, true]);
-        keepers.add_ref();
-        keepers.add_ref();
-        keepers.add_ref();
-        assert_eq!([keepers.drop_refs(1), keepers.drop_refs(2), keepers.drop_refs(1)], [false, false, true]);
+        let counts = RefCounts::one_handle();
+        counts.add_handle();
+        assert_eq!([counts.drop_handle(), counts.drop_handle()], [false, true]);
+        counts.add_ref();
+        counts.add_ref();
+        counts.add_ref();
+        assert_eq!([counts.drop_refs(1), counts.drop_refs(2), counts.drop_refs(1)], [false, false, true]);
     }
 }

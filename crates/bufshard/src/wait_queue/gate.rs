@@ -1,12 +1,14 @@
 //! A lock for a few instructions, which a forked process takes over.
 //!
-//! A fork copies a lock as it is at that moment: one that another thread has is locked in the child for ever, since the child lacks that
-//! thread. So the word of this lock is the number of the process whose thread has it. A child that finds another number gives up the value,
-//! which may be half changed, and begins with a new one.
+//! A fork copies a lock as it is at that moment: one that another thread has is locked in the child
+//! for ever, since the child lacks that thread. So the word of this lock is the number of the
+//! process whose thread has it. A child that finds another number gives up the value, which may be
+//! half changed, and begins with a new one.
 //!
 //! # Invariants
 //!
-//! - G1: `value` is accessed by who has made `holder` the number of its own process, until it makes it 0.
+//! - G1: `value` is accessed by who has made `holder` the number of its own process, until it makes
+//!   it 0.
 //! - G2: nothing that is done meanwhile panics, waits, or calls what is not ours.
 
 #[cfg(any(loom, shuttle))]
@@ -62,7 +64,8 @@ mod own {
                         let taken =
                             self.holder.compare_exchange(other, own, Ordering::Relaxed, Ordering::Relaxed);
                         if taken.is_ok() {
-                            // SAFETY: this thread has the lock (G1). The old value is not dropped: it may be half changed.
+                            // SAFETY: this thread has the lock (G1). The old value is not dropped:
+                            // it may be half changed.
                             unsafe { self.value.get().write(T::default()) };
                             return Entered(self, PhantomData);
                         }

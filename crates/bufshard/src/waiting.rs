@@ -11,9 +11,10 @@ use std::time::Instant;
 use bufcore::strategy::Sleeper;
 use bufcore::{AcquireError, Buf};
 
-use crate::pool::{Refused, ShardPool, Turn};
-use crate::wait::{Look, PATIENCE};
-use crate::{ShardLease, pool::Found};
+use crate::lease::ShardLease;
+use crate::pool::ShardPool;
+use crate::request::{Found, NoBlock, Turn};
+use crate::wait_queue::{Look, PATIENCE};
 
 /// How long one pauses that has to look again soon.
 const SOON: Duration = Duration::from_millis(1);
@@ -132,7 +133,7 @@ impl Acquire<'_> {
     #[cfg_attr(feature = "track", track_caller)]
     fn attempt(&mut self, sleeper: Sleeper) -> Attempt {
         let shared = self.pool.shared();
-        let (requested, need) = (self.bytes, self.pool.need(self.bytes));
+        let (requested, need) = (self.bytes, shared.settings.need(self.bytes));
         // First says whom to wake, then looks: what comes back in between does not go unnoticed.
         let Some(look) = shared.look(&mut self.ticket, need, sleeper) else {
             return Attempt::Done(Err(AcquireError::OutOfMemory { requested }));
@@ -148,13 +149,13 @@ impl Acquire<'_> {
         if left < need && !all {
             return Attempt::Waits(shared.exhausted(requested, left), false);
         }
-        match self.pool.find(self.bytes, Turn::First) {
+        match shared.find(self.bytes, Turn::First) {
             Ok(Found { block, .. }) => Attempt::Done(Ok(self.pool.hand_out(block, self.bytes))),
-            Err(Refused { error: error @ AcquireError::Exhausted { .. }, again }) => {
+            Err(NoBlock { error: error @ AcquireError::Exhausted { .. }, again }) => {
                 self.again = again;
                 Attempt::Waits(error, again)
             }
-            Err(Refused { error, .. }) => Attempt::Done(Err(error)),
+            Err(NoBlock { error, .. }) => Attempt::Done(Err(error)),
         }
     }
 

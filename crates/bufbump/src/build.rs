@@ -1,12 +1,13 @@
-//! The settings of a pool, checked once.
+//! How a pool is built: its settings, and what they are checked against.
 
 use core::fmt;
 
+use bufcore::ConfigError;
 use bufcore::strategy::SettingsText;
-use bufcore::{ConfigError, size};
 
-use crate::BumpPool;
-use crate::shard::{HEADER_BYTES, MAX_SHARD_BYTES};
+use crate::pool::BumpPool;
+use crate::settings::Settings;
+use crate::shard::MAX_SHARD_BYTES;
 
 const DEFAULT_SHARD_BYTES: usize = 256 << 10;
 const DEFAULT_PROBES: usize = 2;
@@ -54,22 +55,6 @@ pub struct Builder {
     // Not a setting without the feature: a file that asks for it is refused.
     #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
     wipe: bool,
-}
-
-/// Settings that have been checked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
-    /// The largest request that a shard serves.
-    pub(crate) shard_bytes: usize,
-    pub(crate) max_probes: usize,
-    /// Idle shards that the pool keeps.
-    pub(crate) idle_shards: usize,
-    /// Spare shards that a thread keeps.
-    pub(crate) spare_shards: usize,
-    /// A power of two, at least `LEAST_ALIGNMENT`.
-    pub(crate) alignment: usize,
-    #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
-    pub(crate) wipe: bool,
 }
 
 impl Default for Builder {
@@ -197,11 +182,21 @@ impl fmt::Display for Builder {
     }
 }
 
-impl Settings {
-    /// The largest request that can ever succeed.
-    pub(crate) fn max_capacity(&self) -> usize {
-        // Room for a header, to round up, and to align the start.
-        // In 32 bits the largest alignment leaves nothing.
-        (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(HEADER_BYTES))
+impl BumpPool {
+    /// A pool with the default settings.
+    ///
+    /// Cost: one small allocation; the first shard is taken by the first acquire.
+    ///
+    /// # Errors
+    ///
+    /// See [`Builder::build`].
+    pub fn new() -> Result<Self, ConfigError> {
+        Self::builder().build()
+    }
+
+    /// All settings.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 }

@@ -7,23 +7,24 @@
 //!  the bookkeeping   goes with its last reference:                                 the cache is freed, and leaves the stub to the thread
 //! ```
 //!
-//! A thread that ends while the pool is there leaves the cache to the next (`FREE`), and gives its reference back itself.
+//! A thread that ends while the pool is there leaves the cache to the next (`FREE`), and gives its
+//! reference back itself.
 
 use core::ptr::NonNull;
 
 use bufcore::strategy::threads::{self, Cache, Methods};
 
 use super::stub::{self, Stub};
-use super::{CLOSED, FREE, Node, WAITED};
+use super::{CLOSED, FREE, ThreadCache, WAITED};
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
 use crate::counts::Why;
 use crate::shared::{Refs, Shared};
 use crate::sync::{self, Ordering};
-use crate::wait::Event;
+use crate::wait_queue::Event;
 
 /// What the lists of a thread do with a cache.
-pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go: Node::let_go };
+pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go: ThreadCache::let_go };
 
 /// The thread lets go of the stub when this is dropped.
 struct LettingGo(NonNull<Stub>);
@@ -31,7 +32,8 @@ struct LettingGo(NonNull<Stub>);
 impl LettingGo {
     /// # Safety
     ///
-    /// The pool is gone, and the calling thread, which had the cache then, does not use the stub when this has been dropped.
+    /// The pool is gone, and the calling thread, which had the cache then, does not use the stub
+    /// when this has been dropped.
     unsafe fn new(stub: NonNull<Stub>) -> Self {
         Self(stub)
     }
@@ -44,7 +46,8 @@ impl Drop for LettingGo {
     }
 }
 
-/// A thread's part of draining a cache whose pool is gone, after a slow path. It does not need the cache, which may be gone as well.
+/// A thread's part of draining a cache whose pool is gone, after a slow path. It does not need the
+/// cache, which may be gone as well.
 pub(crate) struct Gone(NonNull<Stub>);
 
 impl Gone {
@@ -64,8 +67,9 @@ impl Gone {
         (flags & stub::CLOSED != 0).then_some(Self(stub))
     }
 
-    /// Empties the cache, and gives back the thread's reference, if the pool's end has not done that. For the thread while it is not at
-    /// work. The allocator may use pools in this, and the thread let go of the stub there.
+    /// Empties the cache, and gives back the thread's reference, if the pool's end has not done
+    /// that. For the thread while it is not at work. The allocator may use pools in this, and the
+    /// thread let go of the stub there.
     #[cold]
     #[inline(never)]
     pub(crate) fn drain(self) {
@@ -73,9 +77,9 @@ impl Gone {
         let stub = unsafe { self.0.as_ref() };
         if stub.drain() {
             // SAFETY: the thread's reference keeps the cache (`stub`, B2).
-            let node = unsafe { stub.node().as_ref() };
+            let cache = unsafe { stub.cache().as_ref() };
             // SAFETY: the right to that is this call's from just now.
-            unsafe { node.drain(true) };
+            unsafe { cache.drain(true) };
         }
     }
 }
@@ -84,42 +88,43 @@ impl Gone {
 ///
 /// # Safety
 ///
-/// `cache` is the head of a stub on the calling thread's list.
-unsafe fn is_closed(cache: NonNull<Cache>) -> bool {
+/// `head` is that of a stub on the calling thread's list.
+unsafe fn is_closed(head: NonNull<Cache>) -> bool {
     // SAFETY: the caller's promise; the head is the first field.
-    unsafe { cache.cast::<Stub>().as_ref() }.flags() & stub::CLOSED != 0
+    unsafe { head.cast::<Stub>().as_ref() }.flags() & stub::CLOSED != 0
 }
 
 /// The end of the thread that has the cache: its blocks go to the shards.
 ///
 /// # Safety
 ///
-/// `cache` is the head of a stub, off the thread's list, and is not used by it again.
-unsafe fn end_of_thread(cache: NonNull<Cache>) {
+/// `head` is that of a stub, off the thread's list, and is not used by it again.
+unsafe fn end_of_thread(head: NonNull<Cache>) {
     // SAFETY: valid until the thread lets go of it (`stub`, B1).
-    let stub = unsafe { cache.cast::<Stub>().as_ref() };
+    let stub = unsafe { head.cast::<Stub>().as_ref() };
     if !stub.begin_end() {
         // SAFETY: the pool is gone, and the rest is the caller's promise.
-        return unsafe { Node::let_go(cache) };
+        return unsafe { ThreadCache::let_go(head) };
     }
     // SAFETY: the thread's reference is its own from here on, and keeps the cache (`stub`, B2).
-    let node = unsafe { stub.node().as_ref() };
-    let (shared, home) = (node.shared, node.home);
+    let cache = unsafe { stub.cache().as_ref() };
+    let (shared, home) = (cache.shared, cache.home);
     for class in 0..MAX_CLASSES {
-        // Where somebody else has the cache at this moment, what he leaves is the next thread's, or goes with the pool.
-        if !node.enter() {
+        // Where somebody else has the cache at this moment, what he leaves is the next thread's, or
+        // goes with the pool.
+        if !cache.enter() {
             break;
         }
-        let chain = node.take_stack(class);
+        let chain = cache.take_magazine(class);
         let mut apart = Chain::new();
-        if node.hot_class() == class
-            && let Some(block) = node.take_hot()
+        if cache.hot_class() == class
+            && let Some(block) = cache.take_hot()
         {
             // SAFETY: just taken.
             unsafe { apart.push(block) };
         }
         // Where the pool is gone, it is drained below.
-        let _gone = node.leave();
+        let _gone = cache.leave();
         for chain in [chain, apart] {
             // SAFETY: the thread's reference keeps the pool.
             unsafe { Shared::store(shared, home, class, chain) };
@@ -127,12 +132,14 @@ unsafe fn end_of_thread(cache: NonNull<Cache>) {
     }
     if !stub.free() {
         // SAFETY: the pool is gone, and the rest is the caller's promise.
-        return unsafe { Node::let_go(cache) };
+        return unsafe { ThreadCache::let_go(head) };
     }
-    // SAFETY: the thread's reference, once. The pool's end leaves it alone, as no thread has the cache.
+    // SAFETY: the thread's reference, once. The pool's end leaves it alone, as no thread has the
+    // cache.
     let _thread = unsafe { Refs::new(shared, 1) };
-    // ORDER: Release pairs with the Acquire in `adopt` and `claimed`: the cache is seen as it was left.
-    let before = node.word.fetch_or(FREE, Ordering::Release);
+    // ORDER: Release pairs with the Acquire in `adopt` and `claimed`: the cache is seen as it was
+    // left.
+    let before = cache.word.fetch_or(FREE, Ordering::Release);
     if before & WAITED != 0 {
         // What was not to be had is to be had now.
         // SAFETY: the thread's reference keeps the pool.
@@ -140,22 +147,25 @@ unsafe fn end_of_thread(cache: NonNull<Cache>) {
     }
 }
 
-impl Node {
+impl ThreadCache {
     /// Whether the pool is gone.
     pub(crate) fn is_gone(&self) -> bool {
         // ORDER: Relaxed: nothing is read that this would order.
         self.word.load(Ordering::Relaxed) & CLOSED != 0
     }
 
-    /// The pool's end, first half: from here on the thread puts nothing in that it did not begin before.
+    /// The pool's end, first half: from here on the thread puts nothing in that it did not begin
+    /// before.
     pub(crate) fn close(&self) {
         self.stub().close();
-        // ORDER: Acquire pairs with the Release in `unclaim` and `end_of_thread`. What the fence orders is said there.
+        // ORDER: Acquire pairs with the Release in `unclaim` and `end_of_thread`. What the fence
+        // orders is said there.
         self.word.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
-    /// The pool's end, second half, behind a full fence, which was a heavy one if `is_heavy`: empties the cache, unless its thread is in
-    /// the midst of something or cannot be asked; then it does so itself.
+    /// The pool's end, second half, behind a full fence, which was a heavy one if `is_heavy`:
+    /// empties the cache, unless its thread is in the midst of something or cannot be asked; then
+    /// it does so itself.
     pub(crate) fn empty_closed(&self, is_heavy: bool) {
         let is_held = self.stub().is_held();
         if (is_heavy || self.is_fenced() || !is_held) && self.rest().is_some() && self.stub().overtake() {
@@ -171,7 +181,8 @@ impl Node {
         Gone(self.stub).drain();
     }
 
-    /// Frees what is in the cache of a pool that is gone, and gives back the reference of the thread that has it, if there is one.
+    /// Frees what is in the cache of a pool that is gone, and gives back the reference of the
+    /// thread that has it, if there is one.
     ///
     /// # Safety
     ///
@@ -186,36 +197,41 @@ impl Node {
         for class in 0..MAX_CLASSES {
             all.append(self.take_all(class));
         }
-        // SAFETY: the chain is ours, of this pool; the reference, or else the caller's handles, keep it.
+        // SAFETY: the chain is ours, of this pool; the reference, or else the caller's handles,
+        // keep it.
         unsafe { Shared::free_chain(shared, all, Why::Uncounted) };
     }
 
-    /// The pool is gone, and the thread meets the stub: it empties the cache, and gives back its reference, if that was not done.
+    /// The pool is gone, and the thread meets the stub: it empties the cache, and gives back its
+    /// reference, if that was not done.
     ///
     /// # Safety
     ///
-    /// The pool is gone. `cache` is the head of a stub, off the thread's list, and is not used by the thread again.
-    pub(crate) unsafe fn let_go(cache: NonNull<Cache>) {
-        let this = cache.cast::<Stub>();
-        // SAFETY: the caller's promise; when this function ends, whatever wakers and the allocator do.
+    /// The pool is gone. `head` is that of a stub, off the thread's list, and is not used by the
+    /// thread again.
+    pub(crate) unsafe fn let_go(head: NonNull<Cache>) {
+        let this = head.cast::<Stub>();
+        // SAFETY: the caller's promise; when this function ends, whatever wakers and the allocator
+        // do.
         let _letting_go = unsafe { LettingGo::new(this) };
         Gone(this).drain();
     }
 
-    /// Puts the cache on the calling thread's list, which has just adopted it. The thread's reference to the bookkeeping is counted already.
-    /// `false` when the pool is gone: then no thread has the cache.
+    /// Puts the cache on the calling thread's list, which has just adopted it. The thread's
+    /// reference to the bookkeeping is counted already. `false` when the pool is gone: then no
+    /// thread has the cache.
     pub(crate) fn list(&self) -> bool {
         let is_held = self.stub().hold(self);
         if is_held {
-            // SAFETY: on no list, since it was free; valid until the thread lets go of it (`stub`, B1), which is in `end_of_thread` or
-            // `let_go`, or `Shared::close` for its own.
+            // SAFETY: on no list, since it was free; valid until the thread lets go of it (`stub`,
+            // B1), which is in `end_of_thread` or `let_go`, or `Shared::close` for its own.
             unsafe { threads::add(self.stub.cast()) };
         }
         is_held
     }
 }
 
-impl Drop for Node {
+impl Drop for ThreadCache {
     fn drop(&mut self) {
         self.touch();
         // SAFETY: the cache is gone.

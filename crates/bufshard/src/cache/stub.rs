@@ -1,19 +1,23 @@
-//! What is on a thread's list for a cache, and what is left of the cache while its pool is gone and the thread sleeps.
+//! What is on a thread's list for a cache, and what is left of the cache while its pool is gone and
+//! the thread sleeps.
 //!
 //! ```text
 //!  flags    HELD      a thread has the cache
 //!           CLOSED    the pool is gone;  PLAIN   as in the cache's `word`: for the thread, when it may not look there any more
 //!           ENDING    the thread ends: it keeps its reference to the bookkeeping until it says otherwise
-//!           DRAINED   somebody empties, or has emptied, the cache, and gives the thread's reference back (`node`, N5)
+//!           DRAINED   somebody empties, or has emptied, the cache, and gives the thread's reference back (`cache`, N5)
 //!           LET_GO    the thread has let go of the stub;  ORPHANED   the cache is gone
 //! ```
 //!
 //! # Invariants
 //!
-//! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by the cache while no thread has it.
-//! - B2: `node` is valid while the bookkeeping is: for who has a handle or a block, and for the thread from when it has set `ENDING` or
-//!   `DRAINED`, and found `DRAINED` not set, until it gives its reference back.
-//! - B3: `DRAINED` is set once the pool is gone only, and by the pool's end only while `ENDING` is not set.
+//! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by
+//!   the cache while no thread has it.
+//! - B2: `cache` is valid while the bookkeeping is: for who has a handle or a block, and for the
+//!   thread from when it has set `ENDING` or `DRAINED`, and found `DRAINED` not set, until it gives
+//!   its reference back.
+//! - B3: `DRAINED` is set once the pool is gone only, and by the pool's end only while `ENDING` is
+//!   not set.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -22,7 +26,7 @@ use core::ptr::NonNull;
 use bufcore::strategy::boxed;
 use bufcore::strategy::threads::Cache;
 
-use super::{Node, ends};
+use super::{ThreadCache, ends};
 use crate::sync::{AtomicU32, Ordering};
 
 const HELD: u32 = 1;
@@ -36,9 +40,9 @@ const ORPHANED: u32 = 64;
 /// See the head of the file.
 #[repr(C)]
 pub(super) struct Stub {
-    cache: Cache,
+    head: Cache,
     /// B2. Written before a thread has the cache.
-    node: Cell<NonNull<Node>>,
+    cache: Cell<NonNull<ThreadCache>>,
     flags: AtomicU32,
     /// In models: a stub that is never freed is reported.
     #[cfg(all(test, loom))]
@@ -49,8 +53,8 @@ impl Stub {
     /// One of no cache yet; `None` when there is no memory.
     pub(super) fn new(id: usize, is_plain: bool) -> Option<NonNull<Self>> {
         boxed(Self {
-            cache: Cache::new(id, &ends::METHODS),
-            node: Cell::new(NonNull::dangling()),
+            head: Cache::new(id, &ends::METHODS),
+            cache: Cell::new(NonNull::dangling()),
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
             #[cfg(all(test, loom))]
             _freed: loom::sync::Arc::new(()),
@@ -59,12 +63,12 @@ impl Stub {
 
     /// The pool's number.
     pub(super) fn id(&self) -> usize {
-        self.cache.id()
+        self.head.id()
     }
 
     /// The cache (B2).
-    pub(super) fn node(&self) -> NonNull<Node> {
-        self.node.get()
+    pub(super) fn cache(&self) -> NonNull<ThreadCache> {
+        self.cache.get()
     }
 
     pub(super) fn flags(&self) -> u32 {
@@ -78,9 +82,10 @@ impl Stub {
         self.flags.fetch_or(PLAIN, Ordering::Relaxed);
     }
 
-    /// A thread has just taken `node`, which this is of. `false` when the pool is gone: then no thread has it.
-    pub(super) fn hold(&self, node: &Node) -> bool {
-        self.node.set(NonNull::from(node));
+    /// A thread has just taken `cache`, which this is of. `false` when the pool is gone: then no
+    /// thread has it.
+    pub(super) fn hold(&self, cache: &ThreadCache) -> bool {
+        self.cache.set(NonNull::from(cache));
         let held = |flags| (flags & CLOSED == 0).then_some(flags | HELD);
         // ORDER: Relaxed: the cache's `word` orders threads that have it one after the other.
         self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, held).is_ok()
@@ -98,10 +103,11 @@ impl Stub {
         self.flags.load(Ordering::Acquire) & HELD != 0
     }
 
-    /// For the thread: whether it is to empty the cache of a pool that is gone, which is valid then (B2).
+    /// For the thread: whether it is to empty the cache of a pool that is gone, which is valid then
+    /// (B2).
     pub(super) fn drain(&self) -> bool {
-        // ORDER: AcqRel: of the two who may come here the second does nothing, and the first has seen all that the thread did: by itself,
-        // or by `rest`.
+        // ORDER: AcqRel: of the two who may come here the second does nothing, and the first has
+        // seen all that the thread did: by itself, or by `rest`.
         self.flags.fetch_or(DRAINED, Ordering::AcqRel) & DRAINED == 0
     }
 
@@ -112,16 +118,19 @@ impl Stub {
         self.flags.fetch_update(Ordering::AcqRel, Ordering::Relaxed, drained).is_ok()
     }
 
-    /// For the thread, which ends: whether it has its reference, and keeps it until it gives that back itself (B2).
+    /// For the thread, which ends: whether it has its reference, and keeps it until it gives that
+    /// back itself (B2).
     pub(super) fn begin_end(&self) -> bool {
         // ORDER: Acquire: what the pool's end did comes before the thread lets go.
         self.flags.fetch_or(ENDING, Ordering::Acquire) & DRAINED == 0
     }
 
-    /// For the thread that ends: no thread has the cache, or will in a moment. `false` when the pool is gone.
+    /// For the thread that ends: no thread has the cache, or will in a moment. `false` when the
+    /// pool is gone.
     pub(super) fn free(&self) -> bool {
         let free = |flags| (flags & CLOSED == 0).then_some(flags & PLAIN);
-        // ORDER: Release pairs with the Acquire in `is_held`. A failure leaves the cache to the thread.
+        // ORDER: Release pairs with the Acquire in `is_held`. A failure leaves the cache to the
+        // thread.
         self.flags.fetch_update(Ordering::Release, Ordering::Relaxed, free).is_ok()
     }
 

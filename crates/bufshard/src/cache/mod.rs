@@ -1,17 +1,21 @@
-//! A thread's cache in one pool: the block that was released last, and for each size class a stack of blocks. The thread uses them
-//! without a locked instruction, and others may empty them without stopping the thread.
+//! A thread's cache in one pool: the block that was released last, and for each size class a
+//! magazine of blocks. The thread uses them without a locked instruction, and others may empty them
+//! without stopping the thread.
 //!
-//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap: it is found without a look at a stack, and
-//! so the address of nothing depends on what was just stored elsewhere. It costs the other traffic a comparison.
+//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap: it
+//! is found without a look at a magazine, and so the address of nothing depends on what was just
+//! stored elsewhere. It costs the other traffic a comparison.
 //!
 //! # Who uses a cache
 //!
-//! The stack of a class is two counters, of what was pushed and of what was popped, and slots for the difference. The thread announces
-//! in `begun` the counter that it is about to raise, and to what; looks at `word`, whether anybody claims the cache; and raises the
-//! counter. (The block that is apart has a state in place of counters, and who announces a change of it says which.) Who claims it
-//! sets a flag in `word`, looks at `begun`, and knows from the counter whether what was announced is done. Between the
-//! two steps of each stands a fence (`sync`), so not both can miss each other: a thread that finds its cache claimed does without it, for
-//! that one request, and who finds the thread at work lets go of the cache.
+//! The magazine of a class is two counters, of what was pushed and of what was popped, and slots
+//! for the difference. The thread announces in `begun` the counter that it is about to raise, and
+//! to what; looks at `word`, whether anybody claims the cache; and raises the counter. (The block
+//! that is apart has a state in place of counters, and who announces a change of it says which.)
+//! Who claims it sets a flag in `word`, looks at `begun`, and knows from the counter whether what
+//! was announced is done. Between the two steps of each stands a fence (`sync`), so not both can
+//! miss each other: a thread that finds its cache claimed does without it, for that one request,
+//! and who finds the thread at work lets go of the cache.
 //!
 //! ```text
 //!  word     ....epoch....|PLAIN|WAITED|FREE|CLOSED|CLAIMED|      epoch + 1 at the end of each claim
@@ -22,24 +26,29 @@
 //!
 //! # What stays
 //!
-//! A cache goes with its pool's bookkeeping, also while the thread that used it sleeps, with the cache on its list. So what is on the list is
-//! not the cache but its [`Stub`], some 80 bytes, which stay until the thread has let go of them too.
+//! A cache goes with its pool's bookkeeping, also while the thread that used it sleeps, with the
+//! cache on its list. So what is on the list is not the cache but its [`Stub`], some 80 bytes,
+//! which stay until the thread has let go of them too.
 //!
 //! # Invariants
 //!
-//! - N1: the slots and counters are used by the thread between its look at `word` and the end of what it announced, or by who claims
-//!   the cache from its look at `begun` until it gives the claim up; not by both.
-//! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`, K2); `difference <= limit`.
-//! - N3: while the last bits of `hot` are a class, `hot_block` is a block of that class, and the cache's.
+//! - N1: the slots and counters are used by the thread between its look at `word` and the end of
+//!   what it announced, or by who claims the cache from its look at `begun` until it gives the
+//!   claim up; not by both.
+//! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`,
+//!   K2); `difference <= limit`.
+//! - N3: while the last bits of `hot` are a class, `hot_block` is a block of that class, and the
+//!   cache's.
 //! - N4: `seen` and the fields marked so are the thread's own.
-//! - N5: of a pool that is gone, who sets `DRAINED` in the stub empties the cache, nothing is put into it any more, and the thread's
-//!   reference to the bookkeeping is his, to give back.
-//! - N6: a cache is there while the bookkeeping is. Who uses it keeps that: by a handle, a block, or the thread's reference. The thread has
-//!   this until `DRAINED` is set, and while `begun` is `BUSY` nobody sets that but the thread.
+//! - N5: of a pool that is gone, who sets `DRAINED` in the stub empties the cache, nothing is put
+//!   into it any more, and the thread's reference to the bookkeeping is his, to give back.
+//! - N6: a cache is there while the bookkeeping is. Who uses it keeps that: by a handle, a block,
+//!   or the thread's reference. The thread has this until `DRAINED` is set, and while `begun` is
+//!   `BUSY` nobody sets that but the thread.
 
 mod claims;
 mod ends;
-mod stacks;
+mod magazines;
 mod stub;
 
 use core::cell::Cell;
@@ -50,7 +59,7 @@ use bufcore::strategy::{Link, Listed};
 
 pub(crate) use self::claims::NotHad;
 use self::ends::Gone;
-use self::stacks::{Slots, Stack};
+use self::magazines::{Magazine, Slots};
 use self::stub::Stub;
 use crate::block::Block;
 use crate::class::{MAX_CLASSES, class_of};
@@ -92,18 +101,20 @@ const _: () = assert!(class_of(isize::MAX as usize) < NEVER as usize && class_of
 /// A use of `hot`.
 const HOT_USE: u32 = HOT_CLASS + 1;
 
-/// How many slow paths of a thread find its cache without its list, for one that goes by way of the list.
+/// How many slow paths of a thread find its cache without its list, for one that goes by way of the
+/// list.
 const RECALLS: u32 = 16;
 
 /// A cache.
-pub(crate) struct Node {
+pub(crate) struct ThreadCache {
     word: AtomicUsize,
     seen: Cell<usize>,
     begun: AtomicU32,
     /// N3.
     hot: AtomicU32,
     hot_block: Cell<*const Block>,
-    /// Not 0 once the thread has found `PLAIN`: from then on its fast paths do nothing, and its slow ones execute full fences.
+    /// Not 0 once the thread has found `PLAIN`: from then on its fast paths do nothing, and its
+    /// slow ones execute full fences.
     fenced: AtomicU32,
     /// Whether that was since `take_news`; the thread's own.
     is_news: Cell<bool>,
@@ -116,21 +127,21 @@ pub(crate) struct Node {
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The next of all caches of the pool.
-    all_next: Link<Node>,
+    all_next: Link<ThreadCache>,
     /// The thread's own.
     pub(crate) counts: Counts,
     /// What `trim_idle` saw; guarded by its lock.
     idle_marks: [Cell<u32>; MAX_CLASSES],
     hot_mark: Cell<u32>,
-    stacks: [Stack; MAX_CLASSES],
-    /// What the stacks point into.
+    magazines: [Magazine; MAX_CLASSES],
+    /// What the magazines point into.
     _slots: Slots,
     #[cfg(all(test, any(loom, shuttle)))]
     shadow: buftest::models::Shadow,
 }
 
 // SAFETY: one field.
-unsafe impl Listed for Node {
+unsafe impl Listed for ThreadCache {
     fn link(&self) -> &Link<Self> {
         &self.all_next
     }
@@ -143,10 +154,10 @@ const fn record(which: usize, value: u32) -> u32 {
     value << 8 | which as u32
 }
 
-impl Node {
+impl ThreadCache {
     /// A cache that no thread has; `None` when there is no memory.
     pub(crate) fn new(shared: &Shared, home: usize) -> Option<Self> {
-        let (stacks, slots) = stacks::empty(&shared.settings)?;
+        let (magazines, slots) = magazines::empty(&shared.settings)?;
         let plain = shared.is_plain();
         Some(Self {
             word: AtomicUsize::new(FREE | if plain { PLAIN } else { 0 }),
@@ -164,7 +175,7 @@ impl Node {
             counts: Counts::default(),
             idle_marks: core::array::from_fn(|_| Cell::new(0)),
             hot_mark: Cell::new(0),
-            stacks,
+            magazines,
             _slots: slots,
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
@@ -184,28 +195,32 @@ impl Node {
     /// The calling thread's cache for the pool `id`, if it is to be found at once; else `None`.
     #[inline(always)]
     pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
-        // SAFETY: what `remember` left there is a cache of this thread's for that pool (`threads`, L1), which is there while the pool's
-        // bookkeeping is (N6): who asks for this pool has a handle or a block. No borrow outlives the request that it serves.
-        threads::recall(id).map(|node| unsafe { node.cast::<Self>().as_ref() })
+        // SAFETY: what `remember` left there is a cache of this thread's for that pool (`threads`,
+        // L1), which is there while the pool's bookkeeping is (N6): who asks for this pool has a
+        // handle or a block. No borrow outlives the request that it serves.
+        threads::recall(id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
     }
 
-    /// The calling thread's cache for the pool `id`, if it has one. For those who keep that pool's bookkeeping (N6).
+    /// The calling thread's cache for the pool `id`, if it has one. For those who keep that pool's
+    /// bookkeeping (N6).
     pub(crate) fn find<'a>(id: usize) -> Option<&'a Self> {
-        // SAFETY: a head on the thread's list is valid (`threads`, L2), and the first field of a stub of this pool's, from whose address it
-        // came.
+        // SAFETY: a head on the thread's list is valid (`threads`, L2), and the first field of a
+        // stub of this pool's, from whose address it came.
         let stub = unsafe { threads::find(id).cast::<Stub>().as_ref() }?;
         // SAFETY: the bookkeeping is there, and the cache with it.
-        Some(unsafe { stub.node().as_ref() })
+        Some(unsafe { stub.cache().as_ref() })
     }
 
     /// Lets the fast paths find the cache. For its thread.
     pub(crate) fn remember(&self) {
-        // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall` takes the value for a cache.
+        // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall`
+        // takes the value for a cache.
         unsafe { threads::remember(self.stub().id(), NonNull::from(self).cast()) };
     }
 
-    /// Whether it is time for a slow path to go by way of the thread's list, which lets go of caches of pools that are gone: a thread
-    /// that uses one pool for ever would keep them for ever. For its thread.
+    /// Whether it is time for a slow path to go by way of the thread's list, which lets go of
+    /// caches of pools that are gone: a thread that uses one pool for ever would keep them for
+    /// ever. For its thread.
     #[inline(always)]
     pub(crate) fn is_round_due(&self) -> bool {
         let recalls = self.recalls.get().wrapping_add(1);
@@ -213,33 +228,36 @@ impl Node {
         recalls.is_multiple_of(RECALLS)
     }
 
-    /// Takes a block of a class that was released lately; `None` when there is none, and when the slow path has to look why not.
+    /// Takes a block of a class that was released lately; `None` when there is none, and when the
+    /// slow path has to look why not.
     ///
     /// For its thread with a handle.
     #[inline(always)]
     pub(crate) fn pop(&self, class: usize) -> Option<NonNull<Block>> {
-        // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the last one of the thread.
+        // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the
+        // last one of the thread.
         let hot = self.hot.load(Ordering::Relaxed);
         if (hot & HOT_CLASS) as usize != class {
-            return self.pop_stack(class);
+            return self.pop_magazine(class);
         }
         if !self.begin(HOT_OUT) {
             return None;
         }
         self.touch();
         let block = self.hot_block.get();
-        // ORDER: Release pairs with the Acquire in `done`: who claims the cache sees what the thread did with it.
+        // ORDER: Release pairs with the Acquire in `done`: who claims the cache sees what the
+        // thread did with it.
         self.hot.store(hot | NO_HOT, RELEASE);
         NonNull::new(block.cast_mut())
     }
 
-    /// Takes the newest block of a stack, as `pop` does.
+    /// Takes the newest block of a magazine, as `pop` does.
     #[inline(always)]
-    fn pop_stack(&self, class: usize) -> Option<NonNull<Block>> {
-        let stack = self.stacks.get(class)?;
+    fn pop_magazine(&self, class: usize) -> Option<NonNull<Block>> {
+        let magazine = self.magazines.get(class)?;
         // ORDER: Relaxed, for both, as in `pop`.
-        let popped = stack.popped.load(Ordering::Relaxed);
-        let len = stack.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
+        let popped = magazine.popped.load(Ordering::Relaxed);
+        let len = magazine.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
         if len == 0 {
             return None;
         }
@@ -248,10 +266,10 @@ impl Node {
             return None;
         }
         self.touch();
-        // SAFETY: `len` is at most the limit (N2), and the stack is the thread's (N1).
-        let block = unsafe { stack.slot(len - 1) }.get();
+        // SAFETY: `len` is at most the limit (N2), and the magazine is the thread's (N1).
+        let block = unsafe { magazine.slot(len - 1) }.get();
         // ORDER: Release, as in `pop`.
-        stack.popped.store(now, RELEASE);
+        magazine.popped.store(now, RELEASE);
         NonNull::new(block.cast_mut())
     }
 
@@ -266,30 +284,31 @@ impl Node {
         let hot = self.hot.load(Ordering::Relaxed);
         if hot & HOT_CLASS != NO_HOT || class >= MAX_CLASSES {
             // SAFETY: the caller's promise.
-            return unsafe { self.push_stack(class, block) };
+            return unsafe { self.push_magazine(class, block) };
         }
         if !self.begin(HOT_IN) {
             return false;
         }
         self.touch();
         self.hot_block.set(block.as_ptr());
-        // ORDER: Release, as in `pop`. The last access, since the pool may go from here on, if the block was what kept it.
+        // ORDER: Release, as in `pop`. The last access, since the pool may go from here on, if the
+        // block was what kept it.
         self.hot.store(hot.wrapping_add(HOT_USE) & !HOT_CLASS | class as u32, RELEASE);
         true
     }
 
-    /// Puts a block on the stack of its class, as `push` does.
+    /// Puts a block into the magazine of its class, as `push` does.
     ///
     /// # Safety
     ///
     /// As for [`push`](Self::push).
     #[inline(always)]
-    unsafe fn push_stack(&self, class: usize, block: NonNull<Block>) -> bool {
-        let Some(stack) = self.stacks.get(class) else { return false };
+    unsafe fn push_magazine(&self, class: usize, block: NonNull<Block>) -> bool {
+        let Some(magazine) = self.magazines.get(class) else { return false };
         // ORDER: Relaxed, for both, as in `pop`.
-        let pushed = stack.pushed.load(Ordering::Relaxed);
-        let len = pushed.wrapping_sub(stack.popped.load(Ordering::Relaxed));
-        if len >= stack.limit {
+        let pushed = magazine.pushed.load(Ordering::Relaxed);
+        let len = pushed.wrapping_sub(magazine.popped.load(Ordering::Relaxed));
+        if len >= magazine.limit {
             return false;
         }
         let now = pushed.wrapping_add(1);
@@ -297,32 +316,35 @@ impl Node {
             return false;
         }
         self.touch();
-        // SAFETY: `len` is below the limit, and the stack is the thread's (N1).
-        unsafe { stack.slot(len) }.set(block.as_ptr());
+        // SAFETY: `len` is below the limit, and the magazine is the thread's (N1).
+        unsafe { magazine.slot(len) }.set(block.as_ptr());
         // ORDER: Release, as in `pop`. The last access, as in `push`.
-        stack.pushed.store(now, RELEASE);
+        magazine.pushed.store(now, RELEASE);
         true
     }
 
     /// Announces an operation, and says whether nobody claims the cache.
     #[inline(always)]
     fn begin(&self, record: u32) -> bool {
-        // ORDER: Release pairs with the Acquire in `done`: who sees this announced sees that all before is done.
+        // ORDER: Release pairs with the Acquire in `done`: who sees this announced sees that all
+        // before is done.
         self.begun.store(record, RELEASE);
         sync::light_fence();
-        // ORDER: Acquire pairs with the Release in `unclaim`. The same word as before says that nobody has had the cache since.
+        // ORDER: Acquire pairs with the Release in `unclaim`. The same word as before says that
+        // nobody has had the cache since.
         self.word.load(Ordering::Acquire) == self.seen.get()
     }
 
-    /// Where the model checker looks whether two use the stacks at once, or one uses them that are being freed.
+    /// Where the model checker looks whether two use the magazines at once, or one uses them that
+    /// are being freed.
     #[inline(always)]
     fn touch(&self) {
         #[cfg(all(test, any(loom, shuttle)))]
         self.shadow.write();
     }
 
-    /// Begins a slow path of the thread, after which the stacks are its own until `leave`. `false` when they are not to be had. In between,
-    /// nothing is allocated, freed, or waited for.
+    /// Begins a slow path of the thread, after which the magazines are its own until `leave`.
+    /// `false` when they are not to be had. In between, nothing is allocated, freed, or waited for.
     pub(crate) fn enter(&self) -> bool {
         // ORDER: Release, as in `begin`.
         self.begun.store(BUSY, RELEASE);
@@ -341,13 +363,15 @@ impl Node {
         true
     }
 
-    /// The fence between the two steps of a slow path where the system gives none that costs this side nothing; then the second step.
+    /// The fence between the two steps of a slow path where the system gives none that costs this
+    /// side nothing; then the second step.
     #[cold]
     fn fence(&self) -> usize {
         sync::full_fence();
         // ORDER: Relaxed: only this thread writes it.
         if self.fenced.load(Ordering::Relaxed) == 0 {
-            // ORDER: Release pairs with the Acquire in `is_fenced`: all that the thread announced without such a fence is seen.
+            // ORDER: Release pairs with the Acquire in `is_fenced`: all that the thread announced
+            // without such a fence is seen.
             self.fenced.store(1, RELEASE);
             self.is_news.set(true);
         }
@@ -361,20 +385,24 @@ impl Node {
         self.fenced.load(Ordering::Acquire) != 0
     }
 
-    /// Whether what is in the cache was out of the reach of others until a moment ago: who waits is to be told. For its thread.
+    /// Whether what is in the cache was out of the reach of others until a moment ago: who waits is
+    /// to be told. For its thread.
     pub(crate) fn take_news(&self) -> bool {
         self.is_news.take()
     }
 
-    /// Ends what `enter` began. When the pool is gone: what drains the cache, which is to be done when nothing else is.
+    /// Ends what `enter` began. When the pool is gone: what drains the cache, which is to be done
+    /// when nothing else is.
     ///
-    /// From then on the end of the pool may free the cache, if nothing but the thread's reference keeps it (N6).
+    /// From then on the end of the pool may free the cache, if nothing but the thread's reference
+    /// keeps it (N6).
     #[must_use]
     pub(crate) fn leave(&self) -> Option<Gone> {
         let stub = self.stub;
         self.settle();
         sync::light_fence();
-        // SAFETY: the stub is valid until the thread lets go of it (`stub`, B1), which it does not in this function.
+        // SAFETY: the stub is valid until the thread lets go of it (`stub`, B1), which it does not
+        // in this function.
         unsafe { Gone::look(stub) }
     }
 

@@ -1,45 +1,53 @@
-//! Claims: how others get at the stacks of a thread's cache without stopping the thread; and the flags that they set.
+//! Claims: how others get at the magazines of a thread's cache without stopping the thread; and the
+//! flags that they set.
 
 use super::{
-    BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, HOT_CLASS, HOT_IN, HOT_OUT, IDLE, NO_HOT, Node, PLAIN, WAITED,
-    record,
+    BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, HOT_CLASS, HOT_IN, HOT_OUT, IDLE, NO_HOT, PLAIN, ThreadCache,
+    WAITED, record,
 };
 use crate::sync::{self, Ordering, RELEASE};
 
-/// How often who claims a cache looks whether its thread has come to the end of what it is in the midst of.
+/// How often who claims a cache looks whether its thread has come to the end of what it is in the
+/// midst of.
 const LOOKS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 200 };
 
 /// Why a cache is not to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotHad {
-    /// Somebody else claims it, its thread is in the midst of something, or the pool is gone: to look again soon may help.
+    /// Somebody else claims it, its thread is in the midst of something, or the pool is gone: to
+    /// look again soon may help.
     Busy,
     /// The system refuses the fence, and the thread does not know of that yet.
     NoFence,
 }
 
-impl Node {
-    /// What the thread announced last, if it is done with that. For those who claimed the cache, after the fence.
+impl ThreadCache {
+    /// What the thread announced last, if it is done with that. For those who claimed the cache,
+    /// after the fence.
     fn done(&self) -> Option<u32> {
-        // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did before is seen.
+        // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did
+        // before is seen.
         let begun = self.begun.load(Ordering::Acquire);
         let is_done = match begun & 0xFF {
             IDLE => true,
             BUSY => false,
-            // ORDER: Acquire pairs with the Release in `pop` and `push`, for both: what was announced is done and seen.
+            // ORDER: Acquire pairs with the Release in `pop` and `push`, for both: what was
+            // announced is done and seen.
             HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
             HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
             which => {
-                let stack = self.stacks.get((which / 2) as usize)?;
-                let counter = if which % 2 == 0 { &stack.popped } else { &stack.pushed };
-                // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is done and seen.
+                let magazine = self.magazines.get((which / 2) as usize)?;
+                let counter = if which % 2 == 0 { &magazine.popped } else { &magazine.pushed };
+                // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is
+                // done and seen.
                 record(which as usize, counter.load(Ordering::Acquire)) == begun
             }
         };
         is_done.then_some(begun)
     }
 
-    /// Waits, not for long, until the thread is done with what it announced, and returns that. For those who keep the bookkeeping.
+    /// Waits, not for long, until the thread is done with what it announced, and returns that. For
+    /// those who keep the bookkeeping.
     pub(super) fn rest(&self) -> Option<u32> {
         (0..LOOKS).find_map(|look| {
             if look > 0 {
@@ -49,8 +57,8 @@ impl Node {
         })
     }
 
-    /// Runs `f` while the caller has the stacks, from another thread than the cache's; it calls nothing that is not ours. For holders of
-    /// a handle.
+    /// Runs `f` while the caller has the magazines, from another thread than the cache's; it calls
+    /// nothing that is not ours. For holders of a handle.
     ///
     /// # Errors
     ///
@@ -62,8 +70,8 @@ impl Node {
             if word & (CLAIMED | CLOSED) != 0 {
                 return Err(NotHad::Busy);
             }
-            // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps `unclaim`'s for those behind. What the fence
-            // orders is said there.
+            // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps
+            // `unclaim`'s for those behind. What the fence orders is said there.
             let claimed =
                 self.word.compare_exchange_weak(word, word | CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
             match claimed {
@@ -79,10 +87,12 @@ impl Node {
         let result = self.rest().map(|done| {
             self.touch();
             let result = f(self);
-            // It need not agree with the counters any more. By an exchange: the thread may have announced something else since, which is
-            // not to be overwritten. (Of the block that is apart it may have announced the same again, which then is: it finds the claim in
+            // It need not agree with the counters any more. By an exchange: the thread may have
+            // announced something else since, which is not to be overwritten. (Of the block that is
+            // apart it may have announced the same again, which then is: it finds the claim in
             // `word`, or the next epoch, and does without.)
-            // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we did. A failure publishes nothing.
+            // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we
+            // did. A failure publishes nothing.
             if done != IDLE {
                 let _ = self.begun.compare_exchange(done, IDLE, Ordering::Release, Ordering::Relaxed);
             }
@@ -92,10 +102,11 @@ impl Node {
         result.ok_or(NotHad::Busy)
     }
 
-    /// Ends a claim. `used` says whether the stacks changed.
+    /// Ends a claim. `used` says whether the magazines changed.
     fn unclaim(&self, used: bool) {
         let step = if used { EPOCH.wrapping_sub(CLAIMED) } else { CLAIMED.wrapping_neg() };
-        // ORDER: Release pairs with the Acquire in `begin`, `enter`, `adopt` and `claimed`: who has the stacks next sees what was done.
+        // ORDER: Release pairs with the Acquire in `begin`, `enter`, `adopt` and `claimed`: who has
+        // the magazines next sees what was done.
         self.word.fetch_add(step, RELEASE);
     }
 
@@ -106,7 +117,8 @@ impl Node {
         if word & FREE == 0 || word & (CLAIMED | CLOSED) != 0 {
             return false;
         }
-        // ORDER: Acquire pairs with the Release of `end_of_thread` and `unclaim`: the cache is as it was left.
+        // ORDER: Acquire pairs with the Release of `end_of_thread` and `unclaim`: the cache is as
+        // it was left.
         let adopted =
             self.word.compare_exchange(word, word & !FREE, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if adopted {
@@ -121,7 +133,8 @@ impl Node {
         self.word.load(Ordering::Relaxed) & (FREE | CLOSED) == FREE
     }
 
-    /// Whether releases are to free their memory. Between `enter` and `leave`: who sets the flag later finds the thread at work.
+    /// Whether releases are to free their memory. Between `enter` and `leave`: who sets the flag
+    /// later finds the thread at work.
     pub(crate) fn is_waited(&self) -> bool {
         // ORDER: Relaxed: the fences of `enter` and of who sets it order it.
         self.word.load(Ordering::Relaxed) & WAITED != 0
@@ -129,7 +142,8 @@ impl Node {
 
     /// Sets or takes back the flag that makes releases go the slow path.
     pub(crate) fn set_waited(&self, waited: bool) {
-        // ORDER: Relaxed, for both: the fence that follows orders it, and who reads it late is found out by `rest`.
+        // ORDER: Relaxed, for both: the fence that follows orders it, and who reads it late is
+        // found out by `rest`.
         if waited {
             self.word.fetch_or(WAITED, Ordering::Relaxed);
         } else {
@@ -137,11 +151,12 @@ impl Node {
         }
     }
 
-    /// Makes all requests of the thread go the slow path, for good: the system gives no fence for the fast ones.
+    /// Makes all requests of the thread go the slow path, for good: the system gives no fence for
+    /// the fast ones.
     pub(crate) fn set_plain(&self) {
         self.stub().set_plain();
-        // ORDER: Release pairs with the Acquire in `enter`: who has seen it here sees it in the stub. Whether the thread has seen it is said
-        // by `fenced`.
+        // ORDER: Release pairs with the Acquire in `enter`: who has seen it here sees it in the
+        // stub. Whether the thread has seen it is said by `fenced`.
         self.word.fetch_or(PLAIN, Ordering::Release);
     }
 }

@@ -1,0 +1,163 @@
+//! Releases: what the lease of a block does to its shard, on whichever thread. The invariants are
+//! those of `shard`.
+
+use core::ptr::NonNull;
+
+use bufcore::strategy::orphans;
+use bufcore::strategy::sync::{Ordering, RELEASE};
+
+use crate::cache::{ThreadCache, local};
+use crate::shard::{ABANDONED, Block, Chain, JOINED, ORPHANED, Shard, fold};
+use crate::shared::Shared;
+
+/// Gives the buffer's memory back.
+///
+/// # Safety
+///
+/// The buffer of `block` is being released: it is out no more, and nobody uses the block or its
+/// bytes again.
+#[inline(always)]
+pub(crate) unsafe fn release(block: NonNull<Block>) {
+    // SAFETY: the caller's promise, until it is counted.
+    let shard = unsafe { Block::shard(block) };
+    // SAFETY: written when the block was made, and not after.
+    let step = unsafe { (*block.as_ptr()).step } as usize;
+    #[cfg(feature = "wipe")]
+    // SAFETY: the shard's memory keeps the pool's bookkeeping.
+    if unsafe { Shared::of(shard).as_ref() }.settings.wipe {
+        // SAFETY: the header is the block's, whose buffer nobody uses any more; it is not read
+        // again.
+        unsafe { block.cast::<u8>().write_bytes(0, crate::shard::HEADER_BYTES) };
+    }
+    // ORDER: Relaxed: a thread stores its own token, and `NOBODY` over it, itself, so it reads what
+    // it stored; no other thread reads its own token here. Where `NOBODY` comes from the pool's end
+    // on another thread, either value is right.
+    if shard.owner.load(Ordering::Relaxed) == local::token() {
+        // SAFETY: a buffer of the shard is being released, on its owner's thread.
+        unsafe { release_here(NonNull::from(shard), block.as_ptr().cast(), step) };
+    } else {
+        // SAFETY: as above.
+        unsafe { release_elsewhere(NonNull::from(shard)) };
+    }
+}
+
+/// A release by the owner's thread. By pointer, here and below: a borrow would have to last until
+/// the end of the function, and the shard need not (B4).
+///
+/// # Safety
+///
+/// The buffer of `block` is being released, the calling thread owns its shard, and `step` is the
+/// block's.
+#[inline(always)]
+unsafe fn release_here(shard: NonNull<Shard>, block: *mut u8, step: usize) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    let own = &header.own;
+    // ORDER: Relaxed, for both: this thread wrote them.
+    let returned = own.returned.load(Ordering::Relaxed).wrapping_add(1);
+    let taken = own.taken.load(Ordering::Relaxed);
+    // The newest: its place is the next one's, while it is hot.
+    if block.addr() + step == own.bump.get().addr() {
+        own.bump.set(block);
+    }
+    // ORDER: Acquire pairs with the Release of `release_elsewhere`, as in `is_back`.
+    let others = header.word.load(Ordering::Acquire);
+    if taken.wrapping_sub(returned) == others {
+        if others != 0 || header.is_listed() {
+            // SAFETY: the caller's promise.
+            return unsafe { emptied(shard, returned, others) };
+        }
+        own.bump.set(own.base.get());
+    }
+    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`: what this thread did with
+    // the memory happened before it is freed. The last access to the shard (B4).
+    own.returned.store(returned, RELEASE);
+}
+
+/// The release of the last buffer, on the owner's thread, of a shard that is not being carved or
+/// that others released from.
+///
+/// # Safety
+///
+/// As for [`release_here`]; this is the last buffer that is out, and `returned` and `others` are
+/// the counts with it.
+#[cold]
+#[inline(never)]
+unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    if !header.is_listed() {
+        header.own.bump.set(header.own.base.get());
+        // SAFETY: nothing else is out, and the release is counted by this.
+        return unsafe { fold(shard, others) };
+    }
+    // SAFETY: an owned shard's cache is valid, until its thread has let go of it.
+    let cache = unsafe { &*header.own.cache.get().cast::<ThreadCache>() };
+    if cache.enter() {
+        header.restart();
+        let mut over = Chain::new();
+        cache.retire(header, &mut over);
+        let rest = cache.leave();
+        // The allocator may be called from here on, and may end the pool: the cache is not used any
+        // more.
+        // SAFETY: nothing is out of it, and it is this thread's alone.
+        unsafe { Shared::all_come_back(over) };
+        // SAFETY: likewise.
+        unsafe { Shared::all_come_back(rest) };
+    } else {
+        // The pool is being dropped on another thread, at this moment.
+        // ORDER: Release pairs with the Acquire loads in `is_orphan_back`. The last access to the
+        // shard (B4).
+        header.own.returned.store(returned, RELEASE);
+        orphans::sweep();
+    }
+}
+
+/// A release by another thread than the owner's, or without owner.
+///
+/// # Safety
+///
+/// A buffer of the shard is being released.
+#[inline(never)]
+unsafe fn release_elsewhere(shard: NonNull<Shard>) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    // ORDER: Acquire pairs with the Release of `orphan`: `taken` is known then.
+    if header.word.load(Ordering::Acquire) >= ORPHANED {
+        // SAFETY: as above.
+        return unsafe { release_orphan(shard) };
+    }
+    // ORDER: Release pairs with the Acquire loads of the owner and with the Acquire here of the
+    // last: what was done with the memory happened before it is used again. The last access to the
+    // shard, unless this is the last release (B4).
+    let before = header.word.fetch_add(1, JOINED);
+    if before == ABANDONED - 1 {
+        // SAFETY: abandoned, and nothing is out: the shard is ours alone.
+        unsafe { Shared::come_back(shard) };
+    } else if before >= ORPHANED {
+        orphans::sweep();
+    }
+}
+
+/// A release after the pool's end, of a shard whose owner may be releasing too.
+///
+/// # Safety
+///
+/// As for [`release_elsewhere`].
+#[cold]
+#[inline(never)]
+unsafe fn release_orphan(shard: NonNull<Shard>) {
+    // SAFETY: valid until the release is counted (B3).
+    let header = unsafe { shard.as_ref() };
+    // ORDER: Relaxed, for both: `taken` happened before the pool's end, which we have seen; an old
+    // value of `returned` leaves the memory to a later sweep.
+    let taken = header.own.taken.load(Ordering::Relaxed);
+    let returned = header.own.returned.load(Ordering::Relaxed);
+    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`. The last access to the shard
+    // (B4).
+    let others = header.word.fetch_add(1, JOINED).wrapping_add(1).wrapping_sub(ORPHANED);
+    // One look through the list when all seem to be back, not one for each of them.
+    if taken == returned.wrapping_add(others) {
+        orphans::sweep();
+    }
+}

@@ -1,0 +1,201 @@
+//! Handles of a pool, and references to its bookkeeping; see [`crate::strategy::Handle`].
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+use crate::strategy::{RefCounts, boxed};
+
+/// What all handles of a pool share, with the counts of those that keep it.
+///
+/// # Safety
+///
+/// 1. [`ref_counts`](Self::ref_counts) returns the same counts of a value each time. They were made
+///    with the value, by [`RefCounts::one_handle`], and the strategy lets no code of others reach
+///    them.
+/// 2. The strategy takes from the counts only what it added to them, and never a handle.
+pub unsafe trait Bookkeeping: Sized {
+    /// Returns the counts of the handles, and of the references.
+    fn ref_counts(&self) -> &RefCounts;
+
+    /// Ends the pool: the last handle is gone.
+    ///
+    /// # Safety
+    ///
+    /// 1. No handle is left, and this is called once.
+    /// 2. The caller keeps the reference of all handles until this returns.
+    unsafe fn close(this: NonNull<Self>);
+}
+
+/// A handle of a pool: what a pool that threads share is made of. Clones share one pool, which ends
+/// with the last of them.
+///
+/// # Invariants
+///
+/// - `shared` was made by [`boxed`], and is valid while the handle lives: the handle is counted,
+///   and all handles have a reference.
+pub struct Handle<S: Bookkeeping> {
+    shared: NonNull<S>,
+}
+
+// SAFETY: it gives out shared references, and the last one, on whatever thread, drops the value.
+unsafe impl<S: Bookkeeping + Send + Sync> Send for Handle<S> {}
+// SAFETY: likewise.
+unsafe impl<S: Bookkeeping + Send + Sync> Sync for Handle<S> {}
+
+impl<S: Bookkeeping> Handle<S> {
+    /// Puts the bookkeeping of a new pool on the heap; `None` when there is no memory. This is its
+    /// one handle.
+    pub fn new(shared: S) -> Option<Self> {
+        Some(Self { shared: boxed(shared)? })
+    }
+
+    /// Returns the address of the bookkeeping, which stays valid while a handle or a reference
+    /// keeps it.
+    #[inline]
+    #[must_use]
+    pub fn as_ptr(&self) -> NonNull<S> {
+        self.shared
+    }
+}
+
+impl<S: Bookkeeping> Deref for Handle<S> {
+    type Target = S;
+
+    #[inline]
+    fn deref(&self) -> &S {
+        // SAFETY: valid while this handle lives.
+        unsafe { self.shared.as_ref() }
+    }
+}
+
+impl<S: Bookkeeping> Clone for Handle<S> {
+    /// Makes another handle of the same pool.
+    ///
+    /// Cost: one locked instruction.
+    ///
+    /// # Panics
+    ///
+    /// As [`RefCounts::add_handle`].
+    #[inline]
+    fn clone(&self) -> Self {
+        self.ref_counts().add_handle();
+        Self { shared: self.shared }
+    }
+}
+
+impl<S: Bookkeeping> Drop for Handle<S> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.ref_counts().drop_handle() {
+            // SAFETY: the reference of all handles, of which this was the last.
+            let _handles = unsafe { Refs::new(self.shared, 1) };
+            // SAFETY: no handle is left, and the reference is given back when this has returned.
+            unsafe { S::close(self.shared) };
+        }
+    }
+}
+
+impl<S: Bookkeeping> fmt::Debug for Handle<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+/// References to the bookkeeping of a pool, which are given back when this is dropped. The last one
+/// frees it.
+pub struct Refs<S: Bookkeeping> {
+    shared: NonNull<S>,
+    count: usize,
+}
+
+impl<S: Bookkeeping> Refs<S> {
+    /// Takes over `count` references.
+    ///
+    /// # Safety
+    ///
+    /// 1. `shared` is the bookkeeping of a [`Handle`].
+    /// 2. The references are the caller's, and are not used otherwise.
+    #[must_use = "the references are given back otherwise"]
+    pub unsafe fn new(shared: NonNull<S>, count: usize) -> Self {
+        Self { shared, count }
+    }
+
+    /// Adds a reference.
+    ///
+    /// # Safety
+    ///
+    /// 1. `shared` is the bookkeeping of a [`Handle`].
+    /// 2. The caller keeps it, by a handle or a reference.
+    #[must_use = "the reference is given back otherwise"]
+    pub unsafe fn add(shared: NonNull<S>) -> Self {
+        // SAFETY: the caller keeps it.
+        unsafe { shared.as_ref() }.ref_counts().add_ref();
+        Self { shared, count: 1 }
+    }
+}
+
+impl<S: Bookkeeping> Drop for Refs<S> {
+    fn drop(&mut self) {
+        // SAFETY: the references keep it valid.
+        let shared = unsafe { self.shared.as_ref() };
+        if shared.ref_counts().drop_refs(self.count) {
+            // SAFETY: made by `boxed`, and nobody has a reference (`Bookkeeping`, rules 1 and 2).
+            drop(unsafe { Box::from_raw(self.shared.as_ptr()) });
+        }
+    }
+}
+
+impl<S: Bookkeeping> fmt::Debug for Refs<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refs").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use alloc::rc::Rc;
+    use alloc::vec::Vec;
+    use core::cell::RefCell;
+
+    use super::*;
+
+    struct Shared {
+        counts: RefCounts,
+        events: Rc<RefCell<Vec<&'static str>>>,
+    }
+
+    // SAFETY: one field, which only these tests reach; they take what they added.
+    unsafe impl Bookkeeping for Shared {
+        fn ref_counts(&self) -> &RefCounts {
+            &self.counts
+        }
+
+        unsafe fn close(this: NonNull<Self>) {
+            // SAFETY: the caller keeps it.
+            unsafe { this.as_ref() }.events.borrow_mut().push("closed");
+        }
+    }
+
+    impl Drop for Shared {
+        fn drop(&mut self) {
+            self.events.borrow_mut().push("freed");
+        }
+    }
+
+    #[test]
+    fn the_last_handle_closes_and_the_last_reference_frees() {
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let shared = Shared { counts: RefCounts::one_handle(), events: Rc::clone(&events) };
+        let handle = Handle::new(shared).expect("room");
+        // SAFETY: the handle keeps it.
+        let kept = unsafe { Refs::add(handle.as_ptr()) };
+        drop(handle.clone());
+        assert!(events.borrow().is_empty());
+        drop(handle);
+        assert_eq!(*events.borrow(), ["closed"]);
+        drop(kept);
+        assert_eq!(*events.borrow(), ["closed", "freed"]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Requests that the thread's cache did not serve at once.
+
+mod ahead;
+mod fresh;
+
+use core::ptr::NonNull;
+
+use bufcore::AcquireError;
+
+use crate::block::Block;
+use crate::cache::ThreadCache;
+use crate::class::class_of;
+use crate::counts::Tier;
+use crate::shared::Shared;
+
+/// A block for a request, with what is known of it.
+pub(crate) struct Found {
+    pub(crate) block: NonNull<Block>,
+    pub(crate) tier: Tier,
+}
+
+/// Why there is none.
+pub(crate) struct NoBlock {
+    pub(crate) error: AcquireError,
+    /// A cache could not be looked into: to look again soon may help.
+    pub(crate) again: bool,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// A request like any other: while somebody waits, it gets what is idle, and no budget.
+    Any,
+    /// That of the first who waits.
+    First,
+    /// One for later: it gets budget that nobody has or waits for, and nothing idle makes room for
+    /// it.
+    Spare,
+}
+
+impl From<AcquireError> for NoBlock {
+    fn from(error: AcquireError) -> Self {
+        Self { error, again: false }
+    }
+}
+
+impl From<NoBlock> for AcquireError {
+    fn from(refused: NoBlock) -> Self {
+        refused.error
+    }
+}
+
+impl Shared {
+    /// A block for a request of at least one byte, wherever there is one.
+    pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, NoBlock> {
+        let limit = self.settings.max_capacity();
+        if bytes > limit {
+            return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
+        }
+        let class = class_of(bytes);
+        let cache = self.own_cache();
+        if let Some(cache) = cache {
+            // Whatever the fast path announced.
+            cache.settle();
+        }
+        let counts = cache.map_or(&self.common, |cache| &cache.counts);
+        let found = if self.settings.is_pooled(class) {
+            self.find_pooled(cache, class, bytes, turn)?
+        } else {
+            Found { block: self.single(bytes, turn)?, tier: Tier::Single }
+        };
+        counts.look_at_others(self.counts());
+        // SAFETY: just taken.
+        let bytes = unsafe { found.block.as_ref() }.counted_bytes();
+        counts.acquired(found.tier, class, bytes);
+        Ok(found)
+    }
+
+    /// The calling thread's cache, made if there is none, where the fast paths find it.
+    #[inline(always)]
+    fn own_cache(&self) -> Option<&ThreadCache> {
+        if let Some(cache) = ThreadCache::recall(self.id)
+            && !cache.is_round_due()
+        {
+            return Some(cache);
+        }
+        self.look_up_cache()
+    }
+
+    /// The same by way of the thread's list, which lets go of caches of pools that are gone.
+    #[cold]
+    #[inline(never)]
+    fn look_up_cache(&self) -> Option<&ThreadCache> {
+        let cache = self.cache_or_new()?;
+        cache.remember();
+        Some(cache)
+    }
+
+    /// A block of a class: from the thread's cache, from the shards with others for the cache, or
+    /// new.
+    fn find_pooled(
+        &self,
+        cache: Option<&ThreadCache>,
+        class: usize,
+        bytes: usize,
+        turn: Turn,
+    ) -> Result<Found, NoBlock> {
+        let home = cache.map_or(0, ThreadCache::home);
+        let mut found = None;
+        let entered = cache.filter(|cache| cache.enter());
+        if let Some(block) = entered.and_then(|cache| cache.take_one(class)) {
+            found = Some(Found { block, tier: Tier::Thread });
+        } else {
+            let taker = entered.filter(|cache| !cache.is_waited());
+            let wanted = taker.map_or(1, |_| self.settings.thread_limit(class).max(1));
+            self.fetch(home, class, wanted, |block| {
+                if found.is_none() {
+                    found = Some(Found { block, tier: Tier::Shard });
+                } else if let Some(cache) = taker {
+                    // SAFETY: just taken out of the shards of this pool.
+                    let is_kept = unsafe { cache.put_one(class, block) };
+                    debug_assert!(
+                        is_kept,
+                        "the cache had nothing of the class, and is asked to keep less than its limit"
+                    );
+                }
+            });
+        }
+        if let Some(cache) = entered {
+            cache.leave_open();
+        }
+        self.tell(cache);
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let block = self.pooled(class, bytes, turn)?;
+        self.prepare_cache();
+        Ok(Found { block, tier: Tier::Fresh })
+    }
+}

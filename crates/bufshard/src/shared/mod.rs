@@ -1,0 +1,140 @@
+//! What all handles of a pool, all caches and all blocks of it share, and the end of a pool.
+//!
+//! # Invariants
+//!
+//! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
+//!   thread has, until the pool's end takes it over (`cache`, N5), and one for each block. With the
+//!   last of them all of this is freed, with all caches, except for the stubs that are on the lists
+//!   of threads.
+//! - P2: caches are added to their list, and never taken off.
+//! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
+//! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and
+//!   shards but to be freed.
+
+mod blocks;
+mod budget;
+mod caches;
+mod waits;
+
+use core::ptr::NonNull;
+use std::time::Instant;
+
+use bufcore::strategy::{self, Bookkeeping, Handle, RefCounts, Roll, Tracker, threads};
+use bufcore::{ConfigError, RegionError};
+
+use crate::block::Block;
+use crate::cache::ThreadCache;
+use crate::class;
+use crate::counts::{Counts, Why};
+use crate::depot::Depot;
+use crate::settings::Settings;
+use crate::sync::{self, AtomicU32, AtomicUsize};
+use crate::wait_queue::WaitQueue;
+
+/// References to a pool's bookkeeping (P1).
+pub(crate) type Refs = strategy::Refs<Shared>;
+
+/// The pool, as seen from inside.
+pub(crate) struct Shared {
+    /// P1.
+    pub(crate) ref_counts: RefCounts,
+    /// The pool's number; no other pool ever has the same.
+    pub(crate) id: usize,
+    pub(crate) settings: Settings,
+    /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all
+    /// requests go the slow one.
+    is_plain: AtomicU32,
+    pub(crate) depot: Depot,
+    /// All caches (P2).
+    caches: Roll<ThreadCache>,
+    /// How many caches were made: the next one's first shard.
+    homes: AtomicUsize,
+    /// How many coloured blocks were made.
+    pub(crate) colours: AtomicUsize,
+    /// Bytes of all blocks (P3).
+    reserved: AtomicUsize,
+    wait_queue: WaitQueue,
+    /// When `trim_idle` last looked.
+    pub(crate) idle_since: sync::Mutex<Option<Instant>>,
+    /// What is done without a cache.
+    pub(crate) common: Counts,
+    pub(crate) tracker: Tracker,
+}
+
+impl Shared {
+    /// A pool with one handle.
+    pub(crate) fn new(settings: Settings) -> Result<Handle<Self>, ConfigError> {
+        let id = threads::new_id()?;
+        let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
+        let shared = Self {
+            ref_counts: RefCounts::one_handle(),
+            id,
+            settings,
+            is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
+            depot: Depot::new(&settings).ok_or(refused)?,
+            caches: Roll::default(),
+            homes: AtomicUsize::new(0),
+            colours: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            wait_queue: WaitQueue::new(),
+            idle_since: sync::Mutex::new(None),
+            common: Counts::common(),
+            tracker: Tracker::default(),
+        };
+        Handle::new(shared).ok_or(refused)
+    }
+
+    /// The bookkeeping of the pool that made a block, which keeps it (`block`, K3).
+    pub(crate) fn of(block: &Block) -> NonNull<Self> {
+        block.pool().cast()
+    }
+
+    /// All caches.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = &ThreadCache> {
+        self.caches.iter()
+    }
+
+    /// Idle blocks of a class: in the caches of threads, and in the shards.
+    pub(crate) fn idle(&self, class: usize) -> (usize, usize) {
+        (self.caches().map(|cache| cache.count(class)).sum(), self.depot.count(class))
+    }
+
+    /// Bytes of all idle blocks, as the sizes of their classes.
+    pub(crate) fn idle_bytes(&self) -> usize {
+        let bytes = |class| {
+            let (threads, shards) = self.idle(class);
+            (threads + shards) * class::bytes_of(class)
+        };
+        (0..self.settings.classes).map(bytes).sum()
+    }
+
+    /// The counters of the whole pool.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.caches().map(|cache| &cache.counts).chain(core::iter::once(&self.common))
+    }
+}
+
+// SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
+unsafe impl Bookkeeping for Shared {
+    #[inline]
+    fn ref_counts(&self) -> &RefCounts {
+        &self.ref_counts
+    }
+
+    /// The end of the pool: frees all idle memory, and leaves the rest to its buffers.
+    unsafe fn close(this: NonNull<Self>) {
+        // SAFETY: the handles' reference is given back at the end.
+        let shared = unsafe { this.as_ref() };
+        // SAFETY: the chains are ours; the handles' reference keeps the pool.
+        shared.depot.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
+        // SAFETY: the number is this pool's, and what its caches need is done below.
+        let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
+        shared.caches().for_each(ThreadCache::close);
+        if let Some(own) = own {
+            // SAFETY: the pool is gone, and the cache off this thread's list.
+            unsafe { ThreadCache::let_go(own) };
+        }
+        let is_heavy = sync::heavy_fence(false);
+        shared.caches().for_each(|cache| cache.empty_closed(is_heavy));
+    }
+}

@@ -1,0 +1,144 @@
+//! Those who wait for budget, and what the pool does for them: it joins them to the wait queue,
+//! sets the caches' flags, and calls them.
+
+use alloc::collections::VecDeque;
+use core::mem;
+use core::ptr::NonNull;
+use std::time::Instant;
+
+use bufcore::strategy::Sleeper;
+
+use super::{Refs, Shared};
+use crate::cache::ThreadCache;
+use crate::sync;
+use crate::wait_queue::{Batch, Entered, Event, Look, Queue};
+
+impl Shared {
+    /// Says how many are in the queue, and gives the caches their flags, or takes them back.
+    fn note_waiting(&self, queue: &Entered<'_, Queue>) {
+        let live = queue.live();
+        if self.wait_queue.note(live) {
+            self.caches().for_each(|cache| cache.set_waited(live > 0));
+        }
+    }
+
+    /// Memory was freed, or became idle: calls those who wait for it, if there are any.
+    ///
+    /// # Safety
+    ///
+    /// The pool's bookkeeping is there. Wakers run in this: what keeps it may be gone afterwards,
+    /// unless it is the caller's own.
+    pub(crate) unsafe fn notify(this: NonNull<Self>, event: Event) {
+        sync::full_fence();
+        // SAFETY: the caller's promise.
+        if unsafe { this.as_ref() }.wait_queue.any() {
+            // SAFETY: likewise.
+            unsafe { Self::call(this, event) };
+        }
+    }
+
+    /// Calls those who wait and could be served. Whether anybody is in the queue.
+    ///
+    /// # Safety
+    ///
+    /// As for [`notify`](Self::notify).
+    #[cold]
+    unsafe fn call(this: NonNull<Self>, event: Event) -> bool {
+        // SAFETY: the caller's promise. It keeps the pool whatever the wakers do.
+        let _kept = unsafe { Refs::add(this) };
+        // SAFETY: kept, as above.
+        let shared = unsafe { this.as_ref() };
+        let mut known = 0;
+        let mut is_first = true;
+        loop {
+            let mut batch = Batch::default();
+            let now = Instant::now();
+            let mut queue = shared.wait_queue.lock();
+            if mem::take(&mut is_first) && event == Event::Put {
+                queue.note_put();
+            }
+            queue.tidy(now);
+            let is_done = queue.call(shared.free(), event, now, &mut known, &mut batch);
+            shared.note_waiting(&queue);
+            let is_waited_for = queue.live() > 0;
+            drop(queue);
+            batch.wake();
+            if is_done {
+                return is_waited_for;
+            }
+        }
+    }
+
+    /// Whether new memory is for somebody who waits. For holders of a handle.
+    pub(crate) fn has_claims(&self) -> bool {
+        // SAFETY: the handle keeps the pool.
+        self.wait_queue.any() && unsafe { Self::call(NonNull::from(self), Event::Freed) }
+    }
+
+    /// Says whom to wake from now on, and what to do until then. Joins the queue where there is no
+    /// ticket yet, or none any more. `None` when there is no memory for it. For holders of a
+    /// handle.
+    pub(crate) fn look(&self, ticket: &mut Option<u64>, need: usize, sleeper: Sleeper) -> Option<Look> {
+        let mut sleeper = Some(sleeper);
+        let mut old = None;
+        // Dropped last, with what was replaced.
+        let mut spare = VecDeque::new();
+        let look = loop {
+            let mut batch = Batch::default();
+            let now = Instant::now();
+            let mut queue = self.wait_queue.lock();
+            queue.tidy(now);
+            let number = queue.number(*ticket);
+            if let Err(wanted) = queue.make_room(number, &mut spare) {
+                drop(queue);
+                spare = VecDeque::new();
+                spare.try_reserve_exact(wanted).ok()?;
+                continue;
+            }
+            old = queue.join(ticket, need, sleeper.take(), now).or(old);
+            let is_done = queue.call_late(number, now, &mut batch);
+            let look = queue.turn(number, now);
+            self.note_waiting(&queue);
+            drop(queue);
+            batch.wake();
+            if is_done {
+                break look;
+            }
+        };
+        // What is released from here on wakes it; what was before, it finds.
+        sync::full_fence();
+        drop(old);
+        Some(look)
+    }
+
+    /// Leaves the queue, served or not, and calls those who could be served then.
+    pub(crate) fn leave_queue(&self, number: u64) {
+        let mut queue = self.wait_queue.lock();
+        let old = queue.leave(number);
+        self.note_waiting(&queue);
+        drop(queue);
+        if self.wait_queue.any() {
+            // SAFETY: the handle that the future borrows keeps the pool.
+            unsafe { Self::call(NonNull::from(self), Event::Freed) };
+        }
+        drop(old);
+    }
+
+    /// Gives a new cache its flag. Once it is on the list.
+    pub(crate) fn flag_new(&self, cache: &ThreadCache) {
+        let queue = self.wait_queue.lock();
+        if queue.live() > 0 {
+            cache.set_waited(true);
+        }
+        drop(queue);
+    }
+
+    /// Tells those who wait when what is in the calling thread's cache was out of their reach until
+    /// a moment ago. For holders of a handle.
+    pub(crate) fn tell(&self, own: Option<&ThreadCache>) {
+        if own.is_some_and(ThreadCache::take_news) {
+            // SAFETY: the handle keeps the pool.
+            unsafe { Self::notify(NonNull::from(self), Event::Put) };
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Who waits for budget: a queue in which those in front go first, so that a large request is not
+//! overtaken by small ones.
+//!
+//! # Who may take memory
+//!
+//! A ticket is *asleep* when it has looked and has to be woken, and *called* from when it is woken
+//! until it looks. It may take memory when nobody in front of it is asleep. So one that is asleep
+//! keeps those behind it from memory that it needs itself; one that was called and does not look
+//! keeps nobody from anything, whether its executor is busy or it was forgotten.
+//!
+//! There is no clock here that calls anybody later. So whenever there is memory, all are called who
+//! could take it if those in front never looked: from the front on, up to the first for whom there
+//! is not enough. Of those who answered their last call, `BACKUPS` at the most: a release of one
+//! buffer does not wake everybody who waits for one. (Each is called once, and then at most once in
+//! `PATIENCE`, beyond those.)
+//!
+//! Who is overtaken between its call and its look, `OFTEN` times, is waited for: for `TURN` from
+//! its next call on, those behind it look again soon in place of taking memory.
+//!
+//! # Invariants
+//!
+//! - W1: while a ticket is in the queue, `count` is not 0 and every cache has its flag: releases
+//!   free their memory, or leave it in a shard, and then look at `count`; who waits raises `count`
+//!   and then looks for memory. Between the two steps of each stands a fence, so one of them sees
+//!   the other.
+//! - W2: each release, request and leave calls, before it gives up the lock for the last time, all
+//!   from the first who is asleep on for whom there is memory and whose last call is unanswered so
+//!   far, was not yet, or was long ago; and of the others `BACKUPS`. So while there is memory for
+//!   the first who is asleep, there are `BACKUPS` who answered a call before, were called again,
+//!   and have not looked yet. When one of them looks, takes memory or goes, that is the next such
+//!   event. What this does not cover: all `BACKUPS` of them fall silent after they answered before,
+//!   and from then on nobody releases, asks, looks or goes. Then those behind sleep, whatever
+//!   memory there is, until the next such event. Nothing here could end that: there is no clock,
+//!   and to call more of them at once moves the bound. A blocking request is such an event twice in
+//!   each `PATIENCE`, so with one in the queue this lasts for `PATIENCE` and a half.
+//! - W3: who was called and does not look for `PATIENCE` is taken out, at the next release,
+//!   request, look or leave; if he looks after all, he comes back to his place. Who is asleep and
+//!   first and has not looked for as long is called, enough memory or not.
+//! - W4: the lock is held for a few instructions and a flag for each cache; no waker is cloned,
+//!   dropped or woken, and no memory is taken or freed while it is held.
+
+mod batch;
+mod gate;
+mod queue;
+
+pub(crate) use self::batch::Batch;
+pub(crate) use self::gate::Entered;
+use self::gate::Gate;
+pub(crate) use self::queue::{Event, Look, PATIENCE, Queue};
+use crate::sync::{AtomicUsize, Ordering};
+
+/// The queue of a pool.
+pub(crate) struct WaitQueue {
+    queue: Gate<Queue>,
+    /// Tickets in the queue.
+    count: AtomicUsize,
+}
+
+impl WaitQueue {
+    pub(crate) fn new() -> Self {
+        Self { queue: Gate::new(), count: AtomicUsize::new(0) }
+    }
+
+    /// Whether somebody waits.
+    pub(crate) fn any(&self) -> bool {
+        // ORDER: Relaxed: who has to know has executed the fence before (W1); to others it is a
+        // hint.
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
+    /// The queue, locked (W4).
+    pub(crate) fn lock(&self) -> Entered<'_, Queue> {
+        self.queue.lock()
+    }
+
+    /// Says how many tickets are in the queue. Whether somebody waits now where nobody did, or
+    /// nobody where somebody did.
+    pub(crate) fn note(&self, live: usize) -> bool {
+        // ORDER: Relaxed, for both: the lock orders those who write it. Late, it costs those who
+        // see it a look at the queue; for W1 there is a fence behind.
+        let before = self.count.load(Ordering::Relaxed);
+        self.count.store(live, Ordering::Relaxed);
+        (before == 0) != (live == 0)
+    }
+}

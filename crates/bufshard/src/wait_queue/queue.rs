@@ -1,0 +1,343 @@
+//! The tickets of those who wait, in order, and who of them is called (`wait_queue`).
+
+use alloc::collections::VecDeque;
+use core::mem;
+use core::time::Duration;
+use std::time::Instant;
+
+use bufcore::strategy::Sleeper;
+
+use super::batch::Batch;
+
+/// How long one who was called may take to look before he is taken for gone.
+pub(crate) const PATIENCE: Duration =
+    if cfg!(any(loom, shuttle)) { Duration::MAX } else { Duration::from_secs(1) };
+/// How long those behind wait for one who was overtaken often.
+const TURN: Duration = Duration::from_millis(100);
+/// From how many calls in vain on that is.
+const OFTEN: u32 = 16;
+/// How many are called at once of those who answered before.
+const BACKUPS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
+
+/// What happened to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Some was freed, or somebody asks.
+    Freed,
+    /// Some became idle where those who wait may have looked already.
+    Put,
+}
+
+/// What one who waits is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It is another's turn.
+    Wait,
+    /// It is that of another who was overtaken often, and was just called.
+    Soon,
+    /// It is its turn; `all` says that there may be idle memory which it has not seen.
+    Take { all: bool },
+}
+
+/// One that waits.
+pub(crate) struct Ticket {
+    number: u64,
+    /// The least that its memory takes of the budget.
+    need: usize,
+    state: State,
+    /// When it last looked, or was called.
+    since: Instant,
+    /// `Queue::puts` when it last looked everywhere.
+    puts: Option<u64>,
+    /// How often it was called.
+    calls: u32,
+    /// Whether it answered its last call.
+    is_known: bool,
+}
+
+enum State {
+    Asleep(Sleeper),
+    Called,
+    /// No ticket any more; what is in front or behind is not moved for it.
+    Gone,
+}
+
+/// All who wait for the budget of a pool.
+pub(crate) struct Queue {
+    /// By number.
+    tickets: VecDeque<Ticket>,
+    /// The number of the next ticket. Where a child begins with a queue of its own, it is none that
+    /// a future has from before.
+    next: u64,
+    /// Those of `tickets` that are gone.
+    gone: usize,
+    /// No ticket with a lower number is asleep.
+    asleep_from: u64,
+    /// How often memory became idle.
+    puts: u64,
+    /// When to look for those who were called and did not look; none was called before that less
+    /// `PATIENCE`.
+    deadline: Option<Instant>,
+    /// Whom those behind wait for, and since when.
+    favoured: Option<(u64, Instant)>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        let next = u64::from(std::process::id()) << 32;
+        let tickets = VecDeque::new();
+        Self { tickets, next, gone: 0, asleep_from: 0, puts: 0, deadline: None, favoured: None }
+    }
+}
+
+impl State {
+    /// Whom to wake, if it is asleep.
+    fn into_sleeper(self) -> Option<Sleeper> {
+        match self {
+            Self::Asleep(sleeper) => Some(sleeper),
+            Self::Called | Self::Gone => None,
+        }
+    }
+}
+
+impl Ticket {
+    /// Whether it is long ago that it looked, or was called.
+    fn is_late(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) > PATIENCE
+    }
+}
+
+impl Queue {
+    /// Those who are not gone.
+    pub(crate) fn live(&self) -> usize {
+        self.tickets.len() - self.gone
+    }
+
+    /// Where a ticket is, or where it would be.
+    fn place(&self, number: u64) -> Result<usize, usize> {
+        let at = self.tickets.partition_point(|ticket| ticket.number < number);
+        match self.tickets.get(at) {
+            Some(ticket) if ticket.number == number && !matches!(ticket.state, State::Gone) => Ok(at),
+            _ => Err(at),
+        }
+    }
+
+    /// The first who is asleep.
+    fn first_asleep(&mut self) -> Option<usize> {
+        let from = self.tickets.partition_point(|ticket| ticket.number < self.asleep_from);
+        let is_asleep = |at: &usize| matches!(self.tickets[*at].state, State::Asleep(_));
+        let first = (from..self.tickets.len()).find(is_asleep);
+        self.asleep_from = first.map_or(self.next, |at| self.tickets[at].number);
+        first
+    }
+
+    /// Takes out those who were called and did not look for long.
+    pub(crate) fn tidy(&mut self, now: Instant) {
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        self.deadline = None;
+        for at in 0..self.tickets.len() {
+            let ticket = &mut self.tickets[at];
+            if !matches!(ticket.state, State::Called) {
+                continue;
+            }
+            if ticket.is_late(now) {
+                ticket.state = State::Gone;
+                self.gone += 1;
+            } else {
+                let since = ticket.since;
+                self.look_after(since);
+            }
+        }
+        self.compact();
+    }
+
+    /// One was called at that time.
+    fn look_after(&mut self, since: Instant) {
+        if let Some(end) = since.checked_add(PATIENCE) {
+            self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
+        }
+    }
+
+    /// Notes that memory became idle.
+    pub(crate) fn note_put(&mut self) {
+        self.puts += 1;
+    }
+
+    /// The number of a ticket that looks: its own, or one that nobody had.
+    pub(crate) fn number(&self, ticket: Option<u64>) -> u64 {
+        ticket.unwrap_or(self.next)
+    }
+
+    /// Whether there is memory for a ticket of that number, perhaps that of `spare`, which has what
+    /// was replaced then.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none: for how many tickets `spare` should have room.
+    pub(crate) fn make_room(&mut self, number: u64, spare: &mut VecDeque<Ticket>) -> Result<(), usize> {
+        if self.place(number).is_err() && self.tickets.len() == self.tickets.capacity() {
+            if spare.capacity() <= self.tickets.len() {
+                return Err((2 * self.tickets.len()).max(4));
+            }
+            mem::swap(&mut self.tickets, spare);
+            self.tickets.append(spare);
+        }
+        Ok(())
+    }
+
+    /// Joins the ticket, or a new one, if it is not in the queue. Puts it to sleep if `sleeper`
+    /// says whom to wake from now on, and returns whom to wake was before. There is memory for it.
+    pub(crate) fn join(
+        &mut self,
+        ticket: &mut Option<u64>,
+        need: usize,
+        sleeper: Option<Sleeper>,
+        now: Instant,
+    ) -> Option<Sleeper> {
+        let number = self.number(*ticket);
+        if ticket.replace(number).is_none() {
+            self.next += 1;
+        }
+        let place = self.place(number);
+        let at = place.unwrap_or_else(|at| {
+            let state = State::Called;
+            let new = Ticket { number, need, state, since: now, puts: None, calls: 0, is_known: false };
+            self.tickets.insert(at, new);
+            at
+        });
+        let sleeper = sleeper?;
+        let ticket = &mut self.tickets[at];
+        ticket.is_known |= place.is_ok() && matches!(ticket.state, State::Called);
+        ticket.since = now;
+        let old = mem::replace(&mut ticket.state, State::Asleep(sleeper));
+        self.asleep_from = self.asleep_from.min(number);
+        self.forget_favour(number);
+        old.into_sleeper()
+    }
+
+    /// Takes a ticket out, if it is there, and returns whom it was to wake.
+    pub(crate) fn leave(&mut self, number: u64) -> Option<Sleeper> {
+        let place = self.place(number);
+        let old = place.ok().and_then(|at| self.remove(at));
+        self.forget_favour(number);
+        old
+    }
+
+    /// Those behind wait for this one no more.
+    fn forget_favour(&mut self, number: u64) {
+        if self.favoured.is_some_and(|(favoured, _)| favoured == number) {
+            self.favoured = None;
+        }
+    }
+
+    /// Takes a ticket out.
+    fn remove(&mut self, at: usize) -> Option<Sleeper> {
+        let state = mem::replace(&mut self.tickets[at].state, State::Gone);
+        self.gone += 1;
+        self.compact();
+        state.into_sleeper()
+    }
+
+    /// Forgets those who are gone, at the ends, and elsewhere when they are many.
+    fn compact(&mut self) {
+        let is_gone = |ticket: Option<&Ticket>| ticket.is_some_and(|it| matches!(it.state, State::Gone));
+        while is_gone(self.tickets.front()) {
+            self.tickets.pop_front();
+            self.gone -= 1;
+        }
+        while is_gone(self.tickets.back()) {
+            self.tickets.pop_back();
+            self.gone -= 1;
+        }
+        if self.gone > self.tickets.len() / 2 {
+            self.tickets.retain(|ticket| !matches!(ticket.state, State::Gone));
+            self.gone = 0;
+        }
+    }
+
+    /// Calls one who is asleep. `false` when there is no room for it in the batch.
+    fn call_one(&mut self, at: usize, now: Instant, batch: &mut Batch) -> bool {
+        let Some(room) = batch.room() else { return false };
+        let ticket = &mut self.tickets[at];
+        if let State::Asleep(sleeper) = mem::replace(&mut ticket.state, State::Called) {
+            *room = Some(sleeper);
+        }
+        ticket.since = now;
+        ticket.calls = ticket.calls.saturating_add(1);
+        if ticket.calls > OFTEN
+            && self.favoured.is_none_or(|(number, since)| number > ticket.number || is_over(since, now))
+        {
+            self.favoured = Some((ticket.number, now));
+        }
+        self.look_after(now);
+        true
+    }
+
+    /// Calls those who could take memory, of which `free` bytes of the budget are left; `known`
+    /// counts those who answered before. `false` when there are more of them than the batch has
+    /// room for.
+    pub(crate) fn call(
+        &mut self,
+        free: usize,
+        event: Event,
+        now: Instant,
+        known: &mut usize,
+        batch: &mut Batch,
+    ) -> bool {
+        let Some(first) = self.first_asleep() else { return true };
+        for at in first..self.tickets.len() {
+            let ticket = &self.tickets[at];
+            if !matches!(ticket.state, State::Asleep(_)) {
+                continue;
+            }
+            let is_late = ticket.is_late(now);
+            if ticket.need > free && event != Event::Put && !is_late {
+                // Those behind are to leave it what there is.
+                break;
+            }
+            let is_known = ticket.is_known && !is_late;
+            if is_known && *known == BACKUPS {
+                break;
+            }
+            if !self.call_one(at, now, batch) {
+                return false;
+            }
+            *known += usize::from(is_known);
+        }
+        true
+    }
+
+    /// Calls those in front of a ticket who have not looked for long. `false` as for `call`.
+    pub(crate) fn call_late(&mut self, number: u64, now: Instant, batch: &mut Batch) -> bool {
+        while let Some(first) = self.first_asleep()
+            && self.tickets[first].number < number
+            && self.tickets[first].is_late(now)
+        {
+            if !self.call_one(first, now, batch) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What a ticket is to do that looks now.
+    pub(crate) fn turn(&mut self, number: u64, now: Instant) -> Look {
+        if self.first_asleep().is_some_and(|first| self.tickets[first].number < number) {
+            return Look::Wait;
+        }
+        if self.favoured.is_some_and(|(other, since)| other < number && !is_over(since, now)) {
+            return Look::Soon;
+        }
+        let puts = self.puts;
+        let Ok(at) = self.place(number) else { return Look::Wait };
+        let before = self.tickets[at].puts.replace(puts);
+        Look::Take { all: before != Some(puts) }
+    }
+}
+
+/// Whether one who was called then is waited for no more.
+fn is_over(since: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(since) > TURN
+}

@@ -41,10 +41,10 @@ pub(crate) fn check(update: bool) -> Result<Outcome> {
     let text = shell::output(count.env("GUNGRAUN_RUNNER", runner))?;
     let summaries = folder.join("instructions.jsonl");
     fs::write(&summaries, text).with_context(|| format!("cannot write {}", summaries.display()))?;
-    // Without optimisation across crates: it only reads.
+    // Not optimised: it only reads.
     let update = update.then_some("--update");
     shell::run(&mut command!(
-        "cargo run --release --package {PACKAGE} --bin {PACKAGE} -- instructions
+        "cargo run --package {PACKAGE} --bin {PACKAGE} -- instructions
          --summaries {summaries} --baseline {BASELINE} {update...}"
     ))?;
     Ok(Outcome::Passed)
@@ -57,9 +57,9 @@ fn runner(folder: &Path) -> Result<PathBuf> {
     let program = root.join("bin").join(format!("gungraun-runner{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         // Not optimised: it starts valgrind and adds up what that prints.
-        shell::run(&mut command!(
-            "cargo install --debug --locked gungraun-runner --version {version} --root {root}"
-        ))?;
+        let mut install =
+            command!("cargo install --debug --locked gungraun-runner --version {version} --root {root}");
+        shell::run(install.env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
     }
     std::path::absolute(&program).with_context(|| format!("cannot find {}", program.display()))
 }

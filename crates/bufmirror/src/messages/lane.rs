@@ -19,15 +19,12 @@
 //! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a frame the same number.
 
 use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
+use crossbeam_utils::CachePadded;
 
 use super::frames::{Frames, Header, frame_bytes};
 use super::wait_queue::WaitQueue;
 use crate::lock::{Lock, Locked};
 use crate::sync::end_of_addresses;
-
-/// On lines of its own, and not beside one that the processor fetches along with its neighbour.
-#[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
 
 /// Where a side is. Positions as in [`Frames`].
 pub(crate) struct Positions {
@@ -52,23 +49,23 @@ pub(crate) struct Claim {
 
 /// One side of a queue.
 pub(crate) struct Lane {
-    positions: Apart<Lock<Positions>>,
+    positions: CachePadded<Lock<Positions>>,
     /// Up to here frames are claimed, for those who want to know without the lock. Changed with it.
     claimed: AtomicUsize,
     /// What the other side may have.
-    published: Apart<AtomicUsize>,
+    published: CachePadded<AtomicUsize>,
     /// Those of the other side who wait for it.
-    pub(crate) wait_queue: Apart<WaitQueue>,
+    pub(crate) wait_queue: CachePadded<WaitQueue>,
 }
 
 impl Lane {
     /// A lane at the beginning, of a queue of `capacity` bytes; the other side's has published up to `limit`.
     pub(crate) fn new(limit: usize, capacity: usize) -> Self {
         Self {
-            positions: Apart(Lock::new(Positions { claimed: 0, completed: 0, limit, number: 0 })),
+            positions: CachePadded::new(Lock::new(Positions { claimed: 0, completed: 0, limit, number: 0 })),
             claimed: AtomicUsize::new(0),
-            published: Apart(AtomicUsize::new(0)),
-            wait_queue: Apart(WaitQueue::new(capacity)),
+            published: CachePadded::new(AtomicUsize::new(0)),
+            wait_queue: CachePadded::new(WaitQueue::new(capacity)),
         }
     }
 
@@ -76,7 +73,7 @@ impl Lane {
     #[inline]
     pub(crate) fn published(&self) -> usize {
         // ORDER: Acquire pairs with the Release in `publish`: what was done with the bytes up to there happened before.
-        self.published.0.load(Ordering::Acquire)
+        self.published.load(Ordering::Acquire)
     }
 
     /// Up to where frames were claimed a moment ago.
@@ -88,7 +85,7 @@ impl Lane {
 
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_, Positions> {
-        let positions = self.positions.0.lock();
+        let positions = self.positions.lock();
         end_of_addresses();
         positions
     }
@@ -133,7 +130,7 @@ impl Lane {
     fn publish(&self, positions: &Positions) {
         end_of_addresses();
         // ORDER: Release pairs with the Acquire in `published`.
-        self.published.0.store(positions.completed, RELEASE);
+        self.published.store(positions.completed, RELEASE);
     }
 
     /// Completes a claim: `header` says how, or else it is done. `true` when something was published.

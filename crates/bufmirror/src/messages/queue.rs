@@ -88,11 +88,11 @@ impl Queue {
     }
 
     fn call_receivers(&self) {
-        self.producers.wait_queue.0.call(|| self.filled());
+        self.producers.wait_queue.call(|| self.filled());
     }
 
     fn call_senders(&self) {
-        self.consumers.wait_queue.0.call(|| self.room());
+        self.consumers.wait_queue.call(|| self.room());
     }
 
     /// Closes the queue for senders. What is in it can be received.

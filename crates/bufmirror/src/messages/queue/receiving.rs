@@ -28,7 +28,7 @@ impl Queue {
         &self,
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
-        let wait_queue = &self.producers.wait_queue.0;
+        let wait_queue = &self.producers.wait_queue;
         let filled = || self.filled();
         self.wait_async(wait_queue, 1, Overtakes::Always, filled, |_| match take() {
             Err(RecvError::Empty) => None,
@@ -44,7 +44,7 @@ impl Queue {
         patience: Patience,
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
-        let wait_queue = &self.producers.wait_queue.0;
+        let wait_queue = &self.producers.wait_queue;
         let received = self.wait(
             wait_queue,
             1,

@@ -60,7 +60,7 @@ impl Queue {
         if len > self.max_message() {
             return Err(SendError::TooLong { requested: len, limit: self.max_message() });
         }
-        let wait_queue = &self.consumers.wait_queue.0;
+        let wait_queue = &self.consumers.wait_queue;
         let room = || self.room();
         self.wait_async(wait_queue, frame_bytes(len), Overtakes::ForAWhile, room, |has_turn| {
             match attempt(has_turn) {
@@ -80,7 +80,7 @@ impl Queue {
         full: SendError,
         mut attempt: impl FnMut(bool) -> Result<u64, SendError>,
     ) -> Result<u64, SendError> {
-        let wait_queue = &self.consumers.wait_queue.0;
+        let wait_queue = &self.consumers.wait_queue;
         if wait_queue.pass_by() {
             match attempt(false) {
                 Err(SendError::Full { .. }) => {}
@@ -124,7 +124,7 @@ impl Queue {
             positions.limit = self.consumers.published();
             room = capacity - self.frames.distance(positions.limit, positions.claimed);
         }
-        if room < bytes || !has_turn && self.consumers.wait_queue.0.is_impatient() {
+        if room < bytes || !has_turn && self.consumers.wait_queue.is_impatient() {
             return Err(SendError::Full { requested: bytes, available: room });
         }
         let Some(write) = write.take() else { return Err(SendError::Closed) };

@@ -24,7 +24,7 @@ pub enum FrameError {
         limit: usize,
     },
     /// The pool has no buffer for a frame. Nothing is lost: the next call asks again.
-    Refused(AcquireError),
+    Acquire(AcquireError),
     /// The stream ended inside a frame.
     Truncated,
     /// The stream failed.
@@ -37,7 +37,7 @@ impl fmt::Display for FrameError {
             Self::TooLong { length, limit } => {
                 write!(f, "frame of {length} bytes is over the limit of {limit}")
             }
-            Self::Refused(error) => write!(f, "no buffer for a frame: {error}"),
+            Self::Acquire(error) => write!(f, "no buffer for a frame: {error}"),
             Self::Truncated => write!(f, "the stream ended inside a frame"),
             Self::Io(error) => error.fmt(f),
         }
@@ -113,7 +113,7 @@ impl<P: BufferPool> FrameCodec<P> {
             if length > self.limit {
                 return Err(FrameError::TooLong { length, limit: self.limit });
             }
-            let buf = self.pool.acquire(length).map_err(FrameError::Refused)?;
+            let buf = self.pool.acquire(length).map_err(FrameError::Acquire)?;
             self.header_len = 0;
             self.open = Some(Open { buf, missing: length });
         }

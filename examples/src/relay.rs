@@ -158,7 +158,7 @@ impl Hub {
 
 fn read_failed(error: ReadError) -> FrameError {
     match error {
-        ReadError::Refused(error) => FrameError::Refused(error),
+        ReadError::Acquire(error) => FrameError::Acquire(error),
         error => FrameError::Io(error.into()),
     }
 }

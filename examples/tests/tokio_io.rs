@@ -185,7 +185,7 @@ fn what_is_wrong_with_a_stream_is_said() {
 
     let mut never = FrameCodec::new(Reject, 10);
     let error = never.decode_from(&mut &[0, 0, 0, 1, 1][..]).unwrap_err();
-    assert!(matches!(error, FrameError::Refused(AcquireError::TooLarge { .. })), "{error}");
+    assert!(matches!(error, FrameError::Acquire(AcquireError::TooLarge { .. })), "{error}");
     let failed = FrameError::from(std::io::Error::from(ErrorKind::ConnectionReset));
     assert!(matches!(failed, FrameError::Io(_)));
 }
@@ -199,7 +199,7 @@ fn a_refused_frame_can_be_had_later() {
     let mut bytes = &b"\0\0\0\x05hello\0"[..];
     assert!(matches!(
         codec.decode_from(&mut bytes),
-        Err(FrameError::Refused(AcquireError::Exhausted { .. }))
+        Err(FrameError::Acquire(AcquireError::Exhausted { .. }))
     ));
     drop(all);
     assert_eq!(&codec.decode_from(&mut bytes).unwrap().unwrap()[..], b"hello");

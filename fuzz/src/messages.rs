@@ -1,6 +1,5 @@
 //! Operations on a queue of messages and on a naive one; and tasks that wait for it, whose wakers panic and come back in.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -12,14 +11,13 @@ use std::time::Duration;
 use bufmirror::MessageQueue;
 use bufmirror::messages::{Message, RecvError, SendError};
 use buftest::bytes::Bytes;
+use buftest::messages::{Fate, Frame, NaiveQueue, NotSent, message};
 use buftest::pattern;
 use buftest::tasks::poll;
 use buftest::wakers::{Event, hooked};
 
 use crate::hostile::{Baggage, guarded, panic_on_purpose};
 
-/// What stands in front of a message, and what frames are a multiple of.
-const WORD_BYTES: usize = 8;
 const STEPS: usize = 200;
 
 /// Runs one program.
@@ -27,7 +25,7 @@ pub fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let queue = MessageQueue::new(1).expect("the system maps");
     if bytes.below(2) == 0 {
-        let mut pair = Naive { queue: &queue, frames: VecDeque::new(), kept: Vec::new(), next: 0 };
+        let mut pair = Pair { queue: &queue, naive: NaiveQueue::new(queue.capacity()), kept: Vec::new() };
         for _ in 0..STEPS {
             if bytes.is_empty() {
                 break;
@@ -40,76 +38,28 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Bytes that a message of `len` bytes takes.
-fn frame_bytes(len: usize) -> usize {
-    (WORD_BYTES + len).next_multiple_of(WORD_BYTES)
-}
-
-fn message(number: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    pattern::fill(&mut bytes, number, 0);
-    bytes
-}
-
-/// What became of a message.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Frame {
-    Sent,
-    Kept,
-    Done,
-    Abandoned,
-}
-
-struct Naive<'a> {
+/// A queue and a naive one.
+struct Pair<'a> {
     queue: &'a MessageQueue,
-    /// Number, length, and what became of it: of all whose place is not free.
-    frames: VecDeque<(u64, usize, Frame)>,
+    naive: NaiveQueue,
     kept: Vec<Message<'a>>,
-    next: u64,
 }
 
-impl Naive<'_> {
+impl Pair<'_> {
     /// What a sent message of `len` bytes has to return.
-    fn sends(&mut self, len: usize, as_what: Frame) -> Result<u64, SendError> {
-        if len > self.queue.max_message() {
-            return Err(SendError::TooLong { requested: len, limit: self.queue.max_message() });
-        }
-        let taken: usize = self.frames.iter().map(|frame| frame_bytes(frame.1)).sum();
-        let (requested, available) = (frame_bytes(len), self.queue.capacity() - taken);
-        if requested > available {
-            return Err(SendError::Full { requested, available });
-        }
-        self.frames.push_back((self.next, len, as_what));
-        self.next += 1;
-        Ok(self.next - 1)
-    }
-
-    /// What is done at the front is free.
-    fn sweep(&mut self) {
-        while self.frames.front().is_some_and(|frame| frame.2 == Frame::Done) {
-            self.frames.pop_front();
-        }
-    }
-
-    /// The next that is received. Who asks passes by what was abandoned.
-    fn receives(&mut self) -> Option<&mut (u64, usize, Frame)> {
-        for frame in &mut self.frames {
-            match frame.2 {
-                Frame::Sent => break,
-                Frame::Abandoned => frame.2 = Frame::Done,
-                Frame::Kept | Frame::Done => {}
-            }
-        }
-        self.sweep();
-        self.frames.iter_mut().find(|frame| frame.2 == Frame::Sent)
+    fn sends(&mut self, len: usize, fate: Fate) -> Result<u64, SendError> {
+        self.naive.send(len, len, fate).map_err(|error| match error {
+            NotSent::Full { requested, available } => SendError::Full { requested, available },
+            NotSent::TooLong { requested, limit } => SendError::TooLong { requested, limit },
+        })
     }
 
     fn step(&mut self, bytes: &mut Bytes<'_>) {
         let (kind, len) = (bytes.below(16), bytes.size().min(self.queue.capacity() + 100));
         match kind {
             0..=3 => {
-                let sent = message(self.next, len);
-                let wanted = self.sends(len, Frame::Sent);
+                let sent = message(self.naive.next(), len);
+                let wanted = self.sends(len, Fate::Sent);
                 let found = match kind {
                     0 => match self.queue.sender().send_timeout(&sent, Duration::ZERO) {
                         Err(SendError::TimedOut) => {
@@ -124,17 +74,17 @@ impl Naive<'_> {
             }
             4..=5 => {
                 let (first, second) = (bytes.size() % (len + 1), bytes.size() % (len + 1));
-                let sent = message(self.next, len);
+                let sent = message(self.naive.next(), len);
                 let (head, tail) = sent.split_at(first);
                 let (middle, tail) = tail.split_at(second.min(tail.len()));
                 let parts = [head, middle, tail].map(IoSlice::new);
-                let wanted = self.sends(len, Frame::Sent);
+                let wanted = self.sends(len, Fate::Sent);
                 assert_eq!(self.queue.sender().try_send_vectored(&parts), wanted);
             }
             6..=7 => {
                 let panics = bytes.below(3) == 0;
-                let sent = message(self.next, len);
-                let wanted = self.sends(len, if panics { Frame::Abandoned } else { Frame::Sent });
+                let sent = message(self.naive.next(), len);
+                let wanted = self.sends(len, if panics { Fate::Abandoned } else { Fate::Sent });
                 let write = |slot: &mut [u8]| {
                     slot.copy_from_slice(&sent);
                     if panics {
@@ -149,19 +99,18 @@ impl Naive<'_> {
             8..=10 => {
                 let mut into = vec![0; len];
                 let found = self.queue.receiver().try_recv_into(&mut into);
-                match self.receives() {
+                match self.naive.first() {
                     None => assert_eq!(found, Err(RecvError::Empty)),
-                    Some(&mut (_, needed, _)) if needed > len => {
+                    Some(Frame { len: needed, .. }) if needed > len => {
                         assert_eq!(found, Err(RecvError::TooSmall { needed, available: len }));
                     }
                     Some(frame) => {
                         let found = found.expect("there is one that fits");
-                        assert_eq!((found.sequence, found.len), (frame.0, frame.1));
+                        assert_eq!((found.sequence, found.len), (frame.number, frame.len));
                         pattern::check(&into[..found.len], found.sequence, 0);
-                        frame.2 = Frame::Done;
+                        self.naive.note(frame.number, Fate::Done);
                     }
                 }
-                self.sweep();
             }
             11..=13 => {
                 let found = match kind {
@@ -171,27 +120,24 @@ impl Naive<'_> {
                     },
                     _ => self.queue.receiver().try_recv(),
                 };
-                match self.receives() {
+                match self.naive.first() {
                     None => assert_eq!(found.err(), Some(RecvError::Empty)),
                     Some(frame) => {
                         let found = found.expect("there is one");
-                        assert_eq!((found.sequence(), found.len()), (frame.0, frame.1));
+                        assert_eq!((found.sequence(), found.len()), (frame.number, frame.len));
                         pattern::check(&found, found.sequence(), 0);
-                        frame.2 = if kind == 13 { Frame::Done } else { Frame::Kept };
+                        self.naive.note(frame.number, if kind == 13 { Fate::Done } else { Fate::Kept });
                         if kind != 13 {
                             self.kept.push(found);
                         }
                     }
                 }
-                self.sweep();
             }
             _ if !self.kept.is_empty() => {
                 let kept = self.kept.swap_remove(len % self.kept.len());
                 pattern::check(&kept, kept.sequence(), 0);
-                let frame = self.frames.iter_mut().find(|frame| frame.0 == kept.sequence());
-                frame.expect("its place is not free").2 = Frame::Done;
+                self.naive.note(kept.sequence(), Fate::Done);
                 drop(kept);
-                self.sweep();
             }
             _ => {}
         }

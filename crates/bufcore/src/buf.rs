@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use core::slice;
 
 use crate::copying::copy_bytes;
-use crate::held::Held;
+use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
 use crate::{Frozen, Lease, ReserveError};
 
@@ -34,7 +34,7 @@ pub struct Buf<L: Lease> {
     len: usize,
     /// Bytes that belong to this buffer, at most `isize::MAX`.
     capacity: usize,
-    held: Held<L>,
+    guard: LeaseGuard<L>,
 }
 
 // SAFETY: a `Buf` is the only way to its bytes (I1), as a `Box<[u8]>` is, and its lease is `Send`.
@@ -54,7 +54,7 @@ impl<L: Lease> Buf<L> {
     #[inline]
     pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {
         debug_assert!(capacity <= crate::size::MAX_BYTES, "capacity {capacity} is over isize::MAX");
-        Self { ptr, len: 0, capacity, held: Held::new(lease, Ticket::none()) }
+        Self { ptr, len: 0, capacity, guard: LeaseGuard::new(lease, Ticket::none()) }
     }
 
     /// Puts a filled, unshared buffer together again.
@@ -63,14 +63,19 @@ impl<L: Lease> Buf<L> {
     ///
     /// As [`from_raw_parts`](Self::from_raw_parts), and `len` is at most `capacity`.
     #[inline]
-    pub(crate) unsafe fn from_held(ptr: NonNull<u8>, len: usize, capacity: usize, held: Held<L>) -> Self {
+    pub(crate) unsafe fn from_guard(
+        ptr: NonNull<u8>,
+        len: usize,
+        capacity: usize,
+        guard: LeaseGuard<L>,
+    ) -> Self {
         debug_assert!(len <= capacity, "{len} filled of {capacity}");
-        Self { ptr, len, capacity, held }
+        Self { ptr, len, capacity, guard }
     }
 
     #[inline]
-    pub(crate) fn into_held(self) -> (NonNull<u8>, usize, usize, Held<L>) {
-        (self.ptr, self.len, self.capacity, self.held)
+    pub(crate) fn into_guard(self) -> (NonNull<u8>, usize, usize, LeaseGuard<L>) {
+        (self.ptr, self.len, self.capacity, self.guard)
     }
 
     /// The addresses of its bytes, filled or not.
@@ -95,14 +100,14 @@ impl<L: Lease> Buf<L> {
     #[cfg(feature = "track")]
     pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
         // No part can appear meanwhile: that takes this buffer.
-        let is_alone = self.held.is_alone();
-        is_alone.then(|| core::mem::replace(&mut *self.held.ticket, ticket()))
+        let is_alone = self.guard.is_alone();
+        is_alone.then(|| core::mem::replace(&mut *self.guard.ticket, ticket()))
     }
 
     /// The lease, for strategies and for wrappers that look into it.
     #[inline]
     pub fn lease(&self) -> &L {
-        &self.held.lease
+        &self.guard.lease
     }
 
     /// Swaps the lease for one that wraps it, such as a recorder's. For strategies.
@@ -117,9 +122,9 @@ impl<L: Lease> Buf<L> {
     ///    parts. For a buffer that is alone in its memory it may, and the memory is then released, once.
     #[inline]
     pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
-        let (ptr, len, capacity, held) = self.into_held();
-        let (lease, ticket) = held.into_parts();
-        Buf { ptr, len, capacity, held: Held::new(wrap(lease), ticket) }
+        let (ptr, len, capacity, guard) = self.into_guard();
+        let (lease, ticket) = guard.into_parts();
+        Buf { ptr, len, capacity, guard: LeaseGuard::new(wrap(lease), ticket) }
     }
 
     /// Filled bytes.
@@ -294,10 +299,10 @@ impl<L: Lease> Buf<L> {
     /// # }
     /// ```
     pub fn compact(&mut self) {
-        if !self.held.is_alone() {
+        if !self.guard.is_alone() {
             return;
         }
-        let Some(start) = self.held.lease.start() else { return };
+        let Some(start) = self.guard.lease.start() else { return };
         let front = self.ptr.addr().get() - start.addr().get();
         // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`, rule 5), and nobody else's: the buffer
         // is the only handle. So the filled bytes may move there; the two places may overlap.

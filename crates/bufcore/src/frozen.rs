@@ -6,7 +6,7 @@ use core::ops::{Deref, Range, RangeBounds};
 use core::ptr::{self, NonNull};
 use core::slice;
 
-use crate::held::Held;
+use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
 use crate::views::Views;
 use crate::{Buf, Lease, size};
@@ -50,7 +50,7 @@ pub struct Frozen<L: Lease> {
     /// The lease. Of the views of one buffer, all hold a bitwise copy and the last one drops its own (`Lease`, rules 2 and 3).
     /// Where the lease has no count, each view, all of zero bytes, has a lease of its own. `None`, as of views that let go of the
     /// memory, where the pool has no leases of nothing.
-    held: ManuallyDrop<Option<Held<L>>>,
+    guard: ManuallyDrop<Option<LeaseGuard<L>>>,
 }
 
 // SAFETY: views only read; the count is atomic, and whoever drops the lease last has seen all other views' reads end (see
@@ -62,21 +62,21 @@ unsafe impl<L: Lease> Sync for Frozen<L> {}
 impl<L: Lease> Frozen<L> {
     #[inline]
     pub(crate) fn new(buf: Buf<L>) -> Self {
-        let (ptr, len, capacity, held) = buf.into_held();
+        let (ptr, len, capacity, guard) = buf.into_guard();
         // A part of a buffer that was split is counted already.
-        if !held.lease.is_shared()
-            && let Some(views) = held.lease.views()
+        if !guard.lease.is_shared()
+            && let Some(views) = guard.lease.views()
         {
             views.start(1);
         }
-        Self { ptr, len, capacity, held: ManuallyDrop::new(Some(held)) }
+        Self { ptr, len, capacity, guard: ManuallyDrop::new(Some(guard)) }
     }
 
     /// Takes the view apart: its bytes, and the lease with its place in the count.
     #[inline]
-    pub(crate) fn into_parts(self) -> (NonNull<u8>, usize, Option<Held<L>>) {
+    pub(crate) fn into_parts(self) -> (NonNull<u8>, usize, Option<LeaseGuard<L>>) {
         let mut view = ManuallyDrop::new(self);
-        (view.ptr, view.len, view.held.take())
+        (view.ptr, view.len, view.guard.take())
     }
 
     /// Puts a view together again, over its bytes alone.
@@ -84,12 +84,12 @@ impl<L: Lease> Frozen<L> {
     /// # Safety
     ///
     /// What [`into_parts`](Self::into_parts) returned, or a part of the bytes.
-    pub(crate) unsafe fn from_parts(ptr: NonNull<u8>, len: usize, held: Held<L>) -> Self {
-        Self { ptr, len, capacity: len, held: ManuallyDrop::new(Some(held)) }
+    pub(crate) unsafe fn from_parts(ptr: NonNull<u8>, len: usize, guard: LeaseGuard<L>) -> Self {
+        Self { ptr, len, capacity: len, guard: ManuallyDrop::new(Some(guard)) }
     }
 
     fn views(&self) -> Option<&Views> {
-        self.held.as_ref().and_then(|held| held.lease.views())
+        self.guard.as_ref().and_then(|guard| guard.lease.views())
     }
 
     /// Bytes of this view.
@@ -116,8 +116,8 @@ impl<L: Lease> Frozen<L> {
     /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases of
     /// nothing](Lease::another_of_nothing).
     pub fn is_unique(&self) -> bool {
-        match &*self.held {
-            Some(held) => held.lease.views().is_none_or(Views::is_one),
+        match &*self.guard {
+            Some(guard) => guard.lease.views().is_none_or(Views::is_one),
             None => false,
         }
     }
@@ -280,14 +280,14 @@ impl<L: Lease> Frozen<L> {
     /// A view without bytes, which holds nothing.
     #[cold]
     fn nothing(&self) -> Self {
-        let lease = self.held.as_ref().and_then(|held| held.lease.another_of_nothing());
-        let held = lease.map(|lease| Held::new(lease, Ticket::none()));
-        Self { ptr: NonNull::dangling(), len: 0, capacity: 0, held: ManuallyDrop::new(held) }
+        let lease = self.guard.as_ref().and_then(|guard| guard.lease.another_of_nothing());
+        let guard = lease.map(|lease| LeaseGuard::new(lease, Ticket::none()));
+        Self { ptr: NonNull::dangling(), len: 0, capacity: 0, guard: ManuallyDrop::new(guard) }
     }
 
     /// Whether its pool was told to wipe.
     pub(crate) fn is_wiped(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.lease.wipe_range().is_some())
+        self.guard.as_ref().is_some_and(|guard| guard.lease.wipe_range().is_some())
     }
 
     /// Back to a writable buffer, when this is the only view: its bytes filled, and what follows them to fill again. A view
@@ -301,12 +301,12 @@ impl<L: Lease> Frozen<L> {
             return Err(self);
         }
         let mut view = ManuallyDrop::new(self);
-        let Some(held) = view.held.take() else {
+        let Some(guard) = view.guard.take() else {
             return Err(ManuallyDrop::into_inner(view));
         };
         // SAFETY: this was the only view, and `view` is not dropped, so the lease moves into the buffer and the memory from
         // `ptr` on is ours alone. No other buffer can hold a part of it: buffers come out of views only here.
-        Ok(unsafe { Buf::from_held(view.ptr, view.len, view.capacity, held) })
+        Ok(unsafe { Buf::from_guard(view.ptr, view.len, view.capacity, guard) })
     }
 
     /// Drops the first `bytes` bytes from this view. It lets go of the memory when none is left.
@@ -348,10 +348,10 @@ impl<L: Lease> Clone for Frozen<L> {
             return self.nothing();
         };
         views.join();
-        // SAFETY: `held` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
+        // SAFETY: `guard` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
         // only. The ticket beside the lease follows the same rule.
-        let held = unsafe { ptr::read(&raw const *self.held) };
-        Self { ptr: self.ptr, len: self.len, capacity: self.capacity, held: ManuallyDrop::new(held) }
+        let guard = unsafe { ptr::read(&raw const *self.guard) };
+        Self { ptr: self.ptr, len: self.len, capacity: self.capacity, guard: ManuallyDrop::new(guard) }
     }
 }
 
@@ -361,10 +361,10 @@ impl<L: Lease> Drop for Frozen<L> {
         if self.views().is_some_and(|views| !views.leave()) {
             return;
         }
-        if let Some(held) = &mut *self.held {
+        if let Some(guard) = &mut *self.guard {
             // SAFETY: we are the last view (the count said so, or there is no count and the lease is this view's own), so this is
-            // the one copy that is released; `held` is not used again.
-            unsafe { held.release() }
+            // the one copy that is released; `guard` is not used again.
+            unsafe { guard.release() }
         }
     }
 }

@@ -80,10 +80,10 @@ mod handle;
 #[cfg(feature = "alloc")]
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod heap;
-mod held;
 mod integrations;
 
 mod lease;
+mod lease_guard;
 mod methods;
 mod one_word;
 mod orphans;

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `hold` lives; for ever when there is none.
+//! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `guard` lives; for ever when there is none.
 //! - H2: a handle of no bytes holds nothing.
 
 use core::ops::{Range, RangeBounds};
@@ -10,9 +10,9 @@ use core::ptr::NonNull;
 use core::slice;
 
 use crate::{Buf, Frozen, Lease, size};
-use hold::Hold;
+use erased::ErasedGuard;
 
-mod hold;
+mod erased;
 #[cfg(feature = "alloc")]
 mod owner;
 mod traits;
@@ -61,12 +61,12 @@ pub struct SharedBytes {
     /// Their number.
     len: usize,
     /// What keeps them; `None` for static bytes and for none (H2).
-    hold: Option<Hold>,
+    guard: Option<ErasedGuard>,
 }
 
-// SAFETY: a handle only reads its bytes, which nobody writes (H1), and its hold is `Send`.
+// SAFETY: a handle only reads its bytes, which nobody writes (H1), and its guard is `Send`.
 unsafe impl Send for SharedBytes {}
-// SAFETY: a shared handle gives out shared bytes and clones, and its hold is `Sync`.
+// SAFETY: a shared handle gives out shared bytes and clones, and its guard is `Sync`.
 unsafe impl Sync for SharedBytes {}
 
 impl SharedBytes {
@@ -93,19 +93,19 @@ impl SharedBytes {
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         // SAFETY: the pointer of a slice is not null.
         let ptr = unsafe { NonNull::new_unchecked(bytes.as_ptr().cast_mut()) };
-        Self { ptr, len: bytes.len(), hold: None }
+        Self { ptr, len: bytes.len(), guard: None }
     }
 
     /// Puts `len` bytes at `ptr` together with what keeps them.
     ///
     /// # Safety
     ///
-    /// 1. `len` bytes from `ptr` are valid and initialised, and nobody writes them, while `hold` lives.
+    /// 1. `len` bytes from `ptr` are valid and initialised, and nobody writes them, while `guard` lives.
     /// 2. `len` is not zero.
     #[inline]
-    unsafe fn held_by(ptr: NonNull<u8>, len: usize, hold: Hold) -> Self {
+    unsafe fn guarded_by(ptr: NonNull<u8>, len: usize, guard: ErasedGuard) -> Self {
         debug_assert!(len > 0, "a handle of no bytes holds nothing (H2)");
-        Self { ptr, len, hold: Some(hold) }
+        Self { ptr, len, guard: Some(guard) }
     }
 
     /// Number of bytes.
@@ -134,19 +134,19 @@ impl SharedBytes {
     #[inline]
     #[must_use]
     pub const fn is_static(&self) -> bool {
-        self.hold.is_none()
+        self.guard.is_none()
     }
 
     /// The bytes, if this handle holds no memory: then they are there for ever.
     #[cfg(feature = "bytes")]
     pub(crate) fn static_bytes(&self) -> Option<&'static [u8]> {
-        // SAFETY: without a hold, they are valid, initialised and not written for ever (H1).
+        // SAFETY: without a guard, they are valid, initialised and not written for ever (H1).
         self.is_static().then(|| unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) })
     }
 
     /// Whether the bytes may be secrets, which are not shown: their pool wipes.
     pub(crate) fn is_wiped(&self) -> bool {
-        self.hold.as_ref().is_some_and(Hold::is_wiped)
+        self.guard.as_ref().is_some_and(ErasedGuard::is_wiped)
     }
 
     /// Whether this is the only handle of the memory that it holds, at this moment; false when it holds none.
@@ -154,7 +154,7 @@ impl SharedBytes {
     /// Other views of the same buffer count, erased or not.
     #[must_use]
     pub fn is_unique(&self) -> bool {
-        self.hold.as_ref().is_some_and(Hold::is_only)
+        self.guard.as_ref().is_some_and(ErasedGuard::is_only)
     }
 
     /// A handle of part of the bytes; both share the memory.
@@ -288,11 +288,11 @@ impl SharedBytes {
     /// Returns itself when the bytes are another strategy's, a program's own, or static; when there are none; or when the lease is of
     /// over four words (six with `track`).
     pub fn downcast<L: Lease>(mut self) -> Result<Frozen<L>, Self> {
-        match self.hold.take().map(Hold::into_held::<L>) {
+        match self.guard.take().map(ErasedGuard::into_guard::<L>) {
             // SAFETY: the bytes of a view that was taken apart; its lease goes along, with its place in the count.
-            Some(Ok(held)) => Ok(unsafe { Frozen::from_parts(self.ptr, self.len, held) }),
-            Some(Err(hold)) => {
-                self.hold = Some(hold);
+            Some(Ok(guard)) => Ok(unsafe { Frozen::from_parts(self.ptr, self.len, guard) }),
+            Some(Err(guard)) => {
+                self.guard = Some(guard);
                 Err(self)
             }
             None => Err(self),
@@ -310,20 +310,23 @@ impl<L: Lease> From<Frozen<L>> for SharedBytes {
             return Self::new();
         }
         let is_wiped = view.is_wiped();
-        if const { Hold::fits::<L>() } {
-            let (ptr, len, held) = view.into_parts();
-            let Some(hold) = held.and_then(|held| Hold::new(held, is_wiped)) else {
+        if const { ErasedGuard::fits::<L>() } {
+            let (ptr, len, guard) = view.into_parts();
+            let Some(guard) = guard.and_then(|guard| ErasedGuard::new(guard, is_wiped)) else {
                 // A lease that counts nothing is over no bytes (`Lease`, rule 3).
                 return Self::new();
             };
-            // SAFETY: the bytes of a view are valid and not written while its lease lives, which the hold has now; there are some.
-            return unsafe { Self::held_by(ptr, len, hold) };
+            // SAFETY: the bytes of a view are valid and not written while its lease lives, which the guard has now; there are some.
+            return unsafe { Self::guarded_by(ptr, len, guard) };
         }
         #[cfg(feature = "alloc")]
         return Self::from_owner_of(view, is_wiped);
         #[cfg(not(feature = "alloc"))]
         const {
-            assert!(Hold::fits::<L>(), "without the feature `alloc` a lease has to fit into four words");
+            assert!(
+                ErasedGuard::fits::<L>(),
+                "without the feature `alloc` a lease has to fit into four words"
+            );
         }
         #[cfg(not(feature = "alloc"))]
         return Self::new();

@@ -10,7 +10,7 @@
 use core::mem::ManuallyDrop;
 use core::ptr;
 
-use crate::held::Held;
+use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
 use crate::{Buf, SplitLease};
 
@@ -81,12 +81,12 @@ impl<L: SplitLease> Buf<L> {
         if !self.is_before(&other) || (self.spare_capacity() > 0 && !other.is_empty()) {
             return Err(other);
         }
-        let (_, len, capacity, held) = other.into_held();
+        let (_, len, capacity, guard) = other.into_guard();
         // Before the handle of the other part goes, which is not the last: this one is there.
         // SAFETY: the other part's bytes come right behind this one's, in the same memory, and were the other part's alone (S1); what is
         // filled is without a gap. This handle keeps the memory (S2).
         unsafe { self.append_part(len, capacity) };
-        drop(held);
+        drop(guard);
         Ok(())
     }
 
@@ -102,21 +102,21 @@ impl<L: SplitLease> Buf<L> {
     fn split_at(&mut self, at: usize) -> Self {
         debug_assert!(at <= self.capacity(), "split at {at} of {}", self.capacity());
         let placeholder = Self::of_nothing();
-        let (start, len, capacity, held) = core::mem::replace(self, placeholder).into_held();
+        let (start, len, capacity, guard) = core::mem::replace(self, placeholder).into_guard();
         // SAFETY: `at <= capacity`, so this is within the memory or one past its end.
         let middle = unsafe { start.add(at) };
-        let (front_held, back_held) = match at {
+        let (front_guard, back_guard) = match at {
             // A part of no bytes holds nothing.
-            0 => (Held::new(L::nothing(), Ticket::none()), held),
-            _ if at == capacity => (held, Held::new(L::nothing(), Ticket::none())),
-            _ => share(held),
+            0 => (LeaseGuard::new(L::nothing(), Ticket::none()), guard),
+            _ if at == capacity => (guard, LeaseGuard::new(L::nothing(), Ticket::none())),
+            _ => share(guard),
         };
         let front_len = len.min(at);
         // SAFETY: the first `at` bytes were this buffer's and are now this part's alone (S1); they are released with the last
         // handle (S2).
-        *self = unsafe { Self::from_held(start, front_len, at, front_held) };
+        *self = unsafe { Self::from_guard(start, front_len, at, front_guard) };
         // SAFETY: likewise for the rest. `front_len` is `len`, or all of the front.
-        unsafe { Self::from_held(middle, len - front_len, capacity - at, back_held) }
+        unsafe { Self::from_guard(middle, len - front_len, capacity - at, back_guard) }
     }
 
     /// An empty buffer of no bytes.
@@ -127,18 +127,18 @@ impl<L: SplitLease> Buf<L> {
 }
 
 /// Makes two counted handles of one.
-fn share<L: SplitLease>(held: Held<L>) -> (Held<L>, Held<L>) {
+fn share<L: SplitLease>(guard: LeaseGuard<L>) -> (LeaseGuard<L>, LeaseGuard<L>) {
     // Counted before anything is copied, so that a panic leaves one handle and a right count.
-    let was_shared = held.lease.is_shared();
-    if let Some(views) = held.lease.views() {
+    let was_shared = guard.lease.is_shared();
+    if let Some(views) = guard.lease.views() {
         if was_shared {
             views.join();
         } else {
             views.start(2);
         }
     }
-    let (lease, ticket) = held.into_parts();
-    let first = ManuallyDrop::new(Held::new(lease.into_shared(), ticket));
+    let (lease, ticket) = guard.into_parts();
+    let first = ManuallyDrop::new(LeaseGuard::new(lease.into_shared(), ticket));
     // SAFETY: valid for reads, and never dropped; the copy follows the rule of bitwise copies (`Lease`, rule 2): of all of them, the
     // last handle drops one. The ticket beside the lease follows the same rule.
     let second = unsafe { ptr::read(&raw const *first) };

@@ -1,4 +1,14 @@
-//! What orders accesses to one byte through its two addresses.
+//! What orders accesses to one byte through its two addresses, and the atomics for memory that two processes share.
+
+/// Atomics over memory that another process may write at the same time. They are the language's own in every build that has them: a
+/// checker's are no integers that lie in shared memory, and its models have one process.
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    target_pointer_width = "64",
+    not(any(miri, loom, shuttle))
+))]
+pub(crate) use core::sync::atomic::{AtomicU8, AtomicU64};
 
 /// Ends the use of bytes through one of their addresses, before the other one is used.
 ///

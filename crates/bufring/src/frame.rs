@@ -10,8 +10,7 @@ use core::ptr::NonNull;
 
 use bufcore::{AcquireError, Buf, FrameBuffer};
 
-use crate::guard::At;
-use crate::ring::Ring;
+use crate::ring::{At, Ring};
 use crate::{RingLease, RingPool};
 
 /// A place that is being filled.
@@ -20,7 +19,7 @@ pub(crate) struct Frame {
     /// The guard of its block (F1).
     pub(crate) at: At,
     /// Its first byte; what was discarded is in front of it.
-    start: NonNull<u8>,
+    pub(crate) start: NonNull<u8>,
     /// Behind its last byte.
     pub(crate) next: NonNull<u8>,
     /// The address up to which it can grow without asking.
@@ -35,7 +34,7 @@ impl Frame {
     }
 
     #[inline(always)]
-    fn is_open(&self, ring: &Ring) -> bool {
+    pub(crate) fn is_open(&self, ring: &Ring) -> bool {
         self.at != ring.front()
     }
 
@@ -317,23 +316,5 @@ impl FrameBuffer for RingPool {
     fn detach(&mut self) -> Result<Buf<RingLease>, AcquireError> {
         let frame = core::mem::replace(&mut self.frame, Frame::closed(&self.ring));
         Ok(self.finish(frame))
-    }
-}
-
-#[cfg(all(test, feature = "std", not(loom)))]
-impl RingPool {
-    /// Asserts the invariants at the top of this file.
-    pub(crate) fn check_frames(&self) {
-        let live = |at| self.ring.all().any(|guard| guard == at) && !self.ring.is_free(at);
-        let frame = &self.frame;
-        if frame.is_open(&self.ring) {
-            assert!(live(frame.at), "F1");
-            let end = self.ring.next(frame.at).addr().get();
-            assert!(self.ring.data(frame.at) <= frame.start && frame.start <= frame.next, "F2");
-            assert!(frame.next.addr().get() <= frame.limit && frame.limit == end, "F2");
-        } else {
-            assert_eq!((frame.len(), frame.room()), (0, 0), "F2");
-        }
-        assert!(self.lent == self.ring.front() || live(self.lent), "P3");
     }
 }

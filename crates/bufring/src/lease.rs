@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use bufcore::strategy::Views;
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
-use crate::guard::GuardHandle;
+use crate::ring::GuardHandle;
 
 /// A buffer of a [`RingPool`](crate::RingPool).
 pub type RingBuf = Buf<RingLease>;

@@ -80,12 +80,12 @@ extern crate std;
 mod config;
 mod extendable;
 mod frame;
-mod guard;
 mod lease;
 #[cfg(feature = "std")]
 mod local;
 mod pool;
 mod ring;
+mod search;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 mod unwind;

@@ -19,8 +19,7 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region, SplitLease};
 use crate::Builder;
 use crate::RingLease;
 use crate::frame::Frame;
-use crate::guard::{At, GUARD, UNIT};
-use crate::ring::{Grid, Ring};
+use crate::ring::{At, Grid, Ring, UNIT};
 
 /// How many free blocks one request goes back over.
 const MAX_REWIND: usize = 64;
@@ -39,9 +38,9 @@ pub struct RingPool {
     /// can be read from the ring.
     pub(crate) head: At,
     /// Where the requests go back to when the newest block is free.
-    base: At,
+    pub(crate) base: At,
     /// Where they go on after that, or the guard at the front.
-    resume: At,
+    pub(crate) resume: At,
     /// The frame of the `FrameBuffer` that this is.
     pub(crate) frame: Frame,
     /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was forgotten; the guard at the front
@@ -189,7 +188,7 @@ impl RingPool {
 
     /// Whether there is a free block to go back to from the newest one.
     #[inline(always)]
-    fn is_free_before(&self, newest: At) -> bool {
+    pub(crate) fn is_free_before(&self, newest: At) -> bool {
         (self.base != newest && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(newest))
     }
 
@@ -289,52 +288,6 @@ impl RingPool {
         }
     }
 
-    /// Finds a free block of at least `units`: where the requests were before they went back, or by a search.
-    pub(crate) fn find(&mut self, units: usize) -> Option<At> {
-        self.close_lent();
-        self.return_gap();
-        if self.resume != self.ring.front() {
-            self.move_to(self.resume);
-            self.resume = self.ring.front();
-            let at = if self.ring.is_free(self.newest) { self.newest } else { self.head };
-            if self.ring.is_free(at) && self.widen(at, units) >= units {
-                self.base = at;
-                return Some(at);
-            }
-        }
-        let found = self.search(units);
-        self.move_to(self.newest);
-        self.base = self.newest;
-        found
-    }
-
-    /// Finds a free block of at least `units` in one turn of the ring; none only when there is none. Merges the free ones that it
-    /// passes; each was made by an earlier request. `newest` is there then.
-    fn search(&mut self, units: usize) -> Option<At> {
-        let start = self.newest;
-        let (mut at, mut wrapped) = (start, false);
-        loop {
-            if at == self.ring.end() {
-                if wrapped {
-                    return None;
-                }
-                wrapped = true;
-                at = self.ring.front();
-            } else if self.ring.is_free(at) {
-                self.newest = at;
-                if self.widen(at, units) >= units {
-                    return Some(at);
-                }
-            } else {
-                self.newest = at;
-                if wrapped && at >= start {
-                    return None;
-                }
-            }
-            at = self.ring.next(at);
-        }
-    }
-
     /// The buffer of the first `bytes` bytes from `start` on in a block that was just occupied.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -377,16 +330,6 @@ impl RingPool {
         // Less than what was requested, also when another thread has released something since the search.
         let available = self.largest().saturating_sub(held).max(reach).min(requested.saturating_sub(1));
         AcquireError::Exhausted { requested, available }
-    }
-
-    /// The largest buffer that the free blocks have room for.
-    fn largest(&self) -> usize {
-        let (mut largest, mut run) = (0, 0);
-        for at in self.ring.all() {
-            run = if self.ring.is_free(at) { run + self.ring.size(at) } else { 0 };
-            largest = largest.max(run);
-        }
-        (largest * UNIT).saturating_sub(GUARD)
     }
 }
 
@@ -445,37 +388,5 @@ impl fmt::Debug for RingPool {
             .field("blocks_out", &blocks)
             .field("bytes_out", &bytes)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(all(test, feature = "std", not(loom)))]
-impl RingPool {
-    /// Whether the next request goes back, which is the slow way to the newest block.
-    pub(crate) fn goes_back(&self) -> bool {
-        self.ring.is_free(self.newest) && self.is_free_before(self.newest)
-    }
-
-    /// Asserts the invariants at the top of this file, of `ring` and of `frame`.
-    pub(crate) fn check(&self) {
-        let ring = &self.ring;
-        let guards: alloc::vec::Vec<At> =
-            core::iter::once(ring.front()).chain(ring.all()).chain([ring.end()]).collect();
-        for pair in guards.windows(2) {
-            assert_eq!(ring.next(pair[0]), pair[1], "R1");
-            assert_eq!(ring.before(pair[1]), pair[0], "R1");
-        }
-        for &at in &guards[1..guards.len() - 1] {
-            assert_eq!(ring.data(at).addr().get() % self.grid.alignment(), 0, "a block is not aligned");
-            assert!(ring.size(at) >= self.grid.units(1), "a block of {} units", ring.size(at));
-        }
-        assert!(!ring.is_free(ring.front()) && !ring.is_free(ring.end()), "R4");
-        assert_eq!((ring.size(ring.end()), ring.before(ring.front())), (0, ring.front()), "R4");
-        let bytes = ring.end().addr().get() - ring.next(ring.front()).addr().get();
-        assert_eq!(bytes, self.capacity + crate::guard::GUARD, "bytes were lost");
-        for at in [self.newest, self.base, self.resume] {
-            assert!(guards.contains(&at), "P1");
-        }
-        assert_eq!(self.head, ring.next(self.newest), "P1");
-        self.check_frames();
     }
 }

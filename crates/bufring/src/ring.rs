@@ -10,6 +10,13 @@
 //! either direction stops there without looking for the region's bounds. A guard's links are the allocator's alone; its state
 //! and its count of views are shared with the lease.
 
+mod control;
+mod guard;
+mod handle;
+mod layout;
+#[cfg(feature = "alloc")]
+mod orphaned;
+
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
@@ -17,109 +24,19 @@ use bufcore::strategy::Released;
 #[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::strategy::sync::Ordering;
-use bufcore::{ConfigError, Region, size};
+use bufcore::{ConfigError, Region};
 
-use crate::guard::{At, FREE, GUARD, Guard, GuardHandle, LIVE, ORPHANED, SETTLED, UNIT};
+use self::control::{Control, take_region};
+pub(crate) use self::guard::{At, GUARD, UNIT};
+use self::guard::{FREE, Guard, LIVE, ORPHANED, SETTLED};
+pub(crate) use self::handle::GuardHandle;
+pub(crate) use self::layout::{Grid, Layout, MAX_BYTES, blocks_bytes, overhead_bytes};
+#[cfg(feature = "alloc")]
+use self::orphaned::METHODS;
 
 /// Units of the smallest block: a guard and the least that there can be behind it. What is left of a block is never too small to
 /// be one by more than that, so [`Builder::buffers`](crate::Builder::buffers) keeps its word for buffers of a byte too.
 const LEAST_UNITS: usize = GUARD / UNIT + 1;
-
-/// The most bytes of blocks and their guards that a ring counts.
-pub(crate) const MAX_BYTES: usize = {
-    let counted = u32::MAX as u64 * UNIT as u64;
-    if counted < size::MAX_BYTES as u64 { counted as usize } else { size::MAX_BYTES }
-};
-
-/// The head of the bookkeeping.
-#[repr(C)]
-pub(crate) struct Control {
-    #[cfg(feature = "alloc")]
-    orphan: Orphan,
-    /// The region that this very block stands in; moved out before it is dropped.
-    region: ManuallyDrop<Region>,
-    pub(crate) released: Released,
-    #[cfg(feature = "wipe")]
-    pub(crate) wipe: bool,
-}
-
-/// Bytes from the control block to the guard at the front, which stands right behind it.
-const CONTROL: usize = size_of::<Control>().next_multiple_of(UNIT);
-const _: () = assert!(align_of::<Control>() <= UNIT, "in front of a guard a control block is aligned");
-
-/// How sizes are rounded: blocks are so many bytes that the start of each is aligned as its allocator wants it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Grid {
-    /// What a request has to be raised by before it is cut down to the grid: its guard, and the grid less one.
-    raise: usize,
-    mask: usize,
-}
-
-impl Grid {
-    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the address space. A ring is built
-    /// with a grid of which one block is at most `MAX_BYTES`; the builder refuses others.
-    pub(crate) fn new(alignment: usize) -> Self {
-        let step = alignment.max(UNIT);
-        Self { raise: GUARD + step - 1, mask: !(step - 1) }
-    }
-
-    fn step(self) -> usize {
-        !self.mask + 1
-    }
-
-    /// The alignment that every block has.
-    pub(crate) fn alignment(self) -> usize {
-        self.step()
-    }
-
-    /// Bytes of a block, guard included, for `bytes` bytes, at most `MAX_BYTES`. A multiple of a unit.
-    #[inline(always)]
-    pub(crate) fn block_bytes(self, bytes: usize) -> usize {
-        (bytes + self.raise) & self.mask
-    }
-
-    /// The same in units.
-    #[inline(always)]
-    pub(crate) fn units(self, bytes: usize) -> usize {
-        self.block_bytes(bytes) / UNIT
-    }
-}
-
-/// Where the parts of the bookkeeping stand, in bytes from the region's start.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Places {
-    control: usize,
-    /// The guard at the front; the first block's guard comes right behind it.
-    front: usize,
-}
-
-impl Places {
-    /// Places in a region that starts at `address`; `None` when they cannot be counted in a `usize`.
-    pub(crate) fn new(address: usize, grid: Grid) -> Option<Self> {
-        let least = size::align_up(address, UNIT)?.checked_add(CONTROL + 2 * GUARD)?;
-        let block = size::align_up(least, grid.step())?;
-        let front = block - 2 * GUARD - address;
-        Some(Self { control: front - CONTROL, front })
-    }
-
-    /// Bytes that do not go to blocks and their guards.
-    pub(crate) fn overhead(&self) -> usize {
-        self.front + 2 * GUARD
-    }
-}
-
-/// Bytes of bookkeeping, wherever the region starts, beside the blocks and their guards; `None` when there is no such number.
-pub(crate) fn overhead_bytes(grid: Grid) -> Option<usize> {
-    // The worst start is one byte behind an aligned address.
-    Places::new(0, grid)?.overhead().checked_add(grid.step())
-}
-
-/// Bytes of `buffers` blocks with their guards for `capacity` bytes together; `None` when there is no such number.
-pub(crate) fn blocks_bytes(capacity: usize, buffers: usize, grid: Grid) -> Option<usize> {
-    let each = GUARD + grid.step() - 1;
-    let all = capacity.checked_add(each.checked_mul(buffers)?)?;
-    Some(all & grid.mask)
-}
 
 /// An allocator's access to its ring of guards.
 ///
@@ -156,23 +73,23 @@ impl Ring {
     ) -> Result<Self, (ConfigError, Region)> {
         let available = region.len();
         let too_small = |required| ConfigError::RegionTooSmall { required, available };
-        let Some(places) = Places::new(region.as_ptr().addr().get(), grid) else {
+        let Some(layout) = Layout::new(region.as_ptr().addr().get(), grid) else {
             return Err((too_small(usize::MAX), region));
         };
-        let left = available.saturating_sub(places.overhead());
+        let left = available.saturating_sub(layout.overhead());
         // What a block has to be at the least, and what all together may be.
         let least = grid.units(1) * UNIT;
         let bytes = bytes.unwrap_or(left.min(MAX_BYTES) & grid.mask).max(least);
         if bytes > left {
-            return Err((too_small(bytes.saturating_add(places.overhead())), region));
+            return Err((too_small(bytes.saturating_add(layout.overhead())), region));
         }
         // The casts to `u32` below rest on this. Building is a cold path, so the check stays in every build.
         assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
         let base = region.as_ptr();
-        // SAFETY: `places.control` is less than `overhead + bytes`, which is at most the region's length.
-        let control = unsafe { base.add(places.control) }.cast::<Control>();
+        // SAFETY: `layout.control` is less than `overhead + bytes`, which is at most the region's length.
+        let control = unsafe { base.add(layout.control) }.cast::<Control>();
         // SAFETY: likewise.
-        let front = unsafe { base.add(places.front) }.cast::<Guard>();
+        let front = unsafe { base.add(layout.front) }.cast::<Guard>();
         // SAFETY: likewise: the overhead has room for two guards from `front` on.
         let first = unsafe { front.byte_add(GUARD) };
         // SAFETY: likewise, with `bytes` behind the first.
@@ -187,7 +104,7 @@ impl Ring {
         };
         #[cfg(not(feature = "wipe"))]
         let _ = wipe;
-        // SAFETY: `Places` aligned it and left room for it within the region, which is ours.
+        // SAFETY: `Layout` aligned it and left room for it within the region, which is ours.
         unsafe { control.write(contents) };
         let (guard, all) = ((GUARD / UNIT) as u32, (bytes / UNIT) as u32);
         let guards = [
@@ -425,77 +342,4 @@ impl Ring {
         }
         None
     }
-}
-
-/// Moves the region out of the control block that stands in it.
-///
-/// # Safety
-///
-/// `control` is valid, and is not used again.
-unsafe fn take_region(control: NonNull<Control>) -> Region {
-    // SAFETY: the block is valid; the copy in it is never dropped (`ManuallyDrop`), so the region has one owner.
-    let control = unsafe { control.read() };
-    ManuallyDrop::into_inner(control.region)
-}
-
-/// What the list of orphans asks of a control block.
-#[cfg(feature = "alloc")]
-static METHODS: orphans::Methods = orphans::Methods { settle, free };
-
-/// Counts the release of a block of a ring that is gone.
-///
-/// # Safety
-///
-/// `front` is the guard at the front of a ring that has ended. The block was marked as `ORPHANED`, its release was not counted, and
-/// nobody uses it after this.
-#[cfg(feature = "alloc")]
-pub(crate) unsafe fn release_late(front: At) {
-    // SAFETY: the control block stands right in front of this guard (`Places`), and the pointer reaches all of the region.
-    let control = unsafe { front.byte_sub(CONTROL) };
-    // SAFETY: `orphan` is the first field of the control block (`repr(C)`); the rest is the caller's promise.
-    unsafe { orphans::release_late(control.cast()) };
-}
-
-/// Finds the blocks that were marked, and whose leases stored `FREE` over the mark, and marks them as settled.
-///
-/// # Safety
-///
-/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose ring has ended.
-#[cfg(feature = "alloc")]
-unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
-    // SAFETY: the guard at the front stands right behind the control block, in one region (`Places`).
-    let front = unsafe { orphan.byte_add(CONTROL) }.cast::<Guard>();
-    // SAFETY: behind that comes the first one that has a block (`Ring::build`).
-    let mut at = unsafe { front.byte_add(GUARD) };
-    let mut found = 0;
-    loop {
-        // SAFETY: a guard of the ring (R1), whose links nobody writes any more; its state is atomic.
-        let guard = unsafe { at.as_ref() };
-        if guard.size.get() == 0 {
-            return found;
-        }
-        // A model's load may miss the newest store; its exchange does not.
-        // ORDER: Relaxed: only compared. What it misses is left to a later look.
-        if cfg!(loom) || guard.state.load(Ordering::Relaxed) == FREE {
-            // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is done before the memory goes. Of
-            // several looks at once one finds it. A failure reads nothing that is used.
-            let seen = guard.state.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed);
-            found += usize::from(seen.is_ok());
-        }
-        // SAFETY: `size` leads to the next guard (R1).
-        at = unsafe { at.byte_add(guard.size.get() as usize * UNIT) };
-    }
-}
-
-/// Frees an adopted control block.
-///
-/// # Safety
-///
-/// As `Methods::free` says: `orphan` is the first field of an adopted `Control` that nobody uses any more.
-#[cfg(feature = "alloc")]
-unsafe fn free(orphan: NonNull<Orphan>) {
-    #[cfg(all(test, loom))]
-    crate::tests::memory_goes();
-    // SAFETY: the caller's promise.
-    drop(unsafe { take_region(orphan.cast()) });
 }

@@ -6,14 +6,16 @@
 //!   vector's.
 //! - V2: no byte behind the first `dirty` ones was written as part of a `T`, but those of the first `len` values.
 
+mod into_iter;
+mod traits;
+
 use core::fmt;
-use core::mem;
-use core::ops::{Deref, DerefMut};
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use core::slice;
 
 use bufcore::{AcquireError, Buf, ReserveError, size};
 
+pub use self::into_iter::IntoIter;
 use crate::{RingLease, RingPool};
 
 /// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by [`RingPool::acquire_vec`].
@@ -334,141 +336,5 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: bytes of the buffer, which nobody else has; the values are gone.
         unsafe { self.start.write_bytes(0, self.dirty) }
-    }
-}
-
-impl<T> Deref for RingVec<T> {
-    type Target = [T];
-    #[inline]
-    fn deref(&self) -> &[T] {
-        self.as_slice()
-    }
-}
-
-impl<T> DerefMut for RingVec<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T] {
-        self.as_mut_slice()
-    }
-}
-
-impl<T> AsRef<[T]> for RingVec<T> {
-    fn as_ref(&self) -> &[T] {
-        self
-    }
-}
-
-impl<T> AsMut<[T]> for RingVec<T> {
-    fn as_mut(&mut self) -> &mut [T] {
-        self
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for RingVec<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl<T: PartialEq, S: AsRef<[T]> + ?Sized> PartialEq<S> for RingVec<T> {
-    fn eq(&self, other: &S) -> bool {
-        self.as_slice() == other.as_ref()
-    }
-}
-
-impl<T: Eq> Eq for RingVec<T> {}
-
-impl<'a, T> IntoIterator for &'a RingVec<T> {
-    type Item = &'a T;
-    type IntoIter = slice::Iter<'a, T>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-impl<'a, T> IntoIterator for &'a mut RingVec<T> {
-    type Item = &'a mut T;
-    type IntoIter = slice::IterMut<'a, T>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
-    }
-}
-
-impl<T> IntoIterator for RingVec<T> {
-    type Item = T;
-    type IntoIter = IntoIter<T>;
-    fn into_iter(mut self) -> IntoIter<T> {
-        self.note_used();
-        let end = mem::take(&mut self.len);
-        IntoIter { vec: self, start: 0, end }
-    }
-}
-
-/// The values of a [`RingVec`], one after another.
-pub struct IntoIter<T> {
-    /// Empty: its values from `start` to `end` are the iterator's.
-    vec: RingVec<T>,
-    start: usize,
-    end: usize,
-}
-
-impl<T> IntoIter<T> {
-    fn rest(&self) -> NonNull<[T]> {
-        NonNull::slice_from_raw_parts(self.vec.place(self.start), self.end - self.start)
-    }
-
-    /// The values that are left.
-    #[must_use]
-    pub fn as_slice(&self) -> &[T] {
-        // SAFETY: initialised, and the iterator's.
-        unsafe { self.rest().as_ref() }
-    }
-}
-
-impl<T> Iterator for IntoIter<T> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        if self.start == self.end {
-            return None;
-        }
-        let place = self.vec.place(self.start);
-        self.start += 1;
-        // SAFETY: it was one of the iterator's values, and is not any more.
-        Some(unsafe { place.read() })
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.end - self.start;
-        (left, Some(left))
-    }
-}
-
-impl<T> DoubleEndedIterator for IntoIter<T> {
-    #[inline]
-    fn next_back(&mut self) -> Option<T> {
-        if self.start == self.end {
-            return None;
-        }
-        self.end -= 1;
-        // SAFETY: as in `next`.
-        Some(unsafe { self.vec.place(self.end).read() })
-    }
-}
-
-impl<T> ExactSizeIterator for IntoIter<T> {}
-impl<T> core::iter::FusedIterator for IntoIter<T> {}
-
-impl<T> Drop for IntoIter<T> {
-    fn drop(&mut self) {
-        // SAFETY: the iterator's values, and nobody looks at them afterwards.
-        unsafe { ptr::drop_in_place(self.rest().as_ptr()) }
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for IntoIter<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IntoIter").field(&self.as_slice()).finish()
     }
 }

@@ -6,7 +6,7 @@ use bufcore::strategy::SettingsText;
 use bufcore::{BufferPool, ConfigError, Region, size};
 
 use crate::SlotPool;
-use crate::table::{MAX_SLOTS, Places, Table, overhead_bytes};
+use crate::table::{Layout, MAX_SLOTS, Table, overhead_bytes};
 
 /// The number of slots unless another is asked for.
 const DEFAULT_SLOTS: usize = 8;
@@ -187,19 +187,19 @@ impl Builder {
             return Err(BuildInError { error, region, fallback });
         }
         let address = region.as_ptr().addr().get();
-        let Some(places) = Places::new(address, self.slots, self.alignment) else {
+        let Some(layout) = Layout::new(address, self.slots, self.alignment) else {
             let error =
                 ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: region.len() / 32 };
             return Err(BuildInError { error, region, fallback });
         };
-        let room = region.len().saturating_sub(places.overhead());
+        let room = region.len().saturating_sub(layout.overhead());
         let (capacity, stagger) = match (self.capacity, self.wanted()) {
             (None, _) => (room, self.staggers(room)),
             // The gaps come on top of the capacity, or not at all: they take no buffer's place.
             (Some(capacity), Some(wanted)) if wanted <= room => (wanted, self.staggers(capacity)),
             (Some(capacity), _) => (capacity, false),
         };
-        match Table::build(region, places, self.slots, capacity, self.wipe) {
+        match Table::build(region, layout, self.slots, capacity, self.wipe) {
             Ok(table) => Ok(SlotPool::over(table, capacity, self.alignment, stagger, fallback)),
             Err((error, region)) => Err(BuildInError { error, region, fallback }),
         }

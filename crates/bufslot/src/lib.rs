@@ -73,7 +73,7 @@ extern crate alloc;
 extern crate std;
 
 mod config;
-mod elsewhere;
+mod fallback;
 mod frame;
 mod lease;
 mod mode;

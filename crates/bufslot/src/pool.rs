@@ -409,50 +409,6 @@ impl<F: BufferPool> SlotPool<F> {
     }
 }
 
-#[cfg(all(test, feature = "std", not(loom)))]
-impl<F: BufferPool> SlotPool<F> {
-    /// Whether the next request goes back, which is the slow way to the newest slot.
-    pub(crate) fn goes_back(&self) -> bool {
-        let slots = self.table.slots();
-        slots.is_free(self.tail) && slots.is_free(slots.prev(self.tail))
-    }
-
-    /// Asserts the invariants at the top of this file.
-    pub(crate) fn check(&self) {
-        let sentinel = self.sentinel();
-        let first = self.table.memory().addr().get();
-        let (mut at, mut offset, mut linked, mut tail_seen) = (sentinel, first, 0, false);
-        loop {
-            tail_seen |= at == self.tail;
-            let next = self.table.slots().next(at);
-            assert_eq!(self.table.slots().prev(next), at);
-            if next == sentinel {
-                break;
-            }
-            assert!(offset <= self.table.slots().start(next), "P2: slots overlap or are out of order");
-            offset = if next == self.frame { self.frame_end() } else { self.table.slots().end(next) };
-            let limit = self.table.slots().start(self.table.slots().next(next));
-            assert!(offset <= limit, "P2: {offset} in {limit}");
-            at = next;
-            linked += 1;
-        }
-        assert!(tail_seen, "P1: the tail is in the list");
-        let (mut free, mut stacked) = (self.free, 0);
-        while free != NONE {
-            assert!(self.table.slots().is_free(free), "P4");
-            free = self.table.slots().next(free);
-            stacked += 1;
-        }
-        assert_eq!(linked + stacked, self.slots(), "P4");
-        assert!(self.frame == NONE || self.spill.is_none(), "P7");
-        if self.gap_borrowed {
-            assert_eq!(self.table.slots().end(self.frame), self.table.end(), "P6");
-            let behind = self.table.slots().start(self.table.slots().next(self.frame));
-            assert!(self.frame_limit <= behind, "P6");
-        }
-    }
-}
-
 bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 
 impl<F: BufferPool> BufferPool for SlotPool<F> {

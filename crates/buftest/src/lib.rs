@@ -3,6 +3,7 @@
 //! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
 //! - [`ops`] generates programs of operations, and [`lockstep`] runs them against a pool and the naive [`model`].
 //! - [`bytes`] reads programs from what a fuzzer makes up.
+//! - [`messages`] is a naive queue of messages.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
 //! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
@@ -28,6 +29,7 @@ pub mod conformance;
 pub mod hostile;
 pub mod identities;
 pub mod lockstep;
+pub mod messages;
 pub mod model;
 #[cfg(any(loom, shuttle))]
 pub mod models;

@@ -43,7 +43,7 @@ sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::uni
 #[non_exhaustive]
 pub enum ReadError {
     /// No buffer could be had. The stream is readable, and its bytes wait in the system.
-    Refused(AcquireError),
+    Acquire(AcquireError),
     /// The buffer that was acquired has no room for a byte.
     NoRoom,
     /// The stream has failed.
@@ -53,7 +53,7 @@ pub enum ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(_) => write!(f, "no buffer to read into"),
+            Self::Acquire(_) => write!(f, "no buffer to read into"),
             Self::NoRoom => write!(f, "the buffer to read into has no room"),
             Self::Io(error) => error.fmt(f),
         }
@@ -63,7 +63,7 @@ impl fmt::Display for ReadError {
 impl core::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Refused(error) => Some(error),
+            Self::Acquire(error) => Some(error),
             Self::NoRoom => None,
             // It prints as itself.
             Self::Io(error) => error.source(),
@@ -81,7 +81,7 @@ impl From<io::Error> for ReadError {
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Refused(_) => Self::new(io::ErrorKind::OutOfMemory, error),
+            ReadError::Acquire(_) => Self::new(io::ErrorKind::OutOfMemory, error),
             ReadError::NoRoom => Self::new(io::ErrorKind::StorageFull, error),
             ReadError::Io(error) => error,
         }
@@ -132,7 +132,7 @@ where
 {
     loop {
         stream.readable().await?;
-        let mut buf = acquire().map_err(ReadError::Refused)?;
+        let mut buf = acquire().map_err(ReadError::Acquire)?;
         let mut room = ReadBuf::new(buf.spare_mut());
         if room.remaining() == 0 {
             return Err(ReadError::NoRoom);

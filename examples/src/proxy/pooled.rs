@@ -75,7 +75,7 @@ impl<P: BufferPool> Pooled<P> {
             buf.map(|buf| Held { buf: Some(buf), freed: Arc::clone(&self.freed) })
         };
         match read_ready(from, || self.acquire(sizes.next())).await {
-            Err(ReadError::Refused(AcquireError::Exhausted { .. })) => {}
+            Err(ReadError::Acquire(AcquireError::Exhausted { .. })) => {}
             result => return result.map(held),
         }
         sizes.start_over();
@@ -85,7 +85,7 @@ impl<P: BufferPool> Pooled<P> {
             // From here on no release is missed.
             freed.as_mut().enable();
             match read_ready(from, || self.acquire(self.min)).await {
-                Err(ReadError::Refused(AcquireError::Exhausted { .. })) => freed.await,
+                Err(ReadError::Acquire(AcquireError::Exhausted { .. })) => freed.await,
                 result => return result.map(held),
             }
         }

@@ -17,8 +17,8 @@ use self::figures::Figures;
 use crate::ci::Job;
 use crate::{packages, strategies};
 
-/// Folders that hold nothing of ours.
-const FOREIGN: [&str; 3] = ["target", ".git", "shared"];
+/// Folders that hold nothing of ours: build outputs, wherever they are, and two at the root.
+const FOREIGN: [&str; 3] = ["target", "./.git", "./shared"];
 /// Endings of the files that people write.
 const TEXT: [&str; 8] = ["rs", "toml", "md", "yml", "yaml", "sh", "lua", "html"];
 
@@ -133,7 +133,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let path = entry.path();
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            if !FOREIGN.iter().any(|foreign| entry.file_name() == *foreign) {
+            if !FOREIGN.iter().any(|foreign| entry.file_name() == *foreign || path == Path::new(foreign)) {
                 collect(&path, files)?;
             }
         } else if kind.is_file() {

@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 
 use super::SharedBytes;
-use super::hold::Hold;
+use super::erased::ErasedGuard;
 use crate::Lease;
-use crate::held::Held;
+use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
 use crate::views::Views;
 
-/// An owner on the heap, and the count of its handles.
-struct Node<T> {
+/// The control block of an owner on the heap: the count of its handles, and the owner.
+struct Control<T> {
     views: Views,
     owner: T,
 }
@@ -21,7 +21,7 @@ struct Node<T> {
 /// The lease of bytes that a `T` keeps.
 struct OwnerLease<T> {
     /// From `Box::into_raw`; freed when this is dropped.
-    node: NonNull<Node<T>>,
+    control: NonNull<Control<T>>,
 }
 
 // SAFETY: the owner is dropped by whichever handle is last, and it is `Send`.
@@ -32,20 +32,20 @@ unsafe impl<T: Send> Sync for OwnerLease<T> {}
 // SAFETY:
 // - memory: what the owner lends, it lends as long as it is borrowed; it is never moved, and dropped with the lease only.
 // - copies: one raw pointer.
-// - count: in the node, which is this memory's alone.
+// - count: in the control block, which is this memory's alone.
 // - wipe: none.
 unsafe impl<T: Send + 'static> Lease for OwnerLease<T> {
     #[inline]
     fn views(&self) -> Option<&Views> {
-        // SAFETY: the node is there until the lease is dropped, and nobody borrows it mutably.
-        Some(unsafe { &(*self.node.as_ptr()).views })
+        // SAFETY: the control block is there until the lease is dropped, and nobody borrows it mutably.
+        Some(unsafe { &(*self.control.as_ptr()).views })
     }
 }
 
 impl<T> Drop for OwnerLease<T> {
     fn drop(&mut self) {
         // SAFETY: from `Box::into_raw`, and freed once, here.
-        drop(unsafe { Box::from_raw(self.node.as_ptr()) });
+        drop(unsafe { Box::from_raw(self.control.as_ptr()) });
     }
 }
 
@@ -69,19 +69,19 @@ impl SharedBytes {
 
     /// [`from_owner`](Self::from_owner), of bytes that may be secrets.
     pub(super) fn from_owner_of<T: AsRef<[u8]> + Send + 'static>(owner: T, is_wiped: bool) -> Self {
-        let node = NonNull::from(Box::leak(Box::new(Node { views: Views::new(), owner })));
+        let control = NonNull::from(Box::leak(Box::new(Control { views: Views::new(), owner })));
         // Before the owner's code runs: if that panics, the lease frees it.
-        let held = Held::new(OwnerLease { node }, Ticket::none());
+        let guard = LeaseGuard::new(OwnerLease { control }, Ticket::none());
         // SAFETY: it is there until the lease is dropped, and never borrowed mutably until then.
-        let node: &Node<T> = unsafe { node.as_ref() };
-        let bytes = NonNull::from(node.owner.as_ref());
+        let control: &Control<T> = unsafe { control.as_ref() };
+        let bytes = NonNull::from(control.owner.as_ref());
         if bytes.is_empty() {
             return Self::new();
         }
-        node.views.start(1);
-        let Some(hold) = Hold::new(held, is_wiped) else { return Self::new() };
-        // SAFETY: the owner lends the bytes as long as it is borrowed, which the hold lets it be; there are some.
-        unsafe { Self::held_by(bytes.cast(), bytes.len(), hold) }
+        control.views.start(1);
+        let Some(guard) = ErasedGuard::new(guard, is_wiped) else { return Self::new() };
+        // SAFETY: the owner lends the bytes as long as it is borrowed, which the guard lets it be; there are some.
+        unsafe { Self::guarded_by(bytes.cast(), bytes.len(), guard) }
     }
 
     /// A copy of `bytes`, which need not stay.

@@ -23,127 +23,18 @@
 //!   may be the compiler's alone, as long as the system executes the other for both (`fences`). Where the system does so no more, both
 //!   ends execute their own from then on (`Core::go_plain`).
 
-use alloc::boxed::Box;
+mod waiting;
+
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::task::{Context, Poll};
-use core::time::Duration;
-use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
 use bufcore::strategy::fences;
-use bufcore::strategy::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, RELEASE};
+use bufcore::strategy::sync::{AtomicBool, Ordering, RELEASE};
 
-use super::WaitError;
-use crate::map::Mirror;
-use crate::parking;
+use super::header::{CLOSED, Half, Header, SLEEPS};
+use super::link::Core;
 use crate::sync::end_of_addresses;
-
-/// How often an end that waits looks before it sleeps: less than a sleep and its end take.
-const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 64 };
-/// As the part of the capacity for which an end that had to wait goes on waiting while it comes.
-const ENOUGH: usize = 4;
-/// How long it lets the other one work in between: a look takes the position from the other processor's cache, and slows it down.
-const PAUSES: u32 = 4;
-/// The longest that it does so: about a microsecond.
-const MOST_PAUSES: u32 = 64;
-/// After how long every processor has done what it had begun, and sees what was stored before: that takes less than a microsecond.
-const SETTLED: Duration = Duration::from_millis(1);
-
-/// On cache lines of its own: pairs of lines come together on many processors.
-#[repr(C, align(128))]
-#[derive(Default)]
-pub(crate) struct Padded<T>(pub(crate) T);
-
-/// The end sleeps, or is about to: it is to be woken.
-pub(crate) const SLEEPS: u32 = 1;
-/// The end is gone.
-pub(crate) const CLOSED: u32 = 2;
-
-/// What is seen of one end by the other.
-#[repr(C)]
-#[derive(Default)]
-pub(crate) struct Half {
-    /// C1.
-    pub(crate) position: Padded<AtomicUsize>,
-    /// `SLEEPS` and `CLOSED`, and a flag of `shared::link`'s. Apart from the position, because it changes rarely and is read by the
-    /// other end all the time.
-    pub(crate) state: Padded<AtomicU32>,
-}
-
-/// What is seen of both.
-#[repr(C)]
-#[derive(Default)]
-pub(crate) struct Header {
-    pub(crate) producer: Half,
-    pub(crate) consumer: Half,
-}
-
-/// What lies between the ends, beside the ring: threads of one process, or two processes. Asked when an end has to sleep or be woken.
-pub(crate) trait Link: Send + Sync {
-    /// Where the header is, as long as the link lives. Other processes may write there, whatever they like.
-    fn header(&self) -> NonNull<Header>;
-
-    /// Whether fences that concern only this process do not do.
-    fn is_plain(&self) -> bool;
-
-    /// Whether tasks can be woken, or threads only.
-    fn has_tasks(&self) -> bool;
-
-    /// Remembers whom to wake; `producer` says for which end.
-    fn arm(&self, producer: bool, sleeper: Sleeper);
-
-    /// Forgets it.
-    fn disarm(&self, producer: bool);
-
-    /// Sleeps until this end is woken, for as long as `limit` at the most, or for no reason. `state` is the end's own.
-    fn sleep(&self, state: &AtomicU32, limit: Option<Duration>);
-
-    /// Wakes the end, of which `state` is.
-    fn wake(&self, producer: bool, state: &AtomicU32);
-
-    /// Whether the other end is gone without a word.
-    fn is_dead(&self, state: &AtomicU32) -> bool;
-
-    /// Whether this end is this process's, and not a copy that a fork made of another's.
-    fn is_ours(&self) -> bool;
-}
-
-/// What the ends share, in one process.
-pub(crate) struct Core {
-    mirror: Mirror,
-    link: Box<dyn Link>,
-    /// Whether those who do not sleep need a fence of their own each time. Set, it stays so.
-    is_plain: AtomicBool,
-}
-
-impl Core {
-    pub(crate) fn new(mirror: Mirror, link: impl Link + 'static) -> Arc<Self> {
-        let is_plain = link.is_plain() || !fences::has_heavy();
-        Arc::new(Self { mirror, link: Box::new(link), is_plain: AtomicBool::new(is_plain) })
-    }
-
-    /// The fence of an end that sleeps, between its two steps (C5).
-    fn sleepers_fence(&self) {
-        // ORDER: Acquire pairs with the Release in `go_plain`: what the end that set it moved before, without a fence, is seen.
-        if !fences::heavy(self.is_plain.load(Ordering::Acquire)) {
-            self.go_plain();
-        }
-    }
-
-    /// Goes on without the system's fence: it was there when the channel was made, and is refused now, as by a sandbox that was closed
-    /// meanwhile. The other end may be between its two steps, without a fence. It has taken both when this returns, and what it stored is
-    /// seen; its next move comes with a fence.
-    #[cold]
-    fn go_plain(&self) {
-        // ORDER: Release pairs with the Acquire in `sleepers_fence`.
-        self.is_plain.store(true, Ordering::Release);
-        fences::full();
-        std::thread::sleep(SETTLED);
-        fences::full();
-    }
-}
 
 /// Which of the two ends.
 pub(crate) trait Side {
@@ -374,21 +265,6 @@ impl<S: Side> End<S> {
         self.core.link.wake(!S::IS_PRODUCER, &half.state.0);
     }
 
-    /// Says whom to wake when the other end moves or closes. The caller looks once more afterwards.
-    fn arm(&self, sleeper: Sleeper) {
-        self.core.link.arm(S::IS_PRODUCER, sleeper);
-        // ORDER: Release pairs with the Acquire in `wake`.
-        self.mine().state.0.fetch_or(SLEEPS, Ordering::Release);
-        self.core.sleepers_fence();
-    }
-
-    /// Takes that back.
-    fn disarm(&self) {
-        // ORDER: Relaxed: a late wake finds nobody, or wakes for nothing.
-        self.mine().state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
-        self.core.link.disarm(S::IS_PRODUCER);
-    }
-
     /// Whether the other end is gone, or this one is done. Bytes that the other one wrote before may be there still.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
@@ -400,100 +276,6 @@ impl<S: Side> End<S> {
     fn has_closed(&self) -> bool {
         // ORDER: Acquire pairs with the Release in `drop`: who sees that the end is gone sees its last position.
         self.other().state.0.load(Ordering::Acquire) & CLOSED != 0
-    }
-
-    /// Whether `n` bytes are this end's, or never will be.
-    fn check(&mut self, n: usize) -> Option<Result<(), WaitError>> {
-        // Before the look at the position, which is then the last one.
-        let is_closed = self.is_closed();
-        if self.has(n) && !(S::IS_PRODUCER && is_closed) {
-            return Some(Ok(()));
-        }
-        // ORDER: Relaxed: as where it is set. Models have no other processes.
-        if !cfg!(any(loom, shuttle)) && self.is_corrupt.load(Ordering::Relaxed) {
-            return Some(Err(WaitError::Corrupt));
-        }
-        if n > self.capacity {
-            return Some(Err(WaitError::TooLong { requested: n, capacity: self.capacity }));
-        }
-        is_closed.then_some(Err(WaitError::Closed { requested: n, available: self.known }))
-    }
-
-    /// Waits for `n` bytes, as a task or as a thread that parks when this is pending.
-    fn poll(&mut self, n: usize, sleeper: impl FnOnce() -> Sleeper) -> Poll<Result<(), WaitError>> {
-        if let Some(result) = self.check(n) {
-            return Poll::Ready(result);
-        }
-        self.arm(sleeper());
-        match self.check(n) {
-            Some(result) => {
-                self.disarm();
-                Poll::Ready(result)
-            }
-            None => Poll::Pending,
-        }
-    }
-
-    /// Looks for `n` bytes for a while. Once they are there, it goes on while each look finds more, up to a part of the ring: two ends that
-    /// work at the same speed would otherwise meet at each message, and pass the cache lines that they share to and fro. It then looks less and
-    /// less often, because each look takes the position away from the end that moves it.
-    fn look_for(&mut self, n: usize) -> Option<Result<(), WaitError>> {
-        if self.has(n) {
-            return self.check(n);
-        }
-        let enough = n.max(self.capacity / ENOUGH);
-        let mut before = 0;
-        let mut pauses = PAUSES;
-        for _ in 0..LOOKS {
-            let known = self.look();
-            if known >= n {
-                if known >= enough || known == before {
-                    break;
-                }
-                pauses = MOST_PAUSES.min(2 * pauses);
-            }
-            before = known;
-            for _ in 0..pauses {
-                core::hint::spin_loop();
-            }
-        }
-        self.check(n)
-    }
-
-    /// As `poll`, for tasks.
-    pub(crate) fn poll_task(&mut self, n: usize, cx: &Context<'_>) -> Poll<Result<(), WaitError>> {
-        if !self.core.link.has_tasks() {
-            return Poll::Ready(self.check(n).unwrap_or(Err(WaitError::NoTasks)));
-        }
-        self.poll(n, || Sleeper::Task(cx.waker().clone()))
-    }
-
-    /// Asks the system whether the other end is still there.
-    pub(crate) fn look_for_death(&mut self) {
-        self.is_dead = self.core.link.is_dead(&self.other().state.0);
-    }
-
-    /// Blocks until `n` bytes are this end's; `until` a moment, if there is one.
-    pub(crate) fn wait(&mut self, n: usize, until: Option<Instant>) -> Result<(), WaitError> {
-        if self.is_dead {
-            // It may have come back.
-            self.look_for_death();
-        }
-        if let Some(result) = self.look_for(n) {
-            return result;
-        }
-        loop {
-            if let Poll::Ready(result) = self.poll(n, parking::sleeper) {
-                return result;
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                self.disarm();
-                return Err(WaitError::TimedOut { requested: n, available: self.known });
-            }
-            self.core.link.sleep(&self.mine().state.0, left);
-            self.look_for_death();
-        }
     }
 }
 

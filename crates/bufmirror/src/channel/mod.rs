@@ -2,7 +2,9 @@
 
 mod consumer;
 pub(crate) mod end;
+pub(crate) mod header;
 pub(crate) mod io;
+pub(crate) mod link;
 mod producer;
 mod threads;
 pub(crate) mod waits;
@@ -12,7 +14,8 @@ use core::fmt;
 pub use consumer::Consumer;
 pub use producer::Producer;
 
-use self::end::{Core, End};
+use self::end::End;
+use self::link::Core;
 use self::threads::Threads;
 use crate::map::Mirror;
 use crate::{MapError, MirrorRing};

@@ -7,7 +7,8 @@ use core::time::Duration;
 use bufcore::strategy::Sleeper;
 use bufcore::strategy::sync::AtomicU32;
 
-use super::end::{Header, Link};
+use super::header::Header;
+use super::link::Link;
 use crate::lock::Lock;
 use crate::parking;
 

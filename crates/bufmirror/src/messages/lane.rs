@@ -19,18 +19,15 @@
 //! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a frame the same number.
 
 use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
+use crossbeam_utils::CachePadded;
 
 use super::frames::{Frames, Header, frame_bytes};
-use super::lobby::Lobby;
+use super::wait_queue::WaitQueue;
 use crate::lock::{Lock, Locked};
 use crate::sync::end_of_addresses;
 
-/// On lines of its own, and not beside one that the processor fetches along with its neighbour.
-#[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
-
 /// Where a side is. Positions as in [`Frames`].
-pub(crate) struct Places {
+pub(crate) struct Positions {
     /// As `claimed` of the lane.
     pub(crate) claimed: usize,
     /// Up to here all is done, and published.
@@ -52,23 +49,23 @@ pub(crate) struct Claim {
 
 /// One side of a queue.
 pub(crate) struct Lane {
-    places: Apart<Lock<Places>>,
+    positions: CachePadded<Lock<Positions>>,
     /// Up to here frames are claimed, for those who want to know without the lock. Changed with it.
     claimed: AtomicUsize,
     /// What the other side may have.
-    published: Apart<AtomicUsize>,
+    published: CachePadded<AtomicUsize>,
     /// Those of the other side who wait for it.
-    pub(crate) lobby: Apart<Lobby>,
+    pub(crate) wait_queue: CachePadded<WaitQueue>,
 }
 
 impl Lane {
     /// A lane at the beginning, of a queue of `capacity` bytes; the other side's has published up to `limit`.
     pub(crate) fn new(limit: usize, capacity: usize) -> Self {
         Self {
-            places: Apart(Lock::new(Places { claimed: 0, completed: 0, limit, number: 0 })),
+            positions: CachePadded::new(Lock::new(Positions { claimed: 0, completed: 0, limit, number: 0 })),
             claimed: AtomicUsize::new(0),
-            published: Apart(AtomicUsize::new(0)),
-            lobby: Apart(Lobby::new(capacity)),
+            published: CachePadded::new(AtomicUsize::new(0)),
+            wait_queue: CachePadded::new(WaitQueue::new(capacity)),
         }
     }
 
@@ -76,7 +73,7 @@ impl Lane {
     #[inline]
     pub(crate) fn published(&self) -> usize {
         // ORDER: Acquire pairs with the Release in `publish`: what was done with the bytes up to there happened before.
-        self.published.0.load(Ordering::Acquire)
+        self.published.load(Ordering::Acquire)
     }
 
     /// Up to where frames were claimed a moment ago.
@@ -87,10 +84,10 @@ impl Lane {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> Locked<'_, Places> {
-        let places = self.places.0.lock();
+    pub(crate) fn lock(&self) -> Locked<'_, Positions> {
+        let positions = self.positions.lock();
         end_of_addresses();
-        places
+        positions
     }
 
     /// Claims the frame at `claimed`, for which there is room, or which has been published: `header` becomes its header.
@@ -99,41 +96,41 @@ impl Lane {
     ///
     /// The frame lies within the room that the other side has published (N2), and has just this header's length.
     #[inline]
-    pub(crate) unsafe fn claim(&self, frames: &Frames, places: &mut Places, header: Header) -> Claim {
-        let claim = Claim { position: places.claimed, len: header.len(), number: places.number };
+    pub(crate) unsafe fn claim(&self, frames: &Frames, positions: &mut Positions, header: Header) -> Claim {
+        let claim = Claim { position: positions.claimed, len: header.len(), number: positions.number };
         // SAFETY: the word is this side's, as the caller promises, and the lock is held (N1).
         unsafe { frames.set_header(claim.position, header) };
-        self.pass(frames, places, claim.len);
+        self.pass(frames, positions, claim.len);
         claim
     }
 
     /// Moves `claimed` behind a frame which has its header.
     #[inline]
-    pub(crate) fn pass(&self, frames: &Frames, places: &mut Places, len: usize) {
-        places.claimed = frames.behind(places.claimed, frame_bytes(len));
-        places.number += 1;
+    pub(crate) fn pass(&self, frames: &Frames, positions: &mut Positions, len: usize) {
+        positions.claimed = frames.behind(positions.claimed, frame_bytes(len));
+        positions.number += 1;
         // ORDER: Relaxed: as in `claimed`.
-        self.claimed.store(places.claimed, Ordering::Relaxed);
+        self.claimed.store(positions.claimed, Ordering::Relaxed);
     }
 
     /// Whether a frame that is done at once is published at once: none before it is open.
     #[inline]
-    pub(crate) fn is_complete(places: &Places) -> bool {
-        places.completed == places.claimed
+    pub(crate) fn is_complete(positions: &Positions) -> bool {
+        positions.completed == positions.claimed
     }
 
     /// Publishes all that is claimed. The frames up to there are done.
     #[inline]
-    pub(crate) fn publish_all(&self, places: &mut Places) {
-        places.completed = places.claimed;
-        self.publish(places);
+    pub(crate) fn publish_all(&self, positions: &mut Positions) {
+        positions.completed = positions.claimed;
+        self.publish(positions);
     }
 
     #[inline]
-    fn publish(&self, places: &Places) {
+    fn publish(&self, positions: &Positions) {
         end_of_addresses();
         // ORDER: Release pairs with the Acquire in `published`.
-        self.published.0.store(places.completed, RELEASE);
+        self.published.store(positions.completed, RELEASE);
     }
 
     /// Completes a claim: `header` says how, or else it is done. `true` when something was published.
@@ -145,7 +142,7 @@ impl Lane {
     pub(crate) unsafe fn complete(
         &self,
         frames: &Frames,
-        places: &mut Places,
+        positions: &mut Positions,
         claim: &Claim,
         header: Option<Header>,
     ) -> bool {
@@ -155,18 +152,18 @@ impl Lane {
             // SAFETY: as above.
             None => unsafe { frames.set_done(claim.position) },
         }
-        if places.completed != claim.position {
+        if positions.completed != claim.position {
             return false;
         }
-        while places.completed != places.claimed {
+        while positions.completed != positions.claimed {
             // SAFETY: up to `claimed` each frame has a header, and the lock is held (N1).
-            let header = unsafe { frames.header(places.completed) };
+            let header = unsafe { frames.header(positions.completed) };
             if !header.is_done() {
                 break;
             }
-            places.completed = frames.behind(places.completed, frame_bytes(header.len()));
+            positions.completed = frames.behind(positions.completed, frame_bytes(header.len()));
         }
-        self.publish(places);
+        self.publish(positions);
         true
     }
 }

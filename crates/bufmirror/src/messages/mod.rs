@@ -34,12 +34,12 @@
 mod error;
 mod frames;
 mod lane;
-mod lobby;
+mod queue;
 mod receiver;
 mod sender;
-mod shared;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+mod wait_queue;
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -48,7 +48,7 @@ pub use self::error::{RecvError, SendError};
 pub use self::receiver::{Message, Received, Receiver};
 pub use self::sender::Sender;
 
-use self::shared::Shared;
+use self::queue::Queue;
 use crate::map::Mirror;
 use crate::{Builder, MapError};
 
@@ -77,7 +77,7 @@ use crate::{Builder, MapError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct MessageQueue {
-    shared: Arc<Shared>,
+    queue: Arc<Queue>,
     sender: Sender,
     receiver: Receiver,
 }
@@ -94,9 +94,9 @@ impl MessageQueue {
 
     /// Over memory of a multiple of [`frames::WORD_BYTES`].
     pub(crate) fn over(mirror: Mirror) -> Self {
-        let shared = Arc::new(Shared::new(mirror));
-        let (sender, receiver) = (Sender::new(Arc::clone(&shared)), Receiver::new(Arc::clone(&shared)));
-        Self { shared, sender, receiver }
+        let queue = Arc::new(Queue::new(mirror));
+        let (sender, receiver) = (Sender::new(Arc::clone(&queue)), Receiver::new(Arc::clone(&queue)));
+        Self { queue, sender, receiver }
     }
 
     /// The two ends, each to be cloned. When all of one side are dropped, the other side sees the queue closed.
@@ -120,19 +120,19 @@ impl MessageQueue {
     /// Bytes that the frames of one moment have, at the most. A frame is a message and 8 bytes, rounded up to a multiple of 8.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.shared.frames.capacity()
+        self.queue.frames.capacity()
     }
 
     /// Bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
-        self.shared.max_message()
+        self.queue.max_message()
     }
 
     /// Whether the memory is mapped twice. Else it is twice the capacity.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
-        self.shared.frames.is_mapped()
+        self.queue.frames.is_mapped()
     }
 }
 

@@ -8,7 +8,7 @@ use core::time::Duration;
 use bufcore::strategy::sync::Ordering;
 
 use super::error::RecvError;
-use super::shared::{Patience, Shared, Taken};
+use super::queue::{Patience, Queue, Taken};
 
 /// The end of a [`MessageQueue`](crate::MessageQueue) that receives. Cloned for each consumer, or shared; each message goes to one of
 /// them.
@@ -39,7 +39,7 @@ use super::shared::{Patience, Shared, Taken};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Receiver {
-    shared: Arc<Shared>,
+    queue: Arc<Queue>,
 }
 
 /// What was copied by [`recv_into`](Receiver::recv_into).
@@ -52,8 +52,8 @@ pub struct Received {
 }
 
 impl Receiver {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(super) fn new(queue: Arc<Queue>) -> Self {
+        Self { queue }
     }
 
     /// The next message, as soon as there is one, to be read in place.
@@ -98,7 +98,7 @@ impl Receiver {
     ///
     /// [`RecvError::Closed`].
     pub async fn recv_async(&self) -> Result<Message<'_>, RecvError> {
-        let taken = self.shared.receive_async(|| self.shared.take()).await?;
+        let taken = self.queue.receive_async(|| self.queue.take()).await?;
         Ok(Message { taken })
     }
 
@@ -134,47 +134,47 @@ impl Receiver {
     }
 
     fn lend(&self, patience: Patience) -> Result<Message<'_>, RecvError> {
-        let taken = self.shared.receive(patience, || self.shared.take())?;
+        let taken = self.queue.receive(patience, || self.queue.take())?;
         Ok(Message { taken })
     }
 
     #[inline]
     fn copy(&self, buffer: &mut [u8], patience: Patience) -> Result<Received, RecvError> {
-        let copied = self.shared.receive(patience, || self.shared.copy_next(buffer))?;
+        let copied = self.queue.receive(patience, || self.queue.copy_next(buffer))?;
         Ok(Received { len: copied.0, sequence: copied.1 })
     }
 
     /// Closes the queue: nothing more can be sent. What is in it can still be received.
     pub fn close(&self) {
-        self.shared.close();
+        self.queue.close();
     }
 
     /// Whether nothing can be sent any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.shared.is_closed()
+        self.queue.is_closed()
     }
 
     /// Bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
-        self.shared.max_message()
+        self.queue.max_message()
     }
 }
 
 impl Clone for Receiver {
     fn clone(&self) -> Self {
         // ORDER: Relaxed: a new one comes from one that is there.
-        self.shared.receivers.fetch_add(1, Ordering::Relaxed);
-        Self { shared: Arc::clone(&self.shared) }
+        self.queue.receivers.fetch_add(1, Ordering::Relaxed);
+        Self { queue: Arc::clone(&self.queue) }
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
         // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
-        if self.shared.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.close();
+        if self.queue.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.queue.close();
         }
     }
 }

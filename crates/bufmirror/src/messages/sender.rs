@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use bufcore::strategy::sync::Ordering;
 
 use super::error::SendError;
-use super::shared::{Patience, Shared};
+use super::queue::{Patience, Queue};
 use crate::copy::copy;
 
 /// The end of a [`MessageQueue`](crate::MessageQueue) that sends. Cloned for each producer, or shared.
@@ -36,12 +36,12 @@ use crate::copy::copy;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Sender {
-    shared: Arc<Shared>,
+    queue: Arc<Queue>,
 }
 
 impl Sender {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(super) fn new(queue: Arc<Queue>) -> Self {
+        Self { queue }
     }
 
     /// Sends a message, as soon as there is room.
@@ -85,7 +85,7 @@ impl Sender {
     ///
     /// [`SendError::Closed`], [`SendError::TooLong`].
     pub async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
-        self.shared.send_async(message).await
+        self.queue.send_async(message).await
     }
 
     /// Sends the parts as one message, as soon as there is room.
@@ -130,7 +130,7 @@ impl Sender {
     ///
     /// When `write` does. Nothing is sent then, and the sequence number that it had is left out.
     pub fn send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::Forever, false, write)
+        self.queue.send(len, Patience::Forever, false, write)
     }
 
     /// As [`send_with`](Self::send_with), if there is room now.
@@ -143,7 +143,7 @@ impl Sender {
     ///
     /// When `write` does, as there.
     pub fn try_send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::Now, false, write)
+        self.queue.send(len, Patience::Now, false, write)
     }
 
     /// As [`send_with`](Self::send_with), if there is room before so much time has passed.
@@ -161,7 +161,7 @@ impl Sender {
         timeout: Duration,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<u64, SendError> {
-        self.shared.send(len, Patience::of(timeout), false, write)
+        self.queue.send(len, Patience::of(timeout), false, write)
     }
 
     /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room for so many. `write` returns how many it
@@ -196,7 +196,7 @@ impl Sender {
     ///
     /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number that it had is left out.
     pub fn send_up_to(&self, max: usize, write: impl FnOnce(&mut [u8]) -> usize) -> Result<u64, SendError> {
-        self.shared.send(max, Patience::Forever, false, write)
+        self.queue.send(max, Patience::Forever, false, write)
     }
 
     /// As [`send_up_to`](Self::send_up_to), if there is room for `max` bytes now.
@@ -213,7 +213,7 @@ impl Sender {
         max: usize,
         write: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<u64, SendError> {
-        self.shared.send(max, Patience::Now, false, write)
+        self.queue.send(max, Patience::Now, false, write)
     }
 
     /// As [`send_up_to`](Self::send_up_to), if there is room for `max` bytes before so much time has passed.
@@ -231,18 +231,18 @@ impl Sender {
         timeout: Duration,
         write: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<u64, SendError> {
-        self.shared.send(max, Patience::of(timeout), false, write)
+        self.queue.send(max, Patience::of(timeout), false, write)
     }
 
     #[inline]
     fn copy(&self, message: &[u8], patience: Patience) -> Result<u64, SendError> {
-        self.shared.send(message.len(), patience, true, |slot| copy(slot, message))
+        self.queue.send(message.len(), patience, true, |slot| copy(slot, message))
     }
 
     fn gather(&self, parts: &[IoSlice<'_>], patience: Patience) -> Result<u64, SendError> {
         // The same bytes may be there many times.
         let len = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
-        self.shared.send(len, patience, true, |mut slot| {
+        self.queue.send(len, patience, true, |mut slot| {
             for part in parts {
                 let (first, rest) = slot.split_at_mut(part.len());
                 copy(first, part);
@@ -253,35 +253,35 @@ impl Sender {
 
     /// Closes the queue: nothing more can be sent, by nobody. What is in it can still be received.
     pub fn close(&self) {
-        self.shared.close();
+        self.queue.close();
     }
 
     /// Whether nothing can be sent any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.shared.is_closed()
+        self.queue.is_closed()
     }
 
     /// Bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
-        self.shared.max_message()
+        self.queue.max_message()
     }
 }
 
 impl Clone for Sender {
     fn clone(&self) -> Self {
         // ORDER: Relaxed: a new one comes from one that is there.
-        self.shared.senders.fetch_add(1, Ordering::Relaxed);
-        Self { shared: Arc::clone(&self.shared) }
+        self.queue.senders.fetch_add(1, Ordering::Relaxed);
+        Self { queue: Arc::clone(&self.queue) }
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
         // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
-        if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.close();
+        if self.queue.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.queue.close();
         }
     }
 }

@@ -1,12 +1,12 @@
 //! One thread and all that a queue promises it, with memory that is mapped twice and with memory that is not.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::panic::AssertUnwindSafe;
 use std::io::IoSlice;
 
+use buftest::messages::{Fate, Frame, NaiveQueue, NotSent, message};
 use buftest::pattern;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,13 +21,6 @@ fn mapped(bytes: usize) -> MessageQueue {
 
 fn heap(bytes: usize) -> MessageQueue {
     MessageQueue::over(Mirror::on_heap(bytes).expect("the heap has room"))
-}
-
-/// A message's bytes, which are those of its number.
-fn message(number: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    pattern::fill(&mut bytes, number, 0);
-    bytes
 }
 
 /// Every length at and around every kind of border, both ways out.
@@ -111,73 +104,32 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A frame of the oracle: who has it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Frame {
-    Sent,
-    Kept,
-    Done,
-    Abandoned,
-}
-
 struct Pair<'a> {
     queue: &'a MessageQueue,
-    /// Number, length, what became of it, and the length that there was room for: of all whose place is not free.
-    frames: VecDeque<(u64, usize, Frame, usize)>,
+    naive: NaiveQueue,
     kept: Vec<Message<'a>>,
-    next: u64,
 }
 
-impl<'a> Pair<'a> {
-    fn free(&self) -> usize {
-        self.queue.capacity() - self.frames.iter().map(|frame| frame_bytes(frame.3)).sum::<usize>()
-    }
-
-    /// What a sent message of `len` bytes has to return.
-    fn sends(&mut self, len: usize, as_what: Frame) -> Result<u64, SendError> {
-        if len > self.queue.max_message() {
-            return Err(SendError::TooLong { requested: len, limit: self.queue.max_message() });
-        }
-        let (requested, available) = (frame_bytes(len), self.free());
-        if requested > available {
-            return Err(SendError::Full { requested, available });
-        }
-        self.frames.push_back((self.next, len, as_what, len));
-        self.next += 1;
-        Ok(self.next - 1)
-    }
-
-    /// What is done at the front is free.
-    fn sweep(&mut self) {
-        while self.frames.front().is_some_and(|frame| frame.2 == Frame::Done) {
-            self.frames.pop_front();
-        }
-    }
-
-    /// The next that is received. Who asks passes by what was abandoned.
-    fn receives(&mut self) -> Option<&mut (u64, usize, Frame, usize)> {
-        for frame in &mut self.frames {
-            match frame.2 {
-                Frame::Sent => break,
-                Frame::Abandoned => frame.2 = Frame::Done,
-                Frame::Kept | Frame::Done => {}
-            }
-        }
-        self.sweep();
-        self.frames.iter_mut().find(|frame| frame.2 == Frame::Sent)
+impl Pair<'_> {
+    /// What a message of `len` bytes, with room for `room`, has to return when it is sent.
+    fn sends(&mut self, room: usize, len: usize, fate: Fate) -> Result<u64, SendError> {
+        self.naive.send(room, len, fate).map_err(|error| match error {
+            NotSent::Full { requested, available } => SendError::Full { requested, available },
+            NotSent::TooLong { requested, limit } => SendError::TooLong { requested, limit },
+        })
     }
 
     fn run(&mut self, op: Op) {
         let (sender, receiver) = (self.queue.sender(), self.queue.receiver());
         match op {
             Op::Send(len) => {
-                let bytes = message(self.next, len);
-                let wanted = self.sends(len, Frame::Sent);
+                let bytes = message(self.naive.next(), len);
+                let wanted = self.sends(len, len, Fate::Sent);
                 assert_eq!(sender.try_send(&bytes), wanted);
             }
             Op::Gather(lengths) => {
                 let len = lengths.iter().sum();
-                let bytes = message(self.next, len);
+                let bytes = message(self.naive.next(), len);
                 let mut rest = &bytes[..];
                 let parts: Vec<_> = lengths
                     .iter()
@@ -187,12 +139,12 @@ impl<'a> Pair<'a> {
                         IoSlice::new(first)
                     })
                     .collect();
-                let wanted = self.sends(len, Frame::Sent);
+                let wanted = self.sends(len, len, Fate::Sent);
                 assert_eq!(sender.try_send_vectored(&parts), wanted);
             }
             Op::With(len, panics) => {
-                let bytes = message(self.next, len);
-                let wanted = self.sends(len, if panics { Frame::Abandoned } else { Frame::Sent });
+                let bytes = message(self.naive.next(), len);
+                let wanted = self.sends(len, len, if panics { Fate::Abandoned } else { Fate::Sent });
                 let write = |slot: &mut [u8]| {
                     slot.copy_from_slice(&bytes);
                     if panics {
@@ -207,11 +159,9 @@ impl<'a> Pair<'a> {
                 }
             }
             Op::UpTo(max, len) => {
-                let bytes = message(self.next, len);
-                let wanted = self.sends(max, if len > max { Frame::Abandoned } else { Frame::Sent });
-                if let (Ok(_), Some(frame)) = (wanted, self.frames.back_mut()) {
-                    frame.1 = len.min(max);
-                }
+                let bytes = message(self.naive.next(), len);
+                let fate = if len > max { Fate::Abandoned } else { Fate::Sent };
+                let wanted = self.sends(max, len.min(max), fate);
                 let write = |slot: &mut [u8]| {
                     assert_eq!(slot.len(), max);
                     // What is behind the message is not sent, and comes up to the end of its room.
@@ -230,45 +180,41 @@ impl<'a> Pair<'a> {
             Op::Copy(len) => {
                 let mut into = vec![0; len];
                 let found = receiver.try_recv_into(&mut into);
-                match self.receives() {
+                match self.naive.first() {
                     None => assert_eq!(found, Err(RecvError::Empty)),
-                    Some(&mut (_, needed, ..)) if needed > len => {
+                    Some(Frame { len: needed, .. }) if needed > len => {
                         assert_eq!(found, Err(RecvError::TooSmall { needed, available: len }));
                     }
                     Some(frame) => {
                         let found = found.expect("there is one that fits");
-                        assert_eq!((found.sequence, found.len), (frame.0, frame.1));
+                        assert_eq!((found.sequence, found.len), (frame.number, frame.len));
                         pattern::check(&into[..found.len], found.sequence, 0);
-                        frame.2 = Frame::Done;
+                        self.naive.note(frame.number, Fate::Done);
                     }
                 }
-                self.sweep();
             }
             Op::Read | Op::Keep => {
                 let found = receiver.try_recv();
-                match self.receives() {
+                match self.naive.first() {
                     None => assert_eq!(found.err(), Some(RecvError::Empty)),
                     Some(frame) => {
                         let found = found.expect("there is one");
-                        assert_eq!((found.sequence(), found.len()), (frame.0, frame.1));
+                        assert_eq!((found.sequence(), found.len()), (frame.number, frame.len));
                         pattern::check(&found, found.sequence(), 0);
                         if let Op::Keep = op {
-                            frame.2 = Frame::Kept;
+                            self.naive.note(frame.number, Fate::Kept);
                             self.kept.push(found);
                         } else {
-                            frame.2 = Frame::Done;
+                            self.naive.note(frame.number, Fate::Done);
                         }
                     }
                 }
-                self.sweep();
             }
             Op::Drop(index) if index < self.kept.len() => {
                 let kept = self.kept.swap_remove(index);
                 pattern::check(&kept, kept.sequence(), 0);
-                let frame = self.frames.iter_mut().find(|frame| frame.0 == kept.sequence());
-                frame.expect("its place is not free").2 = Frame::Done;
+                self.naive.note(kept.sequence(), Fate::Done);
                 drop(kept);
-                self.sweep();
             }
             Op::Drop(_) => {}
         }
@@ -276,7 +222,7 @@ impl<'a> Pair<'a> {
 }
 
 fn compare(queue: &MessageQueue, ops: Vec<Op>) {
-    let mut pair = Pair { queue, frames: VecDeque::new(), kept: Vec::new(), next: 0 };
+    let mut pair = Pair { queue, naive: NaiveQueue::new(queue.capacity()), kept: Vec::new() };
     ops.into_iter().for_each(|op| pair.run(op));
     for kept in &pair.kept {
         pattern::check(kept, kept.sequence(), 0);

@@ -7,7 +7,8 @@
 use core::ptr::NonNull;
 
 use bufcore::strategy::sync::Ordering;
-use core::sync::atomic::{AtomicU8, AtomicU64};
+
+use crate::sync::{AtomicU8, AtomicU64};
 
 const WORD_BYTES: usize = size_of::<u64>();
 

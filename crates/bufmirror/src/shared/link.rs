@@ -8,7 +8,8 @@ use bufcore::strategy::sync::{AtomicU32, Ordering};
 
 use super::ShareError;
 use super::file::{HeaderPage, PREAMBLE_BYTES, Seat, SharedFile};
-use crate::channel::end::{CLOSED, Half, Header, Link, SLEEPS};
+use crate::channel::header::{CLOSED, Half, Header, SLEEPS};
+use crate::channel::link::Link;
 
 /// Beside `SLEEPS` and `CLOSED` in a half's state: the end was there. Only an end in another process can go without saying so.
 const OPENED: u32 = 4;

@@ -34,7 +34,9 @@ pub use ends::{SharedConsumer, SharedProducer};
 
 use self::file::{Seat, SharedFile};
 use self::link::Processes;
-use crate::channel::end::{Core, End, Header, Side};
+use crate::channel::end::{End, Side};
+use crate::channel::header::Header;
+use crate::channel::link::Core;
 use crate::map::Mirror;
 use crate::{Consumer, MapError, Producer};
 

@@ -1,5 +1,7 @@
 //! Tests that look inside: invariant walks, and models of what threads may do to each other.
 
+#[cfg(not(loom))]
+mod invariants;
 #[cfg(loom)]
 mod loom;
 #[cfg(loom)]

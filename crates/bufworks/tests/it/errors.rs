@@ -84,7 +84,7 @@ fn of_the_mirrored_ring() {
 #[test]
 fn of_sockets() {
     use bufworks::net::ReadError;
-    said_once(&ReadError::Refused(ACQUIRE), "321");
+    said_once(&ReadError::Acquire(ACQUIRE), "321");
     said_once(&ReadError::Io(io::Error::other("the cable is out")), "cable");
-    said_once(&io::Error::from(ReadError::Refused(ACQUIRE)), "321");
+    said_once(&io::Error::from(ReadError::Acquire(ACQUIRE)), "321");
 }

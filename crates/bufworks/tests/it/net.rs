@@ -254,12 +254,12 @@ fn a_refused_buffer_loses_nothing() {
         let all = ring.acquire(1024).unwrap();
         let refused = read_ready(&mut server, || ring.acquire(600)).await.unwrap_err();
         assert!(
-            matches!(refused, ReadError::Refused(AcquireError::Exhausted { requested: 600, .. })),
+            matches!(refused, ReadError::Acquire(AcquireError::Exhausted { requested: 600, .. })),
             "{refused}"
         );
         assert_eq!(io::Error::from(refused).kind(), ErrorKind::OutOfMemory);
         let never = read_ready(&mut server, || Reject.acquire(1)).await.unwrap_err();
-        assert!(matches!(never, ReadError::Refused(AcquireError::TooLarge { .. })), "{never}");
+        assert!(matches!(never, ReadError::Acquire(AcquireError::TooLarge { .. })), "{never}");
         drop(all);
         let buf = read_ready(&mut server, || ring.acquire(600)).await.unwrap().unwrap();
         assert_eq!(&buf[..], b"patience");

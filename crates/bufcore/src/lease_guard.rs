@@ -9,12 +9,12 @@ use crate::views::Views;
 
 /// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory wipes, if the pool asked for
 /// that, and releases.
-pub(crate) struct Held<L: Lease> {
+pub(crate) struct LeaseGuard<L: Lease> {
     pub(crate) lease: ManuallyDrop<L>,
     pub(crate) ticket: ManuallyDrop<Ticket>,
 }
 
-impl<L: Lease> Held<L> {
+impl<L: Lease> LeaseGuard<L> {
     /// Whether this is the only handle of its memory. Of a buffer's lease. What others did with the memory happened before what the
     /// caller does next.
     pub(crate) fn is_alone(&self) -> bool {
@@ -29,11 +29,11 @@ impl<L: Lease> Held<L> {
     /// Takes the two apart without wiping or releasing.
     #[inline]
     pub(crate) fn into_parts(self) -> (L, Ticket) {
-        let held = ManuallyDrop::new(self);
-        // SAFETY: `held` is never dropped, so this moves the lease out, once.
-        let lease = unsafe { ptr::read(&raw const *held.lease) };
+        let guard = ManuallyDrop::new(self);
+        // SAFETY: `guard` is never dropped, so this moves the lease out, once.
+        let lease = unsafe { ptr::read(&raw const *guard.lease) };
         // SAFETY: likewise for the ticket.
-        let ticket = unsafe { ptr::read(&raw const *held.ticket) };
+        let ticket = unsafe { ptr::read(&raw const *guard.ticket) };
         (lease, ticket)
     }
 
@@ -58,7 +58,7 @@ impl<L: Lease> Held<L> {
     }
 }
 
-impl<L: Lease> Drop for Held<L> {
+impl<L: Lease> Drop for LeaseGuard<L> {
     #[inline]
     fn drop(&mut self) {
         // An exclusive buffer is not counted. A part of one that was split is, together with all other parts and views.
@@ -81,7 +81,7 @@ impl<L: Lease> Drop for Held<L> {
 /// The handle is not used or dropped again.
 #[cold]
 #[inline(never)]
-unsafe fn drop_part<L: Lease>(mut part: ManuallyDrop<Held<L>>) {
+unsafe fn drop_part<L: Lease>(mut part: ManuallyDrop<LeaseGuard<L>>) {
     if part.lease.views().is_none_or(Views::leave) {
         // SAFETY: the last of several handles, which is not used or dropped again, by the caller's promise.
         unsafe { part.release() };

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - W1: the first bytes of `words` are a bitwise copy of a `Held<L>`, where `methods` are those of `L`; all copies of one memory but the
+//! - W1: the first bytes of `words` are a bitwise copy of a `LeaseGuard<L>`, where `methods` are those of `L`; all copies of one memory but the
 //!   last are forgotten, never dropped.
 //! - W2: `views` is the counter of that lease, which counts this handle.
 
@@ -12,26 +12,26 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::{self, NonNull};
 
 use crate::Lease;
-use crate::held::Held;
+use crate::lease_guard::LeaseGuard;
 use crate::views::Views;
 
 /// Room for a lease, and for the tracker's ticket beside it.
 const WORDS: usize = if cfg!(feature = "track") { 6 } else { 4 };
 
-/// The bits of a `Held`. Pointers, so that those among the bits keep their provenance in every copy.
+/// The bits of a `LeaseGuard`. Pointers, so that those among the bits keep their provenance in every copy.
 type Words = [MaybeUninit<*mut ()>; WORDS];
 
 /// A counted copy of a lease whose type is known to `methods` alone.
-pub(super) struct Hold {
+pub(super) struct ErasedGuard {
     views: NonNull<Views>,
     methods: &'static Methods,
     words: Words,
 }
 
 // SAFETY: leases are `Send`, and so is the ticket beside one; the count is atomic.
-unsafe impl Send for Hold {}
-// SAFETY: through a shared hold the count alone is used, which is `Sync`.
-unsafe impl Sync for Hold {}
+unsafe impl Send for ErasedGuard {}
+// SAFETY: through a shared guard the count alone is used, which is `Sync`.
+unsafe impl Sync for ErasedGuard {}
 
 /// What depends on the type of the lease.
 struct Methods {
@@ -52,37 +52,37 @@ impl<L: Lease> Of<L> {
 
 /// # Safety
 ///
-/// 1. `words` hold a `Held<L>` (W1) that is the last handle of its memory.
+/// 1. `words` hold a `LeaseGuard<L>` (W1) that is the last handle of its memory.
 /// 2. It is not used again.
 unsafe fn release<L: Lease>(words: &mut Words) {
-    let held = ptr::from_mut(words).cast::<Held<L>>();
+    let guard = ptr::from_mut(words).cast::<LeaseGuard<L>>();
     // SAFETY: it is there, and aligned, since it fits; the borrow is the only one.
-    let held = unsafe { &mut *held };
+    let guard = unsafe { &mut *guard };
     // SAFETY: the caller's promise.
-    unsafe { held.release() }
+    unsafe { guard.release() }
 }
 
-impl Hold {
+impl ErasedGuard {
     /// Whether a lease of this type has room in here.
     pub(super) const fn fits<L: Lease>() -> bool {
-        size_of::<Held<L>>() <= size_of::<Words>() && align_of::<Held<L>>() <= align_of::<Words>()
+        size_of::<LeaseGuard<L>>() <= size_of::<Words>() && align_of::<LeaseGuard<L>>() <= align_of::<Words>()
     }
 
     /// Takes over a view's lease, which fits, and its place in the count. `None`, and the lease is dropped, for one that counts nothing.
     #[inline]
-    pub(super) fn new<L: Lease>(held: Held<L>, is_wiped: bool) -> Option<Self> {
+    pub(super) fn new<L: Lease>(guard: LeaseGuard<L>, is_wiped: bool) -> Option<Self> {
         // Not by the compiler: it also looks at calls that are never made.
-        assert!(const { Self::fits::<L>() }, "a lease of {} bytes is too large", size_of::<Held<L>>());
-        let views = NonNull::from(held.lease.views()?);
-        let held = ManuallyDrop::new(held);
+        assert!(const { Self::fits::<L>() }, "a lease of {} bytes is too large", size_of::<LeaseGuard<L>>());
+        let views = NonNull::from(guard.lease.views()?);
+        let guard = ManuallyDrop::new(guard);
         let mut words: Words = [MaybeUninit::uninit(); WORDS];
-        // SAFETY: `held` is valid for reads, `words` for writes of as many bytes, and they are different places. It moves: the source is
+        // SAFETY: `guard` is valid for reads, `words` for writes of as many bytes, and they are different places. It moves: the source is
         // never dropped.
         unsafe {
             ptr::copy_nonoverlapping(
-                (&raw const *held).cast::<u8>(),
+                (&raw const *guard).cast::<u8>(),
                 words.as_mut_ptr().cast(),
-                size_of_val(&held),
+                size_of_val(&guard),
             );
         }
         let methods = if is_wiped { &Of::<L>::WIPED } else { &Of::<L>::SHOWN };
@@ -90,13 +90,13 @@ impl Hold {
     }
 
     /// The lease, if it is of this type.
-    pub(super) fn into_held<L: Lease>(self) -> Result<Held<L>, Self> {
+    pub(super) fn into_guard<L: Lease>(self) -> Result<LeaseGuard<L>, Self> {
         if (self.methods.lease)() != TypeId::of::<L>() || !const { Self::fits::<L>() } {
             return Err(self);
         }
-        let hold = ManuallyDrop::new(self);
-        // SAFETY: a `Held<L>` is there, and aligned (W1). It moves: the hold is never dropped.
-        Ok(unsafe { ptr::read((&raw const hold.words).cast::<Held<L>>()) })
+        let erased = ManuallyDrop::new(self);
+        // SAFETY: a `LeaseGuard<L>` is there, and aligned (W1). It moves: the erased guard is never dropped.
+        Ok(unsafe { ptr::read((&raw const erased.words).cast::<LeaseGuard<L>>()) })
     }
 
     #[inline]
@@ -117,7 +117,7 @@ impl Hold {
     }
 }
 
-impl Clone for Hold {
+impl Clone for ErasedGuard {
     #[inline]
     fn clone(&self) -> Self {
         self.views().join();
@@ -126,7 +126,7 @@ impl Clone for Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for ErasedGuard {
     #[inline]
     fn drop(&mut self) {
         if self.views().leave() {

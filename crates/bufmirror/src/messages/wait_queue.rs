@@ -28,92 +28,29 @@
 //!
 //! A thread that holds a message is not one that seeks, for it may hold it for ever.
 
+mod tickets;
+mod waiter;
+
 use alloc::collections::VecDeque;
-use core::time::Duration;
-use std::time::Instant;
 
 use bufcore::strategy::Sleeper;
 use bufcore::strategy::sync::{AtomicUsize, Ordering, fence};
 
+pub(super) use self::tickets::{Kind, PATIENCE};
+use self::tickets::{Reservation, Standing, Ticket, Tickets};
+pub(super) use self::waiter::Waiter;
 use crate::lock::{Lock, Locked};
 
 /// The bit of `state` that says that somebody sleeps.
 const SLEEPERS: usize = 1;
 /// One that seeks, in `state`.
 const SEEKER: usize = 2;
-/// How long somebody waits for room and lets others overtake who need less. Several time slices: where there are more threads than
-/// processors, to wait for a few milliseconds is nothing special, and a queue that all have to stand in costs two switches of threads
-/// for each message.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// Of so many looks that find too little, one looks at the clock as well.
 const LOOKS_AT_CLOCK: usize = 16;
 
-/// Who waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A thread: it goes on soon when it was woken.
-    Thread,
-    /// A task: it may not be polled.
-    Task,
-}
-
-impl Kind {
-    /// Whether it counts as one that seeks when it was woken.
-    fn seeks(self) -> bool {
-        self == Self::Thread
-    }
-}
-
-/// One that sleeps.
-struct Ticket {
-    number: u64,
-    sleeper: Sleeper,
-    need: usize,
-    kind: Kind,
-    /// Since when it waits, if it does not let others pass for ever, and has nobody to say so.
-    since: Option<Instant>,
-}
-
-/// The task that others go behind (L4).
-struct Reservation {
-    number: u64,
-    need: usize,
-    /// When it was woken, if it was and has not been polled since.
-    woken: Option<Instant>,
-}
-
-#[derive(Default)]
-struct Queue {
-    tickets: VecDeque<Ticket>,
-    /// Threads among them.
-    threads: usize,
-    next: u64,
-    reservation: Option<Reservation>,
-}
-
-impl Queue {
-    /// What is not for others than the task that has it reserved and was woken for it.
-    fn reserved(&self) -> usize {
-        match &self.reservation {
-            Some(Reservation { woken: Some(woken), need, .. }) if woken.elapsed() < PATIENCE => *need,
-            _ => 0,
-        }
-    }
-
-    /// Takes a ticket off, and notes that its owner is woken.
-    fn call(&mut self, place: usize) -> Option<Ticket> {
-        let ticket = self.tickets.remove(place)?;
-        self.threads -= usize::from(ticket.kind == Kind::Thread);
-        if let Some(reservation) = self.reservation.as_mut().filter(|it| it.number == ticket.number) {
-            reservation.woken = Some(Instant::now());
-        }
-        Some(ticket)
-    }
-}
-
 /// Those who wait for one thing.
-pub(crate) struct Lobby {
-    queue: Lock<Queue>,
+pub(crate) struct WaitQueue {
+    queue: Lock<Tickets>,
     /// Whether somebody sleeps, and how many seek (L1).
     state: AtomicUsize,
     /// What the first needs (L1).
@@ -133,11 +70,11 @@ fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
-impl Lobby {
+impl WaitQueue {
     /// For what there is at most `all` of.
     pub(crate) fn new(all: usize) -> Self {
         Self {
-            queue: Lock::new(Queue::default()),
+            queue: Lock::new(Tickets::default()),
             state: AtomicUsize::new(0),
             need: AtomicUsize::new(0),
             impatient: AtomicUsize::new(0),
@@ -208,7 +145,7 @@ impl Lobby {
             return;
         }
         let mut queue = self.queue.lock();
-        let Queue { tickets, reservation: reservation @ None, .. } = &mut *queue else { return };
+        let Tickets { tickets, reservation: reservation @ None, .. } = &mut *queue else { return };
         if let Some(Ticket { number, need, since: Some(since), .. }) = tickets.front()
             && since.elapsed() >= PATIENCE
         {
@@ -245,7 +182,7 @@ impl Lobby {
 
     /// After a change of the queue: says what the first needs, and adds one of two to the state, as the queue is empty or not.
     #[inline]
-    fn renew(&self, queue: &Locked<'_, Queue>, if_empty: usize, if_not: usize) {
+    fn renew(&self, queue: &Locked<'_, Tickets>, if_empty: usize, if_not: usize) {
         let first = queue.tickets.front();
         // ORDER: Relaxed: the Release below, and the fence after that, publish it.
         self.need.store(first.map_or(0, |first| first.need), Ordering::Relaxed);
@@ -343,144 +280,5 @@ impl Lobby {
     pub(crate) fn is_impatient(&self) -> bool {
         // ORDER: Relaxed: late, somebody overtakes once more.
         self.impatient.load(Ordering::Relaxed) != 0
-    }
-}
-
-/// How somebody stands who is not asleep.
-#[derive(Clone, Copy, Default)]
-struct Standing {
-    /// Is counted as one that seeks.
-    seeks: bool,
-    /// Was first in the queue already.
-    has_slept: bool,
-}
-
-/// One that waits. Dropped, it waits no longer, and passes on what it was woken for.
-pub(crate) struct Waiter<'a, T: Fn() -> usize> {
-    lobby: &'a Lobby,
-    /// Says how much there is of what it waits for.
-    there: T,
-    need: usize,
-    kind: Kind,
-    /// Since when it waits, if it is a task that does not let others pass for ever.
-    since: Option<Instant>,
-    standing: Standing,
-    /// Its number, once it has slept.
-    number: Option<u64>,
-    /// Whether it is in the queue, as far as it knows.
-    is_asleep: bool,
-    is_impatient: bool,
-}
-
-impl<'a, T: Fn() -> usize> Waiter<'a, T> {
-    /// One that waits for `need` bytes.
-    pub(crate) fn new(lobby: &'a Lobby, need: usize, kind: Kind, since: Option<Instant>, there: T) -> Self {
-        Self {
-            lobby,
-            there,
-            need,
-            kind,
-            since,
-            standing: Standing::default(),
-            number: None,
-            is_asleep: false,
-            is_impatient: false,
-        }
-    }
-
-    /// Begins to seek, if nobody does; `true` if it does now. For threads.
-    pub(crate) fn begin_to_seek(&mut self) -> bool {
-        if !self.standing.seeks && !self.is_asleep {
-            self.standing.seeks = self.lobby.begin_to_seek();
-        }
-        self.standing.seeks
-    }
-
-    /// Whether there is as much as it needs, as far as can be seen.
-    pub(crate) fn sees(&self) -> bool {
-        (self.there)() >= self.need
-    }
-
-    /// Whether it came to its turn by the queue.
-    pub(crate) fn has_turn(&self) -> bool {
-        self.standing.has_slept
-    }
-
-    pub(crate) fn is_impatient(&self) -> bool {
-        self.is_impatient
-    }
-
-    /// Lets others go behind it, from now on. Once.
-    pub(crate) fn grow_impatient(&mut self) {
-        debug_assert!(!self.is_impatient);
-        self.is_impatient = true;
-        // ORDER: Relaxed: late, somebody overtakes once more.
-        self.lobby.impatient.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Whether it has to look from time to time, asleep: a task has a reservation, and nobody may come who notices that it is not polled.
-    pub(crate) fn is_light_sleeper(&self) -> bool {
-        // ORDER: Relaxed: it is asked again.
-        self.lobby.impatient.load(Ordering::Relaxed) > usize::from(self.is_impatient)
-    }
-
-    /// Looks, asleep, whether somebody has to be woken: perhaps this one.
-    pub(crate) fn look(&self) {
-        self.lobby.pass_by();
-        self.lobby.look(&self.there);
-    }
-
-    /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once. `false` when there is no memory.
-    pub(crate) fn sleep(&mut self, sleeper: Sleeper) -> bool {
-        debug_assert!(!self.is_asleep);
-        let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
-        let number = self.lobby.sleep(self.number, ticket, self.standing);
-        self.is_asleep = number.is_some();
-        if self.is_asleep {
-            self.number = number;
-            self.standing.seeks = false;
-            // Last, since it may call others' wakers.
-            self.lobby.look(&self.there);
-        }
-        self.is_asleep
-    }
-
-    /// Whether it is still asleep; with a new sleeper, that is whom to wake from now on.
-    pub(crate) fn is_asleep(&mut self, sleeper: Option<Sleeper>) -> bool {
-        let Some(number) = self.number.filter(|_| self.is_asleep) else { return false };
-        let is = match sleeper {
-            Some(sleeper) => self.lobby.replace(number, sleeper),
-            None => self.lobby.has(number),
-        };
-        if !is {
-            self.is_asleep = false;
-            self.standing = Standing { seeks: self.kind.seeks(), has_slept: true };
-        }
-        is
-    }
-}
-
-impl<T: Fn() -> usize> Drop for Waiter<'_, T> {
-    fn drop(&mut self) {
-        if self.is_impatient {
-            // ORDER: Relaxed: the fence that follows orders it for those who are woken.
-            self.lobby.impatient.fetch_sub(1, Ordering::Relaxed);
-        }
-        let Some(number) = self.number else {
-            if self.standing.seeks {
-                self.lobby.end_seeking(&self.there);
-            }
-            return;
-        };
-        // Dropped last: its waker is the user's, and the others are looked after whatever it does.
-        let ticket = if self.is_asleep { self.lobby.remove(number) } else { None };
-        self.lobby.end_reservation(Some(number));
-        let seeks = self.standing.seeks || self.is_asleep && ticket.is_none() && self.kind.seeks();
-        if seeks {
-            self.lobby.end_seeking(&self.there);
-        } else {
-            // The next may need less, or may have what a task was woken for.
-            self.lobby.look(&self.there);
-        }
     }
 }

@@ -1,0 +1,81 @@
+//! What lies between the ends, and what they share.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use bufcore::strategy::Sleeper;
+use bufcore::strategy::fences;
+use bufcore::strategy::sync::{AtomicBool, AtomicU32, Ordering};
+
+use super::header::Header;
+use crate::map::Mirror;
+
+/// After how long every processor has done what it had begun, and sees what was stored before: that takes less than a microsecond.
+const SETTLED: Duration = Duration::from_millis(1);
+
+/// What lies between the ends, beside the ring: threads of one process, or two processes. Asked when an end has to sleep or be woken.
+pub(crate) trait Link: Send + Sync {
+    /// Where the header is, as long as the link lives. Other processes may write there, whatever they like.
+    fn header(&self) -> NonNull<Header>;
+
+    /// Whether fences that concern only this process do not do.
+    fn is_plain(&self) -> bool;
+
+    /// Whether tasks can be woken, or threads only.
+    fn has_tasks(&self) -> bool;
+
+    /// Remembers whom to wake; `producer` says for which end.
+    fn arm(&self, producer: bool, sleeper: Sleeper);
+
+    /// Forgets it.
+    fn disarm(&self, producer: bool);
+
+    /// Sleeps until this end is woken, for as long as `limit` at the most, or for no reason. `state` is the end's own.
+    fn sleep(&self, state: &AtomicU32, limit: Option<Duration>);
+
+    /// Wakes the end, of which `state` is.
+    fn wake(&self, producer: bool, state: &AtomicU32);
+
+    /// Whether the other end is gone without a word.
+    fn is_dead(&self, state: &AtomicU32) -> bool;
+
+    /// Whether this end is this process's, and not a copy that a fork made of another's.
+    fn is_ours(&self) -> bool;
+}
+
+/// What the ends share, in one process.
+pub(crate) struct Core {
+    pub(super) mirror: Mirror,
+    pub(super) link: Box<dyn Link>,
+    /// Whether those who do not sleep need a fence of their own each time. Set, it stays so.
+    pub(super) is_plain: AtomicBool,
+}
+
+impl Core {
+    pub(crate) fn new(mirror: Mirror, link: impl Link + 'static) -> Arc<Self> {
+        let is_plain = link.is_plain() || !fences::has_heavy();
+        Arc::new(Self { mirror, link: Box::new(link), is_plain: AtomicBool::new(is_plain) })
+    }
+
+    /// The fence of an end that sleeps, between its two steps (C5).
+    pub(super) fn sleepers_fence(&self) {
+        // ORDER: Acquire pairs with the Release in `go_plain`: what the end that set it moved before, without a fence, is seen.
+        if !fences::heavy(self.is_plain.load(Ordering::Acquire)) {
+            self.go_plain();
+        }
+    }
+
+    /// Goes on without the system's fence: it was there when the channel was made, and is refused now, as by a sandbox that was closed
+    /// meanwhile. The other end may be between its two steps, without a fence. It has taken both when this returns, and what it stored is
+    /// seen; its next move comes with a fence.
+    #[cold]
+    fn go_plain(&self) {
+        // ORDER: Release pairs with the Acquire in `sleepers_fence`.
+        self.is_plain.store(true, Ordering::Release);
+        fences::full();
+        std::thread::sleep(SETTLED);
+        fences::full();
+    }
+}

@@ -1,0 +1,120 @@
+//! What the ends of a queue share: the bytes and the two lanes.
+//!
+//! # Invariants
+//!
+//! - S1: once `closed` is set, which is with the producers' lock held, nothing more is claimed by producers.
+//! - S2: once `over` is set, nothing more is published by them: it was closed, and all that was claimed is complete.
+
+mod receiving;
+mod sending;
+mod waiting;
+
+use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Ordering};
+
+use super::frames::{Frames, WORD_BYTES};
+use super::lane::{Lane, Positions};
+use crate::map::Mirror;
+
+pub(super) use self::receiving::Taken;
+pub(super) use self::waiting::Patience;
+
+/// Messages up to here are copied while the lock is held: one lock, where longer ones take two.
+pub(crate) const SHORT_BYTES: usize = if cfg!(any(loom, shuttle)) { 8 } else { 256 };
+/// How often somebody looks again before it sleeps, where there is another processor to change something meanwhile.
+const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
+
+/// A queue.
+pub(crate) struct Queue {
+    pub(crate) frames: Frames,
+    /// Frames that are written. Receivers wait for what it publishes.
+    pub(crate) producers: Lane,
+    /// Frames that are read. Senders wait for what it publishes.
+    pub(crate) consumers: Lane,
+    /// Nothing more may be sent (S1).
+    closed: AtomicBool,
+    /// Nothing more comes (S2).
+    over: AtomicBool,
+    pub(crate) senders: AtomicUsize,
+    pub(crate) receivers: AtomicUsize,
+    spins: u32,
+}
+
+impl Queue {
+    pub(crate) fn new(mirror: Mirror) -> Self {
+        let alone = !cfg!(any(loom, shuttle))
+            && std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
+        let frames = Frames::new(mirror);
+        let capacity = frames.capacity();
+        Self {
+            frames,
+            producers: Lane::new(0, capacity),
+            consumers: Lane::new(0, capacity),
+            closed: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            senders: AtomicUsize::new(1),
+            receivers: AtomicUsize::new(1),
+            spins: if alone { 0 } else { SPINS },
+        }
+    }
+
+    pub(crate) fn max_message(&self) -> usize {
+        self.frames.capacity() - WORD_BYTES
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        // ORDER: Acquire pairs with the Release in `close`, for those who ask what the other side did before.
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Bytes that are free, as far as can be seen; all there are in the world once it is closed, so that who waits for some is woken.
+    fn room(&self) -> usize {
+        if self.is_closed() {
+            return usize::MAX;
+        }
+        // In this order: what is claimed is never less far than what is published.
+        let head = self.consumers.published();
+        let used = self.frames.distance(head, self.producers.claimed());
+        self.frames.capacity().saturating_sub(used)
+    }
+
+    /// Bytes that can be received, as far as can be seen; all there are in the world once it is over, so that who waits for some is woken.
+    fn filled(&self) -> usize {
+        // ORDER: Acquire pairs with the Release in `settle`: what was published before is seen.
+        if self.over.load(Ordering::Acquire) {
+            return usize::MAX;
+        }
+        let claimed = self.consumers.claimed();
+        self.frames.distance(claimed, self.producers.published())
+    }
+
+    fn call_receivers(&self) {
+        self.producers.wait_queue.call(|| self.filled());
+    }
+
+    fn call_senders(&self) {
+        self.consumers.wait_queue.call(|| self.room());
+    }
+
+    /// Closes the queue for senders. What is in it can be received.
+    #[cold]
+    pub(crate) fn close(&self) {
+        let positions = self.producers.lock();
+        // ORDER: Release pairs with the Acquire in `is_closed`.
+        self.closed.store(true, Ordering::Release);
+        self.settle(&positions);
+        drop(positions);
+        self.call_senders();
+        self.call_receivers();
+    }
+
+    /// Says that nothing more comes, if that is so. With the producers' lock held, of which `positions` are.
+    #[inline]
+    fn settle(&self, positions: &Positions) {
+        let is_complete = Lane::is_complete(positions);
+        // ORDER: Relaxed: it is set with the lock held (S1).
+        if self.closed.load(Ordering::Relaxed) && is_complete {
+            // ORDER: Release pairs with the Acquire in `filled` and `next`.
+            self.over.store(true, Ordering::Release);
+        }
+    }
+}

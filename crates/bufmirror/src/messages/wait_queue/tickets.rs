@@ -1,0 +1,84 @@
+//! Who is in a wait queue, in which order, and what each needs.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use std::time::Instant;
+
+use bufcore::strategy::Sleeper;
+
+/// How long somebody waits for room and lets others overtake who need less. Several time slices: where there are more threads than
+/// processors, to wait for a few milliseconds is nothing special, and a queue that all have to stand in costs two switches of threads
+/// for each message.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A thread: it goes on soon when it was woken.
+    Thread,
+    /// A task: it may not be polled.
+    Task,
+}
+
+impl Kind {
+    /// Whether it counts as one that seeks when it was woken.
+    pub(super) fn seeks(self) -> bool {
+        self == Self::Thread
+    }
+}
+
+/// One that sleeps.
+pub(super) struct Ticket {
+    pub(super) number: u64,
+    pub(super) sleeper: Sleeper,
+    pub(super) need: usize,
+    pub(super) kind: Kind,
+    /// Since when it waits, if it does not let others pass for ever, and has nobody to say so.
+    pub(super) since: Option<Instant>,
+}
+
+/// The task that others go behind (L4).
+pub(super) struct Reservation {
+    pub(super) number: u64,
+    pub(super) need: usize,
+    /// When it was woken, if it was and has not been polled since.
+    pub(super) woken: Option<Instant>,
+}
+
+#[derive(Default)]
+pub(super) struct Tickets {
+    pub(super) tickets: VecDeque<Ticket>,
+    /// Threads among them.
+    pub(super) threads: usize,
+    pub(super) next: u64,
+    pub(super) reservation: Option<Reservation>,
+}
+
+impl Tickets {
+    /// What is not for others than the task that has it reserved and was woken for it.
+    pub(super) fn reserved(&self) -> usize {
+        match &self.reservation {
+            Some(Reservation { woken: Some(woken), need, .. }) if woken.elapsed() < PATIENCE => *need,
+            _ => 0,
+        }
+    }
+
+    /// Takes a ticket off, and notes that its owner is woken.
+    pub(super) fn call(&mut self, place: usize) -> Option<Ticket> {
+        let ticket = self.tickets.remove(place)?;
+        self.threads -= usize::from(ticket.kind == Kind::Thread);
+        if let Some(reservation) = self.reservation.as_mut().filter(|it| it.number == ticket.number) {
+            reservation.woken = Some(Instant::now());
+        }
+        Some(ticket)
+    }
+}
+
+/// How somebody stands who is not asleep.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Standing {
+    /// Is counted as one that seeks.
+    pub(super) seeks: bool,
+    /// Was first in the queue already.
+    pub(super) has_slept: bool,
+}

@@ -1,0 +1,145 @@
+//! One that waits, a thread or a task, in the queue or on its way.
+
+use std::time::Instant;
+
+use bufcore::strategy::Sleeper;
+use bufcore::strategy::sync::Ordering;
+
+use super::WaitQueue;
+use super::tickets::{Kind, Standing, Ticket};
+
+/// One that waits. Dropped, it waits no longer, and passes on what it was woken for.
+pub(crate) struct Waiter<'a, T: Fn() -> usize> {
+    queue: &'a WaitQueue,
+    /// Says how much there is of what it waits for.
+    there: T,
+    need: usize,
+    kind: Kind,
+    /// Since when it waits, if it is a task that does not let others pass for ever.
+    since: Option<Instant>,
+    standing: Standing,
+    /// Its number, once it has slept.
+    number: Option<u64>,
+    /// Whether it is in the queue, as far as it knows.
+    is_asleep: bool,
+    is_impatient: bool,
+}
+
+impl<'a, T: Fn() -> usize> Waiter<'a, T> {
+    /// One that waits for `need` bytes.
+    pub(crate) fn new(
+        queue: &'a WaitQueue,
+        need: usize,
+        kind: Kind,
+        since: Option<Instant>,
+        there: T,
+    ) -> Self {
+        Self {
+            queue,
+            there,
+            need,
+            kind,
+            since,
+            standing: Standing::default(),
+            number: None,
+            is_asleep: false,
+            is_impatient: false,
+        }
+    }
+
+    /// Begins to seek, if nobody does; `true` if it does now. For threads.
+    pub(crate) fn begin_to_seek(&mut self) -> bool {
+        if !self.standing.seeks && !self.is_asleep {
+            self.standing.seeks = self.queue.begin_to_seek();
+        }
+        self.standing.seeks
+    }
+
+    /// Whether there is as much as it needs, as far as can be seen.
+    pub(crate) fn sees(&self) -> bool {
+        (self.there)() >= self.need
+    }
+
+    /// Whether it came to its turn by the queue.
+    pub(crate) fn has_turn(&self) -> bool {
+        self.standing.has_slept
+    }
+
+    pub(crate) fn is_impatient(&self) -> bool {
+        self.is_impatient
+    }
+
+    /// Lets others go behind it, from now on. Once.
+    pub(crate) fn grow_impatient(&mut self) {
+        debug_assert!(!self.is_impatient);
+        self.is_impatient = true;
+        // ORDER: Relaxed: late, somebody overtakes once more.
+        self.queue.impatient.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether it has to look from time to time, asleep: a task has a reservation, and nobody may come who notices that it is not polled.
+    pub(crate) fn is_light_sleeper(&self) -> bool {
+        // ORDER: Relaxed: it is asked again.
+        self.queue.impatient.load(Ordering::Relaxed) > usize::from(self.is_impatient)
+    }
+
+    /// Looks, asleep, whether somebody has to be woken: perhaps this one.
+    pub(crate) fn look(&self) {
+        self.queue.pass_by();
+        self.queue.look(&self.there);
+    }
+
+    /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once. `false` when there is no memory.
+    pub(crate) fn sleep(&mut self, sleeper: Sleeper) -> bool {
+        debug_assert!(!self.is_asleep);
+        let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
+        let number = self.queue.sleep(self.number, ticket, self.standing);
+        self.is_asleep = number.is_some();
+        if self.is_asleep {
+            self.number = number;
+            self.standing.seeks = false;
+            // Last, since it may call others' wakers.
+            self.queue.look(&self.there);
+        }
+        self.is_asleep
+    }
+
+    /// Whether it is still asleep; with a new sleeper, that is whom to wake from now on.
+    pub(crate) fn is_asleep(&mut self, sleeper: Option<Sleeper>) -> bool {
+        let Some(number) = self.number.filter(|_| self.is_asleep) else { return false };
+        let is = match sleeper {
+            Some(sleeper) => self.queue.replace(number, sleeper),
+            None => self.queue.has(number),
+        };
+        if !is {
+            self.is_asleep = false;
+            self.standing = Standing { seeks: self.kind.seeks(), has_slept: true };
+        }
+        is
+    }
+}
+
+impl<T: Fn() -> usize> Drop for Waiter<'_, T> {
+    fn drop(&mut self) {
+        if self.is_impatient {
+            // ORDER: Relaxed: the fence that follows orders it for those who are woken.
+            self.queue.impatient.fetch_sub(1, Ordering::Relaxed);
+        }
+        let Some(number) = self.number else {
+            if self.standing.seeks {
+                self.queue.end_seeking(&self.there);
+            }
+            return;
+        };
+        // Dropped last: its waker is the user's, and the others are looked after whatever it does.
+        let ticket = if self.is_asleep { self.queue.remove(number) } else { None };
+        self.queue.end_reservation(Some(number));
+        let seeks = self.standing.seeks || self.is_asleep && ticket.is_none() && self.kind.seeks();
+        if seeks {
+            self.queue.end_seeking(&self.there);
+        } else {
+            // The next may need less, or may have what a task was woken for.
+            self.queue.look(&self.there);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The invariants of the ring, as code.
+
+use crate::RingPool;
+use crate::ring::{At, GUARD};
+
+impl RingPool {
+    /// Whether the next request goes back, which is the slow way to the newest block.
+    pub(crate) fn goes_back(&self) -> bool {
+        self.ring.is_free(self.newest) && self.is_free_before(self.newest)
+    }
+
+    /// Asserts the invariants of `ring`, `pool` and `frame`.
+    pub(crate) fn check(&self) {
+        let ring = &self.ring;
+        let guards: alloc::vec::Vec<At> =
+            core::iter::once(ring.front()).chain(ring.all()).chain([ring.end()]).collect();
+        for pair in guards.windows(2) {
+            assert_eq!(ring.next(pair[0]), pair[1], "R1");
+            assert_eq!(ring.before(pair[1]), pair[0], "R1");
+        }
+        for &at in &guards[1..guards.len() - 1] {
+            assert_eq!(ring.data(at).addr().get() % self.grid.alignment(), 0, "a block is not aligned");
+            assert!(ring.size(at) >= self.grid.units(1), "a block of {} units", ring.size(at));
+        }
+        assert!(!ring.is_free(ring.front()) && !ring.is_free(ring.end()), "R4");
+        assert_eq!((ring.size(ring.end()), ring.before(ring.front())), (0, ring.front()), "R4");
+        let bytes = ring.end().addr().get() - ring.next(ring.front()).addr().get();
+        assert_eq!(bytes, self.capacity + GUARD, "bytes were lost");
+        for at in [self.newest, self.base, self.resume] {
+            assert!(guards.contains(&at), "P1");
+        }
+        assert_eq!(self.head, ring.next(self.newest), "P1");
+        self.check_frames();
+    }
+
+    /// Asserts those of `frame`.
+    fn check_frames(&self) {
+        let live = |at| self.ring.all().any(|guard| guard == at) && !self.ring.is_free(at);
+        let frame = &self.frame;
+        if frame.is_open(&self.ring) {
+            assert!(live(frame.at), "F1");
+            let end = self.ring.next(frame.at).addr().get();
+            assert!(self.ring.data(frame.at) <= frame.start && frame.start <= frame.next, "F2");
+            assert!(frame.next.addr().get() <= frame.limit && frame.limit == end, "F2");
+        } else {
+            assert_eq!((frame.len(), frame.room()), (0, 0), "F2");
+        }
+        assert!(self.lent == self.ring.front() || live(self.lent), "P3");
+    }
+}

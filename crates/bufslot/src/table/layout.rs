@@ -1,0 +1,43 @@
+//! Where the parts of the bookkeeping stand in the region.
+
+use bufcore::size;
+
+use super::control::Control;
+use super::slot::Slot;
+
+/// Where the parts of the bookkeeping stand, in bytes from the region's start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    pub(super) control: usize,
+    pub(super) slots: usize,
+    pub(super) memory: usize,
+    /// Of the buffers.
+    pub(super) alignment: usize,
+}
+
+impl Layout {
+    /// Layout for `slots` slots in a region that starts at `address`; `None` when they cannot be counted in a `usize`.
+    pub(crate) fn new(address: usize, slots: usize, alignment: usize) -> Option<Self> {
+        let control = size::align_up(address, align_of::<Slot>().max(align_of::<Control>()))?;
+        let table = size::align_up(control.checked_add(size_of::<Control>())?, align_of::<Slot>())?;
+        let bytes = slots.checked_add(1)?.checked_mul(size_of::<Slot>())?;
+        let memory = size::align_up(table.checked_add(bytes)?, alignment)?;
+        Some(Self { control: control - address, slots: table - address, memory: memory - address, alignment })
+    }
+
+    /// Bytes in front of the memory that is handed out.
+    pub(crate) fn overhead(&self) -> usize {
+        self.memory
+    }
+}
+
+/// Bytes of bookkeeping for `slots` slots wherever the region starts; `None` when there is no such number.
+pub(crate) fn overhead_bytes(slots: usize, alignment: usize) -> Option<usize> {
+    // The worst start is one byte behind an aligned address.
+    let alignment = alignment.max(align_of::<Slot>());
+    Layout::new(0, slots, alignment)?.overhead().checked_add(alignment)
+}
+
+/// Bytes from a control block to its first slot: `Layout` put the table right behind it, at the next multiple of a slot's alignment.
+#[cfg(feature = "alloc")]
+pub(super) const TABLE_OFFSET: usize = size_of::<Control>().next_multiple_of(align_of::<Slot>());

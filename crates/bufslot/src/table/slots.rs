@@ -1,0 +1,110 @@
+//! Access to the slots by where they stand.
+
+use core::ptr::NonNull;
+
+use bufcore::strategy::sync::Ordering;
+
+use super::handle::SlotHandle;
+use super::slot::{FREE, LIVE, STEP, Slot};
+
+/// Access to the slots by where they stand. A copy of one pointer, so that a request can keep it in a register: what it reads
+/// through the pool is read anew after each look at a state, which is an atomic load that orders others.
+///
+/// T1 to T3 of [`Table`] hold for it. It is used up to [`Table::leave`] only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slots {
+    pub(super) first: NonNull<Slot>,
+}
+
+impl Slots {
+    #[inline]
+    pub(super) fn slot<'a>(self, at: u32) -> &'a Slot {
+        debug_assert!(at.is_multiple_of(STEP), "slot at {at}");
+        // SAFETY: `at <= sentinel` (T2), so this stays in the table (T1).
+        let slot = unsafe { self.first.byte_add(at as usize) };
+        // SAFETY: an initialised slot (T1, T2); it is only ever shared, all its fields allow that.
+        unsafe { slot.as_ref() }
+    }
+
+    /// Whether the buffer of this slot is back. Never true for the sentinel.
+    #[inline]
+    pub(crate) fn is_free(self, at: u32) -> bool {
+        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last owner did with the memory happened
+        // before what its next owner does.
+        self.slot(at).state.load(Ordering::Acquire) == FREE
+    }
+
+    /// Marks the slot as owned, by a buffer of `capacity` bytes.
+    #[inline]
+    pub(crate) fn occupy(self, at: u32, capacity: usize) {
+        let slot = self.slot(at);
+        #[cfg(any(feature = "wipe", feature = "stats"))]
+        slot.extra.capacity.set(capacity);
+        #[cfg(not(any(feature = "wipe", feature = "stats")))]
+        let _ = capacity;
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that publishes it.
+        slot.state.store(LIVE, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn start(self, at: u32) -> usize {
+        self.slot(at).start.get()
+    }
+
+    #[inline]
+    pub(crate) fn set_start(self, at: u32, start: usize) {
+        self.slot(at).start.set(start);
+    }
+
+    #[inline]
+    pub(crate) fn end(self, at: u32) -> usize {
+        self.slot(at).end.get()
+    }
+
+    #[inline]
+    pub(crate) fn set_end(self, at: u32, end: usize) {
+        self.slot(at).end.set(end);
+    }
+
+    #[inline]
+    pub(crate) fn prev(self, at: u32) -> u32 {
+        self.slot(at).prev.get()
+    }
+
+    #[inline]
+    pub(crate) fn next(self, at: u32) -> u32 {
+        self.slot(at).next.get()
+    }
+
+    /// Puts a slot that is in neither list behind `after`.
+    #[inline]
+    pub(crate) fn link(self, at: u32, after: u32) {
+        let after_slot = self.slot(after);
+        let before = after_slot.next.get();
+        let slot = self.slot(at);
+        slot.prev.set(after);
+        slot.next.set(before);
+        after_slot.next.set(at);
+        self.slot(before).prev.set(at);
+    }
+
+    /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new top.
+    #[inline]
+    pub(crate) fn unlink(self, at: u32, stack: u32) -> u32 {
+        let slot = self.slot(at);
+        let (prev, next) = (slot.prev.get(), slot.next.get());
+        self.slot(prev).next.set(next);
+        self.slot(next).prev.set(prev);
+        slot.next.set(stack);
+        at
+    }
+
+    /// The lease of a slot that was just occupied.
+    #[inline]
+    pub(crate) fn handle(self, at: u32) -> SlotHandle {
+        debug_assert!(at.is_multiple_of(STEP), "slot at {at}");
+        // From the region's own pointer, so that a late release may go from here to the control block.
+        // SAFETY: `at <= sentinel` (T2), so this stays in the table (T1).
+        SlotHandle { slot: unsafe { self.first.byte_add(at as usize) } }
+    }
+}

@@ -13,9 +13,10 @@
 
 use std::time::Duration;
 
-use bufbench::child::settle_heap;
-use bufbench::workloads::{Scale, cases};
-use bufbench::{Case, Cell, Contestant, contestants};
+use bufbench::harness::measure::Scale;
+use bufbench::harness::process::settle_heap;
+use bufbench::workloads::cases;
+use bufbench::{Case, Cell, Contestant, adapters};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 
@@ -28,7 +29,7 @@ fn main() {
         .configure_from_args();
     for case in cases(Scale::Quick) {
         let mut group = criterion.benchmark_group(case.id());
-        for contestant in contestants::all().into_iter().filter(|contestant| contestant.takes_part(&case)) {
+        for contestant in adapters::all().into_iter().filter(|contestant| contestant.takes_part(&case)) {
             cell(&mut group, &case, &contestant);
         }
         group.finish();

@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use bufbench::measure::Effort;
-use bufbench::parent::{self, Plan};
-use bufbench::record::Results;
+use bufbench::harness::measure::{Effort, Scale};
+use bufbench::harness::parent::{self, Plan};
+use bufbench::harness::record::Results;
+use bufbench::harness::{Kind, child};
+use bufbench::instructions::gate;
 use bufbench::select::{self, Child};
-use bufbench::workloads::Scale;
-use bufbench::{Kind, advise, child, counts, report};
+use bufbench::{advise, report};
 use clap::{Parser, Subcommand};
 
 /// The benchmark matrix.
@@ -128,7 +129,7 @@ fn perform(task: Task) -> Result<()> {
         }
         Task::Advise(options) => options.run(),
         Task::AdviseChild(job) => job.run(),
-        Task::Instructions { summaries, baseline, update } => counts::gate(&summaries, &baseline, update),
+        Task::Instructions { summaries, baseline, update } => gate::check(&summaries, &baseline, update),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
             let mut effort = child.effort();
@@ -176,10 +177,10 @@ impl Run {
             report::table::print(&results);
             println!("report: {}", self.out.join("index.html").display());
         }
-        for failure in parent::failures(&results, &[Kind::Peer]) {
+        for failure in results.failures(&[Kind::Peer]) {
             eprintln!("peer failed: {failure}");
         }
-        let ours = parent::failures(&results, &[Kind::Strategy, Kind::Setting, Kind::Control]);
+        let ours = results.failures(&[Kind::Strategy, Kind::Setting, Kind::Control]);
         if !ours.is_empty() {
             bail!("{} cells failed:\n  {}", ours.len(), ours.join("\n  "));
         }

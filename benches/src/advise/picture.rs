@@ -1,8 +1,8 @@
 //! Time against memory, of all candidates.
 
 use super::record::{Advice, Entry};
-use crate::report::number;
-use crate::report::svg::{self, Drawing, Log};
+use crate::drawing::number;
+use crate::drawing::svg::{self, Drawing, Log};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 430.0;

@@ -18,9 +18,9 @@ use super::candidate::Candidate;
 use super::marks;
 use super::script::{Script, Step};
 use super::source::{Held, Refused, Source, Visitor};
-use crate::check;
-use crate::measure::quantile;
-use crate::place::pin;
+use crate::harness::check;
+use crate::harness::place::pin;
+use crate::harness::statistics::quantile;
 
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Table};
 use super::choice::Choice;
 use super::record::{Advice, Check, Entry};
 use super::traffic::Needs;
-use crate::report::number::{memory, three_digits, time};
+use crate::drawing::number::{memory, three_digits, time};
 
 /// A share in percent.
 fn percent(share: f64) -> String {
@@ -265,7 +265,7 @@ fn table(advice: &Advice) -> Table {
         let chosen = entry.id == advice.pick().id;
         let name = if chosen { format!("→ {}", entry.candidate) } else { format!("  {}", entry.candidate) };
         let name = Cell::new(name);
-        let tail = |pick: fn(&crate::record::Tail) -> u32| {
+        let tail = |pick: fn(&crate::harness::record::Tail) -> u32| {
             entry.tail.as_ref().map_or_else(String::new, |tail| time(f64::from(pick(tail))))
         };
         let times = &entry.times;

@@ -10,7 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use bufbench::child;
+use bufbench::harness::child;
 use bufbench::select::Child;
 use clap::{Parser, Subcommand};
 

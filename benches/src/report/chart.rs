@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
-use super::svg::{self, Drawing};
-use super::{number, view};
-use crate::Kind;
-use crate::contestants::FLOOR;
-use crate::record::{Results, Row};
+use super::view;
+use crate::drawing::number;
+use crate::drawing::svg::{self, Drawing};
+use crate::harness::Kind;
+use crate::harness::contestant::FLOOR;
+use crate::harness::record::{Results, Row};
 
 /// A chart.
 #[derive(Debug)]
@@ -329,7 +330,7 @@ mod tests {
     /// One without a colour would be drawn in black, or where it is a hollow dot not at all.
     #[test]
     fn every_contestant_has_a_colour() {
-        let all = crate::contestants::all();
+        let all = crate::adapters::all();
         for (index, one) in all.iter().enumerate() {
             let place = all[..index].iter().filter(|other| other.kind == one.kind).count();
             let class = class_of(one.kind, place);

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use super::chart::Chart;
-use super::svg::{escape, style};
-use super::{number, view};
-use crate::Kind;
-use crate::contestants::{BASELINE, FLOOR};
-use crate::parent::explain;
-use crate::record::{Outcome, Record, Results, Row};
+use super::view;
+use crate::drawing::number;
+use crate::drawing::svg::{escape, style};
+use crate::harness::Kind;
+use crate::harness::contestant::{BASELINE, FLOOR};
+use crate::harness::record::{Outcome, Record, Results, Row};
 
 const PAGE_STYLE: &str = "
 :root { color-scheme: light dark; --text: #1f2328; --soft: #59636e; --page: #ffffff; --line: #d1d9e0; --head: #f6f8fa;
@@ -220,7 +220,7 @@ fn time(record: Option<&Record>, wins: bool, body: &mut String) {
                 Outcome::Crashed { .. } => "crashed",
                 _ => "hung",
             };
-            write!(body, "<td class=\"fail\" title=\"{}\">{word}</td>", escape(&explain(outcome)))
+            write!(body, "<td class=\"fail\" title=\"{}\">{word}</td>", escape(&outcome.explain()))
         }
     };
 }
@@ -310,7 +310,7 @@ fn reasons(results: &Results, body: &mut String) {
             body,
             "<li><b>{contestant}</b> at {}: {}</li>",
             escape(&cases.join(", ")),
-            escape(&explain(outcome))
+            escape(&outcome.explain())
         );
     }
     body.push_str("</ul>");

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::chart::Chart;
-use super::{number, view};
-use crate::Kind;
-use crate::parent::explain;
-use crate::record::{Outcome, Record, Results, Row};
+use super::view;
+use crate::drawing::number;
+use crate::harness::Kind;
+use crate::harness::record::{Outcome, Record, Results, Row};
 
 /// The whole report.
 #[must_use]
@@ -168,14 +168,14 @@ fn reasons(results: &Results, text: &mut String) {
     }
     let _ = writeln!(text, "\n## Cells without times\n");
     for (contestant, outcome, cases) in lines {
-        let _ = writeln!(text, "- {contestant} at {}: {}", cases.join(", "), explain(outcome));
+        let _ = writeln!(text, "- {contestant} at {}: {}", cases.join(", "), outcome.explain());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{column, results, timed};
+    use crate::harness::record::fixture::{column, results, timed};
 
     #[test]
     fn each_strategy_has_its_tables() {

@@ -3,8 +3,6 @@
 pub mod chart;
 pub mod html;
 pub mod markdown;
-pub mod number;
-pub(crate) mod svg;
 pub mod table;
 pub mod view;
 
@@ -13,8 +11,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::Kind;
-use crate::record::{Outcome, Record, Results};
+use crate::drawing::number;
+use crate::harness::Kind;
+use crate::harness::record::{Outcome, Record, Results};
 
 /// Writes all files of the report but `results.json`.
 ///

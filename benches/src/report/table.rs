@@ -5,9 +5,10 @@ use std::io::IsTerminal;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
 
-use super::{number, view};
-use crate::Kind;
-use crate::record::{Column, Outcome, Record, Results, Row};
+use super::view;
+use crate::drawing::number;
+use crate::harness::Kind;
+use crate::harness::record::{Column, Outcome, Record, Results, Row};
 
 /// Columns of characters when nobody says how many there are.
 const DEFAULT_WIDTH: usize = 120;
@@ -97,7 +98,7 @@ pub fn print_test(results: &Results) {
             column.name.clone(),
             count(|outcome| matches!(outcome, Outcome::Checked)),
             count(|outcome| matches!(outcome, Outcome::Unsupported { .. })),
-            count(crate::parent::is_failure),
+            count(Outcome::is_failure),
         ]);
     }
     println!("{table}");

@@ -1,8 +1,8 @@
 //! What the results say: winners, means, losses.
 
-use crate::Kind;
-use crate::contestants::{BASELINE, FLOOR};
-use crate::record::{Column, Record, Results, Row};
+use crate::harness::Kind;
+use crate::harness::contestant::{BASELINE, FLOOR};
+use crate::harness::record::{Column, Record, Results, Row};
 
 /// A difference below this share is not called one.
 const NOISE: f64 = 0.05;
@@ -170,7 +170,7 @@ pub fn names(results: &Results, kind: Kind) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{column, results, timed};
+    use crate::harness::record::fixture::{column, results, timed};
 
     #[test]
     fn every_strategy_is_compared_with_every_pool() {

@@ -12,12 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::touch;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
-use crate::crew::{Crew, Handle, Private, Seed};
+use crate::harness::block::touch;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::crew::{Crew, Handle, Private, Seed};
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pool;
 
 /// Tasks, each of which has one buffer.
 const TASKS: usize = 100;
@@ -102,7 +104,7 @@ impl<B> Live<B> {
     #[inline(always)]
     fn play<P: Pool<Buf = B>>(&mut self, pool: &mut P, steps: &[Step])
     where
-        B: crate::block::Block,
+        B: crate::harness::block::Block,
     {
         for step in steps {
             let place = &mut self.0[usize::from(step.task)];
@@ -228,8 +230,8 @@ impl<T: Seed> Cell for Together<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::slot::SlotBuffers;
-    use crate::contestants::vec::VecPool;
+    use crate::adapters::slot::SlotBuffers;
+    use crate::adapters::vec::VecPool;
 
     #[test]
     fn scripts_are_the_same_each_time_and_as_described() {

@@ -10,11 +10,14 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Scale, not_mine};
-use crate::block::{Block, read, sum};
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::contestant::{Pool, Unsupported};
+use super::not_mine;
+use crate::harness::block::{Block, read, sum};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::measure::Scale;
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pool;
 
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
 const FULL_BYTES: u64 = 500 << 20;
@@ -156,7 +159,7 @@ impl<P: Pool> Cell for Reader<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::vec::VecPool;
+    use crate::adapters::vec::VecPool;
 
     #[test]
     fn a_wrong_byte_is_found() {

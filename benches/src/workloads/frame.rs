@@ -4,12 +4,14 @@
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::Block;
-use crate::case::{Case, Fate, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Frames, OpenFrame, Unsupported};
-use crate::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::block::Block;
+use crate::harness::case::{Case, Fate};
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::{Frames, OpenFrame};
 
 /// Bytes of the longest frame.
 pub(crate) const LARGEST: usize = 16384;

@@ -5,12 +5,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::not_mine;
-use crate::block::{fill, read, sum};
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
-use crate::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::block::{fill, read, sum};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pool;
 
 pub(super) fn cases() -> Vec<Case> {
     [256, 4 << 10, 64 << 10].into_iter().map(|bytes| Case::Handoff { bytes }).collect()

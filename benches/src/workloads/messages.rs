@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Messages, Unsupported};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Messages;
 
 /// Bytes of the queue.
 const CAPACITY: usize = 64 << 10;

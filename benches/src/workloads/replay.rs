@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use buftrace::{EventKind, Trace};
 
 use super::not_mine;
-use crate::block::touch;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
+use crate::harness::block::touch;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pool;
 
 const EXTENSION: &str = "buftrace";
 
@@ -164,8 +166,8 @@ impl<P: Pool> Cell for Replay<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants;
-    use crate::contestants::vec::VecPool;
+    use crate::adapters;
+    use crate::adapters::vec::VecPool;
 
     /// Traffic of a made-up program: sizes and lifetimes at random, some buffers never released.
     fn traffic(requests: u32) -> Vec<EventKind> {
@@ -213,8 +215,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_replayed_rightly() {
-        let mut cell =
-            make::<contestants::slot::SlotBuffers>(traffic(2000)).unwrap_or_else(|_| panic!("slot"));
+        let mut cell = make::<adapters::slot::SlotBuffers>(traffic(2000)).unwrap_or_else(|_| panic!("slot"));
         assert_eq!(cell.check(), Ok(()));
         assert!(cell.run(3) > Duration::ZERO);
     }

@@ -3,12 +3,15 @@
 use core::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::{Scale, not_mine};
-use crate::block::touch;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
+use super::not_mine;
+use crate::harness::block::touch;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::measure::Scale;
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pool;
 
 const SIZES: [usize; 9] = [4, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 

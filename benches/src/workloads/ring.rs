@@ -8,10 +8,12 @@ use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::{Block, copy, fill, read};
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::contestant::{Frames, OpenFrame, Pool, Unsupported};
+use crate::harness::block::{Block, copy, fill, read};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Bytes of a buffer, and how many are held: the tables' rows.
 const ROWS: [(usize, usize); 5] =
@@ -235,8 +237,8 @@ impl<S: Source> Cell for Ring<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::slot::{SlotBuffers, SlotFrames};
-    use crate::contestants::vec::{VecFrames, VecPool};
+    use crate::adapters::slot::{SlotBuffers, SlotFrames};
+    use crate::adapters::vec::{VecFrames, VecPool};
 
     #[test]
     fn every_row_keeps_its_bytes() {

@@ -8,10 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Pipe, Unsupported};
-use crate::place::pin;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::place::pin;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pipe;
 
 /// Bytes of the ring: a few of the largest chunks.
 pub(crate) const CAPACITY: usize = 256 << 10;

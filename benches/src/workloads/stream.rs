@@ -10,9 +10,10 @@ use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Stream, Unsupported};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Stream;
 
 /// Bytes of the ring.
 const CAPACITY: usize = 64 << 10;

@@ -6,12 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use super::not_mine;
-use crate::block::touch_pages;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
-use crate::crew::{Crew, Handle, Private, Seed};
+use crate::harness::block::touch_pages;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::crew::{Crew, Handle, Private, Seed};
+use crate::harness::plan::Plan;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [4 << 10, 64 << 10];
 /// Operations of each thread before the clock starts, which fill its caches.

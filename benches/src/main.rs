@@ -36,6 +36,15 @@ enum Task {
         #[arg(long, default_value = "target/bench-report")]
         out: PathBuf,
     },
+    /// Write the results' documents again: `docs/results.md`, the charts, the front page's chart.
+    Results {
+        /// The folder of the documents.
+        #[arg(long, default_value = "docs")]
+        docs: PathBuf,
+        /// Write nothing: say whether they are what the results say.
+        #[arg(long)]
+        check: bool,
+    },
     /// Say which strategy fits a recorded trace.
     Advise(advise::Options),
     /// Rounds, or the counting replay, of some candidates.
@@ -127,6 +136,8 @@ fn perform(task: Task) -> Result<()> {
             let results = Results::read(&out)?;
             report::write(&results, &out)
         }
+        Task::Results { docs, check: true } => report::published::check(&docs),
+        Task::Results { docs, check: false } => report::published::write(&docs),
         Task::Advise(options) => options.run(),
         Task::AdviseChild(job) => job.run(),
         Task::Instructions { summaries, baseline, update } => gate::check(&summaries, &baseline, update),

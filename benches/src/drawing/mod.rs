@@ -1,4 +1,6 @@
-//! What every picture of results is made of: numbers as people read them, and a pen for SVG.
+//! What every picture of results is made of: numbers as people read them, scales, colours, and a pen for SVG.
 
+pub(crate) mod colours;
 pub mod number;
-pub mod svg;
+pub(crate) mod scale;
+pub(crate) mod svg;

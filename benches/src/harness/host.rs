@@ -17,7 +17,7 @@ pub(crate) fn look() -> Host {
     let dirty = output("git", &["status", "--porcelain", "--untracked-files=no"]);
     let dirty = dirty.is_some_and(|changes| !changes.is_empty());
     Host {
-        cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+        cpu: processor().unwrap_or_else(|| std::env::consts::ARCH.into()),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         memory_bytes: field("/proc/meminfo", "MemTotal")
             .and_then(|total| total.strip_suffix("kB")?.trim().parse::<u64>().ok())
@@ -33,6 +33,18 @@ pub(crate) fn look() -> Host {
             .ok()
             .and_then(|load| load.split_whitespace().next()?.parse().ok()),
     }
+}
+
+/// The processor's name, and its model in numbers where the system has them: a virtual machine may hide it in the name.
+fn processor() -> Option<String> {
+    let of = |name| field("/proc/cpuinfo", name);
+    let name = of("model name")?;
+    let numbers = || {
+        let (family, model, stepping) = (of("cpu family")?, of("model")?, of("stepping")?);
+        Some(format!(" (family {family}, model {model}, stepping {stepping})"))
+    };
+    let numbers = numbers().unwrap_or_default();
+    Some(name + &numbers)
 }
 
 /// The value of the first line `name : value`.

@@ -39,18 +39,64 @@ pub fn duels<'a>(results: &'a Results, strategy: &str) -> Vec<Duel<'a>> {
         .iter()
         .filter(is_rival)
         .filter_map(|rival| {
-            let ratio = |row: &'a Row| {
-                let record = results.cell(&row.id, &rival.name)?;
-                Some((row, *record.strategies_to_this.get(strategy)?))
-            };
-            let mut ratios: Vec<(&Row, f64)> = results.cases.iter().filter_map(ratio).collect();
-            ratios.sort_by(|one, other| one.1.total_cmp(&other.1));
-            let mean = (ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
-            Some(Duel { rival, rows: ratios.len(), mean, best: *ratios.first()?, worst: *ratios.last()? })
+            let ratios =
+                ratios(results, &rival.name, |record| record.strategies_to_this.get(strategy).copied());
+            let (best, worst) = (*ratios.first()?, *ratios.last()?);
+            Some(Duel { rival, rows: ratios.len(), mean: mean(&ratios), best, worst })
         })
         .collect();
     duels.sort_by(|one, other| other.mean.total_cmp(&one.mean));
     duels
+}
+
+/// A contestant's ratios over the rows that it has some in, sorted.
+fn ratios<'a>(
+    results: &'a Results,
+    contestant: &str,
+    ratio: impl Fn(&Record) -> Option<f64>,
+) -> Vec<(&'a Row, f64)> {
+    let of = |row: &'a Row| Some((row, ratio(results.cell(&row.id, contestant)?)?));
+    let mut ratios: Vec<(&Row, f64)> = results.cases.iter().filter_map(of).collect();
+    ratios.sort_by(|one, other| one.1.total_cmp(&other.1));
+    ratios
+}
+
+/// The geometric mean.
+fn mean(ratios: &[(&Row, f64)]) -> f64 {
+    (ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
+}
+
+/// A contestant's times in times of one other's, over the rows in which both were timed in the same rounds.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// The contestant.
+    pub contestant: &'a str,
+    /// How many rows that are.
+    pub rows: usize,
+    /// The geometric mean.
+    pub mean: f64,
+    /// The row that is best for the contestant, and the ratio there.
+    pub best: (&'a Row, f64),
+    /// The row that is worst for it.
+    pub worst: (&'a Row, f64),
+}
+
+/// How all contestants but other settings compare with one, by a cell's ratio to that, the fastest first.
+#[must_use]
+pub fn standings(results: &Results, ratio: impl Fn(&Record) -> Option<f64>) -> Vec<Standing<'_>> {
+    let mut standings: Vec<Standing<'_>> = results
+        .contestants
+        .iter()
+        .filter(|column| column.kind != Kind::Setting)
+        .filter_map(|column| {
+            let ratios = ratios(results, &column.name, &ratio);
+            let (best, worst) = (*ratios.first()?, *ratios.last()?);
+            let contestant = column.name.as_str();
+            Some(Standing { contestant, rows: ratios.len(), mean: mean(&ratios), best, worst })
+        })
+        .collect();
+    standings.sort_by(|one, other| one.mean.total_cmp(&other.mean));
+    standings
 }
 
 /// The fastest contestant of a row. The floor does not count: it is not a pool. Nor do other settings of a contestant.

@@ -66,14 +66,12 @@ const CONTESTANTS: [(&str, &str, &str); 37] = [
 
 /// Whether the style sheet has a colour of that name.
 #[cfg(test)]
-
 pub(crate) fn has_colour(class: &str) -> bool {
     CONTESTANTS.iter().any(|colour| colour.0 == class)
 }
 
 /// The style sheet: light, and dark where the reader prefers it. Colours are written out, because not every program that shows
 /// SVG knows variables.
-
 pub(crate) fn style() -> String {
     let light = rules(|colour| colour.1);
     let dark = rules(|colour| colour.2);

@@ -20,7 +20,12 @@ pub(crate) const MARGIN: f64 = 16.0;
 
 /// About how wide a label is, in pixels. Fonts differ; this errs to the wide side.
 pub(crate) fn text_width(text: &str) -> f64 {
-    text.chars().map(|letter| if "il.,'|/ ".contains(letter) { 4.2 } else { 7.4 }).sum()
+    let width = |letter| match letter {
+        'i' | 'l' | '.' | ',' | '\'' | '|' | '/' | ' ' => 4.2,
+        'm' | 'w' | 'M' | 'W' => 11.0,
+        _ => 7.4,
+    };
+    text.chars().map(width).sum()
 }
 
 /// Text with the characters escaped that markup means something by.
@@ -58,7 +63,7 @@ impl Drawing {
         for word in title.split(' ') {
             // The title is larger than what widths are known of.
             let longer = format!("{line} {word}");
-            if !line.is_empty() && text_width(&longer) * 1.1 > self.width - 2.0 * MARGIN {
+            if !line.is_empty() && text_width(&longer) * 1.2 > self.width - 2.0 * MARGIN {
                 self.text(MARGIN, y, "start", "title", &line);
                 y += LINE;
                 line = word.into();

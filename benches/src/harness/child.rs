@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::measure::{Effort, Runner, rounds, tails};
 use crate::harness::process::{settle_heap, status};
-use crate::harness::record::{Message, Outcome, Record, Timing};
+use crate::harness::record::{Message, Outcome, Record, Tail, Timing};
 use crate::harness::statistics::quantile;
 use crate::harness::{Case, Cell, Contestant};
 
@@ -106,23 +106,32 @@ pub fn group(case: &Case, contestants: &[Contestant], effort: &Effort, alone: bo
         samples => guarded(|| tails(&mut active, samples, |index| at(names[index])))
             .unwrap_or_else(|_| vec![None; names.len()]),
     };
-    for (((name, cell), (mut nanos, operations)), tail) in names.iter().zip(active).zip(times).zip(tails) {
-        nanos.sort_by(f64::total_cmp);
-        let timing = Timing {
-            median: quantile(&nanos, 0.5),
-            p10: quantile(&nanos, 0.1),
-            p90: quantile(&nanos, 0.9),
-            rounds: nanos.len(),
-            operations,
-            bytes: cell.bytes().map(|bytes| bytes as f64 / cell.operations() as f64),
-            tail,
-            note: cell.note().map(String::from),
-            alone,
-            nanos,
-        };
-        found(Record::new(&id, name, Outcome::Timed(timing)));
+    for (((name, cell), times), tail) in names.iter().zip(active).zip(times).zip(tails) {
+        found(Record::new(&id, name, Outcome::Timed(timing(cell, times, tail, alone))));
     }
     leave()
+}
+
+/// What a cell's rounds, and the operations in each, come to.
+fn timing(
+    cell: &dyn Cell,
+    (mut nanos, operations): (Vec<f64>, u64),
+    tail: Option<Tail>,
+    alone: bool,
+) -> Timing {
+    nanos.sort_by(f64::total_cmp);
+    Timing {
+        median: quantile(&nanos, 0.5),
+        p10: quantile(&nanos, 0.1),
+        p90: quantile(&nanos, 0.9),
+        rounds: nanos.len(),
+        operations,
+        bytes: cell.bytes().map(|bytes| bytes as f64 / cell.operations() as f64),
+        tail,
+        note: cell.note().map(String::from),
+        alone,
+        nanos,
+    }
 }
 
 /// Checks one row and runs it once.

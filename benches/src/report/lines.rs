@@ -143,7 +143,7 @@ impl Lines<'_> {
     fn names_at_ends(drawing: &mut Drawing, frame: &Frame, mut ends: Vec<End<'_>>) {
         ends.sort_by(|one, other| one.y.total_cmp(&other.y));
         let heights: Vec<f64> = ends.iter().map(|end| end.y).collect();
-        let places = apart(&heights, LABEL, frame.top - 20.0, frame.bottom + 30.0);
+        let places = apart(&heights, LABEL, frame.top - 20.0, frame.bottom + 6.0);
         for (end, place) in ends.iter().zip(places) {
             let path =
                 format!("M{:.1},{:.1} L{:.1},{place:.1}", frame.right + 5.0, end.y, frame.right + 16.0);

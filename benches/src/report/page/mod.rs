@@ -188,18 +188,18 @@ mod tests {
     #[test]
     fn a_row_has_its_ratios_to_each_choice() {
         let page = sample();
-        let view = |id: &str| {
-            let start = page.find(&format!("<div class=\"view {id}\">")).expect("a view");
-            let after = &page[start..];
-            after[..after.find("</table>").expect("a table")].to_owned()
-        };
-        let row = "<th scope=\"row\">64 B</th>";
-        assert!(view("show-slot").contains(row));
         assert_eq!(page.matches("type=\"radio\"").count(), 2, "vec and slot");
-        let to_slot = page[page.find("id=\"reuse\"").expect("the workload")..].to_owned();
-        assert!(
-            to_slot.contains("<small>4.00</small>") && to_slot.contains("<small>0.25</small>"),
-            "{to_slot}"
-        );
+        let section = &page[page.find("id=\"reuse\"").expect("the workload")..];
+        let view = |id: &str| {
+            let start = section.find(&format!("<div class=\"view {id}\">")).expect("a view");
+            let end = section[start..].find("</table>").expect("a table");
+            &section[start..start + end]
+        };
+        let cells = |id| -> Vec<&str> {
+            view(id).split("<small>").skip(1).map(|cell| cell.split('<').next().unwrap_or_default()).collect()
+        };
+        assert!(view("show-slot").contains("<th scope=\"row\">64 B</th>"), "{section}");
+        assert_eq!(cells("show-vec"), ["0.25", "0.50"], "slot and the peer");
+        assert_eq!(cells("show-slot"), ["2.00", "4.00"], "the peer and vec");
     }
 }

@@ -50,7 +50,8 @@ fn cell(group: &mut BenchmarkGroup<'_, WallTime>, case: &Case, contestant: &Cont
     if let Case::Handoff { bytes } | Case::File { bytes, .. } = case {
         group.throughput(Throughput::Bytes(*bytes as u64));
     }
-    // Built with the first measurement, so that a cell which the command line leaves out costs nothing.
+    // Built with the first measurement, so that a cell which the command line leaves out costs
+    // nothing.
     let mut built: Option<Box<dyn Cell>> = None;
     group.bench_function(contestant.name, |bencher| {
         let cell = built.get_or_insert_with(|| ready(case, contestant));

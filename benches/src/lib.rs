@@ -1,15 +1,18 @@
-//! The benchmark matrix: workloads by contestants, each cell checked for right bytes before it is timed.
+//! The benchmark matrix: workloads by contestants, each cell checked for right bytes before it is
+//! timed.
 //!
 //! - A *case* ([`Case`]) is a workload with its parameters: a row.
-//! - A *contestant* ([`Contestant`]) is a strategy, a control or a peer: a column. One file in `adapters/`.
-//! - A *cell* ([`Cell`]) is a contestant set up for a case. The workloads in `workloads/` build it, generic over the
-//!   contestant's pool, so that a timed loop has no indirect call in it.
-//! - A *group* is a row in a process of its own: its contestants take turns, so that what disturbs the machine disturbs all.
+//! - A *contestant* ([`Contestant`]) is a strategy, a control or a peer: a column. One file in
+//!   `adapters/`.
+//! - A *cell* ([`Cell`]) is a contestant set up for a case. The workloads in `workloads/` build it,
+//!   generic over the contestant's pool, so that a timed loop has no indirect call in it.
+//! - A *group* is a row in a process of its own: its contestants take turns, so that what disturbs
+//!   the machine disturbs all.
 //!
 //! # Rooms
 //!
-//! Each module below is a room, and imports from the rooms that are listed with it and from no others. `tests/rooms.rs` holds
-//! them to that.
+//! Each module below is a room, and imports from the rooms that are listed with it and from no
+//! others. `tests/rooms.rs` holds them to that.
 //!
 //! | room | what is in it | imports from |
 //! | --- | --- | --- |

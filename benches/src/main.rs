@@ -1,4 +1,5 @@
-//! `bufbench`: runs the benchmark matrix and reports on it. `cargo xtask bench` builds and starts it.
+//! `bufbench`: runs the benchmark matrix and reports on it. `cargo xtask bench` builds and starts
+//! it.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -119,7 +120,8 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a backtrace.
+    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
+    // backtrace.
     match perform(Command::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -103,7 +103,8 @@ pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
     Ok(all.into_iter().filter(|contestant| wanted.is_empty() || is_meant(contestant, wanted)).collect())
 }
 
-/// Whether the names mean this contestant. The baseline always is; a contestant's name means its settings too.
+/// Whether the names mean this contestant. The baseline always is; a contestant's name means its
+/// settings too.
 fn is_meant(contestant: &Contestant, wanted: &[String]) -> bool {
     let named = |name: &String| name == contestant.name || Some(name.as_str()) == contestant.setting_of;
     contestant.name == BASELINE || wanted.iter().any(named)

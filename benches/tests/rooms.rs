@@ -38,7 +38,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The rooms that a text names after `crate::`. Unit tests at its end do not count: they try a room with what is at hand.
+/// The rooms that a text names after `crate::`. Unit tests at its end do not count: they try a room
+/// with what is at hand.
 fn named(text: &str) -> Vec<&str> {
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     text.split("crate::")

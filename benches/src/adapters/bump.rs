@@ -26,8 +26,8 @@ pub(super) fn contestant() -> Contestant {
     .no_frames("has no frames: its buffers are whole from the start, and are split")
 }
 
-/// The sweep of `max_probes` in the README of jsign's `bufpool`, with small shards as there: in large ones nearly all that is asked for
-/// fits at once.
+/// The sweep of `max_probes` in the README of jsign's `bufpool`, with small shards as there: in
+/// large ones nearly all that is asked for fits at once.
 pub(super) fn probes() -> [Contestant; 5] {
     [
         probing::<0>("bump-0-probes"),

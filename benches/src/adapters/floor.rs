@@ -1,6 +1,8 @@
-//! What the workload costs when nobody keeps books: buffers that are handed out in turn, whether they are back or not.
+//! What the workload costs when nobody keeps books: buffers that are handed out in turn, whether
+//! they are back or not.
 //!
-//! It is right only as long as no more than the planned number is out, which the workloads keep to and nobody checks.
+//! It is right only as long as no more than the planned number is out, which the workloads keep to
+//! and nobody checks.
 
 use core::hint::black_box;
 
@@ -33,8 +35,8 @@ fn block(bytes: usize) -> *mut u8 {
 /// A part of a leaked block. Dropping it does nothing.
 pub(crate) struct Part(*mut u8);
 
-// SAFETY: a pointer to leaked bytes; exclusive as long as no more parts are out than the plan has, which holds for the
-// workloads and for their checks.
+// SAFETY: a pointer to leaked bytes; exclusive as long as no more parts are out than the plan has,
+// which holds for the workloads and for their checks.
 unsafe impl Block for Part {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
@@ -115,7 +117,8 @@ impl Frames for Cursor {
     type Open<'a> = Open<'a>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        // A frame starts only where a whole one fits, so with room for one more than planned the oldest is not overtaken.
+        // A frame starts only where a whole one fits, so with room for one more than planned the
+        // oldest is not overtaken.
         let parts = if plan.live == 1 { 1 } else { plan.live + 1 };
         let bytes = plan.largest * parts;
         Ok(Self { start: block(bytes), next: 0, end: bytes, largest: plan.largest })
@@ -134,8 +137,8 @@ impl Frames for Cursor {
     const KEEPS_BOOKS: bool = false;
 }
 
-/// The frame behind the cursor. Has its own copy of everything, so that the optimiser can keep it in registers: it cannot know
-/// that the bytes written are not the cursor's own.
+/// The frame behind the cursor. Has its own copy of everything, so that the optimiser can keep it
+/// in registers: it cannot know that the bytes written are not the cursor's own.
 pub(crate) struct Open<'a> {
     first: *mut u8,
     next: *mut u8,
@@ -150,7 +153,8 @@ impl OpenFrame for Open<'_> {
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
         assert!(chunk.len() <= self.room, "a frame is at most as long as planned");
-        // SAFETY: there is room for the chunk (just checked), which is the harness's and no part of the block.
+        // SAFETY: there is room for the chunk (just checked), which is the harness's and no part of
+        // the block.
         unsafe { self.next.copy_from_nonoverlapping(chunk.as_ptr(), chunk.len()) };
         // SAFETY: as above.
         self.next = unsafe { self.next.add(chunk.len()) };

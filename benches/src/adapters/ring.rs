@@ -51,7 +51,8 @@ impl Pool for RingBuffers {
     fn acquire(&mut self, bytes: usize) -> Self::Buf {
         match self.ring.acquire(bytes) {
             Ok(buf) => buf,
-            // As an `Option`, so that what comes back in memory does not force the other case there too.
+            // As an `Option`, so that what comes back in memory does not force the other case there
+            // too.
             Err(_) => self.fall_back(bytes).expect("the heap has room"),
         }
     }

@@ -22,8 +22,9 @@ pub(super) fn contestant() -> Contestant {
     .frames::<SlotFrames>()
 }
 
-// SAFETY: the buffer's memory: stable, exclusive and initialised from its creation to its drop (`bufcore`), and at least as
-// large as was asked for. Only the harness reads it, and it keeps either to the filled or to the spare part.
+// SAFETY: the buffer's memory: stable, exclusive and initialised from its creation to its drop
+// (`bufcore`), and at least as large as was asked for. Only the harness reads it, and it keeps
+// either to the filled or to the spare part.
 unsafe impl<L: Lease> Block for Buf<L> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

@@ -1,4 +1,5 @@
-//! The ring of bytes that one writes by hand: over plain memory, with two copies where a message wraps.
+//! The ring of bytes that one writes by hand: over plain memory, with two copies where a message
+//! wraps.
 
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::Unsupported;

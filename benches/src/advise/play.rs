@@ -1,8 +1,10 @@
-//! The replay that is timed: workers on processors of their own, which hand the buffers over to each other.
+//! The replay that is timed: workers on processors of their own, which hand the buffers over to
+//! each other.
 //!
-//! A worker's time is what passes between its first step and its last, without what it waits for the others: how much each request costs
-//! whoever does it, not how well the workers happen to overlap. It is taken in many parts, so that what disturbs a run can be told from
-//! what the pool does: it is not in the same part each time.
+//! A worker's time is what passes between its first step and its last, without what it waits for
+//! the others: how much each request costs whoever does it, not how well the workers happen to
+//! overlap. It is taken in many parts, so that what disturbs a run can be told from what the pool
+//! does: it is not in the same part each time.
 
 use core::slice::Iter;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +49,8 @@ pub(crate) struct Played {
     pub(crate) samples: Vec<u32>,
 }
 
-/// How many buffers a worker has released. In a line of its own, with the one that is fetched along.
+/// How many buffers a worker has released. In a line of its own, with the one that is fetched
+/// along.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Progress(AtomicU64);
@@ -147,7 +150,8 @@ impl<S: Source> Part<S> {
         }
         let progress = &self.progress[worker].0;
         wait(|| {
-            // ORDER: Acquire pairs with the Release in `steps`: what the other did with the buffers happened before.
+            // ORDER: Acquire pairs with the Release in `steps`: what the other did with the buffers
+            // happened before.
             self.seen[worker] = progress.load(Ordering::Acquire);
             self.seen[worker] >= wanted
         })
@@ -377,7 +381,8 @@ impl Stage {
         sum / self.script.buffers as f64
     }
 
-    /// What each acquire and the release of the same buffer took together, in nanoseconds: as many as there are requests.
+    /// What each acquire and the release of the same buffer took together, in nanoseconds: as many
+    /// as there are requests.
     ///
     /// # Errors
     ///

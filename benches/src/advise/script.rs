@@ -1,9 +1,11 @@
-//! What each worker of a replay does: the recorded threads are shared out among as many workers as there are processors.
+//! What each worker of a replay does: the recorded threads are shared out among as many workers as
+//! there are processors.
 //!
-//! The order between workers is that of the recording, as far as a request can see it: a release waits for its buffer, which is handed over;
-//! an acquire waits until all buffers of its recorded thread that were back by then are back. So a pool gets the recorded requests in the
-//! recorded order, and never has more out than it had; some buffers come back sooner. Each wait is for something earlier in the trace, so
-//! nobody waits for ever.
+//! The order between workers is that of the recording, as far as a request can see it: a release
+//! waits for its buffer, which is handed over; an acquire waits until all buffers of its recorded
+//! thread that were back by then are back. So a pool gets the recorded requests in the recorded
+//! order, and never has more out than it had; some buffers come back sooner. Each wait is for
+//! something earlier in the trace, so nobody waits for ever.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,7 +35,8 @@ pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
     /// For each acquire and release, the buffer's number in the traffic.
     pub(crate) buffers: Vec<u32>,
-    /// The pools of the threads that it plays, by their number among all (`Script::pools`). `Step::Acquire` has the place in this list.
+    /// The pools of the threads that it plays, by their number among all (`Script::pools`).
+    /// `Step::Acquire` has the place in this list.
     pub(crate) sources: Vec<u32>,
     /// Its releases.
     pub(crate) releases: u32,
@@ -56,14 +59,15 @@ pub(crate) struct Script {
     pub(crate) crossings_kept: usize,
 }
 
-/// How many workers play such traffic on so many processors: one for one thread, two at least where buffers cross threads.
+/// How many workers play such traffic on so many processors: one for one thread, two at least where
+/// buffers cross threads.
 pub(crate) fn workers(traffic: &Traffic, processors: usize) -> usize {
     let crosses = traffic.buffers.iter().any(|buffer| buffer.from != buffer.to);
     processors.clamp(1 + usize::from(crosses), MOST_WORKERS).min(traffic.threads.max(1))
 }
 
-/// Gives each recorded thread to a worker: the busiest first, each to where most of the threads that it exchanges buffers with are not, and
-/// to the least busy of these.
+/// Gives each recorded thread to a worker: the busiest first, each to where most of the threads
+/// that it exchanges buffers with are not, and to the least busy of these.
 fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
     let mut work = vec![0_u64; traffic.threads];
     for (thread, _) in &traffic.acts {
@@ -87,7 +91,8 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
         let here = |partner: &&(u32, u64)| assigned[partner.0 as usize] == worker as u32;
         partners[thread].iter().filter(here).map(|partner| partner.1).sum()
     };
-    // Later rounds move those that would be better elsewhere by now, until nobody would, or it goes round and round.
+    // Later rounds move those that would be better elsewhere by now, until nobody would, or it goes
+    // round and round.
     for _ in 0..ROUNDS {
         let before = assigned.clone();
         for &thread in &order {
@@ -110,7 +115,8 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
     assigned
 }
 
-/// Which pool each life has. One that has ended leaves its pool to the next that begins on the same worker.
+/// Which pool each life has. One that has ended leaves its pool to the next that begins on the same
+/// worker.
 struct Pools<'a> {
     lives: &'a Lives,
     assigned: &'a [u32],
@@ -159,8 +165,8 @@ struct Writer<'a> {
     assigned: &'a [u32],
     parts: Vec<Part>,
     pools: Pools<'a>,
-    /// Free places, with the release that freed each: worker and count. Twice as many as are needed, first in, first out, so
-    /// that hardly anybody waits for a place.
+    /// Free places, with the release that freed each: worker and count. Twice as many as are
+    /// needed, first in, first out, so that hardly anybody waits for a place.
     free: VecDeque<(u32, Option<(u32, u32)>)>,
     places: u32,
     live: usize,
@@ -310,15 +316,21 @@ mod tests {
         assert_eq!([1, 2, 8].map(|processors| workers(&crossing, processors)), [2, 2, 3]);
     }
 
-    /// Plays the script with workers that take turns at random, and compares what each pool sees with the recording.
-    #[test]
-    fn every_pool_sees_the_recorded_requests_and_no_release_late() {
-        // Two threads whose numbers are changed over now and then, so that there are several lives of each.
+    /// Two threads whose numbers are changed over now and then, so that there are several lives of each.
+    fn changing() -> buftrace::Trace {
+        // of each.
         let changing = (0..300_u32).flat_map(|n| {
             let (reader, writer) = ((n / 60) % 2, 1 - (n / 60) % 2);
             [(reader, 0, Some(9)), (reader, 1, Some(8)), (writer, 1, None), (writer, 0, None)]
         });
-        let changing = trace(&changing.collect::<Vec<_>>());
+        trace(&changing.collect::<Vec<_>>())
+    }
+
+    /// Plays the script with workers that take turns at random, and compares what each pool sees
+    /// with the recording.
+    #[test]
+    fn every_pool_sees_the_recorded_requests_and_no_release_late() {
+        let changing = changing();
         for (workers, trace) in
             [1, 2, 3].into_iter().flat_map(|n| [(n, random(5, 3000, 900)), (n, changing.clone())])
         {

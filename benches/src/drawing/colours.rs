@@ -1,4 +1,5 @@
-//! The charts' style sheet: a colour for each role and for each contestant, on a light page and on a dark one.
+//! The charts' style sheet: a colour for each role and for each contestant, on a light page and on
+//! a dark one.
 
 use std::fmt::Write;
 
@@ -22,8 +23,9 @@ const ROLES: [(&str, &str, &str); 5] = [
     ("paper", "#ffffff", "#0d1117"),
 ];
 
-/// Colours of the contestants, by kind and place in it: strategies (`s`), other settings of them (`v`), controls (`c`), peers
-/// (`p`). No two are alike, and all stand out from the page; the tests know how far.
+/// Colours of the contestants, by kind and place in it: strategies (`s`), other settings of them
+/// (`v`), controls (`c`), peers (`p`). No two are alike, and all stand out from the page; the tests
+/// know how far.
 const CONTESTANTS: [(&str, &str, &str); 37] = [
     ("s0", "#d9480f", "#ff922b"),
     ("s1", "#1864ab", "#4dabf7"),
@@ -70,8 +72,8 @@ pub(crate) fn has_colour(class: &str) -> bool {
     CONTESTANTS.iter().any(|colour| colour.0 == class)
 }
 
-/// The style sheet: light, and dark where the reader prefers it. Colours are written out, because not every program that shows
-/// SVG knows variables.
+/// The style sheet: light, and dark where the reader prefers it. Colours are written out, because
+/// not every program that shows SVG knows variables.
 pub(crate) fn style() -> String {
     let light = rules(|colour| colour.1);
     let dark = rules(|colour| colour.2);

@@ -29,8 +29,8 @@ impl Log {
         ((value / self.low).ln() / (self.high / self.low).ln()).clamp(0.0, 1.0)
     }
 
-    /// Powers of ten and their multiples, on an axis of `length` pixels. As many have labels as have room for one, which takes
-    /// `label` pixels.
+    /// Powers of ten and their multiples, on an axis of `length` pixels. As many have labels as
+    /// have room for one, which takes `label` pixels.
     pub(crate) fn ticks(&self, length: f64, label: f64) -> Vec<Tick> {
         const LABELS: [&[u32]; 4] = [&[1, 2, 3, 5, 7], &[1, 2, 5], &[1, 3], &[1]];
         let first = self.low.log10().floor() as i32;
@@ -54,7 +54,8 @@ impl Log {
     }
 }
 
-/// Moves sorted places apart until neighbours are at least `gap` from each other, within the bounds as far as they allow.
+/// Moves sorted places apart until neighbours are at least `gap` from each other, within the bounds
+/// as far as they allow.
 pub(crate) fn apart(places: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut moved = places.to_vec();
     for _ in 0..200 {

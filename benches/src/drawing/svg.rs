@@ -128,8 +128,8 @@ impl Drawing {
         let _ = write!(self.body, "<path class=\"{class}{dashed}\" d=\"{}\"/>", path.trim());
     }
 
-    /// A mark: a large circle for a strategy, a diamond for another setting of one, a square for a control, a small circle for
-    /// a peer.
+    /// A mark: a large circle for a strategy, a diamond for another setting of one, a square for a
+    /// control, a small circle for a peer.
     pub(crate) fn dot(&mut self, x: f64, y: f64, class: &str, hollow: bool, title: &str) {
         let hollow = if hollow { " hollow" } else { "" };
         let title = match title {

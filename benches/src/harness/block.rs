@@ -1,7 +1,7 @@
 //! What the harness needs of a buffer, whoever made it: where its bytes are.
 //!
-//! All contestants' buffers are touched, filled, read and checked by the code here, through one raw pointer. So none of them
-//! pays for its own accessors, and all of them pay the same.
+//! All contestants' buffers are touched, filled, read and checked by the code here, through one raw
+//! pointer. So none of them pays for its own accessors, and all of them pay the same.
 
 use core::hint::black_box;
 use core::slice;
@@ -10,15 +10,16 @@ use core::slice;
 ///
 /// # Safety
 ///
-/// What [`start`](Self::start) returns is the same pointer on each call, and valid for reads and writes of as many bytes as
-/// the buffer was acquired for (or, for a frame, as were appended), by this buffer's owner alone, until it is dropped.
+/// What [`start`](Self::start) returns is the same pointer on each call, and valid for reads and
+/// writes of as many bytes as the buffer was acquired for (or, for a frame, as were appended), by
+/// this buffer's owner alone, until it is dropped.
 pub unsafe trait Block: 'static {
     /// The first byte. The bytes may be uninitialised until the harness has written them.
     fn start(&mut self) -> *mut u8;
 }
 
-// SAFETY: a vector's pointer is stable while it does not grow, and valid for its capacity. The contestants that hand out
-// vectors make them with at least the capacity that was asked for.
+// SAFETY: a vector's pointer is stable while it does not grow, and valid for its capacity. The
+// contestants that hand out vectors make them with at least the capacity that was asked for.
 unsafe impl Block for Vec<u8> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
@@ -26,7 +27,8 @@ unsafe impl Block for Vec<u8> {
     }
 }
 
-/// Writes the first byte of a buffer of at least one, in a way that the optimiser can neither leave out nor look through.
+/// Writes the first byte of a buffer of at least one, in a way that the optimiser can neither leave
+/// out nor look through.
 #[inline(always)]
 pub fn touch<B: Block>(block: &mut B) {
     let start = block.start();

@@ -70,7 +70,8 @@ pub enum Case {
         /// Which.
         sizes: Sizes,
     },
-    /// The newest N buffers are held; each is acquired, filled to a random length, and dropped when it is the oldest.
+    /// The newest N buffers are held; each is acquired, filled to a random length, and dropped when
+    /// it is the oldest.
     RingFixed {
         /// Bytes of each buffer.
         bytes: usize,

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 /// A contestant that is set up for a case.
 pub trait Cell {
-    /// Whether the contestant keeps the bytes of several live buffers apart. Called before anything is timed, on the very
-    /// pools that are timed then.
+    /// Whether the contestant keeps the bytes of several live buffers apart. Called before anything
+    /// is timed, on the very pools that are timed then.
     ///
     /// # Errors
     ///
     /// What was found instead of the right bytes.
     fn check(&mut self) -> Result<(), String>;
 
-    /// Does the work `iterations` times and says how long that took, setup and threads' start apart.
+    /// Does the work `iterations` times and says how long that took, setup and threads' start
+    /// apart.
     fn run(&mut self, iterations: u64) -> Duration;
 
     /// Operations in one iteration. An operation is one acquire and the release that belongs to it.
@@ -33,8 +34,8 @@ pub trait Cell {
         None
     }
 
-    /// Times single operations, one clock reading before and one after each, into `nanos`; `false` if the workload has no
-    /// single operations.
+    /// Times single operations, one clock reading before and one after each, into `nanos`; `false`
+    /// if the workload has no single operations.
     fn sample(&mut self, nanos: &mut [u32]) -> bool {
         let _ = nanos;
         false

@@ -47,13 +47,14 @@ fn most_held(plan: &Plan, keeps_books: bool) -> usize {
     if keeps_books { plan.room } else { plan.live }.clamp(1, CHECK_BUFFERS)
 }
 
-/// Holds as many buffers of the given sizes as are planned, each filled with bytes of its own; checks all, drops every other
-/// one, takes new ones in their place, checks again.
+/// Holds as many buffers of the given sizes as are planned, each filled with bytes of its own;
+/// checks all, drops every other one, takes new ones in their place, checks again.
 pub(crate) fn pool<P: Pool>(pool: &mut P, plan: &Plan, sizes: impl Fn(usize) -> usize) -> Result<(), String> {
     pool_from(pool, plan, 0, sizes)
 }
 
-/// The same with bytes that are like no other's: several of these can go on at once, with seeds that are far apart.
+/// The same with bytes that are like no other's: several of these can go on at once, with seeds
+/// that are far apart.
 pub(crate) fn pool_from<P: Pool>(
     pool: &mut P,
     plan: &Plan,
@@ -136,7 +137,8 @@ mod tests {
     struct Overlapping(Box<[u8]>);
     struct Shared(*mut u8);
 
-    // SAFETY: not exclusive, which is what the check has to find; valid while the pool lives, and the test sees to that.
+    // SAFETY: not exclusive, which is what the check has to find; valid while the pool lives, and
+    // the test sees to that.
     unsafe impl Block for Shared {
         fn start(&mut self) -> *mut u8 {
             self.0

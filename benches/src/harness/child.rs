@@ -1,4 +1,5 @@
-//! What runs in a child process: one row of the matrix, for some contestants. Results go to standard output, a line each.
+//! What runs in a child process: one row of the matrix, for some contestants. Results go to
+//! standard output, a line each.
 
 #![allow(clippy::result_large_err, reason = "an outcome is made once a cell, and kept")]
 
@@ -62,7 +63,8 @@ fn ready(contestant: &Contestant, case: &Case) -> Result<Box<dyn Cell>, Outcome>
     })?
 }
 
-/// Checks and times one row: the contestants take turns in each round, and a different one begins each time.
+/// Checks and times one row: the contestants take turns in each round, and a different one begins
+/// each time.
 pub fn group(case: &Case, contestants: &[Contestant], effort: &Effort, alone: bool) -> ! {
     keep_panics();
     settle_heap();
@@ -92,7 +94,8 @@ pub fn group(case: &Case, contestants: &[Contestant], effort: &Effort, alone: bo
                 found(Record::new(&id, names[index], outcome));
                 names.remove(index);
                 runners.remove(index);
-                // The turns have shifted; the rest of this round is left out, which the others do not notice.
+                // The turns have shifted; the rest of this round is left out, which the others do
+                // not notice.
                 break;
             }
         }
@@ -151,8 +154,8 @@ pub fn test(case: &Case, contestants: &[Contestant]) -> ! {
     leave()
 }
 
-/// Counts heap calls and fallbacks of one row, in at least so many operations. `heap_calls` reads the counter of a counting global
-/// allocator.
+/// Counts heap calls and fallbacks of one row, in at least so many operations. `heap_calls` reads
+/// the counter of a counting global allocator.
 pub fn count(case: &Case, contestants: &[Contestant], operations: u64, heap_calls: fn() -> u64) -> ! {
     keep_panics();
     settle_heap();
@@ -170,8 +173,8 @@ pub fn count(case: &Case, contestants: &[Contestant], operations: u64, heap_call
                 let fallbacks = before.1.zip(after.1).map(|(before, after)| (after - before) as f64);
                 ((after.0 - before.0) as f64, fallbacks)
             };
-            // Steady state: the first run fills caches and lists. What comes once a run, such as the buffers that are held all the
-            // while, goes out with the difference of two runs.
+            // Steady state: the first run fills caches and lists. What comes once a run, such as
+            // the buffers that are held all the while, goes out with the difference of two runs.
             let _ = cost(iterations);
             let one = cost(iterations);
             let (calls, fallbacks) = if fixed.is_some() {
@@ -195,13 +198,15 @@ pub fn count(case: &Case, contestants: &[Contestant], operations: u64, heap_call
     leave()
 }
 
-/// Measures by how much resident memory grows while one cell is built and run, for as long as `run` takes to reach the steady state.
+/// Measures by how much resident memory grows while one cell is built and run, for as long as `run`
+/// takes to reach the steady state.
 pub fn memory(case: &Case, contestant: &Contestant, run: Duration) -> ! {
     keep_panics();
     settle_heap();
     at(contestant.name);
     let grown = guarded(|| {
-        // Forgets the peak so far; where that is not allowed the peak is that of the start, which is small.
+        // Forgets the peak so far; where that is not allowed the peak is that of the start, which
+        // is small.
         let _ = fs::write("/proc/self/clear_refs", "5");
         let before = status("VmRSS:")?;
         let mut cell = contestant.cell(case).ok()?;

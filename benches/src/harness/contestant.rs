@@ -1,8 +1,8 @@
 //! The columns: who takes part, and what each of them has to offer.
 //!
-//! A contestant is one file in `adapters/` and one line in its registry. It implements [`Pool`](super::serve::Pool),
-//! [`Frames`](super::serve::Frames) or both, and says which groups of workloads it can serve with them (`workloads/offers.rs`);
-//! for the others it says why not.
+//! A contestant is one file in `adapters/` and one line in its registry. It implements
+//! [`Pool`](super::serve::Pool), [`Frames`](super::serve::Frames) or both, and says which groups of
+//! workloads it can serve with them (`workloads/offers.rs`); for the others it says why not.
 
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
@@ -19,8 +19,8 @@ pub const FLOOR: &str = "floor";
 pub enum Kind {
     /// A strategy of this workspace.
     Strategy,
-    /// A strategy with other settings than those that the plan asks for, where the settings are what is to be seen. It is in
-    /// no verdict.
+    /// A strategy with other settings than those that the plan asks for, where the settings are
+    /// what is to be seen. It is in no verdict.
     Setting,
     /// What every strategy is compared with.
     Control,
@@ -102,8 +102,9 @@ impl Contestant {
         contestant
     }
 
-    /// The strategy `of` with other settings, for the workloads that are about them. It is a column of its own there, after the
-    /// strategy's, and is not in the rest of the matrix. What differs is in the type that serves: `Bump<4>`, say.
+    /// The strategy `of` with other settings, for the workloads that are about them. It is a column
+    /// of its own there, after the strategy's, and is not in the rest of the matrix. What differs
+    /// is in the type that serves: `Bump<4>`, say.
     #[must_use]
     pub const fn setting(
         name: &'static str,
@@ -156,7 +157,8 @@ impl Contestant {
         self
     }
 
-    /// Why the contestant does not serve such cases at all; `None` if it does, though building one may still fail.
+    /// Why the contestant does not serve such cases at all; `None` if it does, though building one
+    /// may still fail.
     #[must_use]
     pub fn refusal(&self, case: &Case) -> Option<Unsupported> {
         match self.offer(case) {

@@ -8,8 +8,8 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::harness::place::pin;
 
-/// Buffers that wait in the queue at most. With the one being read and the one being filled that makes six, which is within
-/// what a pool of eight slots can hold.
+/// Buffers that wait in the queue at most. With the one being read and the one being filled that
+/// makes six, which is within what a pool of eight slots can hold.
 pub(crate) const QUEUED: usize = 4;
 
 /// Buffers that are out at once at most.
@@ -39,15 +39,17 @@ impl<T> Sender<'_, T> {
     #[inline]
     pub(crate) fn settle(&self) {
         let mut spins = 0;
-        // ORDER: Acquire pairs with the Release in `consume`: what the other thread did with the buffers happened before.
+        // ORDER: Acquire pairs with the Release in `consume`: what the other thread did with the
+        // buffers happened before.
         while self.received.load(Ordering::Acquire) < self.sent {
             pause(&mut spins);
         }
     }
 }
 
-/// Runs `produce` here against a thread that gives each item to `take`, and times `produce` and the wait for the last drop.
-/// The thread is started and joined outside of that time. The two run on different processors, if there are two.
+/// Runs `produce` here against a thread that gives each item to `take`, and times `produce` and the
+/// wait for the last drop. The thread is started and joined outside of that time. The two run on
+/// different processors, if there are two.
 pub(crate) fn with_consumer<T: Send>(
     take: impl Fn(T) + Sync,
     produce: impl FnOnce(&mut Sender<'_, T>),

@@ -71,8 +71,9 @@ impl<P: Pool> Crew<Private<P>> {
 }
 
 impl<T: Seed> Crew<T> {
-    /// Runs `prepare`, then `work` with what that returned, in each thread. `work` starts when all are prepared. Returns the time
-    /// from its first start to its last end, and what it returned, by thread.
+    /// Runs `prepare`, then `work` with what that returned, in each thread. `work` starts when all
+    /// are prepared. Returns the time from its first start to its last end, and what it returned,
+    /// by thread.
     pub(crate) fn each<S, R: Send>(
         &self,
         prepare: impl Fn(&mut T::Pool, usize) -> S + Sync,

@@ -35,7 +35,8 @@ pub(crate) fn look() -> Host {
     }
 }
 
-/// The processor's name, and its model in numbers where the system has them: a virtual machine may hide it in the name.
+/// The processor's name, and its model in numbers where the system has them: a virtual machine may
+/// hide it in the name.
 fn processor() -> Option<String> {
     let of = |name| field("/proc/cpuinfo", name);
     let name = of("model name")?;

@@ -19,19 +19,21 @@ pub enum Scale {
 /// How long and how often.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Processes, one after the other, that a row is measured in. Where the system puts stack, heap and code differs from process to
-    /// process, and can cost a fast cell several nanoseconds; the median over some of them is about the contestant.
+    /// Processes, one after the other, that a row is measured in. Where the system puts stack, heap
+    /// and code differs from process to process, and can cost a fast cell several nanoseconds; the
+    /// median over some of them is about the contestant.
     pub layouts: usize,
     /// Rounds at most, in each process.
     pub rounds: usize,
     /// What one run should take.
     pub run: Duration,
-    /// What all rounds of one contestant may take in a process, which limits the rounds of slow cells.
+    /// What all rounds of one contestant may take in a process, which limits the rounds of slow
+    /// cells.
     pub budget: Duration,
     /// Single operations timed for the tail.
     pub samples: usize,
-    /// Operations in which heap calls are counted, at the least: enough that starting a thread, where a workload does that, hardly
-    /// shows.
+    /// Operations in which heap calls are counted, at the least: enough that starting a thread,
+    /// where a workload does that, hardly shows.
     pub counted: u64,
     /// How long a cell runs while its memory is measured.
     pub memory: Duration,
@@ -102,8 +104,8 @@ impl<'a> Runner<'a> {
         const TRIES: usize = 3;
         let mut iterations = 1_u64;
         loop {
-            // The least of a few: one run can be late by milliseconds, where threads have to be scheduled, and would then pass
-            // for a long one.
+            // The least of a few: one run can be late by milliseconds, where threads have to be
+            // scheduled, and would then pass for a long one.
             let took = (0..TRIES).map(|_| cell.run(iterations)).min().unwrap_or_default();
             let missing = run.as_secs_f64() / took.as_secs_f64().max(1e-9);
             if missing <= 2.0 {

@@ -1,10 +1,12 @@
-//! The harness: rows, columns and cells, how they are measured, in which processes, and what is kept of it.
+//! The harness: rows, columns and cells, how they are measured, in which processes, and what is
+//! kept of it.
 //!
 //! - `block`, `plan`, `serve`: what a contestant is asked for, and implements.
 //! - `case`, `contestant`, `cell`: a row, a column, and the two together.
 //! - `check`, `measure`, `statistics`: right bytes first, then times.
 //! - `place`, `crew`, `courier`: threads.
-//! - `parent`, `child`, `process`: a process for each row. `record`, `host`: what it found, and where.
+//! - `parent`, `child`, `process`: a process for each row. `record`, `host`: what it found, and
+//!   where.
 //!
 //! It names no workload and no contestant.
 

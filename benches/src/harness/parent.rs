@@ -1,4 +1,5 @@
-//! Runs the matrix: a child process for each row, watched, and started again without whoever took it down.
+//! Runs the matrix: a child process for each row, watched, and started again without whoever took
+//! it down.
 
 use std::io::{BufRead, BufReader};
 use std::num::NonZeroUsize;
@@ -180,8 +181,8 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
     Ok(records)
 }
 
-/// Counts heap calls and measures memory: processes that time nothing, and so run beside each other, unless they have threads
-/// that wait for one another.
+/// Counts heap calls and measures memory: processes that time nothing, and so run beside each
+/// other, unless they have threads that wait for one another.
 ///
 /// Whoever fails here has been timed all the same; only its numbers are missing.
 fn counts_and_memory(plan: &Plan, case: &Case, program: &Path, timed: &[&str]) -> Result<Vec<Record>> {
@@ -217,7 +218,8 @@ fn counts_and_memory(plan: &Plan, case: &Case, program: &Path, timed: &[&str]) -
     })
 }
 
-/// Measures the row again in further processes, and takes their rounds in. Whoever fails there keeps the rounds that it has.
+/// Measures the row again in further processes, and takes their rounds in. Whoever fails there
+/// keeps the rounds that it has.
 fn more_layouts(
     plan: &Plan,
     case: &Case,

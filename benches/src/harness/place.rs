@@ -1,14 +1,16 @@
 //! Where threads run: each on a processor of its own, as long as there are enough.
 //!
-//! A run takes milliseconds, and that is how long the system leaves a new thread where it was started or woken, which is often
-//! beside its creator on the same processor. Left to itself, one run times two processors and the next one times how the system
-//! switches between two threads, which takes ten times as long.
+//! A run takes milliseconds, and that is how long the system leaves a new thread where it was
+//! started or woken, which is often beside its creator on the same processor. Left to itself, one
+//! run times two processors and the next one times how the system switches between two threads,
+//! which takes ten times as long.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::pin;
 
-/// Keeps the calling thread where it is: on the `index`-th of the processors that this process may use, counted from the first
-/// again after the last, until what is returned is dropped. `None` where there is only one, or the system does not let us choose.
+/// Keeps the calling thread where it is: on the `index`-th of the processors that this process may
+/// use, counted from the first again after the last, until what is returned is dropped. `None`
+/// where there is only one, or the system does not let us choose.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin(_index: usize) -> Option<core::convert::Infallible> {
     None
@@ -33,13 +35,15 @@ mod linux {
 
     impl Drop for Pinned {
         fn drop(&mut self) {
-            // The set was the kernel's own answer. Should it say no, the thread stays where it is, and slow at worst.
+            // The set was the kernel's own answer. Should it say no, the thread stays where it is,
+            // and slow at worst.
             let _ = sched_setaffinity(None, &self.before);
         }
     }
 
-    /// Keeps the calling thread on the `index`-th of the processors that this process may use, counted from the first again after
-    /// the last, until what is returned is dropped. `None` where there is only one, or the system does not let us choose.
+    /// Keeps the calling thread on the `index`-th of the processors that this process may use,
+    /// counted from the first again after the last, until what is returned is dropped. `None` where
+    /// there is only one, or the system does not let us choose.
     pub(crate) fn pin(index: usize) -> Option<Pinned> {
         static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
         let before = sched_getaffinity(None).ok()?;
@@ -54,7 +58,8 @@ mod linux {
         Some(Pinned { before, _here: PhantomData })
     }
 
-    /// The processors of `set`: first one of each core, then those that share a core with one before them.
+    /// The processors of `set`: first one of each core, then those that share a core with one
+    /// before them.
     fn apart(set: &CpuSet, siblings: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
         let mut taken = BTreeSet::new();
         let (mut first, mut rest) = (Vec::new(), Vec::new());

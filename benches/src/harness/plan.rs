@@ -17,7 +17,8 @@ impl<S: Into<String>> From<S> for Unsupported {
 pub struct Plan {
     /// Most buffers that the workload holds at once.
     pub live: usize,
-    /// Buffers that the pool should have room for: `live`, and a few at least, so that a check can hold several.
+    /// Buffers that the pool should have room for: `live`, and a few at least, so that a check can
+    /// hold several.
     pub room: usize,
     /// The largest request in bytes.
     pub largest: usize,
@@ -27,8 +28,8 @@ pub struct Plan {
     pub varied: bool,
     /// Threads that use the pool at once.
     pub threads: usize,
-    /// Bytes that a frame starts with, for those that let it grow from there by reallocating; the largest size where one may know
-    /// it.
+    /// Bytes that a frame starts with, for those that let it grow from there by reallocating; the
+    /// largest size where one may know it.
     pub first_bytes: usize,
 }
 

@@ -2,11 +2,13 @@
 
 use std::fs;
 
-/// Brings the system's allocator into the state of a program that has run for a while, whoever else is in the row.
+/// Brings the system's allocator into the state of a program that has run for a while, whoever else
+/// is in the row.
 ///
-/// glibc gives memory at the heap's end back to the kernel, and takes large blocks from it directly, up to thresholds that rise
-/// for good when such a block is freed for the first time. Otherwise it would depend on the other contestants whether `vec`
-/// faults its pages in again and again.
+/// glibc gives memory at the heap's end back to the kernel, and takes large blocks from it
+/// directly, up to thresholds that rise for good when such a block is freed for the first time.
+/// Otherwise it would depend on the other contestants whether `vec` faults its pages in again and
+/// again.
 pub fn settle_heap() {
     /// The largest block that glibc raises its thresholds for is 32 MiB.
     const BYTES: usize = 31 << 20;

@@ -110,7 +110,8 @@ pub struct Record {
     /// Median divided by the median of `vec` in the same rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_vec: Option<f64>,
-    /// For each strategy that was measured in the same rounds, its median divided by this one: below 1, the strategy is faster.
+    /// For each strategy that was measured in the same rounds, its median divided by this one:
+    /// below 1, the strategy is faster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub strategies_to_this: BTreeMap<String, f64>,
     /// Calls of the global allocator per operation, in steady state.

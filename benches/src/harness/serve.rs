@@ -1,10 +1,11 @@
-//! What a contestant implements: [`Pool`], [`Frames`] or both, or what carries bytes. The workloads are generic over these
-//! traits, so nothing is called through a pointer inside a timed loop.
+//! What a contestant implements: [`Pool`], [`Frames`] or both, or what carries bytes. The workloads
+//! are generic over these traits, so nothing is called through a pointer inside a timed loop.
 
 use crate::harness::block::Block;
 use crate::harness::plan::{Plan, Unsupported};
 
-/// Hands out whole buffers. Owned by one thread; what it hands out may borrow a leaked pool, never the value itself.
+/// Hands out whole buffers. Owned by one thread; what it hands out may borrow a leaked pool, never
+/// the value itself.
 pub trait Pool: Sized + 'static {
     /// What it hands out. Dropping it is the release.
     type Buf: Block;
@@ -24,7 +25,8 @@ pub trait Pool: Sized + 'static {
         None
     }
 
-    /// Whether it knows which buffers are back. The floor does not, and is checked for no more than its workloads need.
+    /// Whether it knows which buffers are back. The floor does not, and is checked for no more than
+    /// its workloads need.
     const KEEPS_BOOKS: bool = true;
 }
 
@@ -86,8 +88,8 @@ pub trait Stream: Sized + 'static {
     /// Gives the oldest bytes, of which there are as many as `into` has.
     fn read(&mut self, into: &mut [u8]);
 
-    /// Shows the oldest `len` bytes in one piece, and drops them. Who cannot lend them so copies them into `scratch` first, which is as
-    /// long.
+    /// Shows the oldest `len` bytes in one piece, and drops them. Who cannot lend them so copies
+    /// them into `scratch` first, which is as long.
     #[inline(always)]
     fn look<T>(&mut self, len: usize, scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
         let scratch = &mut scratch[..len];
@@ -95,7 +97,8 @@ pub trait Stream: Sized + 'static {
         look(scratch)
     }
 
-    /// Whether it knows what is in it. The floor gives what was written last, and is checked for no more.
+    /// Whether it knows what is in it. The floor gives what was written last, and is checked for no
+    /// more.
     const KEEPS_BOOKS: bool = true;
 }
 

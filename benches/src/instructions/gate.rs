@@ -1,4 +1,5 @@
-//! The gate on instruction counts: what was counted now against what is written down in `benches/instructions.json`.
+//! The gate on instruction counts: what was counted now against what is written down in
+//! `benches/instructions.json`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,7 +31,8 @@ struct Baseline {
     instructions: Counts,
 }
 
-/// Reads what gungraun printed, one JSON object a line for each run, into `run number -> instructions`.
+/// Reads what gungraun printed, one JSON object a line for each run, into `run number ->
+/// instructions`.
 fn parse(summaries: &str) -> Result<BTreeMap<usize, u64>> {
     let run = |line: &str| -> Option<(usize, u64)> {
         let summary: Value = serde_json::from_str(line).ok()?;
@@ -88,7 +90,8 @@ fn compare(found: &Counts, baseline: &Counts) -> (String, Vec<String>) {
 ///
 /// # Errors
 ///
-/// When an operation costs more than what is written down and the tolerance allow, or nothing is written down of it, or it is gone.
+/// When an operation costs more than what is written down and the tolerance allow, or nothing is
+/// written down of it, or it is gone.
 pub fn check(summaries: &Path, baseline: &Path, update: bool) -> Result<()> {
     let read =
         |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));

@@ -1,8 +1,10 @@
-//! What one operation of a strategy costs in instructions: the work that `benches/instructions.rs` counts.
+//! What one operation of a strategy costs in instructions: the work that `benches/instructions.rs`
+//! counts.
 //!
-//! A [`Measure`] is one operation of one strategy, done a given number of times by the same code for all. It is counted for two
-//! numbers of times; what the longer run takes more, divided by what it does more, is the cost of one operation, without what it
-//! costs to start. Counts do not depend on the machine's load, so a change of a few percent is a change of the code.
+//! A [`Measure`] is one operation of one strategy, done a given number of times by the same code
+//! for all. It is counted for two numbers of times; what the longer run takes more, divided by what
+//! it does more, is the cost of one operation, without what it costs to start. Counts do not depend
+//! on the machine's load, so a change of a few percent is a change of the code.
 
 pub mod gate;
 
@@ -18,7 +20,8 @@ use crate::harness::block::touch;
 
 /// Bytes of each buffer and of each step by which a frame grows.
 const BYTES: usize = 64;
-/// Operations in the shorter run. Enough that a cost which comes once in a hundred operations is in it.
+/// Operations in the shorter run. Enough that a cost which comes once in a hundred operations is in
+/// it.
 const SHORT: usize = 1000;
 /// Operations in the longer run.
 const LONG: usize = 3000;
@@ -38,7 +41,8 @@ impl core::fmt::Debug for Measure {
     }
 }
 
-/// All measures. A strategy is in by two lines: its pool, built for so many buffers, and its frames, if it has any.
+/// All measures. A strategy is in by two lines: its pool, built for so many buffers, and its
+/// frames, if it has any.
 #[must_use]
 pub fn measures() -> Vec<Measure> {
     let mut all = Vec::new();
@@ -160,7 +164,8 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
         ("acquire", nothing, acquire),
         // Oldest first.
         ("drop", acquire, |pool| pool.live.drain(..).for_each(drop)),
-        // Acquired, its first byte written, and dropped, as in the workload `reuse`, from a pool that is not new.
+        // Acquired, its first byte written, and dropped, as in the workload `reuse`, from a pool
+        // that is not new.
         ("reuse", used, |pool| {
             for _ in 0..pool.count {
                 let mut buf = pool.one();

@@ -1,5 +1,5 @@
-//! Charts, drawn as SVG: lines over a parameter where there is one, dots on a scale where there is none. Times are on
-//! logarithmic scales, since they span decades.
+//! Charts, drawn as SVG: lines over a parameter where there is one, dots on a scale where there is
+//! none. Times are on logarithmic scales, since they span decades.
 
 use super::dots::{Dot, Dots, Line};
 use super::{lines, view};
@@ -104,7 +104,8 @@ fn class_of(kind: Kind, place: usize) -> String {
     format!("{letter}{place}")
 }
 
-/// The names of the contestants for which `any` holds, in the order of the report, each with its class.
+/// The names of the contestants for which `any` holds, in the order of the report, each with its
+/// class.
 pub(super) fn named(results: &Results, any: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     results
         .contestants

@@ -1,6 +1,8 @@
-//! The one chart of the front page: our strategies, `Vec` and known names, on what programs do every day.
+//! The one chart of the front page: our strategies, `Vec` and known names, on what programs do
+//! every day.
 //!
-//! No workload has all strategies in it, since a ring of bytes hands out no buffers: it has a panel of its own.
+//! No workload has all strategies in it, since a ring of bytes hands out no buffers: it has a panel
+//! of its own.
 
 use crate::drawing::number;
 use crate::drawing::svg::{self, Drawing, MARGIN, text_width};

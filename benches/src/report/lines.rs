@@ -50,7 +50,8 @@ struct End<'a> {
 const HEIGHT: f64 = 380.0;
 /// From one name at the lines' ends to the next, at least.
 const LABEL: f64 = 15.0;
-/// The least width of a chart whose lines have their names at their ends. In a narrower one the names are in a legend.
+/// The least width of a chart whose lines have their names at their ends. In a narrower one the
+/// names are in a legend.
 const ROOM: f64 = 640.0;
 
 impl Lines<'_> {

@@ -1,4 +1,5 @@
-//! What is checked in of the results: the texts and pictures of `docs/results/results.json`, made from it and from nothing else.
+//! What is checked in of the results: the texts and pictures of `docs/results/results.json`, made
+//! from it and from nothing else.
 
 use std::fs;
 use std::path::Path;

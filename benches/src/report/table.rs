@@ -15,8 +15,8 @@ const DEFAULT_WIDTH: usize = 120;
 /// What one contestant's column takes, borders included.
 const COLUMN_WIDTH: usize = 19;
 
-/// Prints times and ratios: for each workload a table of those who take part, as many of them as the terminal is wide, and further ones
-/// below.
+/// Prints times and ratios: for each workload a table of those who take part, as many of them as
+/// the terminal is wide, and further ones below.
 pub fn print(results: &Results) {
     let label = results.cases.iter().map(|row| name(row).chars().count()).max().unwrap_or(0) + 5;
     let width = Table::new().width().map_or(DEFAULT_WIDTH, usize::from);

@@ -1,4 +1,5 @@
-//! `burst`: acquire N, touch each, then drop all, oldest first, newest first, or in an order that has no pattern.
+//! `burst`: acquire N, touch each, then drop all, oldest first, newest first, or in an order that
+//! has no pattern.
 
 use core::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,10 +1,12 @@
-//! `chaos`: the benchmark of that name of jsign's `bufpool`. A hundred tasks; each acquires a buffer of random size, holds it for a
-//! random while, drops it and goes on with the next, a thousand times.
+//! `chaos`: the benchmark of that name of jsign's `bufpool`. A hundred tasks; each acquires a
+//! buffer of random size, holds it for a random while, drops it and goes on with the next, a
+//! thousand times.
 //!
-//! The original starts a goroutine for each task and lets it sleep, so that nearly all of the time goes to the scheduler. Here the
-//! scheduler's work is done beforehand: lifetimes are drawn from the same distribution, and the tasks' requests are put in the order
-//! in which they then come. One thread serves all tasks in that order, or several threads serve a share of the tasks each, from one
-//! pool where the contestant has such.
+//! The original starts a goroutine for each task and lets it sleep, so that nearly all of the time
+//! goes to the scheduler. Here the scheduler's work is done beforehand: lifetimes are drawn from
+//! the same distribution, and the tasks' requests are put in the order in which they then come. One
+//! thread serves all tasks in that order, or several threads serve a share of the tasks each, from
+//! one pool where the contestant has such.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +27,8 @@ use crate::harness::serve::Pool;
 const TASKS: usize = 100;
 /// Buffers that each of them has, one after the other.
 const BUFFERS: usize = 1000;
-/// What the sizes lie around; a tenth of it is their standard deviation. Ten bytes are the original's.
+/// What the sizes lie around; a tenth of it is their standard deviation. Ten bytes are the
+/// original's.
 const SIZES: [usize; 2] = [10, 2 << 10];
 /// Standard deviation of the lifetimes, in times of their mean.
 const LIFETIME_DEVIATION: f64 = 0.3;

@@ -39,7 +39,8 @@ fn expected(bytes: usize, value: u8) -> u64 {
 impl<P: Pool<Buf: Send>> Cell for Handoff<P> {
     fn check(&mut self) -> Result<(), String> {
         check::pool(&mut self.pool, &self.plan, |_| self.bytes)?;
-        // And across the threads: the sum of all sums is right only if nothing is overwritten under way.
+        // And across the threads: the sum of all sums is right only if nothing is overwritten under
+        // way.
         const ITEMS: u64 = 500;
         let total = AtomicU64::new(0);
         let bytes = self.bytes;

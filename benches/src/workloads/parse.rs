@@ -1,7 +1,9 @@
-//! `parse`: records of different lengths, which come in chunks that have nothing to do with them, as from a socket. Each is looked at as a
-//! whole: in place by those whose ring lends it in one piece, else copied out first.
+//! `parse`: records of different lengths, which come in chunks that have nothing to do with them,
+//! as from a socket. Each is looked at as a whole: in place by those whose ring lends it in one
+//! piece, else copied out first.
 //!
-//! Looking at a record is summing its bytes, a word at a time, which costs about as much as copying it.
+//! Looking at a record is summing its bytes, a word at a time, which costs about as much as copying
+//! it.
 
 use core::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! `replay`: the requests of a recorded program, in the order in which they came, by one thread.
 //!
-//! Traces lie in `benches/traces/*.buftrace`. A buffer's first byte is written when it is acquired; what the program did
-//! with it is not replayed.
+//! Traces lie in `benches/traces/*.buftrace`. A buffer's first byte is written when it is acquired;
+//! what the program did with it is not replayed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -37,7 +37,8 @@ pub(super) fn cases() -> Vec<Case> {
     traces.into_iter().map(|trace| Case::Replay { trace }).collect()
 }
 
-/// One step of the replay. Places are small numbers that are used again, so that the replay itself stays in the cache.
+/// One step of the replay. Places are small numbers that are used again, so that the replay itself
+/// stays in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Acquire { place: u32, bytes: u32 },
@@ -55,7 +56,8 @@ struct Script {
 }
 
 impl Script {
-    /// Gives each buffer a place, leaves out what cannot be replayed (empty buffers, those of 4 GiB and more), and releases at the end what the program still held.
+    /// Gives each buffer a place, leaves out what cannot be replayed (empty buffers, those of 4 GiB
+    /// and more), and releases at the end what the program still held.
     fn new(events: impl IntoIterator<Item = EventKind>) -> Self {
         let mut script = Self::default();
         let mut live: HashMap<u32, (u32, u32)> = HashMap::new();

@@ -1,7 +1,8 @@
 //! `spsc`: bytes from one thread to another, in chunks of one length.
 //!
-//! Each contestant waits in its own way when the other thread is not ready: those that have none spin and look. Chunks are copied in and
-//! copied out, from and to places that move, as in `stream`.
+//! Each contestant waits in its own way when the other thread is not ready: those that have none
+//! spin and look. Chunks are copied in and copied out, from and to places that move, as in
+//! `stream`.
 
 use core::hint::black_box;
 use std::thread;
@@ -20,7 +21,8 @@ const LARGEST: usize = 64 << 10;
 /// Chunks start at so many places, a cache line and 16 bytes apart.
 const PLACES: usize = 64;
 const STEP: usize = 80;
-/// Bytes that one iteration moves, about: so much that starting the other thread is a small part of it.
+/// Bytes that one iteration moves, about: so much that starting the other thread is a small part of
+/// it.
 const BYTES: usize = 32 << 20;
 const MOST_CHUNKS: usize = 200_000;
 

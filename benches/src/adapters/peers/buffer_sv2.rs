@@ -27,8 +27,9 @@ pub(super) fn contestant() -> Contestant {
 /// Leaked: dropping it spins while slices are out.
 struct Sv2(&'static mut BufferPool<BufferFromSystemMemory>);
 
-// SAFETY: the slice's bytes are its own until it is dropped, and their place does not change. (The crate's own atomics are
-// relaxed; the harness hands slices over through a queue that synchronises one way, as its users do.)
+// SAFETY: the slice's bytes are its own until it is dropped, and their place does not change. (The
+// crate's own atomics are relaxed; the harness hands slices over through a queue that synchronises
+// one way, as its users do.)
 unsafe impl Block for Slice {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

@@ -19,7 +19,8 @@ pub(super) fn contestant() -> Contestant {
 #[derive(Clone)]
 struct Blocks(&'static BytePool);
 
-// SAFETY: the vector in the block is made with, or was found to have, the size that was asked for, and is not moved.
+// SAFETY: the vector in the block is made with, or was found to have, the size that was asked for,
+// and is not moved.
 unsafe impl Block for byte_pool::Block<'static> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

@@ -31,7 +31,8 @@ struct Arena {
     largest: usize,
 }
 
-// SAFETY: a `BytesMut` owns its capacity, which is at least what was reserved for it, and is not grown after.
+// SAFETY: a `BytesMut` owns its capacity, which is at least what was reserved for it, and is not
+// grown after.
 unsafe impl Block for BytesMut {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

@@ -1,4 +1,5 @@
-//! Other global allocators, under a `Vec` of their own, so that all contestants can live in one process.
+//! Other global allocators, under a `Vec` of their own, so that all contestants can live in one
+//! process.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
@@ -70,7 +71,8 @@ global!(Mimalloc, mimalloc::MiMalloc);
 #[derive(Debug, Clone, Copy, Default)]
 struct Of<A>(A);
 
-// SAFETY: memory of the global allocator is valid until it is freed, whichever copy of this empty type frees it.
+// SAFETY: memory of the global allocator is valid until it is freed, whichever copy of this empty
+// type frees it.
 unsafe impl<A: Global> Allocator for Of<A> {
     #[inline(always)]
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -90,14 +92,16 @@ unsafe impl<A: Global> Allocator for Of<A> {
         }
     }
 
-    /// Without this a vector would allocate, copy and free each time it grows, which `std`'s does not.
+    /// Without this a vector would allocate, copy and free each time it grows, which `std`'s does
+    /// not.
     #[inline(always)]
     unsafe fn grow(&self, start: NonNull<u8>, old: Layout, new: Layout) -> Result<NonNull<[u8]>, AllocError> {
         // Vectors of bytes do neither.
         if old.size() == 0 || old.align() != new.align() {
             return Err(AllocError);
         }
-        // SAFETY: allocated with the old layout, by the caller's promise; of the same alignment, and not smaller.
+        // SAFETY: allocated with the old layout, by the caller's promise; of the same alignment,
+        // and not smaller.
         let start = unsafe { self.0.realloc(start.as_ptr(), old, new.size()) };
         NonNull::new(start).map(|start| NonNull::slice_from_raw_parts(start, new.size())).ok_or(AllocError)
     }

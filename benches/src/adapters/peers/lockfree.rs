@@ -23,7 +23,8 @@ pub(super) fn contestant() -> Contestant {
 #[derive(Clone)]
 struct Linear(&'static LinearObjectPool<Vec<u8>>);
 
-// SAFETY: the pool makes vectors with the plan's largest size as capacity, and nobody grows or moves them.
+// SAFETY: the pool makes vectors with the plan's largest size as capacity, and nobody grows or
+// moves them.
 unsafe impl Block for LinearReusable<'static, Vec<u8>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

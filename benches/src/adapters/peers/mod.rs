@@ -1,7 +1,8 @@
 //! The crates that a user would pick instead.
 //!
-//! Pools whose buffers borrow them are leaked: a buffer is then free to move, as it is with an owning handle, and nobody pays
-//! for a count of owners. Each group of cells has its own process, which ends soon.
+//! Pools whose buffers borrow them are leaked: a buffer is then free to move, as it is with an
+//! owning handle, and nobody pays for a count of owners. Each group of cells has its own process,
+//! which ends soon.
 
 mod buffer_sv2;
 mod byte_pool;

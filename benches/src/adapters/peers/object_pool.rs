@@ -26,7 +26,8 @@ struct Stack {
     largest: usize,
 }
 
-// SAFETY: the pool makes vectors with the plan's largest size as capacity, and nobody grows or moves them.
+// SAFETY: the pool makes vectors with the plan's largest size as capacity, and nobody grows or
+// moves them.
 unsafe impl Block for Reusable<'static, Vec<u8>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

@@ -35,7 +35,8 @@ struct Local(&'static opool::LocalPool<Vectors, Vec<u8>>);
 #[derive(Clone)]
 struct Shared(&'static opool::Pool<Vectors, Vec<u8>>);
 
-// SAFETY: `Vectors` makes vectors with the plan's largest size as capacity, and nobody grows or moves them.
+// SAFETY: `Vectors` makes vectors with the plan's largest size as capacity, and nobody grows or
+// moves them.
 unsafe impl Block for RefLocalGuard<'static, Vectors, Vec<u8>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

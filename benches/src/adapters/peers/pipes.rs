@@ -1,4 +1,5 @@
-//! The published queues for bytes between two threads. They do not wait: where there is nothing to do, they are asked again.
+//! The published queues for bytes between two threads. They do not wait: where there is nothing to
+//! do, they are asked again.
 
 use core::hint::spin_loop;
 

@@ -41,9 +41,9 @@ enum RingBuf {
     Heap(Vec<u8>),
 }
 
-// SAFETY: a fixed buffer has at least the capacity that was asked for, at one place. The ring turns addresses of its block into
-// integers and back, which exposes the block's provenance; so a pointer to a whole buffer may be made from the address of the
-// empty slice at its start.
+// SAFETY: a fixed buffer has at least the capacity that was asked for, at one place. The ring turns
+// addresses of its block into integers and back, which exposes the block's provenance; so a pointer
+// to a whole buffer may be made from the address of the empty slice at its start.
 unsafe impl Block for RingBuf {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
@@ -91,8 +91,9 @@ impl Frames for Ring {
     type Open<'a> = Open<'a>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        // A frame may have to move to the ring's front. Where many are held that costs no more than what is left at the end, and
-        // they go oldest first; a ring that is larger than it has to be is slower.
+        // A frame may have to move to the ring's front. Where many are held that costs no more than
+        // what is left at the end, and they go oldest first; a ring that is larger than it has to
+        // be is slower.
         let peak_bytes = if plan.varied { plan.peak_bytes + plan.largest } else { 2 * plan.peak_bytes };
         Ok(build(&Plan { peak_bytes, varied: false, ..*plan }))
     }

@@ -45,7 +45,8 @@ impl Drop for Guard {
     }
 }
 
-// SAFETY: `acquire` gave the vector the plan's largest size as capacity, and nobody grows or moves it.
+// SAFETY: `acquire` gave the vector the plan's largest size as capacity, and nobody grows or moves
+// it.
 unsafe impl Block for Guard {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

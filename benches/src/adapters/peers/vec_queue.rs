@@ -1,4 +1,5 @@
-//! What one writes with a queue at hand: vectors that go back to where the next request takes one from.
+//! What one writes with a queue at hand: vectors that go back to where the next request takes one
+//! from.
 
 use crossbeam_queue::ArrayQueue;
 

@@ -30,7 +30,8 @@ impl Choice<'_> {
     }
 }
 
-/// The positions that the results have something for: the baseline first, then our strategies, then other measures.
+/// The positions that the results have something for: the baseline first, then our strategies, then
+/// other measures.
 pub(super) fn all(results: &Results) -> Vec<Choice<'_>> {
     let strategies = view::names(results, Kind::Strategy);
     let any = |measure: &&Measure| results.cells.iter().any(|record| (measure.show)(record).is_some());

@@ -1,7 +1,7 @@
 //! `index.html`: one page with everything in it, to look at.
 //!
-//! One switch at the top says what the tables of all workloads show. It is a group of radio buttons, and a rule of the style
-//! sheet for each: there is no script.
+//! One switch at the top says what the tables of all workloads show. It is a group of radio
+//! buttons, and a rule of the style sheet for each: there is no script.
 
 mod choice;
 mod tables;

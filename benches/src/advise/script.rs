@@ -316,9 +316,9 @@ mod tests {
         assert_eq!([1, 2, 8].map(|processors| workers(&crossing, processors)), [2, 2, 3]);
     }
 
-    /// Two threads whose numbers are changed over now and then, so that there are several lives of each.
+    /// Two threads whose numbers are changed over now and then, so that there are several lives of
+    /// each.
     fn changing() -> buftrace::Trace {
-        // of each.
         let changing = (0..300_u32).flat_map(|n| {
             let (reader, writer) = ((n / 60) % 2, 1 - (n / 60) % 2);
             [(reader, 0, Some(9)), (reader, 1, Some(8)), (writer, 1, None), (writer, 0, None)]

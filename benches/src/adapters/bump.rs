@@ -4,8 +4,7 @@ use bufbump::{Builder, BumpLease, BumpPool};
 use bufcore::Buf;
 
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Shards as they are unless set, but where the requests are so large that few would fit.

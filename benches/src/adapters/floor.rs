@@ -8,8 +8,7 @@ use core::hint::black_box;
 
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool, Stream};
 use bufcore::size::staggered;
 

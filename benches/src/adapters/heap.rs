@@ -3,8 +3,7 @@
 use bufcore::{Buf, HeapLease, HeapPool};
 
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 pub(super) fn contestant() -> Contestant {

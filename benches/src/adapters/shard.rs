@@ -4,8 +4,7 @@ use bufcore::Buf;
 use bufshard::{Builder, ShardLease, ShardPool};
 
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Buffers of a class that a thread keeps unless the workload holds more.

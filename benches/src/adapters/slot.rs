@@ -5,8 +5,7 @@ use bufslot::{Builder, SlotLease, SlotPool};
 
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 pub(super) fn contestant() -> Contestant {

@@ -5,8 +5,7 @@ use std::io::Read;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, Messages, OpenFrame, Pool, Stream};
 
 pub(super) fn contestant() -> Contestant {

@@ -26,12 +26,13 @@ const ROLES: [(&str, &str, &str); 5] = [
 /// Colours of the contestants, by kind and place in it: strategies (`s`), other settings of them
 /// (`v`), controls (`c`), peers (`p`). No two are alike, and all stand out from the page; the tests
 /// know how far.
-const CONTESTANTS: [(&str, &str, &str); 37] = [
+const CONTESTANTS: [(&str, &str, &str); 38] = [
     ("s0", "#d9480f", "#ff922b"),
     ("s1", "#1864ab", "#4dabf7"),
     ("s2", "#2b8a3e", "#8ce99a"),
     ("s3", "#862e9c", "#e599f7"),
     ("s4", "#a07d00", "#ffd43b"),
+    ("s5", "#467cc0", "#8a58ea"),
     ("v0", "#c559dd", "#d660de"),
     ("v1", "#6953a0", "#f0bdf2"),
     ("v2", "#872465", "#c22990"),

@@ -73,6 +73,10 @@ pub(crate) fn apart(places: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64>
             *last = last.min(bottom);
         }
     }
+    // Whatever is too near still, at the upper bound, gives way downwards.
+    for index in 1..moved.len() {
+        moved[index] = moved[index].max(moved[index - 1] + gap);
+    }
     moved
 }
 
@@ -85,6 +89,8 @@ mod tests {
         let moved = apart(&[100.0, 101.0, 102.0, 300.0], 15.0, 0.0, 400.0);
         assert!(moved.windows(2).all(|pair| pair[1] - pair[0] > 14.5), "{moved:?}");
         assert!((moved[3] - 300.0).abs() < 1.0, "nobody pushes the last one: {moved:?}");
+        let crowded = apart(&[5.0; 20], 15.0, 0.0, 400.0);
+        assert!(crowded.windows(2).all(|pair| pair[1] - pair[0] > 14.9), "{crowded:?}");
     }
 
     #[test]

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::harness::place::pin;
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Threads, and where each gets its pool from.

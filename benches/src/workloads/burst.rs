@@ -10,8 +10,7 @@ use crate::harness::case::{Case, Order};
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::measure::Scale;
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Buffers in the largest burst, too slow for a quick run.

@@ -17,8 +17,7 @@ use crate::harness::block::{Block, read, sum};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::measure::Scale;
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];

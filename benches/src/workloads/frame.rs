@@ -10,8 +10,7 @@ use crate::harness::case::{Case, Fate};
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::courier::{IN_FLIGHT, with_consumer};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame};
 
 /// Bytes of the longest frame.

@@ -7,8 +7,7 @@ use crate::harness::block::touch;
 use crate::harness::case::{Case, Sizes};
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Sizes in the mix, four to an octave or two, and none of them round.

@@ -9,8 +9,7 @@ use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::measure::Scale;
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 9] = [4, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];

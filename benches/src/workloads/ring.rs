@@ -13,8 +13,7 @@ use super::not_mine;
 use crate::harness::block::{Block, copy, fill, read};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Bytes of a buffer, and how many are held: the tables' rows.

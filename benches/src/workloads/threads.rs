@@ -12,8 +12,7 @@ use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::crew::{Crew, Handle, Private, Seed};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [4 << 10, 64 << 10];

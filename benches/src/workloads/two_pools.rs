@@ -9,8 +9,7 @@ use crate::harness::block::touch;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [64, 4 << 10];

@@ -4,8 +4,7 @@ use buffer_sv2::{Buffer, BufferFromSystemMemory, BufferPool, Slice};
 
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Slices that the pool can have out; further ones come from the heap.

@@ -6,8 +6,7 @@ use bytes::{BufMut, BytesMut};
 
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// How often the peak fits into the arena, so that it is not reclaimed each time.

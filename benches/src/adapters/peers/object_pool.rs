@@ -4,8 +4,7 @@ use object_pool::Reusable;
 
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 pub(super) fn contestant() -> Contestant {

@@ -6,8 +6,7 @@ use ringal::{ExtBuf, FixedBufMut, RingAl};
 
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Room for a buffer's guard and its rounding, in bytes.

@@ -116,12 +116,13 @@ fn failed(outcome: &Outcome, word: &str) -> Markup {
 
 fn measured(results: &Results, workload: &str, rows: &[&Row], measure: &Measure) -> Markup {
     let shown = |row: &Row, name: &str| results.cell(&row.id, name).and_then(measure.show);
+    let title = capitalised(measure.title);
     let names: Vec<&str> = view::by_speed(results, rows)
         .into_iter()
         .filter(|name| rows.iter().any(|row| shown(row, name).is_some()))
         .collect();
     if names.is_empty() {
-        return html! { h3 { (measure.title) } p class="soft" { "Nothing of that is measured, or there is none, in this workload." } };
+        return html! { h3 { (title) } p class="soft" { "This workload has no figures of that kind." } };
     }
     let table = html! {
         table {
@@ -141,5 +142,11 @@ fn measured(results: &Results, workload: &str, rows: &[&Row], measure: &Measure)
             }
         }
     };
-    html! { h3 { (measure.title) } (scroll(&format!("{workload}: {}", measure.title), &table)) }
+    html! { h3 { (title) } (scroll(&format!("{workload}: {title}"), &table)) }
+}
+
+/// With a capital at the start.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -154,7 +154,7 @@ mod tests {
     fn every_strategy_serves_by_its_name() {
         let others = others(&[]);
         assert_eq!(others.len(), AnyBuilder::NAMES.len() - 1);
-        let mut cases = crate::workloads::cases(crate::workloads::Scale::Test);
+        let mut cases = crate::workloads::cases(crate::harness::measure::Scale::Test);
         cases.dedup_by_key(|case| case.workload());
         for contestant in others {
             for case in &cases {

@@ -1,5 +1,5 @@
-//! Instructions per operation, counted by callgrind through gungraun. `cargo xtask bench --instructions` runs it and compares what
-//! it finds with `benches/instructions.json`.
+//! Instructions per operation, counted by callgrind through gungraun. `cargo xtask bench
+//! --instructions` runs it and compares what it finds with `benches/instructions.json`.
 #![allow(missing_docs, reason = "gungraun's macros make modules without documentation")]
 #![allow(
     clippy::std_instead_of_alloc,

@@ -13,9 +13,10 @@
 
 use std::time::Duration;
 
-use bufbench::child::settle_heap;
-use bufbench::workloads::{Scale, cases};
-use bufbench::{Case, Cell, Contestant, contestants};
+use bufbench::harness::measure::Scale;
+use bufbench::harness::process::settle_heap;
+use bufbench::workloads::cases;
+use bufbench::{Case, Cell, Contestant, adapters};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 
@@ -28,7 +29,7 @@ fn main() {
         .configure_from_args();
     for case in cases(Scale::Quick) {
         let mut group = criterion.benchmark_group(case.id());
-        for contestant in contestants::all().into_iter().filter(|contestant| contestant.takes_part(&case)) {
+        for contestant in adapters::all().into_iter().filter(|contestant| contestant.takes_part(&case)) {
             cell(&mut group, &case, &contestant);
         }
         group.finish();
@@ -49,7 +50,8 @@ fn cell(group: &mut BenchmarkGroup<'_, WallTime>, case: &Case, contestant: &Cont
     if let Case::Handoff { bytes } | Case::File { bytes, .. } = case {
         group.throughput(Throughput::Bytes(*bytes as u64));
     }
-    // Built with the first measurement, so that a cell which the command line leaves out costs nothing.
+    // Built with the first measurement, so that a cell which the command line leaves out costs
+    // nothing.
     let mut built: Option<Box<dyn Cell>> = None;
     group.bench_function(contestant.name, |bencher| {
         let cell = built.get_or_insert_with(|| ready(case, contestant));

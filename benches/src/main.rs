@@ -1,4 +1,5 @@
-//! `bufbench`: runs the benchmark matrix and reports on it. `cargo xtask bench` builds and starts it.
+//! `bufbench`: runs the benchmark matrix and reports on it. `cargo xtask bench` builds and starts
+//! it.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -9,12 +10,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use bufbench::measure::Effort;
-use bufbench::parent::{self, Plan};
-use bufbench::record::Results;
+use bufbench::harness::measure::{Effort, Scale};
+use bufbench::harness::parent::{self, Plan};
+use bufbench::harness::record::Results;
+use bufbench::harness::{Kind, child};
+use bufbench::instructions::gate;
 use bufbench::select::{self, Child};
-use bufbench::workloads::Scale;
-use bufbench::{Kind, advise, child, counts, report};
+use bufbench::{advise, report};
 use clap::{Parser, Subcommand};
 
 /// The benchmark matrix.
@@ -34,6 +36,15 @@ enum Task {
         /// The report's folder.
         #[arg(long, default_value = "target/bench-report")]
         out: PathBuf,
+    },
+    /// Write the results' documents again: `docs/results.md`, the charts, the front page's chart.
+    Results {
+        /// The folder of the documents.
+        #[arg(long, default_value = "docs")]
+        docs: PathBuf,
+        /// Write nothing: say whether they are what the results say.
+        #[arg(long)]
+        check: bool,
     },
     /// Say which strategy fits a recorded trace.
     Advise(advise::Options),
@@ -109,7 +120,8 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a backtrace.
+    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
+    // backtrace.
     match perform(Command::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -126,9 +138,11 @@ fn perform(task: Task) -> Result<()> {
             let results = Results::read(&out)?;
             report::write(&results, &out)
         }
+        Task::Results { docs, check: true } => report::published::check(&docs),
+        Task::Results { docs, check: false } => report::published::write(&docs),
         Task::Advise(options) => options.run(),
         Task::AdviseChild(job) => job.run(),
-        Task::Instructions { summaries, baseline, update } => counts::gate(&summaries, &baseline, update),
+        Task::Instructions { summaries, baseline, update } => gate::check(&summaries, &baseline, update),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
             let mut effort = child.effort();
@@ -176,10 +190,10 @@ impl Run {
             report::table::print(&results);
             println!("report: {}", self.out.join("index.html").display());
         }
-        for failure in parent::failures(&results, &[Kind::Peer]) {
+        for failure in results.failures(&[Kind::Peer]) {
             eprintln!("peer failed: {failure}");
         }
-        let ours = parent::failures(&results, &[Kind::Strategy, Kind::Setting, Kind::Control]);
+        let ours = results.failures(&[Kind::Strategy, Kind::Setting, Kind::Control]);
         if !ours.is_empty() {
             bail!("{} cells failed:\n  {}", ours.len(), ours.join("\n  "));
         }

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::contestants::{self, BASELINE};
-use crate::measure::Effort;
-use crate::workloads::{self, Scale, WORKLOADS};
-use crate::{Case, Contestant, Kind};
+use crate::adapters;
+use crate::harness::contestant::BASELINE;
+use crate::harness::measure::{Effort, Scale};
+use crate::harness::{Case, Contestant, Kind};
+use crate::workloads::{self, WORKLOADS};
 
 /// [`Scale`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -43,7 +44,7 @@ impl Child {
     pub fn find(&self) -> Result<(Case, Vec<Contestant>)> {
         let case = workloads::cases(self.scale()).into_iter().find(|case| case.id() == self.case);
         let contestants =
-            contestants::all().into_iter().filter(|one| self.contestants.iter().any(|name| name == one.name));
+            adapters::all().into_iter().filter(|one| self.contestants.iter().any(|name| name == one.name));
         Ok((case.with_context(|| format!("no row {}", self.case))?, contestants.collect()))
     }
 
@@ -89,7 +90,7 @@ pub fn cases(scale: Scale, wanted: &[String]) -> Result<Vec<Case>> {
 ///
 /// When one is named that this build does not have.
 pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
-    let all = contestants::all();
+    let all = adapters::all();
     for name in wanted {
         if !all.iter().any(|contestant| contestant.name == name) {
             let names: Vec<&str> = all.iter().map(|contestant| contestant.name).collect();
@@ -102,7 +103,8 @@ pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
     Ok(all.into_iter().filter(|contestant| wanted.is_empty() || is_meant(contestant, wanted)).collect())
 }
 
-/// Whether the names mean this contestant. The baseline always is; a contestant's name means its settings too.
+/// Whether the names mean this contestant. The baseline always is; a contestant's name means its
+/// settings too.
 fn is_meant(contestant: &Contestant, wanted: &[String]) -> bool {
     let named = |name: &String| name == contestant.name || Some(name.as_str()) == contestant.setting_of;
     contestant.name == BASELINE || wanted.iter().any(named)

@@ -26,8 +26,8 @@ fn advise(trace: &Path, out: &Path, more: &[&str]) -> Output {
     command.output().expect("the program starts")
 }
 
-/// One thread takes sixteen buffers, gives every other one back to another thread, and takes larger ones that fit into what is free, but into
-/// none of the gaps. Over and over.
+/// One thread takes sixteen buffers, gives every other one back to another thread, and takes larger
+/// ones that fit into what is free, but into none of the gaps. Over and over.
 fn gaps() -> Trace {
     let mut events = Vec::new();
     let mut push = |thread, kind| events.push(Event { at_ns: events.len() as u64, thread, kind });
@@ -61,7 +61,8 @@ fn who_is_too_small_is_reported_and_not_taken() {
     assert_eq!(advice["needs"]["own_bytes"], 16_000);
     let entries = advice["entries"].as_array().expect("entries");
     let refused = |entry: &Value| entry["refused"].as_f64().expect("a share");
-    // Of the 200 requests, most of the 40 large ones find no gap where there is hardly more memory than was out.
+    // Of the 200 requests, most of the 40 large ones find no gap where there is hardly more memory
+    // than was out.
     let small = entries.iter().find(|entry| entry["id"] == "slot-16-16384").expect("the smallest pool");
     let exhausted = small["counted"]["refused"]["exhausted"].as_u64().expect("a count");
     assert!((21..=40).contains(&exhausted), "{small}");

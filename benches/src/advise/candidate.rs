@@ -6,7 +6,7 @@ use bufworks::any::AnyBuilder;
 use serde::{Deserialize, Serialize};
 
 use super::traffic::Needs;
-use crate::report::number::memory;
+use crate::drawing::number::memory;
 
 /// Bytes that the pools of a candidate may reserve at the most, all together.
 const MOST_RESERVED: usize = 2 << 30;

@@ -13,8 +13,8 @@ use super::play::{Run, Stage};
 use super::record::Said;
 use super::script::{Script, workers};
 use super::traffic::{MOST_EVENTS, Needs, Traffic};
-use crate::child::settle_heap;
-use crate::measure::tail_of;
+use crate::harness::measure::tail_of;
+use crate::harness::process::settle_heap;
 
 /// What a child process is told.
 #[derive(Debug, clap::Args)]

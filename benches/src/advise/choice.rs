@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::quantile;
+use crate::harness::statistics::quantile;
 
 /// Times up to so many times the shortest count as fast.
 pub const CLOSE: f64 = 1.05;

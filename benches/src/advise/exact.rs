@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::marks;
 use super::source::{Held, Refused, Source, Visitor};
 use super::traffic::{Act, Traffic};
-use crate::child::status;
-use crate::place::pin;
+use crate::harness::place::pin;
+use crate::harness::process::status;
 
 /// Threads at the most. Where more were recorded, some share one.
 const MOST_THREADS: usize = 1024;

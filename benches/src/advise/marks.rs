@@ -1,6 +1,6 @@
 //! What a replay writes into its buffers, and finds in them again: a byte in each page, and in the last place.
 
-use crate::block::{Block, read};
+use crate::harness::block::{Block, read};
 
 /// How far apart the marks stand. Pages of most systems are that large.
 const PAGE_BYTES: usize = 4096;

@@ -140,7 +140,7 @@ impl Options {
             workers: script.parts.len(),
             crossing: script.crossings as f64 / traffic.buffers.len() as f64,
             crossing_kept: script.crossings_kept as f64 / script.crossings.max(1) as f64,
-            host: crate::host::look(),
+            host: crate::harness::host::look(),
             left_out,
             code: candidates[choice.pick].code(),
             why: words::why(&summary, &needs, script.parts.len(), &outcome.entries, &choice),

@@ -1,8 +1,9 @@
 //! Time against memory, of all candidates.
 
 use super::record::{Advice, Entry};
-use crate::report::number;
-use crate::report::svg::{self, Drawing, Log};
+use crate::drawing::number;
+use crate::drawing::scale::{Log, apart};
+use crate::drawing::svg::{self, Drawing};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 430.0;
@@ -48,7 +49,7 @@ pub(crate) fn draw(advice: &Advice) -> Option<String> {
     let (right, bottom) = (WIDTH - NAMES, top + HEIGHT);
     let x = |value: f64| LEFT + bytes.place(value) * (right - LEFT);
     let y = |value: f64| bottom - times.place(value) * (bottom - top);
-    for tick in times.ticks() {
+    for tick in times.ticks(HEIGHT, LABEL) {
         drawing.horizontal(LEFT, right, y(tick.value), if tick.major { "grid major" } else { "grid" });
         if tick.labelled {
             let text = number::tick(&number::time(tick.value));
@@ -107,14 +108,15 @@ fn names(
         .collect();
     named.sort_by(|one, other| place(one).1.total_cmp(&place(other).1));
     let heights: Vec<f64> = named.iter().map(|entry| place(entry).1).collect();
-    for (entry, height) in named.iter().zip(svg::apart(&heights, LABEL, top, bottom)) {
+    for (entry, height) in named.iter().zip(apart(&heights, LABEL, top, bottom)) {
         let (x, y) = place(entry);
         let path = format!("M{:.1},{y:.1} L{:.1},{height:.1}", x + 6.0, right + 14.0);
         drawing.path(&path, &format!("leader {}", class(entry)), false);
         let chosen = if entry.id == pick.id { "→ " } else { "" };
-        let strong = if chosen.is_empty() { "" } else { "strong " };
+        let strong = if chosen.is_empty() { "" } else { "strong" };
         let text = format!("{chosen}{}", entry.candidate);
-        drawing.text(right + 18.0, height + 4.0, "start", &format!("name {strong}{}", class(entry)), &text);
+        drawing.dot(right + 22.0, height, class(entry), !entry.serves_all(), "");
+        drawing.text(right + 32.0, height + 4.0, "start", &format!("name {strong}"), &text);
     }
 }
 

@@ -1,9 +1,12 @@
-//! The replay that is timed: workers on processors of their own, which hand the buffers over to each other.
+//! The replay that is timed: workers on processors of their own, which hand the buffers over to
+//! each other.
 //!
-//! A worker's time is what passes between its first step and its last, without what it waits for the others: how much each request costs
-//! whoever does it, not how well the workers happen to overlap. It is taken in many parts, so that what disturbs a run can be told from
-//! what the pool does: it is not in the same part each time.
+//! A worker's time is what passes between its first step and its last, without what it waits for
+//! the others: how much each request costs whoever does it, not how well the workers happen to
+//! overlap. It is taken in many parts, so that what disturbs a run can be told from what the pool
+//! does: it is not in the same part each time.
 
+use core::slice::Iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Barrier};
@@ -18,9 +21,9 @@ use super::candidate::Candidate;
 use super::marks;
 use super::script::{Script, Step};
 use super::source::{Held, Refused, Source, Visitor};
-use crate::check;
-use crate::measure::quantile;
-use crate::place::pin;
+use crate::harness::check;
+use crate::harness::place::pin;
+use crate::harness::statistics::quantile;
 
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +49,8 @@ pub(crate) struct Played {
     pub(crate) samples: Vec<u32>,
 }
 
-/// How many buffers a worker has released. In a line of its own, with the one that is fetched along.
+/// How many buffers a worker has released. In a line of its own, with the one that is fetched
+/// along.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Progress(AtomicU64);
@@ -115,62 +119,17 @@ impl<S: Source> Part<S> {
             for step in steps {
                 match *step {
                     Step::Await { worker, releases } => {
-                        let worker = worker as usize;
-                        let wanted = self.before[worker] + u64::from(releases);
-                        if self.seen[worker] < wanted {
-                            let progress = &self.progress[worker].0;
-                            waited += wait(|| {
-                                // ORDER: Acquire pairs with the Release below: what the other did with the buffers happened before.
-                                self.seen[worker] = progress.load(Ordering::Acquire);
-                                self.seen[worker] >= wanted
-                            });
-                        }
+                        waited += self.await_releases(worker as usize, releases)
                     }
                     Step::Acquire { source, bytes, place, to } => {
-                        let bytes = bytes as usize;
-                        let source = &mut self.sources[source as usize];
-                        let before = (MODE == SAMPLE).then(Instant::now);
-                        let mut buf = played.refused.take(source, bytes);
-                        played.samples.extend(before.map(nanos_since));
-                        if MODE == CHECK {
-                            check::fill(&mut buf, bytes, u64::from(buffers.next().copied().unwrap_or(0)));
-                        } else {
-                            marks::mark(&mut buf, bytes, place as u8);
-                        }
-                        match &mut self.out[to as usize] {
-                            None => self.live[place as usize] = Some(buf),
-                            Some(queue) => {
-                                let pushed = queue.push((place, buf));
-                                debug_assert!(pushed.is_ok(), "the queue has room for all places");
-                            }
-                        }
+                        let buf = self.acquire::<MODE>(source, bytes, place, &mut buffers, &mut played);
+                        self.hand(buf, place, to);
                     }
                     Step::Release { from, place, bytes } => {
-                        let place = place as usize;
-                        if let Some(queue) = &mut self.into[from as usize] {
-                            while self.live[place].is_none() {
-                                if let Ok((arrived, buf)) = queue.pop() {
-                                    self.live[arrived as usize] = Some(buf);
-                                } else {
-                                    waited += wait(|| !queue.is_empty());
-                                }
-                            }
-                        }
-                        if let Some(mut buf) = self.live[place].take() {
-                            let bytes = bytes as usize;
-                            let right = if MODE == CHECK {
-                                let seed = u64::from(buffers.next().copied().unwrap_or(0));
-                                check::verify(&mut buf, bytes, seed).is_ok()
-                            } else {
-                                marks::ends(&mut buf, bytes, place as u8)
-                            };
-                            played.wrong += u64::from(!right);
-                            let before = (MODE == SAMPLE).then(Instant::now);
-                            drop(buf);
-                            played.samples.extend(before.map(nanos_since));
-                        }
+                        waited += self.arrival(from as usize, place as usize);
+                        self.release::<MODE>(place as usize, bytes as usize, &mut buffers, &mut played);
                         released += 1;
-                        // ORDER: Release pairs with the Acquire of `Await`.
+                        // ORDER: Release pairs with the Acquire of `await_releases`.
                         self.progress[self.index].0.store(released, Ordering::Release);
                     }
                 }
@@ -180,6 +139,95 @@ impl<S: Source> Part<S> {
             start = end;
         }
         played
+    }
+
+    /// Waits until that worker has released so many buffers since the start of the run; how long.
+    #[inline(always)]
+    fn await_releases(&mut self, worker: usize, releases: u32) -> Duration {
+        let wanted = self.before[worker] + u64::from(releases);
+        if self.seen[worker] >= wanted {
+            return Duration::ZERO;
+        }
+        let progress = &self.progress[worker].0;
+        wait(|| {
+            // ORDER: Acquire pairs with the Release in `steps`: what the other did with the buffers
+            // happened before.
+            self.seen[worker] = progress.load(Ordering::Acquire);
+            self.seen[worker] >= wanted
+        })
+    }
+
+    /// Takes a buffer and writes to it.
+    #[inline(always)]
+    fn acquire<const MODE: u8>(
+        &mut self,
+        source: u32,
+        bytes: u32,
+        place: u32,
+        buffers: &mut Iter<'_, u32>,
+        played: &mut Played,
+    ) -> Held<S::Buf> {
+        let bytes = bytes as usize;
+        let source = &mut self.sources[source as usize];
+        let before = (MODE == SAMPLE).then(Instant::now);
+        let mut buf = played.refused.take(source, bytes);
+        played.samples.extend(before.map(nanos_since));
+        if MODE == CHECK {
+            check::fill(&mut buf, bytes, u64::from(buffers.next().copied().unwrap_or(0)));
+        } else {
+            marks::mark(&mut buf, bytes, place as u8);
+        }
+        buf
+    }
+
+    /// Gives a buffer to the worker that is to release it.
+    #[inline(always)]
+    fn hand(&mut self, buf: Held<S::Buf>, place: u32, to: u32) {
+        match &mut self.out[to as usize] {
+            None => self.live[place as usize] = Some(buf),
+            Some(queue) => {
+                let pushed = queue.push((place, buf));
+                debug_assert!(pushed.is_ok(), "the queue has room for all places");
+            }
+        }
+    }
+
+    /// Waits until the buffer of that place has come from that worker; how long.
+    #[inline(always)]
+    fn arrival(&mut self, from: usize, place: usize) -> Duration {
+        let mut waited = Duration::ZERO;
+        if let Some(queue) = &mut self.into[from] {
+            while self.live[place].is_none() {
+                if let Ok((arrived, buf)) = queue.pop() {
+                    self.live[arrived as usize] = Some(buf);
+                } else {
+                    waited += wait(|| !queue.is_empty());
+                }
+            }
+        }
+        waited
+    }
+
+    /// Looks at the buffer of that place, and drops it.
+    #[inline(always)]
+    fn release<const MODE: u8>(
+        &mut self,
+        place: usize,
+        bytes: usize,
+        buffers: &mut Iter<'_, u32>,
+        played: &mut Played,
+    ) {
+        let Some(mut buf) = self.live[place].take() else { return };
+        let right = if MODE == CHECK {
+            let seed = u64::from(buffers.next().copied().unwrap_or(0));
+            check::verify(&mut buf, bytes, seed).is_ok()
+        } else {
+            marks::ends(&mut buf, bytes, place as u8)
+        };
+        played.wrong += u64::from(!right);
+        let before = (MODE == SAMPLE).then(Instant::now);
+        drop(buf);
+        played.samples.extend(before.map(nanos_since));
     }
 }
 
@@ -333,7 +381,8 @@ impl Stage {
         sum / self.script.buffers as f64
     }
 
-    /// What each acquire and the release of the same buffer took together, in nanoseconds: as many as there are requests.
+    /// What each acquire and the release of the same buffer took together, in nanoseconds: as many
+    /// as there are requests.
     ///
     /// # Errors
     ///

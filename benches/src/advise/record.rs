@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::choice::Choice;
 use super::exact::Counted;
 use super::traffic::Needs;
-use crate::record::{Host, Tail};
+use crate::harness::record::{Host, Tail};
 
 /// The version of [`Advice`]. It rises with every change that a reader could stumble over.
 pub const SCHEMA: u32 = 1;

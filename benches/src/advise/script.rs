@@ -1,9 +1,11 @@
-//! What each worker of a replay does: the recorded threads are shared out among as many workers as there are processors.
+//! What each worker of a replay does: the recorded threads are shared out among as many workers as
+//! there are processors.
 //!
-//! The order between workers is that of the recording, as far as a request can see it: a release waits for its buffer, which is handed over;
-//! an acquire waits until all buffers of its recorded thread that were back by then are back. So a pool gets the recorded requests in the
-//! recorded order, and never has more out than it had; some buffers come back sooner. Each wait is for something earlier in the trace, so
-//! nobody waits for ever.
+//! The order between workers is that of the recording, as far as a request can see it: a release
+//! waits for its buffer, which is handed over; an acquire waits until all buffers of its recorded
+//! thread that were back by then are back. So a pool gets the recorded requests in the recorded
+//! order, and never has more out than it had; some buffers come back sooner. Each wait is for
+//! something earlier in the trace, so nobody waits for ever.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,7 +35,8 @@ pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
     /// For each acquire and release, the buffer's number in the traffic.
     pub(crate) buffers: Vec<u32>,
-    /// The pools of the threads that it plays, by their number among all (`Script::pools`). `Step::Acquire` has the place in this list.
+    /// The pools of the threads that it plays, by their number among all (`Script::pools`).
+    /// `Step::Acquire` has the place in this list.
     pub(crate) sources: Vec<u32>,
     /// Its releases.
     pub(crate) releases: u32,
@@ -56,14 +59,15 @@ pub(crate) struct Script {
     pub(crate) crossings_kept: usize,
 }
 
-/// How many workers play such traffic on so many processors: one for one thread, two at least where buffers cross threads.
+/// How many workers play such traffic on so many processors: one for one thread, two at least where
+/// buffers cross threads.
 pub(crate) fn workers(traffic: &Traffic, processors: usize) -> usize {
     let crosses = traffic.buffers.iter().any(|buffer| buffer.from != buffer.to);
     processors.clamp(1 + usize::from(crosses), MOST_WORKERS).min(traffic.threads.max(1))
 }
 
-/// Gives each recorded thread to a worker: the busiest first, each to where most of the threads that it exchanges buffers with are not, and
-/// to the least busy of these.
+/// Gives each recorded thread to a worker: the busiest first, each to where most of the threads
+/// that it exchanges buffers with are not, and to the least busy of these.
 fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
     let mut work = vec![0_u64; traffic.threads];
     for (thread, _) in &traffic.acts {
@@ -87,7 +91,8 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
         let here = |partner: &&(u32, u64)| assigned[partner.0 as usize] == worker as u32;
         partners[thread].iter().filter(here).map(|partner| partner.1).sum()
     };
-    // Later rounds move those that would be better elsewhere by now, until nobody would, or it goes round and round.
+    // Later rounds move those that would be better elsewhere by now, until nobody would, or it goes
+    // round and round.
     for _ in 0..ROUNDS {
         let before = assigned.clone();
         for &thread in &order {
@@ -110,7 +115,8 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
     assigned
 }
 
-/// Which pool each life has. One that has ended leaves its pool to the next that begins on the same worker.
+/// Which pool each life has. One that has ended leaves its pool to the next that begins on the same
+/// worker.
 struct Pools<'a> {
     lives: &'a Lives,
     assigned: &'a [u32],
@@ -153,86 +159,128 @@ impl<'a> Pools<'a> {
     }
 }
 
+/// The writing of a script: what has been given out and come back by the event that is looked at.
+struct Writer<'a> {
+    traffic: &'a Traffic,
+    assigned: &'a [u32],
+    parts: Vec<Part>,
+    pools: Pools<'a>,
+    /// Free places, with the release that freed each: worker and count. Twice as many as are
+    /// needed, first in, first out, so that hardly anybody waits for a place.
+    free: VecDeque<(u32, Option<(u32, u32)>)>,
+    places: u32,
+    live: usize,
+    most_live: usize,
+    /// By buffer.
+    place_of: Vec<u32>,
+    /// By buffer.
+    pool_of: Vec<usize>,
+    /// What each pool got back so far: by worker, how many releases had been made there by then.
+    back: Vec<Vec<u32>>,
+    /// What each worker knows of the others' releases by what it has waited for.
+    known: Vec<Vec<u32>>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(lives: &'a Lives, assigned: &'a [u32], workers: usize) -> Self {
+        let buffers = lives.traffic.buffers.len();
+        Self {
+            traffic: &lives.traffic,
+            assigned,
+            parts: (0..workers).map(|_| Part::default()).collect(),
+            pools: Pools::new(lives, assigned, workers),
+            free: VecDeque::new(),
+            places: 0,
+            live: 0,
+            most_live: 0,
+            place_of: vec![0; buffers],
+            pool_of: vec![0; buffers],
+            back: Vec::new(),
+            known: vec![vec![0; workers]; workers],
+        }
+    }
+
+    /// `thread` takes the buffer of this number.
+    fn acquire(&mut self, thread: usize, number: u32) {
+        let worker = self.assigned[thread] as usize;
+        let buffer = self.traffic.buffers[number as usize];
+        self.live += 1;
+        self.most_live = self.most_live.max(self.live);
+        let (place, freed) = if self.free.len() > self.most_live {
+            self.free.pop_front().unwrap_or((0, None))
+        } else {
+            self.places += 1;
+            (self.places - 1, None)
+        };
+        self.place_of[number as usize] = place;
+        let workers = self.parts.len();
+        let part = &mut self.parts[worker];
+        let (pool, source) = self.pools.of(thread, part);
+        self.pool_of[number as usize] = pool;
+        self.back.resize(self.back.len().max(pool + 1), vec![0; workers]);
+        for other in (0..workers).filter(|other| *other != worker) {
+            let place = freed.filter(|freed| freed.0 as usize == other).map_or(0, |freed| freed.1);
+            let releases = self.back[pool][other].max(place);
+            let known = &mut self.known[worker][other];
+            if releases > *known {
+                *known = releases;
+                part.steps.push(Step::Await { worker: other as u32, releases });
+            }
+        }
+        let to = self.assigned[buffer.to as usize];
+        part.steps.push(Step::Acquire { source, bytes: buffer.bytes, place, to });
+        part.buffers.push(number);
+    }
+
+    /// `thread` drops the buffer of this number.
+    fn release(&mut self, thread: usize, number: u32) {
+        let worker = self.assigned[thread];
+        let buffer = self.traffic.buffers[number as usize];
+        self.live -= 1;
+        let place = self.place_of[number as usize];
+        let part = &mut self.parts[worker as usize];
+        part.steps.push(Step::Release {
+            from: self.assigned[buffer.from as usize],
+            place,
+            bytes: buffer.bytes,
+        });
+        part.buffers.push(number);
+        part.releases += 1;
+        self.back[self.pool_of[number as usize]][worker as usize] = part.releases;
+        self.free.push_back((place, Some((worker, part.releases))));
+    }
+
+    fn finish(self) -> Script {
+        let buffers = &self.traffic.buffers;
+        let crossing = buffers.iter().filter(|buffer| buffer.from != buffer.to);
+        let worker = |thread: u32| self.assigned[thread as usize];
+        let kept = crossing.clone().filter(|buffer| worker(buffer.from) != worker(buffer.to));
+        Script {
+            places: self.places as usize,
+            buffers: buffers.len(),
+            pools: self.back.len(),
+            crossings: crossing.count(),
+            crossings_kept: kept.count(),
+            parts: self.parts,
+        }
+    }
+}
+
 impl Script {
     /// Shares the traffic out to so many workers.
     pub(crate) fn new(traffic: &Traffic, workers: usize) -> Self {
         let lives = told_apart(traffic);
-        let traffic = &lives.traffic;
-        let assigned = assign(traffic, workers);
-        let mut parts: Vec<Part> = (0..workers).map(|_| Part::default()).collect();
-        let mut pools = Pools::new(&lives, &assigned, workers);
-        // Free places, with the release that freed each: worker and count. Twice as many as are needed, first in, first out, so that hardly
-        // anybody waits for a place.
-        let mut free: VecDeque<(u32, Option<(u32, u32)>)> = VecDeque::new();
-        let (mut places, mut live, mut most_live) = (0_u32, 0_usize, 0_usize);
-        let mut place_of = vec![0_u32; traffic.buffers.len()];
-        // What each pool got back so far: by worker, how many releases had been made there by then.
-        let mut back: Vec<Vec<u32>> = Vec::new();
-        let mut pool_of = vec![0_usize; traffic.buffers.len()];
-        // What each worker knows of the others' releases by what it has waited for.
-        let mut known = vec![vec![0_u32; workers]; workers];
-        for (thread, act) in &traffic.acts {
-            let worker = assigned[*thread as usize];
-            pools.begin(*thread as usize);
+        let assigned = assign(&lives.traffic, workers);
+        let mut writer = Writer::new(&lives, &assigned, workers);
+        for (thread, act) in &lives.traffic.acts {
+            let thread = *thread as usize;
+            writer.pools.begin(thread);
             match *act {
-                Act::Acquire(number) => {
-                    let buffer = traffic.buffers[number as usize];
-                    live += 1;
-                    most_live = most_live.max(live);
-                    let (place, freed) = if free.len() > most_live {
-                        free.pop_front().unwrap_or((0, None))
-                    } else {
-                        places += 1;
-                        (places - 1, None)
-                    };
-                    place_of[number as usize] = place;
-                    let part = &mut parts[worker as usize];
-                    let (pool, source) = pools.of(*thread as usize, part);
-                    pool_of[number as usize] = pool;
-                    back.resize(back.len().max(pool + 1), vec![0; workers]);
-                    for other in (0..workers).filter(|other| *other != worker as usize) {
-                        let place =
-                            freed.filter(|freed| freed.0 as usize == other).map_or(0, |freed| freed.1);
-                        let releases = back[pool][other].max(place);
-                        let known = &mut known[worker as usize][other];
-                        if releases > *known {
-                            *known = releases;
-                            part.steps.push(Step::Await { worker: other as u32, releases });
-                        }
-                    }
-                    let to = assigned[buffer.to as usize];
-                    part.steps.push(Step::Acquire { source, bytes: buffer.bytes, place, to });
-                    part.buffers.push(number);
-                }
-                Act::Release(number) => {
-                    let buffer = traffic.buffers[number as usize];
-                    live -= 1;
-                    let place = place_of[number as usize];
-                    let part = &mut parts[worker as usize];
-                    part.steps.push(Step::Release {
-                        from: assigned[buffer.from as usize],
-                        place,
-                        bytes: buffer.bytes,
-                    });
-                    part.buffers.push(number);
-                    part.releases += 1;
-                    back[pool_of[number as usize]][worker as usize] = part.releases;
-                    free.push_back((place, Some((worker, part.releases))));
-                }
+                Act::Acquire(number) => writer.acquire(thread, number),
+                Act::Release(number) => writer.release(thread, number),
             }
         }
-        let crosses = |buffer: &&super::traffic::Buffer| buffer.from != buffer.to;
-        let crossing = traffic.buffers.iter().filter(crosses);
-        let kept =
-            crossing.clone().filter(|buffer| assigned[buffer.from as usize] != assigned[buffer.to as usize]);
-        Self {
-            parts,
-            places: places as usize,
-            buffers: traffic.buffers.len(),
-            pools: back.len(),
-            crossings: crossing.count(),
-            crossings_kept: kept.count(),
-        }
+        writer.finish()
     }
 }
 
@@ -268,15 +316,21 @@ mod tests {
         assert_eq!([1, 2, 8].map(|processors| workers(&crossing, processors)), [2, 2, 3]);
     }
 
-    /// Plays the script with workers that take turns at random, and compares what each pool sees with the recording.
-    #[test]
-    fn every_pool_sees_the_recorded_requests_and_no_release_late() {
-        // Two threads whose numbers are changed over now and then, so that there are several lives of each.
+    /// Two threads whose numbers are changed over now and then, so that there are several lives of
+    /// each.
+    fn changing() -> buftrace::Trace {
         let changing = (0..300_u32).flat_map(|n| {
             let (reader, writer) = ((n / 60) % 2, 1 - (n / 60) % 2);
             [(reader, 0, Some(9)), (reader, 1, Some(8)), (writer, 1, None), (writer, 0, None)]
         });
-        let changing = trace(&changing.collect::<Vec<_>>());
+        trace(&changing.collect::<Vec<_>>())
+    }
+
+    /// Plays the script with workers that take turns at random, and compares what each pool sees
+    /// with the recording.
+    #[test]
+    fn every_pool_sees_the_recorded_requests_and_no_release_late() {
+        let changing = changing();
         for (workers, trace) in
             [1, 2, 3].into_iter().flat_map(|n| [(n, random(5, 3000, 900)), (n, changing.clone())])
         {
@@ -327,13 +381,18 @@ mod tests {
                 recorded[pool_of[*number as usize]].push(*act);
             }
             for (seen, recorded) in seen.iter().zip(&recorded) {
-                let (seen, recorded) = (by_acquire(seen), by_acquire(recorded));
-                assert_eq!(seen.len(), recorded.len());
-                for (seen, recorded) in seen.iter().zip(&recorded) {
-                    assert_eq!(seen.0, recorded.0, "{workers} workers: another order of requests");
-                    assert!(seen.1.is_superset(&recorded.1), "{workers} workers: a release is late");
-                }
+                compare(seen, recorded, workers);
             }
+        }
+    }
+
+    /// Compares what a pool saw with what was recorded of it.
+    fn compare(seen: &[Act], recorded: &[Act], workers: usize) {
+        let (seen, recorded) = (by_acquire(seen), by_acquire(recorded));
+        assert_eq!(seen.len(), recorded.len());
+        for (seen, recorded) in seen.iter().zip(&recorded) {
+            assert_eq!(seen.0, recorded.0, "{workers} workers: another order of requests");
+            assert!(seen.1.is_superset(&recorded.1), "{workers} workers: a release is late");
         }
     }
 

@@ -8,7 +8,7 @@ use bufslot::SlotPool;
 use bufworks::AnyPool;
 
 use super::candidate::Candidate;
-use crate::block::Block;
+use crate::harness::block::Block;
 
 /// A pool, or a handle to one, as one recorded thread has it.
 pub(crate) trait Source: Send + 'static {

@@ -16,8 +16,8 @@ use super::candidate::Candidate;
 use super::exact::Counted;
 use super::record::{Entry, Said, Times};
 use super::traffic::Traffic;
-use crate::measure::quantile;
-use crate::record::Tail;
+use crate::harness::record::Tail;
+use crate::harness::statistics::quantile;
 
 /// A child that says nothing for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(120);

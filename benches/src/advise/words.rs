@@ -10,7 +10,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Table};
 use super::choice::Choice;
 use super::record::{Advice, Check, Entry};
 use super::traffic::Needs;
-use crate::report::number::{memory, three_digits, time};
+use crate::drawing::number::{memory, three_digits, time};
 
 /// A share in percent.
 fn percent(share: f64) -> String {
@@ -70,19 +70,29 @@ pub(crate) fn why(
             ),
         ));
     }
-    let fastest = &entries[choice.fastest];
+    why.push(against_fastest(pick, entries, choice));
+    compared(pick, entries, &mut why);
+    why
+}
+
+/// How the choice compares with the fastest.
+fn against_fastest(pick: &Entry, entries: &[Entry], choice: &Choice) -> String {
     if choice.fastest == choice.pick {
-        why.push("It is the fastest of those that served every request.".into());
-    } else {
-        why.push(format!(
-            "The fastest, {}, takes {} for a request, this {}: within 5 %, and {} of memory instead of {}.",
-            fastest.candidate,
-            time(fastest.times.median),
-            time(pick.times.median),
-            memory(pick.bytes()),
-            memory(fastest.bytes()),
-        ));
+        return "It is the fastest of those that served every request.".into();
     }
+    let fastest = &entries[choice.fastest];
+    format!(
+        "The fastest, {}, takes {} for a request, this {}: within 5 %, and {} of memory instead of {}.",
+        fastest.candidate,
+        time(fastest.times.median),
+        time(pick.times.median),
+        memory(pick.bytes()),
+        memory(fastest.bytes()),
+    )
+}
+
+/// How the choice compares with the controls, and what was out.
+fn compared(pick: &Entry, entries: &[Entry], why: &mut Vec<String>) {
     for strategy in ["vec", "heap"] {
         let control = entries.iter().find(|entry| entry.candidate.strategy() == strategy);
         if let Some(control) = control.filter(|control| control.id != pick.id) {
@@ -103,7 +113,6 @@ pub(crate) fn why(
             percent(worst.refused)
         ));
     }
-    why
 }
 
 /// The fastest of those that have a pool for each thread.
@@ -265,7 +274,7 @@ fn table(advice: &Advice) -> Table {
         let chosen = entry.id == advice.pick().id;
         let name = if chosen { format!("→ {}", entry.candidate) } else { format!("  {}", entry.candidate) };
         let name = Cell::new(name);
-        let tail = |pick: fn(&crate::record::Tail) -> u32| {
+        let tail = |pick: fn(&crate::harness::record::Tail) -> u32| {
             entry.tail.as_ref().map_or_else(String::new, |tail| time(f64::from(pick(tail))))
         };
         let times = &entry.times;

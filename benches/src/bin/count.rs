@@ -1,5 +1,5 @@
-//! `bufbench-count`: one row of the matrix under an allocator that counts, with pools that count their fallbacks if the feature
-//! `count` is on. Nothing is timed here.
+//! `bufbench-count`: one row of the matrix under an allocator that counts, with pools that count
+//! their fallbacks if the feature `count` is on. Nothing is timed here.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -10,7 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use bufbench::child;
+use bufbench::harness::child;
 use bufbench::select::Child;
 use clap::{Parser, Subcommand};
 

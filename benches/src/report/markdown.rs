@@ -3,21 +3,21 @@
 use std::fmt::Write;
 
 use super::chart::Chart;
-use super::{number, view};
-use crate::Kind;
-use crate::parent::explain;
-use crate::record::{Outcome, Record, Results, Row};
+use super::view;
+use crate::drawing::number;
+use crate::harness::Kind;
+use crate::harness::record::{Outcome, Record, Results, Row};
 
-/// The whole report.
+/// The whole report, as `head` and what follows it, for charts that are in `folder`.
 #[must_use]
-pub fn report(results: &Results, charts: &[Chart]) -> String {
-    let mut text = String::from("# Benchmark matrix\n\n");
+pub fn report(results: &Results, charts: &[Chart], head: &str, folder: &str) -> String {
+    let mut text = format!("{head}\n\n");
     host(results, &mut text);
     verdict(results, &mut text);
     for (workload, rows) in view::workloads(results) {
-        let _ = writeln!(text, "\n## {workload}\n\n{}\n", super::about(workload));
+        let _ = writeln!(text, "\n## {workload}\n\n{}\n", super::texts::about(workload));
         for chart in charts.iter().filter(|chart| chart.workload == workload) {
-            let _ = writeln!(text, "![{}]({}.svg)\n", chart.title, chart.name);
+            let _ = writeln!(text, "![{}]({folder}{}.svg)\n", chart.title, chart.name);
         }
         times(results, &rows, &mut text);
         ratios(results, &rows, &mut text);
@@ -36,7 +36,7 @@ fn host(results: &Results, text: &mut String) {
     for (name, value) in super::facts(results) {
         let _ = writeln!(text, "- {name}: {value}");
     }
-    let _ = writeln!(text, "\n{}", super::METHOD);
+    let _ = writeln!(text, "\n{}", super::texts::METHOD);
 }
 
 fn verdict(results: &Results, text: &mut String) {
@@ -149,7 +149,7 @@ fn ratios(results: &Results, rows: &[&Row], text: &mut String) {
 }
 
 fn extra(results: &Results, rows: &[&Row], text: &mut String) {
-    for measure in super::MEASURES {
+    for measure in super::measures::MEASURES {
         let any = rows.iter().any(|row| {
             results.cells.iter().any(|record| record.case == row.id && (measure.show)(record).is_some())
         });
@@ -168,14 +168,14 @@ fn reasons(results: &Results, text: &mut String) {
     }
     let _ = writeln!(text, "\n## Cells without times\n");
     for (contestant, outcome, cases) in lines {
-        let _ = writeln!(text, "- {contestant} at {}: {}", cases.join(", "), explain(outcome));
+        let _ = writeln!(text, "- {contestant} at {}: {}", cases.join(", "), outcome.explain());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{column, results, timed};
+    use crate::harness::record::fixture::{column, results, timed};
 
     #[test]
     fn each_strategy_has_its_tables() {
@@ -193,7 +193,7 @@ mod tests {
             ],
         );
         results.compare();
-        let text = report(&results, &[]);
+        let text = report(&results, &[], "# Benchmark matrix", "");
         let lines: Vec<&str> = text.lines().collect();
         // In the verdict, and in the workload's section.
         assert!(lines.contains(&"| peer | 1 | 0.25 | 0.25 at reuse 64 B | 0.25 at reuse 64 B |"), "{text}");

@@ -5,17 +5,18 @@ use std::io::IsTerminal;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
 
-use super::{number, view};
-use crate::Kind;
-use crate::record::{Column, Outcome, Record, Results, Row};
+use super::view;
+use crate::drawing::number;
+use crate::harness::Kind;
+use crate::harness::record::{Column, Outcome, Record, Results, Row};
 
 /// Columns of characters when nobody says how many there are.
 const DEFAULT_WIDTH: usize = 120;
 /// What one contestant's column takes, borders included.
 const COLUMN_WIDTH: usize = 19;
 
-/// Prints times and ratios: for each workload a table of those who take part, as many of them as the terminal is wide, and further ones
-/// below.
+/// Prints times and ratios: for each workload a table of those who take part, as many of them as
+/// the terminal is wide, and further ones below.
 pub fn print(results: &Results) {
     let label = results.cases.iter().map(|row| name(row).chars().count()).max().unwrap_or(0) + 5;
     let width = Table::new().width().map_or(DEFAULT_WIDTH, usize::from);
@@ -97,7 +98,7 @@ pub fn print_test(results: &Results) {
             column.name.clone(),
             count(|outcome| matches!(outcome, Outcome::Checked)),
             count(|outcome| matches!(outcome, Outcome::Unsupported { .. })),
-            count(crate::parent::is_failure),
+            count(Outcome::is_failure),
         ]);
     }
     println!("{table}");

@@ -1,20 +1,22 @@
 //! What the results say: winners, means, losses.
 
-use crate::Kind;
-use crate::contestants::{BASELINE, FLOOR};
-use crate::record::{Column, Record, Results, Row};
+use crate::harness::Kind;
+use crate::harness::contestant::{BASELINE, FLOOR};
+use crate::harness::record::{Column, Record, Results, Row};
 
 /// A difference below this share is not called one.
 const NOISE: f64 = 0.05;
 
-/// The columns that have something to say about these rows. Settings are in the tables of their workload only.
+/// The columns that have something to say about these rows. Settings are in the tables of their
+/// workload only.
 #[must_use]
 pub fn columns<'a>(results: &'a Results, rows: &[&Row]) -> Vec<&'a Column> {
     let shown = |column: &&Column| rows.iter().any(|row| results.cell(&row.id, &column.name).is_some());
     results.contestants.iter().filter(shown).collect()
 }
 
-/// A strategy's times against one other contestant's, over the rows in which both were timed in the same rounds.
+/// A strategy's times against one other contestant's, over the rows in which both were timed in the
+/// same rounds.
 #[derive(Debug)]
 pub struct Duel<'a> {
     /// The other.
@@ -29,7 +31,8 @@ pub struct Duel<'a> {
     pub worst: (&'a Row, f64),
 }
 
-/// How a strategy compares with each of the others that is a pool, those first against which it looks worst.
+/// How a strategy compares with each of the others that is a pool, those first against which it
+/// looks worst.
 #[must_use]
 pub fn duels<'a>(results: &'a Results, strategy: &str) -> Vec<Duel<'a>> {
     let is_rival =
@@ -39,21 +42,70 @@ pub fn duels<'a>(results: &'a Results, strategy: &str) -> Vec<Duel<'a>> {
         .iter()
         .filter(is_rival)
         .filter_map(|rival| {
-            let ratio = |row: &'a Row| {
-                let record = results.cell(&row.id, &rival.name)?;
-                Some((row, *record.strategies_to_this.get(strategy)?))
-            };
-            let mut ratios: Vec<(&Row, f64)> = results.cases.iter().filter_map(ratio).collect();
-            ratios.sort_by(|one, other| one.1.total_cmp(&other.1));
-            let mean = (ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
-            Some(Duel { rival, rows: ratios.len(), mean, best: *ratios.first()?, worst: *ratios.last()? })
+            let ratios =
+                ratios(results, &rival.name, |record| record.strategies_to_this.get(strategy).copied());
+            let (best, worst) = (*ratios.first()?, *ratios.last()?);
+            Some(Duel { rival, rows: ratios.len(), mean: mean(&ratios), best, worst })
         })
         .collect();
     duels.sort_by(|one, other| other.mean.total_cmp(&one.mean));
     duels
 }
 
-/// The fastest contestant of a row. The floor does not count: it is not a pool. Nor do other settings of a contestant.
+/// A contestant's ratios over the rows that it has some in, sorted.
+fn ratios<'a>(
+    results: &'a Results,
+    contestant: &str,
+    ratio: impl Fn(&Record) -> Option<f64>,
+) -> Vec<(&'a Row, f64)> {
+    let of = |row: &'a Row| Some((row, ratio(results.cell(&row.id, contestant)?)?));
+    let mut ratios: Vec<(&Row, f64)> = results.cases.iter().filter_map(of).collect();
+    ratios.sort_by(|one, other| one.1.total_cmp(&other.1));
+    ratios
+}
+
+/// The geometric mean.
+fn mean(ratios: &[(&Row, f64)]) -> f64 {
+    (ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
+}
+
+/// A contestant's times in times of one other's, over the rows in which both were timed in the same
+/// rounds.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// The contestant.
+    pub contestant: &'a str,
+    /// How many rows that are.
+    pub rows: usize,
+    /// The geometric mean.
+    pub mean: f64,
+    /// The row that is best for the contestant, and the ratio there.
+    pub best: (&'a Row, f64),
+    /// The row that is worst for it.
+    pub worst: (&'a Row, f64),
+}
+
+/// How all contestants but other settings compare with one, by a cell's ratio to that, the fastest
+/// first.
+#[must_use]
+pub fn standings(results: &Results, ratio: impl Fn(&Record) -> Option<f64>) -> Vec<Standing<'_>> {
+    let mut standings: Vec<Standing<'_>> = results
+        .contestants
+        .iter()
+        .filter(|column| column.kind != Kind::Setting)
+        .filter_map(|column| {
+            let ratios = ratios(results, &column.name, &ratio);
+            let (best, worst) = (*ratios.first()?, *ratios.last()?);
+            let contestant = column.name.as_str();
+            Some(Standing { contestant, rows: ratios.len(), mean: mean(&ratios), best, worst })
+        })
+        .collect();
+    standings.sort_by(|one, other| one.mean.total_cmp(&other.mean));
+    standings
+}
+
+/// The fastest contestant of a row. The floor does not count: it is not a pool. Nor do other
+/// settings of a contestant.
 #[must_use]
 pub fn winner<'a>(results: &'a Results, case: &str) -> Option<&'a str> {
     let is_setting = |name: &str| names(results, Kind::Setting).any(|setting| setting == name);
@@ -79,7 +131,8 @@ pub fn workloads(results: &Results) -> Vec<(&str, Vec<&Row>)> {
     workloads
 }
 
-/// The geometric mean of a contestant's ratios to `vec` over the rows that it was timed in, and how many those are.
+/// The geometric mean of a contestant's ratios to `vec` over the rows that it was timed in, and how
+/// many those are.
 #[must_use]
 pub fn mean_ratio(results: &Results, rows: &[&Row], contestant: &str) -> Option<(f64, usize)> {
     let logs: Vec<f64> =
@@ -88,7 +141,8 @@ pub fn mean_ratio(results: &Results, rows: &[&Row], contestant: &str) -> Option<
     (!logs.is_empty()).then(|| (mean.exp(), logs.len()))
 }
 
-/// Names of the contestants, those first that have the smallest mean ratio; those without times last.
+/// Names of the contestants, those first that have the smallest mean ratio; those without times
+/// last.
 #[must_use]
 pub fn by_speed<'a>(results: &'a Results, rows: &[&Row]) -> Vec<&'a str> {
     let mut names: Vec<(&str, f64)> = columns(results, rows)
@@ -115,8 +169,9 @@ pub struct Loss<'a> {
     pub times: f64,
 }
 
-/// Rows in which a strategy is slower than the best control or peer, by more than the noise and with spreads that do not
-/// overlap. Comparisons with the floor are no losses, nor are those with another strategy.
+/// Rows in which a strategy is slower than the best control or peer, by more than the noise and
+/// with spreads that do not overlap. Comparisons with the floor are no losses, nor are those with
+/// another strategy.
 #[must_use]
 pub fn losses(results: &Results) -> Vec<Loss<'_>> {
     let mut losses = Vec::new();
@@ -143,7 +198,8 @@ pub fn losses(results: &Results) -> Vec<Loss<'_>> {
     losses
 }
 
-/// How many rows a contestant was timed in, in how many of those it is the fastest, and in how many faster than `vec`.
+/// How many rows a contestant was timed in, in how many of those it is the fastest, and in how many
+/// faster than `vec`.
 #[must_use]
 pub fn score(results: &Results, contestant: &str) -> (usize, usize, usize) {
     let timed = |record: &&Record| record.contestant == contestant && record.timing().is_some();
@@ -170,7 +226,7 @@ pub fn names(results: &Results, kind: Kind) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{column, results, timed};
+    use crate::harness::record::fixture::{column, results, timed};
 
     #[test]
     fn every_strategy_is_compared_with_every_pool() {

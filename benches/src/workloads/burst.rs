@@ -1,14 +1,17 @@
-//! `burst`: acquire N, touch each, then drop all, oldest first, newest first, or in an order that has no pattern.
+//! `burst`: acquire N, touch each, then drop all, oldest first, newest first, or in an order that
+//! has no pattern.
 
 use core::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::{Scale, not_mine};
-use crate::block::touch;
-use crate::case::{Case, Order, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
+use super::not_mine;
+use crate::harness::block::touch;
+use crate::harness::case::{Case, Order};
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::measure::Scale;
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 /// Buffers in the largest burst, too slow for a quick run.
 const HUGE: usize = 100_000;

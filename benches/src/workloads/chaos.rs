@@ -1,10 +1,12 @@
-//! `chaos`: the benchmark of that name of jsign's `bufpool`. A hundred tasks; each acquires a buffer of random size, holds it for a
-//! random while, drops it and goes on with the next, a thousand times.
+//! `chaos`: the benchmark of that name of jsign's `bufpool`. A hundred tasks; each acquires a
+//! buffer of random size, holds it for a random while, drops it and goes on with the next, a
+//! thousand times.
 //!
-//! The original starts a goroutine for each task and lets it sleep, so that nearly all of the time goes to the scheduler. Here the
-//! scheduler's work is done beforehand: lifetimes are drawn from the same distribution, and the tasks' requests are put in the order
-//! in which they then come. One thread serves all tasks in that order, or several threads serve a share of the tasks each, from one
-//! pool where the contestant has such.
+//! The original starts a goroutine for each task and lets it sleep, so that nearly all of the time
+//! goes to the scheduler. Here the scheduler's work is done beforehand: lifetimes are drawn from
+//! the same distribution, and the tasks' requests are put in the order in which they then come. One
+//! thread serves all tasks in that order, or several threads serve a share of the tasks each, from
+//! one pool where the contestant has such.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,18 +14,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::touch;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
-use crate::crew::{Crew, Handle, Private, Seed};
+use crate::harness::block::touch;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::crew::{Crew, Handle, Private, Seed};
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 /// Tasks, each of which has one buffer.
 const TASKS: usize = 100;
 /// Buffers that each of them has, one after the other.
 const BUFFERS: usize = 1000;
-/// What the sizes lie around; a tenth of it is their standard deviation. Ten bytes are the original's.
+/// What the sizes lie around; a tenth of it is their standard deviation. Ten bytes are the
+/// original's.
 const SIZES: [usize; 2] = [10, 2 << 10];
 /// Standard deviation of the lifetimes, in times of their mean.
 const LIFETIME_DEVIATION: f64 = 0.3;
@@ -102,7 +106,7 @@ impl<B> Live<B> {
     #[inline(always)]
     fn play<P: Pool<Buf = B>>(&mut self, pool: &mut P, steps: &[Step])
     where
-        B: crate::block::Block,
+        B: crate::harness::block::Block,
     {
         for step in steps {
             let place = &mut self.0[usize::from(step.task)];
@@ -228,8 +232,8 @@ impl<T: Seed> Cell for Together<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::slot::SlotBuffers;
-    use crate::contestants::vec::VecPool;
+    use crate::adapters::slot::SlotBuffers;
+    use crate::adapters::vec::VecPool;
 
     #[test]
     fn scripts_are_the_same_each_time_and_as_described() {

@@ -1,7 +1,9 @@
-//! `file`: reads a large file through buffers of one size, each taken for one chunk and dropped after its sum is formed.
+//! `file`: reads a large file through buffers of one size, each taken for one chunk and dropped
+//! after its sum is formed.
 //!
-//! The file is made at run time and stays in the page cache, so this is about the buffers, and about what fresh memory costs
-//! the kernel. Every chunk's sum is compared with what the file's generator says.
+//! The file is made at run time and stays in the page cache, so this is about the buffers, and
+//! about what fresh memory costs the kernel. Every chunk's sum is compared with what the file's
+//! generator says.
 
 use core::hint::black_box;
 use std::fs::{self, File};
@@ -10,11 +12,13 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Scale, not_mine};
-use crate::block::{Block, read, sum};
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::contestant::{Pool, Unsupported};
+use super::not_mine;
+use crate::harness::block::{Block, read, sum};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::measure::Scale;
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
 const FULL_BYTES: u64 = 500 << 20;
@@ -27,7 +31,8 @@ pub(super) fn cases(scale: Scale) -> Vec<Case> {
     SIZES.into_iter().map(|bytes| Case::File { bytes, file_bytes }).collect()
 }
 
-/// The word at `index` of every such file (the output function of SplitMix64, Steele, Lea and Flood 2014).
+/// The word at `index` of every such file (the output function of SplitMix64, Steele, Lea and Flood
+/// 2014).
 #[inline]
 fn word(index: u64) -> u64 {
     let mut word = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -83,13 +88,15 @@ pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
     Ok(Box::new(Reader { pool: P::build(&Plan::equal(1, bytes))?, file, bytes, sums }))
 }
 
-/// Fills a buffer from the file. The system call writes through the raw pointer, so that no contestant has to zero first.
+/// Fills a buffer from the file. The system call writes through the raw pointer, so that no
+/// contestant has to zero first.
 fn read_at<B: Block>(file: &File, block: &mut B, bytes: usize, mut offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes {
         // SAFETY: `done < bytes`, which the buffer has.
         let target = unsafe { block.start().add(done) };
-        // SAFETY: the descriptor is open, and `bytes - done` bytes from `target` are the buffer's own.
+        // SAFETY: the descriptor is open, and `bytes - done` bytes from `target` are the buffer's
+        // own.
         let count =
             unsafe { libc::pread(file.as_raw_fd(), target.cast(), bytes - done, offset as libc::off_t) };
         match count {
@@ -156,7 +163,7 @@ impl<P: Pool> Cell for Reader<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::vec::VecPool;
+    use crate::adapters::vec::VecPool;
 
     #[test]
     fn a_wrong_byte_is_found() {

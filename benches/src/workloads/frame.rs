@@ -1,15 +1,17 @@
-//! `frame`: the three benchmarks of Stratum's `buffer_sv2`. Frames of random length are filled with random bytes in steps of
-//! ten, two at a time, and then dropped here, or sent to another thread that drops them, without and with waiting for it.
+//! `frame`: the three benchmarks of Stratum's `buffer_sv2`. Frames of random length are filled with
+//! random bytes in steps of ten, two at a time, and then dropped here, or sent to another thread
+//! that drops them, without and with waiting for it.
 
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::Block;
-use crate::case::{Case, Fate, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Frames, OpenFrame, Unsupported};
-use crate::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::block::Block;
+use crate::harness::case::{Case, Fate};
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::{Frames, OpenFrame};
 
 /// Bytes of the longest frame.
 pub(crate) const LARGEST: usize = 16384;

@@ -5,12 +5,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::not_mine;
-use crate::block::{fill, read, sum};
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
-use crate::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::block::{fill, read, sum};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::courier::{IN_FLIGHT, with_consumer};
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 pub(super) fn cases() -> Vec<Case> {
     [256, 4 << 10, 64 << 10].into_iter().map(|bytes| Case::Handoff { bytes }).collect()
@@ -37,7 +38,8 @@ fn expected(bytes: usize, value: u8) -> u64 {
 impl<P: Pool<Buf: Send>> Cell for Handoff<P> {
     fn check(&mut self) -> Result<(), String> {
         check::pool(&mut self.pool, &self.plan, |_| self.bytes)?;
-        // And across the threads: the sum of all sums is right only if nothing is overwritten under way.
+        // And across the threads: the sum of all sums is right only if nothing is overwritten under
+        // way.
         const ITEMS: u64 = 500;
         let total = AtomicU64::new(0);
         let bytes = self.bytes;

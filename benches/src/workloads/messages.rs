@@ -1,7 +1,8 @@
 //! `messages`: framed messages through one queue, from some threads to others.
 //!
-//! The threads are not kept on processors: in most rows there are more of them than processors, and where the system lets them run is
-//! part of what such a queue has to live with. They are started before the clock is.
+//! The threads are not kept on processors: in most rows there are more of them than processors, and
+//! where the system lets them run is part of what such a queue has to live with. They are started
+//! before the clock is.
 
 use core::hint::black_box;
 use std::sync::Barrier;
@@ -9,9 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Messages, Unsupported};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Messages;
 
 /// Bytes of the queue.
 const CAPACITY: usize = 64 << 10;
@@ -46,8 +48,9 @@ pub(crate) fn cell<M: Messages>(case: &Case) -> Result<Box<dyn Cell>, Unsupporte
 }
 
 impl<M: Messages> Through<M> {
-    /// Sends `count` messages, all producers together, and an empty one for each consumer, which ends it. `take` gets each consumer's
-    /// messages. Returns the time from the start of all to the end of the last.
+    /// Sends `count` messages, all producers together, and an empty one for each consumer, which
+    /// ends it. `take` gets each consumer's messages. Returns the time from the start of all to the
+    /// end of the last.
     fn through(&self, count: u64, take: impl Fn(&[u8]) + Sync) -> Duration {
         let barrier = Barrier::new(self.producers + self.consumers + 1);
         thread::scope(|scope| {

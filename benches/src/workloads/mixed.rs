@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::touch;
-use crate::case::{Case, Plan, Sizes};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
+use crate::harness::block::touch;
+use crate::harness::case::{Case, Sizes};
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 /// Sizes in the mix, four to an octave or two, and none of them round.
 const SIZES: [usize; 12] = [64, 100, 256, 500, 1024, 1500, 4096, 6000, 9000, 16384, 40000, 65536];

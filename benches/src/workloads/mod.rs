@@ -7,6 +7,7 @@ pub mod frame;
 pub mod handoff;
 pub mod messages;
 pub mod mixed;
+mod offers;
 pub mod parse;
 pub mod replay;
 pub mod reuse;
@@ -16,9 +17,11 @@ pub mod stream;
 pub mod threads;
 pub mod two_pools;
 
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Frames, Pool, Unsupported};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::measure::Scale;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::{Frames, Pool};
 
 /// The names of all workloads, in the order of the report.
 pub const WORKLOADS: [&str; 17] = [
@@ -40,17 +43,6 @@ pub const WORKLOADS: [&str; 17] = [
     "file",
     "replay",
 ];
-
-/// How large the matrix is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Each cell once: does it work at all?
-    Test,
-    /// Minutes.
-    Quick,
-    /// As long as it takes.
-    Full,
-}
 
 /// All rows of the matrix.
 #[must_use]

@@ -1,16 +1,19 @@
-//! `parse`: records of different lengths, which come in chunks that have nothing to do with them, as from a socket. Each is looked at as a
-//! whole: in place by those whose ring lends it in one piece, else copied out first.
+//! `parse`: records of different lengths, which come in chunks that have nothing to do with them,
+//! as from a socket. Each is looked at as a whole: in place by those whose ring lends it in one
+//! piece, else copied out first.
 //!
-//! Looking at a record is summing its bytes, a word at a time, which costs about as much as copying it.
+//! Looking at a record is summing its bytes, a word at a time, which costs about as much as copying
+//! it.
 
 use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::sum;
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Stream, Unsupported};
+use crate::harness::block::sum;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Stream;
 
 /// Bytes of the ring.
 const CAPACITY: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! `replay`: the requests of a recorded program, in the order in which they came, by one thread.
 //!
-//! Traces lie in `benches/traces/*.buftrace`. A buffer's first byte is written when it is acquired; what the program did
-//! with it is not replayed.
+//! Traces lie in `benches/traces/*.buftrace`. A buffer's first byte is written when it is acquired;
+//! what the program did with it is not replayed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use buftrace::{EventKind, Trace};
 
 use super::not_mine;
-use crate::block::touch;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
+use crate::harness::block::touch;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 const EXTENSION: &str = "buftrace";
 
@@ -35,7 +36,8 @@ pub(super) fn cases() -> Vec<Case> {
     traces.into_iter().map(|trace| Case::Replay { trace }).collect()
 }
 
-/// One step of the replay. Places are small numbers that are used again, so that the replay itself stays in the cache.
+/// One step of the replay. Places are small numbers that are used again, so that the replay itself
+/// stays in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Acquire { place: u32, bytes: u32 },
@@ -53,7 +55,8 @@ struct Script {
 }
 
 impl Script {
-    /// Gives each buffer a place, leaves out what cannot be replayed (empty buffers, those of 4 GiB and more), and releases at the end what the program still held.
+    /// Gives each buffer a place, leaves out what cannot be replayed (empty buffers, those of 4 GiB
+    /// and more), and releases at the end what the program still held.
     fn new(events: impl IntoIterator<Item = EventKind>) -> Self {
         let mut script = Self::default();
         let mut live: HashMap<u32, (u32, u32)> = HashMap::new();
@@ -164,8 +167,8 @@ impl<P: Pool> Cell for Replay<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants;
-    use crate::contestants::vec::VecPool;
+    use crate::adapters;
+    use crate::adapters::vec::VecPool;
 
     /// Traffic of a made-up program: sizes and lifetimes at random, some buffers never released.
     fn traffic(requests: u32) -> Vec<EventKind> {
@@ -213,8 +216,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_replayed_rightly() {
-        let mut cell =
-            make::<contestants::slot::SlotBuffers>(traffic(2000)).unwrap_or_else(|_| panic!("slot"));
+        let mut cell = make::<adapters::slot::SlotBuffers>(traffic(2000)).unwrap_or_else(|_| panic!("slot"));
         assert_eq!(cell.check(), Ok(()));
         assert!(cell.run(3) > Duration::ZERO);
     }

@@ -3,16 +3,19 @@
 use core::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::{Scale, not_mine};
-use crate::block::touch;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
+use super::not_mine;
+use crate::harness::block::touch;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::measure::Scale;
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 const SIZES: [usize; 9] = [4, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// Buffers that are live, the one that comes and goes among them: the cost of a pool must not grow with them.
+/// Buffers that are live, the one that comes and goes among them: the cost of a pool must not grow
+/// with them.
 const LIVE: [usize; 3] = [8, 64, 1024];
 /// So many as well, but not in a quick run: there is a pool that takes 15 us for each of them.
 const LIVE_HUGE: usize = 100_000;

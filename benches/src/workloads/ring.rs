@@ -1,17 +1,20 @@
-//! `ring-fixed` and `ring-extend`: the two tables in the README of `ringal`, whose program is not published.
+//! `ring-fixed` and `ring-extend`: the two tables in the README of `ringal`, whose program is not
+//! published.
 //!
-//! There are N buffers at a time, the oldest makes room for the next, and each is filled to a random length up to its size. In the
-//! first table its size is known and acquired. In the second it grows by steps up to that length and is then finished. The steps are
-//! of 64 bytes, which is what the two tables' difference suggests at two nanoseconds a step.
+//! There are N buffers at a time, the oldest makes room for the next, and each is filled to a
+//! random length up to its size. In the first table its size is known and acquired. In the second
+//! it grows by steps up to that length and is then finished. The steps are of 64 bytes, which is
+//! what the two tables' difference suggests at two nanoseconds a step.
 
 use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::{Block, copy, fill, read};
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::contestant::{Frames, OpenFrame, Pool, Unsupported};
+use crate::harness::block::{Block, copy, fill, read};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Bytes of a buffer, and how many are held: the tables' rows.
 const ROWS: [(usize, usize); 5] =
@@ -180,8 +183,9 @@ impl<S: Source> Ring<S> {
         self.place = (self.place + 1) % self.held.len();
     }
 
-    /// Goes round until all memory that will be used has been: whoever takes new memory each time comes back to the old only after
-    /// a lap or more of a ring that may be twice as large as what it holds.
+    /// Goes round until all memory that will be used has been: whoever takes new memory each time
+    /// comes back to the old only after a lap or more of a ring that may be twice as large as what
+    /// it holds.
     fn warm_up(&mut self) {
         const LAPS: usize = 2;
         for _ in 0..LAPS * self.held.len() {
@@ -235,12 +239,13 @@ impl<S: Source> Cell for Ring<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestants::slot::{SlotBuffers, SlotFrames};
-    use crate::contestants::vec::{VecFrames, VecPool};
+    use crate::adapters::slot::{SlotBuffers, SlotFrames};
+    use crate::adapters::vec::{VecFrames, VecPool};
 
     #[test]
     fn every_row_keeps_its_bytes() {
-        // The largest row writes half a gigabyte in all, which takes seconds where it is not optimised.
+        // The largest row writes half a gigabyte in all, which takes seconds where it is not
+        // optimised.
         let rows = if cfg!(debug_assertions) { ROWS.len() - 1 } else { ROWS.len() };
         let is_small = |case: &Case| {
             let &(Case::RingFixed { bytes, .. } | Case::RingExtend { bytes, .. }) = case else {

@@ -1,17 +1,19 @@
 //! `spsc`: bytes from one thread to another, in chunks of one length.
 //!
-//! Each contestant waits in its own way when the other thread is not ready: those that have none spin and look. Chunks are copied in and
-//! copied out, from and to places that move, as in `stream`.
+//! Each contestant waits in its own way when the other thread is not ready: those that have none
+//! spin and look. Chunks are copied in and copied out, from and to places that move, as in
+//! `stream`.
 
 use core::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Pipe, Unsupported};
-use crate::place::pin;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::place::pin;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Pipe;
 
 /// Bytes of the ring: a few of the largest chunks.
 pub(crate) const CAPACITY: usize = 256 << 10;
@@ -19,7 +21,8 @@ const LARGEST: usize = 64 << 10;
 /// Chunks start at so many places, a cache line and 16 bytes apart.
 const PLACES: usize = 64;
 const STEP: usize = 80;
-/// Bytes that one iteration moves, about: so much that starting the other thread is a small part of it.
+/// Bytes that one iteration moves, about: so much that starting the other thread is a small part of
+/// it.
 const BYTES: usize = 32 << 20;
 const MOST_CHUNKS: usize = 200_000;
 

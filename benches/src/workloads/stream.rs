@@ -1,18 +1,21 @@
-//! `stream`: bytes through a ring, by one thread: write a message, read it, as the benchmark of the "black magic" circular buffer does.
+//! `stream`: bytes through a ring, by one thread: write a message, read it, as the benchmark of the
+//! "black magic" circular buffer does.
 //!
-//! That benchmark has a constant length, so that its copies are a few instructions, and so has the row that says so; in the others nobody
-//! knows lengths when compiling. Where the
-//! message comes from and goes to moves through memory, because at 4 KiB the placement of two buffers against each other alone is
-//! worth a third of a copy. In the rows with bytes left the ring is never empty, so that what is written goes all the way round it; in the
-//! others one that starts over when it is empty stays where its memory is hot, as it does in a program that reads all there is.
+//! That benchmark has a constant length, so that its copies are a few instructions, and so has the
+//! row that says so; in the others nobody knows lengths when compiling. Where the message comes
+//! from and goes to moves through memory, because at 4 KiB the placement of two buffers against
+//! each other alone is worth a third of a copy. In the rows with bytes left the ring is never
+//! empty, so that what is written goes all the way round it; in the others one that starts over
+//! when it is empty stays where its memory is hot, as it does in a program that reads all there is.
 
 use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::case::Case;
-use crate::cell::Cell;
-use crate::contestant::{Stream, Unsupported};
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::Stream;
 
 /// Bytes of the ring.
 const CAPACITY: usize = 64 << 10;
@@ -74,7 +77,8 @@ impl<S: Stream> Cell for Through<S> {
                 Err("another message".into())
             };
         }
-        // Over every border a few times, with nothing in the ring, something, and all that it holds.
+        // Over every border a few times, with nothing in the ring, something, and all that it
+        // holds.
         const ROUNDS: usize = 5;
         let mut random = fastrand::Rng::with_seed(8);
         let (mut written, mut read) = (0_u64, 0_u64);

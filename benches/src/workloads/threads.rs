@@ -1,17 +1,19 @@
-//! `threads`: so many threads acquire, touch each page, drop. One operation is what one thread does in a loop, so the time
-//! stays level from one thread to as many as there are cores if nothing is contended.
+//! `threads`: so many threads acquire, touch each page, drop. One operation is what one thread does
+//! in a loop, so the time stays level from one thread to as many as there are cores if nothing is
+//! contended.
 
 use core::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
 use super::not_mine;
-use crate::block::touch_pages;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
-use crate::crew::{Crew, Handle, Private, Seed};
+use crate::harness::block::touch_pages;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::crew::{Crew, Handle, Private, Seed};
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [4 << 10, 64 << 10];
 /// Operations of each thread before the clock starts, which fill its caches.

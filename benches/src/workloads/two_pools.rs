@@ -1,14 +1,16 @@
-//! `two-pools`: as `reuse`, from two pools in turn. The row with one pool runs the same loop, and picks the same pool each time.
+//! `two-pools`: as `reuse`, from two pools in turn. The row with one pool runs the same loop, and
+//! picks the same pool each time.
 
 use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
-use crate::block::touch;
-use crate::case::{Case, Plan};
-use crate::cell::Cell;
-use crate::check;
-use crate::contestant::{Pool, Unsupported};
+use crate::harness::block::touch;
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::check;
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [64, 4 << 10];
 /// Requests in one iteration.

@@ -1,0 +1,79 @@
+//! The mirrored-mmap ring, and what goes between threads over such memory.
+
+use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, channel};
+
+use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::{Messages, Pipe, Stream};
+
+pub(super) fn contestant() -> Contestant {
+    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `MessageQueue`: `send` and `recv_into`";
+    Contestant::only("mirror", Kind::Strategy, &["stream", "parse", "spsc", "messages"], idiom)
+        .streams::<MirrorRing>()
+        .pipes::<Channel>()
+        .messages::<MessageQueue>()
+}
+
+impl Stream for MirrorRing {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        Self::new(bytes).map_err(|error| error.to_string().into())
+    }
+
+    #[inline(always)]
+    fn write(&mut self, bytes: &[u8]) {
+        self.put(bytes).expect("the workload keeps within the capacity");
+    }
+
+    #[inline(always)]
+    fn read(&mut self, into: &mut [u8]) {
+        self.get(into).expect("the workload reads what it wrote");
+    }
+
+    /// In place.
+    #[inline(always)]
+    fn look<T>(&mut self, len: usize, _scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
+        let seen = look(&self.peek()[..len]);
+        self.consume(len);
+        seen
+    }
+}
+
+/// Both ends of a channel.
+pub(crate) struct Channel;
+
+impl Pipe for Channel {
+    type Writer = Producer;
+    type Reader = Consumer;
+
+    fn build(bytes: usize) -> Result<(Producer, Consumer), Unsupported> {
+        channel(bytes).map_err(|error| error.to_string().into())
+    }
+
+    #[inline(always)]
+    fn write(writer: &mut Producer, bytes: &[u8]) {
+        writer.wait(bytes.len()).expect("the reader lives");
+        writer.put(bytes).expect("waited for");
+    }
+
+    #[inline(always)]
+    fn read(reader: &mut Consumer, into: &mut [u8]) {
+        reader.wait(into.len()).expect("the writer lives");
+        reader.get(into).expect("waited for");
+    }
+}
+
+impl Messages for MessageQueue {
+    fn build(bytes: usize) -> Result<Self, Unsupported> {
+        Self::new(bytes).map_err(|error| error.to_string().into())
+    }
+
+    #[inline(always)]
+    fn send(&self, message: &[u8]) {
+        self.sender().send(message).expect("open, and long enough");
+    }
+
+    #[inline(always)]
+    fn receive(&self, into: &mut [u8]) -> usize {
+        self.receiver().recv_into(into).expect("open, and no longer than the buffer").len
+    }
+}

@@ -1,0 +1,80 @@
+//! The registry. Adding a contestant is a file here and a line below. A strategy that has none takes
+//! part by its name.
+
+mod any;
+pub(crate) mod bump;
+pub(crate) mod floor;
+pub(crate) mod heap;
+pub(crate) mod mirror;
+#[cfg(feature = "pools")]
+mod peers;
+pub(crate) mod pipe;
+pub(crate) mod ring;
+pub(crate) mod shard;
+pub(crate) mod slot;
+pub(crate) mod toy_queue;
+pub(crate) mod vec;
+pub(crate) mod wrapping;
+
+use crate::harness::contestant::Contestant;
+
+/// All contestants that this build has, in the order of the report.
+#[must_use]
+pub fn all() -> Vec<Contestant> {
+    let mut all = vec![
+        slot::contestant(),
+        ring::contestant(),
+        bump::contestant(),
+        shard::contestant(),
+        mirror::contestant(),
+    ];
+    all.extend(bump::probes());
+    all.extend(any::contestants());
+    all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);
+    all.extend(any::others(&all));
+    all.extend([pipe::contestant(), toy_queue::contestant()]);
+    #[cfg(feature = "pools")]
+    all.extend(peers::all());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::harness::contestant::{BASELINE, FLOOR};
+    use crate::harness::measure::Scale;
+    use crate::workloads::cases;
+
+    #[test]
+    fn names_are_unique_and_the_controls_are_there() {
+        let all = all();
+        let names: HashSet<_> = all.iter().map(|contestant| contestant.name).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(names.contains(BASELINE) && names.contains(FLOOR));
+        assert!(all.iter().all(|contestant| !contestant.idiom.is_empty()));
+    }
+
+    /// What is not served is said, with a reason.
+    #[test]
+    fn every_cell_is_built_or_refused_with_a_reason() {
+        for contestant in all() {
+            for case in cases(Scale::Test).into_iter().filter(|case| contestant.takes_part(case)) {
+                if let Err(reason) = contestant.cell(&case) {
+                    assert!(!reason.0.is_empty(), "{} at {case}", contestant.name);
+                    assert!(
+                        !reason.0.contains("offers nothing"),
+                        "{} at {case}: no reason given",
+                        contestant.name
+                    );
+                    assert!(
+                        !reason.0.contains("served elsewhere"),
+                        "{} at {case}: misrouted",
+                        contestant.name
+                    );
+                }
+            }
+        }
+    }
+}

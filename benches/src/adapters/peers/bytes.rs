@@ -1,0 +1,85 @@
+//! `bytes`: one `BytesMut` as an arena.
+
+use core::mem;
+
+use bytes::{BufMut, BytesMut};
+
+use crate::harness::block::Block;
+use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::{Frames, OpenFrame, Pool};
+
+/// How often the peak fits into the arena, so that it is not reclaimed each time.
+const LAPS: usize = 4;
+
+pub(super) fn contestant() -> Contestant {
+    Contestant::new(
+        "bytes",
+        Kind::Peer,
+        "one `BytesMut` of four times the planned bytes as an arena: `reserve`, then split the front off; frames are appended \
+         and `split`",
+    )
+    .whole::<Arena>()
+    .sends::<Arena>()
+    .threads_each::<Arena>()
+    .frames::<Arena>()
+}
+
+struct Arena {
+    rest: BytesMut,
+    largest: usize,
+}
+
+// SAFETY: a `BytesMut` owns its capacity, which is at least what was reserved for it, and is not
+// grown after.
+unsafe impl Block for BytesMut {
+    #[inline(always)]
+    fn start(&mut self) -> *mut u8 {
+        if self.is_empty() { self.spare_capacity_mut().as_mut_ptr().cast() } else { self.as_mut_ptr() }
+    }
+}
+
+impl Pool for Arena {
+    type Buf = BytesMut;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self { rest: BytesMut::with_capacity(LAPS * plan.peak_bytes), largest: plan.largest })
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> BytesMut {
+        self.rest.reserve(bytes);
+        let rest = self.rest.split_off(bytes);
+        mem::replace(&mut self.rest, rest)
+    }
+}
+
+impl Frames for Arena {
+    type Frame = BytesMut;
+    type Open<'a> = &'a mut BytesMut;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        <Self as Pool>::build(plan)
+    }
+
+    #[inline(always)]
+    fn open(&mut self) -> &mut BytesMut {
+        // What the frame does not use stays in the arena.
+        self.rest.reserve(self.largest);
+        &mut self.rest
+    }
+}
+
+impl OpenFrame for &mut BytesMut {
+    type Frame = BytesMut;
+
+    #[inline(always)]
+    fn append(&mut self, chunk: &[u8]) {
+        self.put_slice(chunk);
+    }
+
+    #[inline(always)]
+    fn detach(self) -> BytesMut {
+        self.split()
+    }
+}

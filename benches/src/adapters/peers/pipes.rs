@@ -1,0 +1,180 @@
+//! The published queues for bytes between two threads. They do not wait: where there is nothing to
+//! do, they are asked again.
+
+use core::hint::spin_loop;
+
+use bbqueue::BBBuffer;
+use ringbuf::traits::{Consumer as _, Observer as _, Producer as _, Split as _};
+use ringbuf::{HeapCons, HeapProd, HeapRb};
+use rtrb::RingBuffer;
+
+use super::mirrors::Halves;
+use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::{PIPES, Pipe};
+use crate::workloads::spsc::CAPACITY;
+
+pub(super) fn rtrb() -> Contestant {
+    let idiom = "`RingBuffer<u8>`: chunks, filled and read by `copy_from_slice`, looked for by spinning";
+    Contestant::only("rtrb", Kind::Peer, PIPES, idiom).pipes::<Rtrb>()
+}
+
+pub(super) fn ringbuf() -> Contestant {
+    let idiom = "`HeapRb<u8>`: `push_slice` and `pop_slice`, looked for by spinning";
+    Contestant::only("ringbuf", Kind::Peer, PIPES, idiom).pipes::<Ringbuf>()
+}
+
+pub(super) fn bbqueue() -> Contestant {
+    let idiom = "`BBBuffer`: `grant_exact` and `read`, looked for by spinning";
+    Contestant::only("bbqueue", Kind::Peer, PIPES, idiom).pipes::<BbQueue>()
+}
+
+/// A ring of elements.
+pub(crate) struct Rtrb;
+
+impl Pipe for Rtrb {
+    type Writer = rtrb::Producer<u8>;
+    type Reader = rtrb::Consumer<u8>;
+
+    fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported> {
+        Ok(RingBuffer::new(bytes))
+    }
+
+    #[inline(always)]
+    fn write(writer: &mut Self::Writer, bytes: &[u8]) {
+        let mut chunk = loop {
+            match writer.write_chunk(bytes.len()) {
+                Ok(chunk) => break chunk,
+                Err(_) => spin_loop(),
+            }
+        };
+        let (first, second) = chunk.as_mut_slices();
+        let (front, back) = bytes.split_at(first.len());
+        first.copy_from_slice(front);
+        second.copy_from_slice(back);
+        chunk.commit_all();
+    }
+
+    #[inline(always)]
+    fn read(reader: &mut Self::Reader, into: &mut [u8]) {
+        let chunk = loop {
+            match reader.read_chunk(into.len()) {
+                Ok(chunk) => break chunk,
+                Err(_) => spin_loop(),
+            }
+        };
+        let (first, second) = chunk.as_slices();
+        let (front, back) = into.split_at_mut(first.len());
+        front.copy_from_slice(first);
+        back.copy_from_slice(second);
+        chunk.commit_all();
+    }
+}
+
+/// Another one.
+pub(crate) struct Ringbuf;
+
+impl Pipe for Ringbuf {
+    type Writer = HeapProd<u8>;
+    type Reader = HeapCons<u8>;
+
+    fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported> {
+        Ok(HeapRb::new(bytes).split())
+    }
+
+    #[inline(always)]
+    fn write(writer: &mut Self::Writer, bytes: &[u8]) {
+        while writer.vacant_len() < bytes.len() {
+            spin_loop();
+        }
+        writer.push_slice(bytes);
+    }
+
+    #[inline(always)]
+    fn read(reader: &mut Self::Reader, into: &mut [u8]) {
+        while reader.occupied_len() < into.len() {
+            spin_loop();
+        }
+        reader.pop_slice(into);
+    }
+}
+
+/// A bip buffer: what it lends is contiguous.
+pub(crate) struct BbQueue;
+
+impl Pipe for BbQueue {
+    type Writer = bbqueue::Producer<'static, CAPACITY>;
+    type Reader = bbqueue::Consumer<'static, CAPACITY>;
+
+    fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported> {
+        if bytes != CAPACITY {
+            return Err("of a constant size".into());
+        }
+        // Leaked, since both ends borrow it; so are the pools that do.
+        let queue: &'static BBBuffer<CAPACITY> = Box::leak(Box::new(BBBuffer::new()));
+        queue.try_split().map_err(|error| Unsupported(format!("{error:?}")))
+    }
+
+    #[inline(always)]
+    fn write(writer: &mut Self::Writer, bytes: &[u8]) {
+        let mut grant = loop {
+            match writer.grant_exact(bytes.len()) {
+                Ok(grant) => break grant,
+                Err(_) => spin_loop(),
+            }
+        };
+        grant.copy_from_slice(bytes);
+        grant.commit(bytes.len());
+    }
+
+    /// What is there ends at the buffer's end, so a chunk may come in two.
+    #[inline(always)]
+    fn read(reader: &mut Self::Reader, into: &mut [u8]) {
+        let mut at = 0;
+        while at < into.len() {
+            let Ok(grant) = reader.read() else {
+                spin_loop();
+                continue;
+            };
+            let n = grant.len().min(into.len() - at);
+            into[at..at + n].copy_from_slice(&grant[..n]);
+            grant.release(n);
+            at += n;
+        }
+    }
+}
+
+/// The circular buffer of `vmcircbuffer`, for two threads.
+impl Pipe for Halves {
+    type Writer = vmcircbuffer::sync::Writer<u8>;
+    type Reader = vmcircbuffer::sync::Reader<u8>;
+
+    fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported> {
+        Self::ends(bytes)
+    }
+
+    #[inline(always)]
+    fn write(writer: &mut Self::Writer, bytes: &[u8]) {
+        loop {
+            if let Some(room) = writer.try_slice().get_mut(..bytes.len()) {
+                room.copy_from_slice(bytes);
+                break;
+            }
+            spin_loop();
+        }
+        writer.produce(bytes.len());
+    }
+
+    #[inline(always)]
+    fn read(reader: &mut Self::Reader, into: &mut [u8]) {
+        loop {
+            let filled = reader.try_slice().expect("the writer lives");
+            if let Some(bytes) = filled.get(..into.len()) {
+                into.copy_from_slice(bytes);
+                break;
+            }
+            spin_loop();
+        }
+        reader.consume(into.len());
+    }
+}

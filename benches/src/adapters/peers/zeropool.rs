@@ -1,0 +1,49 @@
+//! `zeropool`: thread-local caches over shards.
+
+use zeropool::{BufUninit, ZeroPool};
+
+use crate::harness::block::Block;
+use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::serve::Pool;
+
+pub(super) fn contestant() -> Contestant {
+    Contestant::new(
+        "zeropool",
+        Kind::Peer,
+        "`ZeroPool` that keeps small buffers too, with caches of at least eight and as large as the burst: `alloc_uninit`, so \
+         that nothing is zeroed; one pool for all threads",
+    )
+    .whole::<Zero>()
+    .sends::<Zero>()
+    .threads_share::<Zero>()
+    .no_frames(super::NO_FRAMES)
+}
+
+#[derive(Clone)]
+struct Zero(&'static ZeroPool);
+
+// SAFETY: the buffer has the length that was asked for, at one place, and is its holder's alone.
+unsafe impl Block for BufUninit<'static> {
+    #[inline(always)]
+    fn start(&mut self) -> *mut u8 {
+        self.as_uninit_mut().as_mut_ptr().cast()
+    }
+}
+
+impl Pool for Zero {
+    type Buf = BufUninit<'static>;
+
+    fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        let pool = ZeroPool::new()
+            .min_buffer_size(0)
+            .tls_cache_size(plan.room.max(8))
+            .max_buffers_per_class(plan.room.max(32));
+        Ok(Self(Box::leak(Box::new(pool))))
+    }
+
+    #[inline(always)]
+    fn acquire(&mut self, bytes: usize) -> Self::Buf {
+        self.0.alloc_uninit(bytes)
+    }
+}

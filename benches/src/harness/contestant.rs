@@ -1,0 +1,209 @@
+//! The columns: who takes part, and what each of them has to offer.
+//!
+//! A contestant is one file in `adapters/` and one line in its registry. It implements
+//! [`Pool`](super::serve::Pool), [`Frames`](super::serve::Frames) or both, and says which groups of
+//! workloads it can serve with them (`workloads/offers.rs`); for the others it says why not.
+
+use crate::harness::case::Case;
+use crate::harness::cell::Cell;
+use crate::harness::plan::Unsupported;
+
+/// The contestant that all are compared with.
+pub const BASELINE: &str = "vec";
+/// The contestant that does nothing.
+pub const FLOOR: &str = "floor";
+
+/// What kind of contestant one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A strategy of this workspace.
+    Strategy,
+    /// A strategy with other settings than those that the plan asks for, where the settings are
+    /// what is to be seen. It is in no verdict.
+    Setting,
+    /// What every strategy is compared with.
+    Control,
+    /// A published crate that does a similar job.
+    Peer,
+}
+
+/// Builds the typed cell of a case.
+pub(crate) type Maker = fn(&Case) -> Result<Box<dyn Cell>, Unsupported>;
+
+/// How a contestant serves one group of workloads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Offer {
+    Cell(Maker),
+    None(&'static str),
+}
+
+/// One column of the matrix.
+#[derive(Debug, Clone, Copy)]
+pub struct Contestant {
+    /// As in reports and on the command line.
+    pub name: &'static str,
+    /// Strategy, setting, control or peer.
+    pub kind: Kind,
+    /// The contestant that it is a setting of.
+    pub setting_of: Option<&'static str>,
+    /// The workloads that it is in; all if there are none.
+    only: &'static [&'static str],
+    /// The idiom in which it is used, for the report.
+    pub idiom: &'static str,
+    /// Whether its memory comes from Rust's global allocator, so that calls to it can be counted.
+    pub counted: bool,
+    pub(crate) whole: Offer,
+    pub(crate) sends: Offer,
+    pub(crate) threads: Offer,
+    pub(crate) frames: Offer,
+    /// Rows with streams are those of who offers some; the others are not asked.
+    pub(crate) streams: Option<Maker>,
+    pub(crate) parses: Option<Maker>,
+    /// And so are rows with pipes.
+    pub(crate) pipes: Option<Maker>,
+    /// And rows with messages.
+    pub(crate) messages: Option<Maker>,
+}
+
+impl Contestant {
+    /// A contestant that offers nothing yet.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: Kind, idiom: &'static str) -> Self {
+        let nothing = Offer::None("the adapter offers nothing here");
+        Self {
+            name,
+            kind,
+            setting_of: None,
+            only: &[],
+            idiom,
+            counted: true,
+            whole: nothing,
+            sends: nothing,
+            threads: nothing,
+            frames: nothing,
+            streams: None,
+            parses: None,
+            pipes: None,
+            messages: None,
+        }
+    }
+
+    /// A contestant that is in these workloads and no others.
+    #[must_use]
+    pub const fn only(
+        name: &'static str,
+        kind: Kind,
+        only: &'static [&'static str],
+        idiom: &'static str,
+    ) -> Self {
+        let mut contestant = Self::new(name, kind, idiom);
+        contestant.only = only;
+        contestant
+    }
+
+    /// The strategy `of` with other settings, for the workloads that are about them. It is a column
+    /// of its own there, after the strategy's, and is not in the rest of the matrix. What differs
+    /// is in the type that serves: `Bump<4>`, say.
+    #[must_use]
+    pub const fn setting(
+        name: &'static str,
+        of: &'static str,
+        only: &'static [&'static str],
+        idiom: &'static str,
+    ) -> Self {
+        let mut setting = Self::only(name, Kind::Setting, only, idiom);
+        setting.setting_of = Some(of);
+        setting
+    }
+
+    /// Whether it takes part in a row at all, be it with a reason why it does not serve it.
+    #[must_use]
+    pub fn takes_part(&self, case: &Case) -> bool {
+        match case {
+            Case::Stream { .. } => self.streams.is_some(),
+            Case::Parse { .. } => self.parses.is_some(),
+            Case::Spsc { .. } => self.pipes.is_some(),
+            Case::Messages { .. } => self.messages.is_some(),
+            _ => self.only.is_empty() || self.only.contains(&case.workload()),
+        }
+    }
+
+    /// Why it cannot serve frames.
+    #[must_use]
+    pub fn no_frames(mut self, reason: &'static str) -> Self {
+        self.frames = Offer::None(reason);
+        self
+    }
+
+    /// Why its buffers cannot be dropped on another thread.
+    #[must_use]
+    pub fn no_sends(mut self, reason: &'static str) -> Self {
+        self.sends = Offer::None(reason);
+        self
+    }
+
+    /// Why it cannot serve several threads.
+    #[must_use]
+    pub fn no_threads(mut self, reason: &'static str) -> Self {
+        self.threads = Offer::None(reason);
+        self
+    }
+
+    /// Its memory does not come from Rust's global allocator.
+    #[must_use]
+    pub fn uncounted(mut self) -> Self {
+        self.counted = false;
+        self
+    }
+
+    /// Why the contestant does not serve such cases at all; `None` if it does, though building one
+    /// may still fail.
+    #[must_use]
+    pub fn refusal(&self, case: &Case) -> Option<Unsupported> {
+        match self.offer(case) {
+            Offer::Cell(_) => None,
+            Offer::None(reason) => Some(reason.into()),
+        }
+    }
+
+    /// Builds the cell of `case`, pools included.
+    ///
+    /// # Errors
+    ///
+    /// When the contestant does not serve that case.
+    pub fn cell(&self, case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+        match self.offer(case) {
+            Offer::Cell(make) => make(case),
+            Offer::None(reason) => Err(reason.into()),
+        }
+    }
+
+    fn offer(&self, case: &Case) -> Offer {
+        match case {
+            Case::Reuse { .. }
+            | Case::Burst { .. }
+            | Case::TwoPools { .. }
+            | Case::Mixed { .. }
+            | Case::RingFixed { .. }
+            | Case::Chaos { threads: 1, .. }
+            | Case::File { .. }
+            | Case::Replay { .. } => self.whole,
+            Case::Handoff { .. } => self.sends,
+            Case::Threads { .. } | Case::Chaos { .. } => self.threads,
+            Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
+            Case::Stream { .. } => {
+                self.streams.map_or(Offer::None("buffers, and no ring of bytes"), Offer::Cell)
+            }
+            Case::Parse { .. } => {
+                self.parses.map_or(Offer::None("no ring of bytes that keeps them"), Offer::Cell)
+            }
+            Case::Spsc { .. } => {
+                self.pipes.map_or(Offer::None("buffers, and no bytes between threads"), Offer::Cell)
+            }
+            Case::Messages { .. } => {
+                self.messages.map_or(Offer::None("buffers, and no queue of messages"), Offer::Cell)
+            }
+        }
+    }
+}

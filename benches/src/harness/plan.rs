@@ -1,0 +1,115 @@
+//! What a workload will ask of a contestant, and why one may decline.
+
+use crate::harness::case::size;
+
+/// Why a contestant does not serve a case: a sentence for the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsupported(pub String);
+
+impl<S: Into<String>> From<S> for Unsupported {
+    fn from(reason: S) -> Self {
+        Self(reason.into())
+    }
+}
+
+/// What a workload will ask of a pool, for its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Most buffers that the workload holds at once.
+    pub live: usize,
+    /// Buffers that the pool should have room for: `live`, and a few at least, so that a check can
+    /// hold several.
+    pub room: usize,
+    /// The largest request in bytes.
+    pub largest: usize,
+    /// Most bytes that are out at once, with `room` buffers.
+    pub peak_bytes: usize,
+    /// Whether requests are of different sizes.
+    pub varied: bool,
+    /// Threads that use the pool at once.
+    pub threads: usize,
+    /// Bytes that a frame starts with, for those that let it grow from there by reallocating; the
+    /// largest size where one may know it.
+    pub first_bytes: usize,
+}
+
+impl Plan {
+    /// Fewest buffers that a pool has room for.
+    const LEAST_ROOM: usize = 4;
+
+    /// Up to `live` buffers of `bytes` each.
+    #[must_use]
+    pub fn equal(live: usize, bytes: usize) -> Self {
+        let room = live.max(Self::LEAST_ROOM);
+        Self {
+            live,
+            room,
+            largest: bytes,
+            peak_bytes: room * bytes,
+            varied: false,
+            threads: 1,
+            first_bytes: bytes,
+        }
+    }
+
+    /// Up to `live` buffers of up to `largest` bytes, at most `peak_bytes` together.
+    #[must_use]
+    pub fn mixed(live: usize, largest: usize, peak_bytes: usize) -> Self {
+        let room = live.max(Self::LEAST_ROOM);
+        Self {
+            live,
+            room,
+            largest,
+            peak_bytes: peak_bytes.max(largest * Self::LEAST_ROOM),
+            varied: true,
+            threads: 1,
+            first_bytes: largest,
+        }
+    }
+
+    /// The same for frames of which nobody knows beforehand how long they become.
+    #[must_use]
+    pub fn growing_from(mut self, bytes: usize) -> Self {
+        self.first_bytes = bytes;
+        self
+    }
+
+    /// The same for so many threads.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Bytes that `room` buffers of the largest size take.
+    ///
+    /// # Errors
+    ///
+    /// When that is more than a pool of equal buffers may take here.
+    pub fn bytes_of_equals(&self) -> Result<usize, Unsupported> {
+        const LIMIT_BYTES: usize = 512 << 20;
+        let bytes = self.room.saturating_mul(self.largest);
+        if bytes > LIMIT_BYTES {
+            return Err(format!(
+                "pools buffers of one size: {} of {} would take {} MiB",
+                self.room,
+                size(self.largest),
+                bytes >> 20
+            )
+            .into());
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_have_room_for_a_check() {
+        assert_eq!(Plan::equal(1, 10).room, Plan::LEAST_ROOM);
+        assert_eq!(Plan::equal(100, 10).peak_bytes, 1000);
+        assert!(Plan::equal(1 << 20, 1 << 20).bytes_of_equals().is_err());
+    }
+}

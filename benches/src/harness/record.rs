@@ -1,0 +1,460 @@
+//! What is measured, as it is passed from child to parent and kept in `results.json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::harness::contestant::{BASELINE, Kind};
+use crate::harness::statistics::quantile;
+
+/// Version of the file's layout.
+pub const SCHEMA: u32 = 2;
+
+/// The file's name in a report's folder.
+const FILE: &str = "results.json";
+
+/// All results of one run of the matrix.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Where and when.
+    pub host: Host,
+    /// How it was measured.
+    pub settings: Settings,
+    /// The columns.
+    pub contestants: Vec<Column>,
+    /// The rows.
+    pub cases: Vec<Row>,
+    /// What was found.
+    pub cells: Vec<Record>,
+    /// Seconds that it all took.
+    pub seconds: f64,
+}
+
+/// The machine and the build.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// Processor model.
+    pub cpu: String,
+    /// Cores that may be used.
+    pub cores: usize,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Frequency governor, where it can be read.
+    pub governor: Option<String>,
+    /// Operating system and kernel.
+    pub kernel: String,
+    /// The compiler.
+    pub rustc: String,
+    /// The commit, with `-dirty` if the tree differs from it.
+    pub commit: String,
+    /// When, in UTC.
+    pub date: String,
+    /// Load average over one minute before the run.
+    pub load: Option<f64>,
+}
+
+/// How it was measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Settings {
+    /// `test`, `quick` or `full`.
+    pub scale: String,
+    /// Processes that each row was measured in.
+    #[serde(default)]
+    pub layouts: usize,
+    /// Rounds at most, in each process.
+    pub rounds: usize,
+    /// Milliseconds that one contestant's run in a round should take.
+    pub run_ms: f64,
+    /// Single operations timed for the tail.
+    pub samples: usize,
+}
+
+/// A column.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// How it is used.
+    pub idiom: String,
+    /// Whether its heap calls can be counted.
+    pub counted: bool,
+}
+
+/// A row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// Its unique name.
+    pub id: String,
+    /// The workload.
+    pub workload: String,
+    /// The parameters, for people.
+    pub parameters: String,
+}
+
+/// What was found for one cell.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// The row's id.
+    pub case: String,
+    /// The column's name.
+    pub contestant: String,
+    /// How it went.
+    pub outcome: Outcome,
+    /// Median divided by the median of `vec` in the same rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_vec: Option<f64>,
+    /// For each strategy that was measured in the same rounds, its median divided by this one:
+    /// below 1, the strategy is faster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub strategies_to_this: BTreeMap<String, f64>,
+    /// Calls of the global allocator per operation, in steady state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_calls: Option<f64>,
+    /// Share of operations that the pool had nothing for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallbacks: Option<f64>,
+    /// Bytes that resident memory grew by at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_bytes: Option<u64>,
+}
+
+/// How a cell went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum Outcome {
+    /// Right bytes, and timed.
+    Timed(Timing),
+    /// Right bytes; not timed.
+    Checked,
+    /// Cannot be done with this contestant.
+    Unsupported {
+        /// Why.
+        reason: String,
+    },
+    /// Wrong bytes; not timed.
+    Wrong {
+        /// What was found.
+        what: String,
+    },
+    /// It panicked or took its process down.
+    Crashed {
+        /// How.
+        how: String,
+    },
+    /// It did not come back.
+    Hung {
+        /// How long it was waited for, in seconds.
+        seconds: f64,
+    },
+}
+
+impl Outcome {
+    /// The outcome in a few words.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        match self {
+            Self::Timed(timing) => format!("{:.2} ns", timing.median),
+            Self::Checked => "right bytes".into(),
+            Self::Unsupported { reason } => format!("unsupported: {reason}"),
+            Self::Wrong { what } => format!("WRONG BYTES: {what}"),
+            Self::Crashed { how } => format!("crashed: {how}"),
+            Self::Hung { seconds } => format!("hung: nothing for {seconds:.0} s"),
+        }
+    }
+
+    /// Whether it is a failure of the contestant.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Wrong { .. } | Self::Crashed { .. } | Self::Hung { .. })
+    }
+}
+
+/// Times of one cell, in nanoseconds per operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Half of the rounds took less.
+    pub median: f64,
+    /// A tenth of the rounds took less.
+    pub p10: f64,
+    /// A tenth of the rounds took more.
+    pub p90: f64,
+    /// Rounds.
+    pub rounds: usize,
+    /// Operations in each.
+    pub operations: u64,
+    /// Bytes that an operation moves, where that is the point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+    /// Times of single operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<Tail>,
+    /// What a reader has to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Measured in a process of its own, so not in the same rounds as the others.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub alone: bool,
+    /// All rounds, sorted: from child to parent only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nanos: Vec<f64>,
+}
+
+impl Timing {
+    /// Takes more rounds in, of another process, and works the quantiles out again.
+    pub fn merge(&mut self, more: &[f64]) {
+        self.nanos.extend_from_slice(more);
+        self.nanos.sort_by(f64::total_cmp);
+        self.rounds = self.nanos.len();
+        self.median = quantile(&self.nanos, 0.5);
+        self.p10 = quantile(&self.nanos, 0.1);
+        self.p90 = quantile(&self.nanos, 0.9);
+    }
+}
+
+/// Times of single operations, in nanoseconds, with the clock's own cost in them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// Half took less.
+    pub p50: u32,
+    /// One in a hundred took more.
+    pub p99: u32,
+    /// One in a thousand took more.
+    pub p999: u32,
+    /// Two readings of the clock with nothing between them: the median.
+    pub clock: u32,
+    /// Operations.
+    pub samples: usize,
+}
+
+impl Record {
+    /// A cell about which only the outcome is known yet.
+    #[must_use]
+    pub fn new(case: &str, contestant: &str, outcome: Outcome) -> Self {
+        Self {
+            case: case.into(),
+            contestant: contestant.into(),
+            outcome,
+            to_vec: None,
+            strategies_to_this: BTreeMap::new(),
+            heap_calls: None,
+            fallbacks: None,
+            peak_bytes: None,
+        }
+    }
+
+    /// The times, if there are any.
+    #[must_use]
+    pub fn timing(&self) -> Option<&Timing> {
+        match &self.outcome {
+            Outcome::Timed(timing) => Some(timing),
+            _ => None,
+        }
+    }
+}
+
+impl Results {
+    /// Reads `results.json` from a report's folder.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is of another layout.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let results: Self =
+            serde_json::from_str(&text).with_context(|| format!("{} is no such file", path.display()))?;
+        ensure!(results.schema == SCHEMA, "{} has layout {}, not {SCHEMA}", path.display(), results.schema);
+        Ok(results)
+    }
+
+    /// Writes `results.json` into a report's folder.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let path = folder.join(FILE);
+        fs::write(&path, serde_json::to_string_pretty(self)?)
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The cell of a row and a column.
+    #[must_use]
+    pub fn cell(&self, case: &str, contestant: &str) -> Option<&Record> {
+        self.cells.iter().find(|record| record.case == case && record.contestant == contestant)
+    }
+
+    /// The median of a cell that was timed.
+    #[must_use]
+    pub fn median(&self, case: &str, contestant: &str) -> Option<f64> {
+        Some(self.cell(case, contestant)?.timing()?.median)
+    }
+
+    /// The failures of contestants of these kinds, a line each.
+    #[must_use]
+    pub fn failures(&self, kinds: &[Kind]) -> Vec<String> {
+        let is_meant = |name: &str| {
+            self.contestants.iter().any(|column| column.name == name && kinds.contains(&column.kind))
+        };
+        self.cells
+            .iter()
+            .filter(|record| record.outcome.is_failure() && is_meant(&record.contestant))
+            .map(|record| format!("{} at {}: {}", record.contestant, record.case, record.outcome.explain()))
+            .collect()
+    }
+
+    /// Fills in the ratios, from what was measured in the same rounds.
+    pub fn compare(&mut self) {
+        let together = |results: &Self, case: &str, contestant: &str| {
+            results
+                .cell(case, contestant)?
+                .timing()
+                .filter(|timing| !timing.alone)
+                .map(|timing| timing.median)
+        };
+        let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
+        let ratios: Vec<_> = self
+            .cells
+            .iter()
+            .map(|record| {
+                let this = together(self, &record.case, &record.contestant)?;
+                let vec = together(self, &record.case, BASELINE);
+                let to_this = |column: &Column| {
+                    let strategy = together(self, &record.case, &column.name)?;
+                    let is_other = column.name != record.contestant;
+                    is_other.then(|| (column.name.clone(), strategy / this))
+                };
+                Some((vec.map(|vec| this / vec), strategies().filter_map(to_this).collect()))
+            })
+            .collect();
+        for (record, ratio) in self.cells.iter_mut().zip(ratios) {
+            (record.to_vec, record.strategies_to_this) = ratio.unwrap_or_default();
+        }
+    }
+}
+
+/// A line from child to parent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Message {
+    /// This contestant is at work now: if nothing more is heard, it is the one to blame.
+    At {
+        /// Its name.
+        contestant: String,
+    },
+    /// A round of all contestants is done.
+    Round {
+        /// How many are.
+        done: usize,
+        /// How many there will be.
+        of: usize,
+    },
+    /// A result.
+    Cell(Box<Record>),
+}
+
+/// Results that are made up, for tests of what is read out of them.
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::*;
+
+    pub(crate) fn column(name: &str, kind: Kind) -> Column {
+        Column { name: name.into(), kind, idiom: String::new(), counted: true }
+    }
+
+    pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {
+        let timing = Timing {
+            median,
+            p10: median,
+            p90: median,
+            rounds: 1,
+            operations: 1,
+            bytes: None,
+            tail: None,
+            note: None,
+            alone,
+            nanos: vec![median],
+        };
+        Record::new(case, contestant, Outcome::Timed(timing))
+    }
+
+    /// The rows are those that the cells name.
+    pub(crate) fn results(contestants: Vec<Column>, cells: Vec<Record>) -> Results {
+        let mut ids: Vec<&String> = cells.iter().map(|record| &record.case).collect();
+        ids.dedup();
+        let row = |id: &String| Row { id: id.clone(), workload: "reuse".into(), parameters: id.clone() };
+        Results {
+            schema: SCHEMA,
+            host: Host::default(),
+            settings: Settings { scale: "test".into(), layouts: 1, rounds: 1, run_ms: 1.0, samples: 0 },
+            contestants,
+            cases: ids.into_iter().map(row).collect(),
+            cells,
+            seconds: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::{column, results, timed};
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_the_same_rounds() {
+        let mut results = results(
+            vec![
+                column("slot", Kind::Strategy),
+                column("ring", Kind::Strategy),
+                column("vec", Kind::Control),
+            ],
+            vec![
+                timed("a", "slot", 2.0, false),
+                timed("a", "vec", 8.0, false),
+                timed("a", "peer", 4.0, true),
+                Record::new("a", "gone", Outcome::Hung { seconds: 1.0 }),
+                timed("a", "ring", 4.0, false),
+            ],
+        );
+        results.compare();
+        assert_eq!(results.cells[0].to_vec, Some(0.25));
+        let ratios = |index: usize| -> Vec<(&str, f64)> {
+            let ratios = &results.cells[index].strategies_to_this;
+            ratios.iter().map(|(name, &ratio)| (name.as_str(), ratio)).collect()
+        };
+        assert_eq!(
+            ratios(0),
+            [("ring", 2.0)],
+            "strategies are compared with each other, not with themselves"
+        );
+        assert_eq!(ratios(1), [("ring", 0.5), ("slot", 0.25)]);
+        assert_eq!(results.cells[2].to_vec, None, "not in the same rounds");
+        assert_eq!(ratios(2), []);
+        assert_eq!(results.cells[3].to_vec, None);
+    }
+
+    #[test]
+    fn rounds_of_several_processes_are_one() {
+        let mut record = timed("reuse/64B", "slot", 10.0, false);
+        let Outcome::Timed(timing) = &mut record.outcome else { unreachable!("just made") };
+        timing.merge(&[2.0, 3.0]);
+        assert_eq!((timing.median, timing.rounds), (3.0, 3), "one slow layout does not decide");
+    }
+
+    #[test]
+    fn lines_survive_the_pipe() {
+        let line = serde_json::to_string(&Message::Cell(Box::new(timed("a", "b", 1.5, false)))).unwrap();
+        match serde_json::from_str(&line).unwrap() {
+            Message::Cell(record) => assert_eq!(record.timing().map(|timing| timing.median), Some(1.5)),
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What is measured besides time.
+
+use crate::drawing::number;
+use crate::harness::record::Record;
+
+/// What is measured besides time.
+pub(super) struct Measure {
+    /// In a word, for the switch.
+    pub(super) name: &'static str,
+    /// What the table has.
+    pub(super) title: &'static str,
+    /// A cell of it, if there is one.
+    pub(super) show: fn(&Record) -> Option<String>,
+}
+
+pub(super) const MEASURES: &[Measure] = &[
+    Measure {
+        name: "throughput",
+        title: "throughput",
+        show: |record| {
+            let timing = record.timing()?;
+            Some(number::rate(timing.bytes?, timing.median))
+        },
+    },
+    Measure {
+        name: "tails",
+        title: "single operations: p50 / p99 / p99.9 in ns, with the clock",
+        show: |record| {
+            let tail = record.timing()?.tail.as_ref()?;
+            Some(format!("{} / {} / {}", tail.p50, tail.p99, tail.p999))
+        },
+    },
+    Measure {
+        name: "heap calls",
+        title: "heap calls per operation",
+        show: |record| record.heap_calls.map(|calls| format!("{calls:.2}")),
+    },
+    Measure {
+        name: "fallbacks",
+        title: "fallbacks, share of operations",
+        show: |record| {
+            record.fallbacks.filter(|&share| share > 0.0).map(|share| format!("{:.1} %", share * 100.0))
+        },
+    },
+    Measure {
+        name: "memory",
+        title: "peak resident memory, growth",
+        show: |record| record.peak_bytes.map(number::memory),
+    },
+];

@@ -24,6 +24,13 @@ const FOLDER: &str = "target/orderings";
 /// No model and no program takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
+/// One less than in the job `loom`, which finds all that these find.
+const PREEMPTIONS: &str = "2";
+/// A model that takes no longer is tried before anything else.
+const QUICK: Duration = Duration::from_secs(20);
+/// Of a model that takes longer no more is waited for when it is first run: what it comes to, it has come to by then.
+const SLOW: Duration = Duration::from_secs(60);
+
 /// What became of a mutant.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -95,62 +102,68 @@ impl<'a> Trials<'a> {
         Ok(Self { orderings, root, packages })
     }
 
-    /// Tries each of `mutants`, and tells `done` of each.
+    /// Tries each of `mutants`, and tells `done` of each: first the models that take seconds, then `races`, and the other models for what
+    /// is left.
     pub(super) fn run(&self, mutants: &[usize], mut done: impl FnMut(usize, &Outcome, f64)) -> Result<()> {
         let models = self.trials(Kind::Models, mutants)?;
-        let mut left = Vec::new();
-        self.run_with(&models, mutants, |at, found, took| match found {
-            Some(trial) => done(at, &Outcome::Models(trial), took),
-            None => left.push((at, took)),
-        })?;
+        let (quick, slow): (Vec<_>, Vec<_>) = models.into_iter().partition(|model| model.took < QUICK);
+        let mut left: BTreeMap<usize, f64> = mutants.iter().map(|&at| (at, 0.0)).collect();
+        self.run_with(&quick, &mut left, Outcome::Models, &mut done)?;
         if left.is_empty() {
             return Ok(());
         }
-        left.sort_by_key(|(at, _)| *at);
-        let numbers: Vec<usize> = left.iter().map(|(at, _)| *at).collect();
-        let races = self.trials(Kind::Races, &numbers)?;
-        let before: BTreeMap<usize, f64> = left.into_iter().collect();
-        self.run_with(&races, &numbers, |at, found, took| {
-            let is_reached = models.iter().chain(&races).any(|trial| trial.reached.contains(&at));
-            let outcome = found.map_or(Outcome::Survived { is_reached }, Outcome::Races);
-            done(at, &outcome, before[&at] + took);
-        })
+        let races = self.trials(Kind::Races, &left.keys().copied().collect::<Vec<_>>())?;
+        self.run_with(&races, &mut left, Outcome::Races, &mut done)?;
+        self.run_with(&slow, &mut left, Outcome::Models, &mut done)?;
+        for (at, took) in left {
+            let is_reached =
+                [&quick, &races, &slow].into_iter().flatten().any(|trial| trial.reached.contains(&at));
+            done(at, &Outcome::Survived { is_reached }, took);
+        }
+        Ok(())
     }
 
-    /// Runs those of `trials` that come to a mutant, for each of `mutants`, up to the first that fails.
+    /// Runs those of `trials` that come to a mutant, for each that is `left`, up to the first that fails; that mutant is not left then.
     fn run_with(
         &self,
         trials: &[Trial],
-        mutants: &[usize],
-        mut done: impl FnMut(usize, Option<String>, f64),
+        left: &mut BTreeMap<usize, f64>,
+        outcome: impl Fn(String) -> Outcome,
+        mut done: impl FnMut(usize, &Outcome, f64),
     ) -> Result<()> {
-        let mut outcome = Ok(());
         let work = |at: usize| {
             let started = Instant::now();
             let mut of_mutant: Vec<_> = trials.iter().filter(|trial| trial.reached.contains(&at)).collect();
             // ORDER: Relaxed: a hint.
             of_mutant.sort_by_key(|trial| (usize::MAX - trial.found.load(Ordering::Relaxed), trial.took));
+            let mut found = None;
             for trial in of_mutant {
                 let ran = trial.run(Some(at))?;
                 // One that does not end has found nothing.
                 if ran.status.is_some() && !ran.passed() {
                     // ORDER: Relaxed, likewise.
                     trial.found.fetch_add(1, Ordering::Relaxed);
-                    return Ok((at, Some(trial.name()), started.elapsed().as_secs_f64()));
+                    found = Some(trial.name());
+                    break;
                 }
             }
-            anyhow::Ok((at, None, started.elapsed().as_secs_f64()))
+            anyhow::Ok((at, found, started.elapsed().as_secs_f64()))
         };
+        let mut result = Ok(());
         queue::run(
-            mutants.to_vec(),
+            left.keys().copied().collect(),
             |_| "",
             work,
-            |result| match result {
-                Ok((at, found, took)) => done(at, found, took),
-                Err(error) => outcome = Err(error),
+            |ended| match ended {
+                Ok((at, Some(name), took)) => {
+                    let before = left.remove(&at).unwrap_or_default();
+                    done(at, &outcome(name), before + took);
+                }
+                Ok((at, None, took)) => *left.entry(at).or_default() += took,
+                Err(error) => result = Err(error),
             },
         );
-        outcome
+        result
     }
 
     /// What may find `mutants`, each run once without one: it has to pass, and says which it comes to.
@@ -200,7 +213,7 @@ impl<'a> Trials<'a> {
             work,
             |trial| match trial {
                 Ok(trial) => {
-                    println!("{}: passes in {:.1} s", trial.name(), trial.took.as_secs_f64());
+                    println!("{}: {:.1} s without a mutant", trial.name(), trial.took.as_secs_f64());
                     trials.push(trial);
                 }
                 Err(error) => outcome = Err(error),
@@ -252,13 +265,14 @@ impl Trial {
         if let Some(mutant) = mutant {
             command.env(CHOSEN, mutant.to_string());
         }
-        default_env(&mut command, LOOM.variable, LOOM.unless_set);
-        default_env(&mut command, "BUFTEST_COUNT", "20000");
+        default_env(&mut command, LOOM.variable, PREEMPTIONS);
+        default_env(&mut command, "BUFTEST_COUNT", "5000");
         let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
         let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());
         command.env("TSAN_OPTIONS", options).env("RUST_BACKTRACE", "0");
         let test = self.test.as_deref().unwrap_or("all").replace("::", "-");
         let name = format!("{test}.{}", mutant.map_or("none".to_owned(), |mutant| mutant.to_string()));
-        self.program.run_as(&name, &mut command, TIME_LIMIT)
+        let limit = if mutant.is_none() && self.test.is_some() { SLOW } else { TIME_LIMIT };
+        self.program.run_as(&name, &mut command, limit)
     }
 }

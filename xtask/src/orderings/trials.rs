@@ -24,8 +24,8 @@ const FOLDER: &str = "target/orderings";
 /// No model and no program takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
-/// One less than in the job `loom`, which finds all that these find.
-const PREEMPTIONS: &str = "2";
+/// Preemptions of models at first: one less than in the job `loom`, which finds all that these find.
+const FEW: &str = "2";
 /// A model that takes no longer is tried before anything else.
 const QUICK: Duration = Duration::from_secs(20);
 /// Of a model that takes longer no more is waited for when it is first run: what it comes to, it has come to by then.
@@ -102,22 +102,22 @@ impl<'a> Trials<'a> {
         Ok(Self { orderings, root, packages })
     }
 
-    /// Tries each of `mutants`, and tells `done` of each: first the models that take seconds, then `races`, and the other models for what
-    /// is left.
+    /// Tries each of `mutants`, and tells `done` of each: first the models that take seconds, then `races`, and for what is left all models
+    /// with as many preemptions as in the job `loom`.
     pub(super) fn run(&self, mutants: &[usize], mut done: impl FnMut(usize, &Outcome, f64)) -> Result<()> {
         let models = self.trials(Kind::Models, mutants)?;
         let (quick, slow): (Vec<_>, Vec<_>) = models.into_iter().partition(|model| model.took < QUICK);
         let mut left: BTreeMap<usize, f64> = mutants.iter().map(|&at| (at, 0.0)).collect();
-        self.run_with(&quick, &mut left, Outcome::Models, &mut done)?;
+        self.run_with(&quick, FEW, &mut left, Outcome::Models, &mut done)?;
         if left.is_empty() {
             return Ok(());
         }
         let races = self.trials(Kind::Races, &left.keys().copied().collect::<Vec<_>>())?;
-        self.run_with(&races, &mut left, Outcome::Races, &mut done)?;
-        self.run_with(&slow, &mut left, Outcome::Models, &mut done)?;
+        self.run_with(&races, FEW, &mut left, Outcome::Races, &mut done)?;
+        let models: Vec<_> = quick.into_iter().chain(slow).collect();
+        self.run_with(&models, LOOM.unless_set, &mut left, Outcome::Models, &mut done)?;
         for (at, took) in left {
-            let is_reached =
-                [&quick, &races, &slow].into_iter().flatten().any(|trial| trial.reached.contains(&at));
+            let is_reached = models.iter().chain(&races).any(|trial| trial.reached.contains(&at));
             done(at, &Outcome::Survived { is_reached }, took);
         }
         Ok(())
@@ -127,6 +127,7 @@ impl<'a> Trials<'a> {
     fn run_with(
         &self,
         trials: &[Trial],
+        preemptions: &str,
         left: &mut BTreeMap<usize, f64>,
         outcome: impl Fn(String) -> Outcome,
         mut done: impl FnMut(usize, &Outcome, f64),
@@ -138,7 +139,7 @@ impl<'a> Trials<'a> {
             of_mutant.sort_by_key(|trial| (usize::MAX - trial.found.load(Ordering::Relaxed), trial.took));
             let mut found = None;
             for trial in of_mutant {
-                let ran = trial.run(Some(at))?;
+                let ran = trial.run(Some(at), preemptions)?;
                 // One that does not end has found nothing.
                 if ran.status.is_some() && !ran.passed() {
                     // ORDER: Relaxed, likewise.
@@ -194,7 +195,7 @@ impl<'a> Trials<'a> {
         let work = |(program, test): (Program, Option<String>)| {
             let found = AtomicUsize::new(0);
             let mut trial = Trial { program, test, took: Duration::ZERO, reached: BTreeSet::new(), found };
-            let ran = trial.run(None)?;
+            let ran = trial.run(None, FEW)?;
             ensure!(
                 ran.passed(),
                 "{} has to pass without a mutant ({}):\n{}",
@@ -257,7 +258,7 @@ impl Trial {
         }
     }
 
-    fn run(&self, mutant: Option<usize>) -> Result<Ran> {
+    fn run(&self, mutant: Option<usize>, preemptions: &str) -> Result<Ran> {
         let mut command = self.program.command();
         if let Some(test) = &self.test {
             command.args(["--exact", test]);
@@ -265,7 +266,7 @@ impl Trial {
         if let Some(mutant) = mutant {
             command.env(CHOSEN, mutant.to_string());
         }
-        default_env(&mut command, LOOM.variable, PREEMPTIONS);
+        default_env(&mut command, LOOM.variable, preemptions);
         default_env(&mut command, "BUFTEST_COUNT", "5000");
         let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
         let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());

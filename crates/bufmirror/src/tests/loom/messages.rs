@@ -257,7 +257,7 @@ fn loom_a_message_before_the_end() {
 }
 
 /// Two handles of one side are dropped elsewhere: who sees that the queue is closed sees what was done before both were dropped.
-fn closed_by_the_last<H: Send + 'static>(handles: [H; 2], is_closed: impl FnOnce() -> bool) {
+fn closed_by_the_last<H: 'static>(handles: [H; 2], is_closed: impl FnOnce() -> bool) {
     let shadows = [Shadow::shared(), Shadow::shared()];
     let mut shadow = shadows.iter();
     let threads = handles.map(|handle| {

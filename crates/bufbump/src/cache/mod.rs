@@ -137,12 +137,12 @@ impl ThreadCache {
     /// is gone.
     pub(crate) fn enter(&self) -> bool {
         // ORDER: Relaxed: what is in the cache this thread wrote itself. A failure ends the work.
-        let entered = self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let entered = self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed);
         #[cfg(all(test, any(loom, shuttle)))]
-        if entered {
+        if entered.is_ok() {
             self.shadow.write();
         }
-        entered
+        entered.is_ok()
     }
 
     /// Ends the work that `enter` began. The shards that it returns are the caller's, for

@@ -323,7 +323,7 @@ fn loom_trim_against_a_look() {
 /// Two trims at once: one at a time takes headers off.
 #[test]
 fn loom_trim_against_a_trim() {
-    briefly(2, || {
+    briefly(1, || {
         let pool = pool_with_idle_shards();
         let trimming = {
             let pool = pool.clone();

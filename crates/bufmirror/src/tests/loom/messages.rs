@@ -239,8 +239,9 @@ fn loom_a_message_before_the_end() {
                 slot.fill(6);
             };
             sender.try_send_with(8, write).unwrap();
+            // Its drop would close the queue again.
+            sender
         });
-        thread::yield_now();
         let mut count = 0;
         for _ in 0..2 {
             match receiver.try_recv() {
@@ -252,7 +253,7 @@ fn loom_a_message_before_the_end() {
                 Err(error) => assert_eq!(error, RecvError::Empty),
             }
         }
-        producer.join().unwrap();
+        drop(producer.join().unwrap());
     });
 }
 

@@ -463,8 +463,6 @@ pub(crate) unsafe fn release_late(front: At) {
 /// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose ring has ended.
 #[cfg(feature = "alloc")]
 unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
-    #[cfg(all(test, loom))]
-    crate::tests::memory_is_used();
     // SAFETY: the guard at the front stands right behind the control block, in one region (`Places`).
     let front = unsafe { orphan.byte_add(CONTROL) }.cast::<Guard>();
     // SAFETY: behind that comes the first one that has a block (`Ring::build`).

@@ -478,8 +478,6 @@ const TABLE_OFFSET: usize = size_of::<Block>().next_multiple_of(align_of::<Slot>
 /// As `Methods::settle` says: `orphan` is the first field of a valid `Block` whose pool has ended.
 #[cfg(feature = "alloc")]
 unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
-    #[cfg(all(test, loom))]
-    crate::tests::memory_is_used();
     let block = orphan.cast::<Block>();
     // SAFETY: the block is valid, and this field is never written.
     let slots = unsafe { (*block.as_ptr()).slots };

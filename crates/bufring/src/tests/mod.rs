@@ -3,7 +3,7 @@
 #[cfg(loom)]
 mod loom;
 #[cfg(loom)]
-pub(crate) use buftest::models::ends::{memory_goes, memory_is_used};
+pub(crate) use buftest::models::ends::memory_goes;
 #[cfg(not(loom))]
 mod region;
 #[cfg(not(loom))]

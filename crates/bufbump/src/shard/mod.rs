@@ -89,7 +89,7 @@ pub(crate) struct Shard {
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) shadow: buftest::models::Shadow,
     /// Likewise for the header itself.
-    #[cfg(all(test, any(loom, shuttle)))]
+    #[cfg(all(test, loom))]
     pub(crate) life: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     pub(crate) own: Own,
@@ -145,7 +145,7 @@ fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
 // SAFETY: one field, which nobody else uses.
 unsafe impl Stacked for Shard {
     fn place(&self) -> &Place<Self> {
-        #[cfg(all(test, any(loom, shuttle)))]
+        #[cfg(all(test, loom))]
         self.life.read();
         &self.place
     }
@@ -167,7 +167,7 @@ impl Shard {
             region: Cell::new(None),
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
-            #[cfg(all(test, any(loom, shuttle)))]
+            #[cfg(all(test, loom))]
             life: buftest::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
@@ -330,7 +330,7 @@ impl Shard {
 
     /// Starts again at the first byte, with nothing out. For the owner, while the pool cannot end.
     pub(crate) fn restart(&self) {
-        #[cfg(all(test, any(loom, shuttle)))]
+        #[cfg(all(test, loom))]
         self.shadow.write();
         self.own.bump.set(self.own.base.get());
         // ORDER: Relaxed: whoever found nothing out has read it with Acquire.
@@ -342,7 +342,7 @@ impl Shard {
     /// Ends the ownership of a shard of which nothing is out, and which the calling thread has
     /// alone.
     pub(crate) fn disown(&self) {
-        #[cfg(all(test, any(loom, shuttle)))]
+        #[cfg(all(test, loom))]
         self.shadow.write();
         // ORDER: Relaxed: whatever hands the shard over publishes it.
         self.owner.store(NOBODY, Ordering::Relaxed);

@@ -48,7 +48,7 @@ pub(super) struct Stub {
     #[cfg(all(test, loom))]
     _freed: loom::sync::Arc<()>,
     /// Stands for this, to the model checker.
-    #[cfg(all(test, any(loom, shuttle)))]
+    #[cfg(all(test, loom))]
     shadow: buftest::models::Shadow,
 }
 
@@ -61,7 +61,7 @@ impl Stub {
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
             #[cfg(all(test, loom))]
             _freed: loom::sync::Arc::new(()),
-            #[cfg(all(test, any(loom, shuttle)))]
+            #[cfg(all(test, loom))]
             shadow: buftest::models::Shadow::default(),
         })
     }
@@ -163,7 +163,7 @@ impl Stub {
     ///
     /// The caller is the one that `side` names, comes here once, and does not use the stub again.
     unsafe fn give_up(this: NonNull<Self>, side: u32) {
-        #[cfg(all(test, any(loom, shuttle)))]
+        #[cfg(all(test, loom))]
         // SAFETY: it is there until both have come here (B1).
         unsafe { &(*this.as_ptr()).shadow }.read();
         // SAFETY: likewise.
@@ -171,7 +171,7 @@ impl Stub {
         // ORDER: AcqRel: the second sees all that the first did with it.
         let before = flags.fetch_or(side, Ordering::AcqRel);
         if before & HELD == 0 || before & (LET_GO | ORPHANED) != 0 {
-            #[cfg(all(test, any(loom, shuttle)))]
+            #[cfg(all(test, loom))]
             // SAFETY: nobody uses it any more (B1).
             unsafe { &(*this.as_ptr()).shadow }.write();
             // SAFETY: made by `boxed`, and likewise.

@@ -22,6 +22,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::copied::Copied;
 use crate::models::{Checker, LOOM, SHUTTLE};
 use crate::mutants::{self, Case, Mutant, Tool};
+use crate::orderings;
 use crate::packages::{self, Package};
 use crate::programs::{self, Program, Ran};
 use crate::queue;
@@ -50,6 +51,15 @@ pub(crate) struct Args {
     /// Run the models of loom, which the command leaves out otherwise, and nothing else.
     #[arg(long, conflicts_with = "stable")]
     loom: bool,
+    /// Instead of the known defects: each memory order once as the next weaker one, under the models.
+    #[arg(long, conflicts_with_all = ["stable", "loom", "defect"])]
+    orderings: bool,
+    /// Of the orders, only those of this package.
+    #[arg(long = "crate", value_name = "PACKAGE", requires = "orderings")]
+    package: Option<String>,
+    /// Of the orders, only those whose names have this text in them.
+    #[arg(long, value_name = "TEXT", requires = "orderings")]
+    site: Option<String>,
 }
 
 /// A test program: package, test target, and what it runs under.
@@ -78,6 +88,9 @@ struct Chosen<'a> {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
+        if self.orderings {
+            return orderings::run(self.package.as_deref(), self.site.as_deref(), self.list);
+        }
         let mutants = mutants::all()?;
         if self.list {
             list(&mutants);

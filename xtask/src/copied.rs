@@ -45,6 +45,13 @@ impl Copied {
         let files = mutant.map_or(Ok(Vec::new()), |mutant| {
             mutant.apply(read).with_context(|| format!("{} does not apply", mutant.path().display()))
         })?;
+        self.put(files)
+    }
+
+    /// Puts in `files`, by their paths from the root, instead of those that were put in before.
+    pub(crate) fn put(&mut self, files: Vec<(PathBuf, String)>) -> Result<()> {
+        let read =
+            |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
         let mut files: BTreeMap<PathBuf, String> = files.into_iter().collect();
         let now = files.keys().cloned().collect();
         for path in &self.changed {

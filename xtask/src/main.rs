@@ -22,6 +22,7 @@ mod instructions;
 mod models;
 mod mutants;
 mod nostd;
+mod orderings;
 mod package;
 mod packages;
 mod platforms;

@@ -5,7 +5,7 @@ use std::env;
 
 use anyhow::{Result, ensure};
 
-use crate::packages;
+use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 use crate::test::{default_env, some_ran};
 
@@ -42,10 +42,15 @@ pub(crate) const SHUTTLE: Checker = Checker {
 };
 
 impl Checker {
+    /// Whether a package has models for it.
+    pub(crate) fn has_models(&self, package: &Package) -> bool {
+        self.files.iter().any(|file| package.folder.join(file).is_file())
+    }
+
     /// Runs all models.
     pub(crate) fn check(&self) -> Result<()> {
         let mut packages = packages::published()?;
-        packages.retain(|package| self.files.iter().any(|file| package.folder.join(file).is_file()));
+        packages.retain(|package| self.has_models(package));
         ensure!(!packages.is_empty(), "no package has models in {}", self.files[0]);
         for package in packages {
             let mut command = cargo();

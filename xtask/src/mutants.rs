@@ -223,7 +223,9 @@ pub(crate) fn names() -> Result<Vec<String>> {
             .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
             .with_context(|| format!("cannot list {}", folder.display()))
     };
-    for package in list(Path::new(FOLDER))? {
+    // The lines about orders are a file beside the packages.
+    let folders = list(Path::new(FOLDER))?.into_iter().filter(|entry| entry.path().is_dir());
+    for package in folders {
         for patch in list(&package.path())? {
             let (package, patch) = (package.file_name(), patch.file_name());
             let (package, patch) = (package.to_string_lossy(), patch.to_string_lossy());

@@ -5,6 +5,7 @@ mod lex;
 mod links;
 mod manifests;
 mod mutants;
+mod orderings;
 mod source;
 mod workflow;
 
@@ -76,13 +77,15 @@ impl Args {
         found.extend(missing.map(|(place, message)| (PathBuf::from(place), Finding::at(0, message))));
         let (faulty, mutants) = mutants::check_all(&packages)?;
         found.extend(faulty);
+        let (faulty, orders) = orderings::check(&packages)?;
+        found.extend(faulty.into_iter().map(|finding| (PathBuf::from(crate::orderings::FILE), finding)));
         let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;
         let jobs = Job::each().map(Job::name).collect::<Result<Vec<_>>>()?;
         let findings = workflow::check(&workflow, &jobs);
         found.extend(findings.into_iter().map(|finding| (PathBuf::from(workflow::FILE), finding)));
         report(&found, files.len())?;
         println!(
-            "tidy: {} files, {} packages, {mutants} known defects, nothing found",
+            "tidy: {} files, {} packages, {mutants} known defects, {orders} weaker orders, nothing found",
             files.len(),
             packages.len()
         );

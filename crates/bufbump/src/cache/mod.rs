@@ -67,6 +67,11 @@ pub(crate) struct ThreadCache {
     spare_count: Cell<usize>,
     /// `Shared::trims` at the last look.
     trims: Cell<usize>,
+    /// Stands for the fields above, to the model checker, and for the cache as others see it.
+    #[cfg(all(test, loom))]
+    shadow: buftest::models::Shadow,
+    #[cfg(all(test, loom))]
+    life: buftest::models::Shadow,
 }
 
 // SAFETY: one field.
@@ -90,6 +95,10 @@ impl ThreadCache {
             spares: Cell::new(ptr::null()),
             spare_count: Cell::new(0),
             trims: Cell::new(0),
+            #[cfg(all(test, loom))]
+            shadow: buftest::models::Shadow::default(),
+            #[cfg(all(test, loom))]
+            life: buftest::models::Shadow::default(),
         }
     }
 
@@ -100,6 +109,8 @@ impl ThreadCache {
 
     /// Makes a cache that no thread has the calling thread's.
     pub(crate) fn take(&self, token: usize) -> bool {
+        #[cfg(all(test, loom))]
+        self.life.read();
         // ORDER: Relaxed: a look that saves the exchange.
         if self.state.load(Ordering::Relaxed) != FREE {
             return false;
@@ -108,6 +119,8 @@ impl ThreadCache {
         // left them.
         let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if taken {
+            #[cfg(all(test, loom))]
+            self.shadow.write();
             // ORDER: Relaxed: only this thread reads it.
             self.token.store(token, Ordering::Relaxed);
         }
@@ -124,7 +137,12 @@ impl ThreadCache {
     /// is gone.
     pub(crate) fn enter(&self) -> bool {
         // ORDER: Relaxed: what is in the cache this thread wrote itself. A failure ends the work.
-        self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let entered = self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed);
+        #[cfg(all(test, loom))]
+        if entered.is_ok() {
+            self.shadow.write();
+        }
+        entered.is_ok()
     }
 
     /// Ends the work that `enter` began. The shards that it returns are the caller's, for
@@ -164,6 +182,8 @@ impl ThreadCache {
     /// Takes all shards out of the cache and lets `f` have them, one by one. It calls no code of
     /// others.
     fn each(&self, mut f: impl FnMut(NonNull<Shard>)) {
+        #[cfg(all(test, loom))]
+        self.shadow.write();
         if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
             f(current);
         }

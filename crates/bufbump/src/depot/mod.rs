@@ -48,6 +48,9 @@ pub(crate) struct Depot {
     trimmer: AtomicBool,
     /// Headers that are about to be freed (H2).
     leaving: Cell<Chain>,
+    /// Stands for what is of H4, to the model checker.
+    #[cfg(all(test, loom))]
+    rights: buftest::models::Shadow,
 }
 
 /// A visit (H3), until it is dropped.
@@ -70,6 +73,8 @@ impl Depot {
             visitors: AtomicUsize::new(0),
             trimmer: AtomicBool::new(false),
             leaving: Cell::new(Chain::new()),
+            #[cfg(all(test, loom))]
+            rights: buftest::models::Shadow::default(),
         }
     }
 
@@ -181,7 +186,10 @@ impl Depot {
         let mut at = self.first.load(Ordering::Acquire);
         // SAFETY: found during a visit (H3).
         while let Some(shard) = unsafe { at.as_ref() } {
+            #[cfg(all(test, loom))]
+            shard.life.read();
             f(shard);
+            // ORDER: Acquire, as above.
             at = shard.rare().older.load(Ordering::Acquire);
         }
     }
@@ -197,6 +205,8 @@ impl Depot {
         if self.trimmer.swap(true, Ordering::Acquire) {
             return Chain::new();
         }
+        #[cfg(all(test, loom))]
+        self.rights.write();
         let mut leaving = self.leaving.replace(Chain::new());
         // At most one trim's worth is leaving, so this is bounded, however often somebody visits.
         if leaving.is_empty() && self.is_unvisited() {
@@ -233,6 +243,8 @@ impl Depot {
             let at = link.load(Ordering::Acquire);
             // SAFETY: on the list, and nobody else takes off (H4).
             let Some(shard) = (unsafe { at.as_ref() }) else { return };
+            #[cfg(all(test, loom))]
+            shard.life.read();
             // Marks are set and read by who has the right to; new headers have none.
             if !shard.rare().is_leaving.get() {
                 link = &shard.rare().older;
@@ -262,6 +274,8 @@ impl Depot {
         while let Some(header) = unsafe { chain.pop() } {
             // SAFETY: made by `boxed`, on no list or stack, and nobody looks at it (H3).
             let header = unsafe { Box::from_raw(header.as_ptr()) };
+            #[cfg(all(test, loom))]
+            header.life.write();
             debug_assert!(header.is_alone(), "K1");
         }
     }

@@ -88,6 +88,9 @@ pub(crate) struct Shard {
     /// Stands for the memory, to the model checker.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) shadow: buftest::models::Shadow,
+    /// Likewise for the header itself.
+    #[cfg(all(test, loom))]
+    pub(crate) life: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     pub(crate) own: Own,
 }
@@ -142,6 +145,8 @@ fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
 // SAFETY: one field, which nobody else uses.
 unsafe impl Stacked for Shard {
     fn place(&self) -> &Place<Self> {
+        #[cfg(all(test, loom))]
+        self.life.read();
         &self.place
     }
 }
@@ -162,6 +167,8 @@ impl Shard {
             region: Cell::new(None),
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
+            #[cfg(all(test, loom))]
+            life: buftest::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),
@@ -323,6 +330,8 @@ impl Shard {
 
     /// Starts again at the first byte, with nothing out. For the owner, while the pool cannot end.
     pub(crate) fn restart(&self) {
+        #[cfg(all(test, loom))]
+        self.shadow.write();
         self.own.bump.set(self.own.base.get());
         // ORDER: Relaxed: whoever found nothing out has read it with Acquire.
         let others = self.word.load(Ordering::Relaxed);
@@ -333,6 +342,8 @@ impl Shard {
     /// Ends the ownership of a shard of which nothing is out, and which the calling thread has
     /// alone.
     pub(crate) fn disown(&self) {
+        #[cfg(all(test, loom))]
+        self.shadow.write();
         // ORDER: Relaxed: whatever hands the shard over publishes it.
         self.owner.store(NOBODY, Ordering::Relaxed);
     }

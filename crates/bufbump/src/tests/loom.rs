@@ -203,6 +203,7 @@ fn loom_end_of_a_thread_against_release() {
                     let shadow = Arc::clone(&shadow);
                     thread::spawn(move || {
                         shadow.read();
+                        touch(&buf);
                         drop(buf);
                     })
                 };
@@ -241,6 +242,131 @@ fn loom_end_of_a_pool_against_release() {
         drop(kept);
         consumer.join().unwrap();
         assert_eq!(freed(), 1, "freed once");
+    });
+}
+
+/// The same after a release here: the buffer that is out elsewhere is the last, and frees after both.
+#[test]
+fn loom_end_of_a_pool_after_a_release() {
+    loom::model(|| {
+        let pool = pool(true);
+        let (sent, kept) = (acquire(&pool), acquire(&pool));
+        let consumer = thread::spawn(move || {
+            touch(&sent);
+            drop(sent);
+        });
+        touch(&kept);
+        drop(kept);
+        thread::yield_now();
+        drop(pool);
+        consumer.join().unwrap();
+        assert_eq!(freed(), 1, "freed once");
+    });
+}
+
+/// The pool ends while the owner of a shard releases the last buffer of it, after one that was released elsewhere: its count is then
+/// the owner's.
+#[test]
+fn loom_end_of_a_pool_against_a_count_that_moves() {
+    loom::model(|| {
+        let pool = pool(true);
+        let owner = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let (sent, kept) = (acquire(&pool), acquire(&pool));
+                drop(pool);
+                thread::spawn(move || drop(sent)).join().unwrap();
+                touch(&kept);
+                drop(kept);
+                local::end_of_thread();
+            })
+        };
+        thread::yield_now();
+        drop(pool);
+        owner.join().unwrap();
+        orphans::sweep();
+        assert_eq!(freed(), 1, "freed once");
+    });
+}
+
+/// Runs a model with so many preemptions at the most: with three, those of trims take minutes.
+fn briefly(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound =
+        Some(builder.preemption_bound.map_or(preemptions, |bound| bound.min(preemptions)));
+    builder.check(model);
+}
+
+/// A pool with two shards that nobody owns.
+fn pool_with_idle_shards() -> BumpPool {
+    let pool = pool(false);
+    drop((acquire(&pool), acquire(&pool)));
+    local::end_of_thread();
+    pool
+}
+
+/// A trim frees headers while another thread looks at all of them: each was there while it was looked at.
+#[test]
+fn loom_trim_against_a_look() {
+    briefly(2, || {
+        let pool = pool_with_idle_shards();
+        let looking = {
+            let pool = pool.clone();
+            thread::spawn(move || _ = pool.stats())
+        };
+        pool.trim();
+        looking.join().unwrap();
+        pool.trim();
+    });
+}
+
+/// Two trims at once: one at a time takes headers off.
+#[test]
+fn loom_trim_against_a_trim() {
+    briefly(1, || {
+        let pool = pool_with_idle_shards();
+        let trimming = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.trim())
+        };
+        pool.trim();
+        trimming.join().unwrap();
+    });
+}
+
+/// A trim frees headers while another thread looks for one, and adds one when there is none.
+#[test]
+fn loom_trim_against_an_acquire() {
+    briefly(1, || {
+        let pool = pool_with_idle_shards();
+        let acquiring = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let buf = acquire(&pool);
+                scribble(&buf);
+                drop(buf);
+                local::end_of_thread();
+            })
+        };
+        pool.trim();
+        acquiring.join().unwrap();
+    });
+}
+
+/// A header that is new to one thread is looked at by another.
+#[test]
+fn loom_look_against_a_new_shard() {
+    briefly(2, || {
+        let pool = pool(false);
+        let looking = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                _ = pool.stats();
+                pool.trim();
+            })
+        };
+        drop(acquire(&pool));
+        looking.join().unwrap();
     });
 }
 

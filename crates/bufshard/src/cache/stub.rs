@@ -47,6 +47,9 @@ pub(super) struct Stub {
     /// In models: a stub that is never freed is reported.
     #[cfg(all(test, loom))]
     _freed: loom::sync::Arc<()>,
+    /// Stands for this, to the model checker.
+    #[cfg(all(test, loom))]
+    shadow: buftest::models::Shadow,
 }
 
 impl Stub {
@@ -58,6 +61,8 @@ impl Stub {
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
             #[cfg(all(test, loom))]
             _freed: loom::sync::Arc::new(()),
+            #[cfg(all(test, loom))]
+            shadow: buftest::models::Shadow::default(),
         })
     }
 
@@ -158,12 +163,18 @@ impl Stub {
     ///
     /// The caller is the one that `side` names, comes here once, and does not use the stub again.
     unsafe fn give_up(this: NonNull<Self>, side: u32) {
+        #[cfg(all(test, loom))]
         // SAFETY: it is there until both have come here (B1).
+        unsafe { &(*this.as_ptr()).shadow }.read();
+        // SAFETY: likewise.
         let flags = unsafe { &(*this.as_ptr()).flags };
         // ORDER: AcqRel: the second sees all that the first did with it.
         let before = flags.fetch_or(side, Ordering::AcqRel);
         if before & HELD == 0 || before & (LET_GO | ORPHANED) != 0 {
-            // SAFETY: made by `boxed`, and nobody uses it any more (B1).
+            #[cfg(all(test, loom))]
+            // SAFETY: nobody uses it any more (B1).
+            unsafe { &(*this.as_ptr()).shadow }.write();
+            // SAFETY: made by `boxed`, and likewise.
             drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
     }

@@ -9,6 +9,8 @@ use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
+use buftest::models::Shadow;
+use loom::sync::Arc;
 use loom::thread;
 
 use crate::MessageQueue;
@@ -222,5 +224,71 @@ fn loom_closed_while_it_is_written() {
         };
         assert_eq!(end, RecvError::Closed);
         assert_eq!(count, usize::from(producer.join().unwrap()));
+    });
+}
+
+/// A queue that was closed while a message was written: who is told the end was told the message before.
+#[test]
+fn loom_a_message_before_the_end() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        let closing = receiver.clone();
+        let producer = thread::spawn(move || {
+            let write = |slot: &mut [u8]| {
+                closing.close();
+                slot.fill(6);
+            };
+            sender.try_send_with(8, write).unwrap();
+            // Its drop would close the queue again.
+            sender
+        });
+        let mut count = 0;
+        for _ in 0..2 {
+            match receiver.try_recv() {
+                Ok(message) => {
+                    assert_eq!(&*message, &[6; 8]);
+                    count += 1;
+                }
+                Err(RecvError::Closed) => assert_eq!(count, 1),
+                Err(error) => assert_eq!(error, RecvError::Empty),
+            }
+        }
+        drop(producer.join().unwrap());
+    });
+}
+
+/// Two handles of one side are dropped elsewhere: who sees that the queue is closed sees what was done before both were dropped.
+fn closed_by_the_last<H: 'static>(handles: [H; 2], is_closed: impl FnOnce() -> bool) {
+    let shadows = [Shadow::shared(), Shadow::shared()];
+    let mut shadow = shadows.iter();
+    let threads = handles.map(|handle| {
+        let shadow = shadow.next().map(Arc::clone);
+        thread::spawn(move || {
+            if let Some(shadow) = shadow {
+                shadow.write();
+            }
+            drop(handle);
+        })
+    });
+    thread::yield_now();
+    if is_closed() {
+        assert!(shadows.iter().all(|shadow| shadow.read() == 1));
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn loom_closed_by_the_last_receiver() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        closed_by_the_last([receiver.clone(), receiver], || sender.is_closed());
+    });
+}
+
+#[test]
+fn loom_closed_by_the_last_sender() {
+    loom::model(|| {
+        let (sender, receiver) = queue(1);
+        closed_by_the_last([sender.clone(), sender], || receiver.is_closed());
     });
 }

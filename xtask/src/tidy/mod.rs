@@ -6,6 +6,7 @@ mod links;
 mod manifests;
 mod mutants;
 mod source;
+mod words;
 mod workflow;
 
 use std::fs;
@@ -65,6 +66,9 @@ impl Args {
                 findings.extend(figures::check(&text, &figures));
             }
             findings.extend(source::check(name, &text));
+            if words::applies(name) {
+                findings.extend(words::check(&text));
+            }
             found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }
         for package in &packages {

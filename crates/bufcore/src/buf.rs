@@ -27,6 +27,22 @@ use crate::{Frozen, Lease, ReserveError};
 ///       |  filled      |  spare            |
 ///       |  (Deref)     |  (spare_mut)      |
 /// ```
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::HeapPool;
+///
+/// let mut buf = HeapPool::new().acquire(16)?;
+/// buf.extend_from_slice(b"key=")?;
+/// write!(buf, "{}", 42)?;
+/// assert_eq!(&buf[..], b"key=42");
+/// let value = buf.split_off(4); // both parts own their bytes
+/// assert_eq!((&buf[..], &value[..]), (&b"key="[..], &b"42"[..]));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Buf<L: Lease> {
     /// Start of the memory; `capacity` bytes from here are initialised, valid and exclusive (I1).
     ptr: NonNull<u8>,
@@ -99,7 +115,7 @@ impl<L: Lease> Buf<L> {
         is_alone.then(|| core::mem::replace(&mut *self.held.ticket, ticket()))
     }
 
-    /// The lease, for strategies and for wrappers that look into it.
+    /// Returns the lease, for strategies and for wrappers that look into it.
     #[inline]
     pub fn lease(&self) -> &L {
         &self.held.lease
@@ -122,45 +138,71 @@ impl<L: Lease> Buf<L> {
         Buf { ptr, len, capacity, held: Held::new(wrap(lease), ticket) }
     }
 
-    /// Filled bytes.
+    /// Returns the number of filled bytes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// assert_eq!(buf.len(), 0);
+    /// buf.extend_from_slice(b"abc")?;
+    /// assert_eq!((buf.len(), buf.spare_capacity(), buf.capacity()), (3, 5, 8));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is filled.
+    /// Returns whether nothing is filled.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that the buffer can hold: from a pool, exactly what was asked for.
+    /// Returns the number of bytes that the buffer can hold: from a pool, exactly what was asked
+    /// for.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Bytes that can still be filled: `capacity - len`.
+    /// Returns the number of bytes that can still be filled: `capacity - len`.
     #[inline]
     pub fn spare_capacity(&self) -> usize {
         self.capacity - self.len
     }
 
-    /// The filled part.
+    /// Returns the filled part.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: `len <= capacity` bytes from `ptr` are valid, initialised and ours (I1, I2).
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// The filled part.
+    /// Returns the filled part, to be changed in place.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"host")?;
+    /// buf.as_mut_slice().make_ascii_uppercase();
+    /// assert_eq!(buf.as_slice(), b"HOST");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
         unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
     }
 
-    /// The unfilled part, to write into in place; then say how much with [`commit`](Self::commit).
+    /// Returns the unfilled part, to write into in place; [`commit`](Self::commit) then says how
+    /// much was written.
     ///
     /// Contents: recycled bytes, whatever an earlier user of the memory left there, unless the pool wipes on release.
     /// Cost: nothing; the memory is initialised already.
@@ -189,6 +231,19 @@ impl<L: Lease> Buf<L> {
     /// # Panics
     ///
     /// When `bytes` is over [`spare_capacity`](Self::spare_capacity).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(1500)?;
+    /// let mut socket = &b"a packet"[..];
+    /// let n = std::io::Read::read(&mut socket, buf.spare_mut()).unwrap();
+    /// buf.commit(n);
+    /// assert_eq!(&buf[..], b"a packet");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn commit(&mut self, bytes: usize) {
@@ -198,11 +253,24 @@ impl<L: Lease> Buf<L> {
         self.len += bytes;
     }
 
-    /// Appends `bytes`.
+    /// Appends `bytes` to the filled part.
     ///
     /// # Errors
     ///
     /// When there is no room for all of them; then nothing is written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(4)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// let full = buf.extend_from_slice(b"de").unwrap_err();
+    /// assert_eq!((full.requested, full.available), (2, 1));
+    /// assert_eq!(&buf[..], b"abc"); // unchanged
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
         let room = self.spare_mut();
@@ -214,11 +282,22 @@ impl<L: Lease> Buf<L> {
         Ok(())
     }
 
-    /// Appends one byte.
+    /// Appends one byte to the filled part.
     ///
     /// # Errors
     ///
     /// When the buffer is full.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(1)?;
+    /// buf.push(b'a')?;
+    /// assert!(buf.push(b'b').is_err());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn push(&mut self, byte: u8) -> Result<(), ReserveError> {
         self.extend_from_slice(&[byte])
@@ -229,6 +308,20 @@ impl<L: Lease> Buf<L> {
     /// # Errors
     ///
     /// When `len` is over the capacity; then nothing changes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.resize(3, b'-')?;
+    /// assert_eq!(&buf[..], b"---");
+    /// buf.resize(1, b'-')?;
+    /// assert_eq!(&buf[..], b"-");
+    /// assert!(buf.resize(9, b'-').is_err());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn resize(&mut self, len: usize, value: u8) -> Result<(), ReserveError> {
         if len > self.len {
             let additional = len - self.len;
@@ -242,13 +335,37 @@ impl<L: Lease> Buf<L> {
         Ok(())
     }
 
-    /// Keeps the first `len` filled bytes; more than are filled changes nothing.
+    /// Keeps the first `len` filled bytes; a `len` over the filled bytes changes nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"a line\n")?;
+    /// buf.truncate(6);
+    /// assert_eq!((&buf[..], buf.spare_capacity()), (&b"a line"[..], 2));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
     /// Makes the buffer empty, with its whole capacity to fill again.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"request")?;
+    /// buf.clear();
+    /// assert_eq!((buf.len(), buf.spare_capacity()), (0, 8));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -262,6 +379,18 @@ impl<L: Lease> Buf<L> {
     /// # Panics
     ///
     /// When `bytes` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"GET /")?;
+    /// buf.consume(4);
+    /// assert_eq!((&buf[..], buf.capacity()), (&b"/"[..], 4));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn consume(&mut self, bytes: usize) {
@@ -306,11 +435,25 @@ impl<L: Lease> Buf<L> {
         self.capacity += front;
     }
 
-    /// Gives up what the buffer can hold over `capacity` bytes, at its end. It keeps what is filled.
+    /// Lowers the capacity to `capacity` bytes, at the buffer's end. It keeps what is filled.
     ///
     /// The memory is released as a whole with the buffer, and not before.
     ///
     /// Cost: nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// buf.shrink_to(5);
+    /// assert_eq!(buf.spare_capacity(), 2);
+    /// buf.shrink_to(0); // not under what is filled
+    /// assert_eq!((buf.len(), buf.capacity()), (3, 3));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn shrink_to(&mut self, capacity: usize) {
         self.capacity = self.capacity.min(capacity.max(self.len));
@@ -319,6 +462,20 @@ impl<L: Lease> Buf<L> {
     /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].
     ///
     /// Cost: one plain store; no allocation, no copy.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"shared")?;
+    /// let view = buf.freeze();
+    /// let other = view.clone(); // counts, and copies nothing
+    /// let thread = std::thread::spawn(move || other.len());
+    /// assert_eq!((&view[..], thread.join().unwrap()), (&b"shared"[..], 6));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn freeze(self) -> Frozen<L> {
         Frozen::new(self)

@@ -42,7 +42,22 @@ impl<'a, S: ByteSource + ?Sized> Pieces<'a, S> {
         Self { source, delimiter, taken: 0 }
     }
 
-    /// Bytes that the drop will consume: those of all pieces that were lent, with their delimiters.
+    /// Returns the number of bytes that the drop will consume: those of all pieces that were lent,
+    /// with their delimiters.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::ByteSource;
+    ///
+    /// let mut source = &b"one\ntwo\nthr"[..];
+    /// let mut lines = source.pieces(b'\n');
+    /// assert_eq!((&mut lines).into_iter().next(), Some(&b"one"[..]));
+    /// assert_eq!(lines.taken(), 4);
+    /// drop(lines);
+    /// assert_eq!(source, b"two\nthr");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn taken(&self) -> usize {
@@ -85,7 +100,7 @@ impl<S: ByteSource + ?Sized> fmt::Debug for Pieces<'_, S> {
     }
 }
 
-/// The pieces of a [`Pieces`], one after another.
+/// The iterator over a [`Pieces`].
 pub struct PiecesIter<'p> {
     /// What no piece was made of yet.
     rest: &'p [u8],

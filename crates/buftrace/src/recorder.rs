@@ -45,22 +45,23 @@ impl<P> Recorder<P> {
         Self { pool, recording: recording.clone() }
     }
 
-    /// The pool.
+    /// Returns the pool.
     pub fn get_ref(&self) -> &P {
         &self.pool
     }
 
-    /// The pool. What it hands out through this is not recorded.
+    /// Returns the pool. Buffers that it hands out through this are not recorded.
     pub fn get_mut(&mut self) -> &mut P {
         &mut self.pool
     }
 
-    /// The pool, unwrapped. The buffers that are out are still recorded when they are released.
+    /// Returns the pool, unwrapped. The buffers that are out are still recorded when they are
+    /// released.
     pub fn into_inner(self) -> P {
         self.pool
     }
 
-    /// The recording that this writes into.
+    /// Returns the recording that this writes into.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
@@ -100,7 +101,7 @@ impl<P> Recorder<P>
 where
     for<'a> &'a P: BufferPool,
 {
-    /// As [`BufferPool::acquire`], through a shared reference.
+    /// Acquires as [`BufferPool::acquire`] does, through a shared reference.
     ///
     /// Cost: the pool's, and that of an event (see the [crate]).
     ///
@@ -127,7 +128,7 @@ where
         Ok(tagged(&self.recording, buf, capacity))
     }
 
-    /// As [`BufferPool::acquire_zeroed`], through a shared reference.
+    /// Acquires as [`BufferPool::acquire_zeroed`] does, through a shared reference.
     ///
     /// Cost: the pool's, and that of an event (see the [crate]).
     ///
@@ -220,7 +221,7 @@ pub struct RecordedLease<L> {
 }
 
 impl<L> RecordedLease<L> {
-    /// The lease of the wrapped pool.
+    /// Returns the lease of the wrapped pool.
     pub fn get_ref(&self) -> &L {
         &self.lease
     }

@@ -1,4 +1,5 @@
-//! Byte-buffer allocators to pick from: one crate for each strategy, behind one small vocabulary, and this one in front of them.
+//! This crate is the front of a family of byte-buffer allocators: one crate for each strategy, behind one
+//! small vocabulary.
 //!
 //! # Which strategy for which traffic
 //!
@@ -19,7 +20,7 @@
 //! in nothing of the others; the slot pool, the ring and the mirrored ring then need neither the standard library nor, over static memory,
 //! an allocator. `bump` and `shard` turn `std` on.
 //!
-//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are there.
+//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are on.
 //! `tokio` adds `net`, for sockets whose buffers are taken when there is something to read.
 //! `portable-atomic` is for processors without compare-and-swap. `full` is everything but that and `stats` and `track`, which cost something
 //! on every buffer.

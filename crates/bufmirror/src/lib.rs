@@ -93,6 +93,9 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+// First: documentation lists the methods of a type in the order of the modules that have them.
+mod ring;
+
 #[cfg(feature = "std")]
 mod channel;
 mod config;
@@ -106,7 +109,6 @@ mod map;
 pub mod messages;
 #[cfg(feature = "std")]
 mod parking;
-mod ring;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
 mod shared;
 mod sync;

@@ -71,7 +71,7 @@ pub struct SharedRing {
 }
 
 impl SharedRing {
-    /// A new ring of at least `capacity` bytes, in memory that no name leads to.
+    /// Creates a ring of at least `capacity` bytes, in memory that no name leads to.
     ///
     /// The descriptor is closed in programs that this process starts, unless it is handed to them.
     ///
@@ -82,7 +82,7 @@ impl SharedRing {
         SharedFile::create(capacity).map(|file| Self { file })
     }
 
-    /// The ring that another process created.
+    /// Opens the ring that another process created.
     ///
     /// # Errors
     ///
@@ -91,13 +91,13 @@ impl SharedRing {
         SharedFile::open(file).map(|file| Self { file })
     }
 
-    /// Bytes that the ring holds when it is full.
+    /// Returns the bytes that the ring holds when it is full.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.file.capacity()
     }
 
-    /// Takes the end that writes. It copies what it is given.
+    /// Takes the end that writes. It copies the bytes that it is given.
     ///
     /// It goes on where the last producer was, if there was one. It stays with this process and those that are forked off: if one of these
     /// lives on, the end counts as there. A forked child that drops its copy closes nothing: the other end sees the end closed when the
@@ -110,7 +110,7 @@ impl SharedRing {
         self.take(Seat::Producer).map(SharedProducer::new)
     }
 
-    /// Takes the end that reads. It copies out what it reads.
+    /// Takes the end that reads. It copies the bytes that it reads.
     ///
     /// # Errors
     ///
@@ -170,7 +170,8 @@ impl From<SharedRing> for OwnedFd {
     }
 }
 
-/// Why a ring could not be shared. Whatever was open, locked or mapped by then is given back.
+/// The reason why a ring could not be shared. Everything that was open, locked or mapped by then is
+/// released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShareError {

@@ -65,8 +65,10 @@ extern crate std;
 #[cfg(doc)]
 extern crate self as bufcore;
 
-mod append;
+// First: documentation lists the methods of a type in the order of the modules that have them.
 mod buf;
+
+mod append;
 mod compare;
 mod copying;
 mod error;

@@ -77,6 +77,9 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+// First: documentation lists the methods of a type in the order of the modules that have them.
+mod pool;
+
 mod config;
 mod extendable;
 mod frame;
@@ -84,7 +87,6 @@ mod guard;
 mod lease;
 #[cfg(feature = "std")]
 mod local;
-mod pool;
 mod ring;
 #[cfg(all(test, feature = "std"))]
 mod tests;

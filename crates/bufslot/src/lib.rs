@@ -72,12 +72,14 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+// First: documentation lists the methods of a type in the order of the modules that have them.
+mod pool;
+
 mod config;
 mod elsewhere;
 mod frame;
 mod lease;
 mod mode;
-mod pool;
 mod search;
 mod table;
 #[cfg(all(test, feature = "std"))]

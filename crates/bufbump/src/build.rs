@@ -29,7 +29,7 @@ const MOST_SPARES: usize = 4;
 /// # Ok::<(), bufbump::bufcore::ConfigError>(())
 /// ```
 ///
-/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+/// With the `serde` feature they can be in a configuration file, each under the name of its method:
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {

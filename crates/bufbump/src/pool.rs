@@ -175,12 +175,13 @@ impl BumpPool {
 
     /// Frees the memory that holds no buffers.
     ///
-    /// At once: the idle shards of the pool, and those of the calling thread but for the one that it carves. Other threads free theirs
-    /// when they next need another shard, without being stopped; one that does not acquire any more keeps what it has, which is the
-    /// shard that it carves and up to four others, until it ends. Shards of which buffers are out are not touched.
+    /// It frees the idle shards of the pool at once, and those of the calling thread except the one
+    /// that it carves. Other threads free theirs when they next need another shard, without being
+    /// stopped. A thread that does not acquire any more keeps the shard that it carves and up to
+    /// four others, until it ends. Shards of which buffers are out are not touched.
     ///
-    /// The headers of shards without memory are freed as well, unless other threads are looking for a shard or at the statistics at that
-    /// very moment: then they are kept for the next call.
+    /// The headers of shards without memory are freed as well. If other threads are looking for a
+    /// shard or at the statistics at that very moment, they are kept for the next call.
     ///
     /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
     ///

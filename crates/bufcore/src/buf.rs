@@ -404,10 +404,12 @@ impl<L: Lease> Buf<L> {
     /// Moves the filled bytes to the start of the buffer's memory, so that what was [consumed](Self::consume) in front of them is room
     /// again, behind them.
     ///
-    /// It does so when the buffer is the only handle of its memory. Then it gets back too what other parts had in front of it that are
-    /// gone: a reader that splits off message after message has its whole buffer again when the messages are. While there are other
-    /// handles, nothing changes; look at [`spare_capacity`](Self::spare_capacity), and [grow](crate::BufferPool::grow) if that is too
-    /// little. What was cut off behind the buffer stays cut off.
+    /// It does so when the buffer is the only handle of its memory. Then it also gets back the room
+    /// in front of it that other parts had, which are gone. So a reader that splits off message
+    /// after message has its whole buffer again when the messages are gone. While there are other
+    /// handles, nothing changes; look at [`spare_capacity`](Self::spare_capacity), and
+    /// [grow](crate::BufferPool::grow) if that is too little. Capacity that was cut off behind the
+    /// buffer stays cut off.
     ///
     /// Cost: a copy of the filled bytes; nothing when there is nothing to get back.
     ///

@@ -13,8 +13,9 @@ use crate::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
 /// It is the [`FrameBuffer`] of the pools that have none of their own, such as
 /// [`HeapPool`](crate::HeapPool), and so the control for code that is generic over it.
 ///
-/// The frame is a buffer of the pool. When it is full, its bytes move: to the start of the buffer, if there is room enough where bytes were
-/// consumed, or else to a buffer of twice the size. Strategies that grow frames in place (`bufslot`, `bufring`) move them less often.
+/// The frame is a buffer of the pool. When it is full, its bytes move. They go to the start of the
+/// buffer, if there is room enough where bytes were consumed, or else to a buffer of twice the
+/// size. Strategies that grow frames in place (`bufslot`, `bufring`) move them less often.
 ///
 /// `P` is a pool, a handle to a shared one, or a reference: see [`BufferPool::open_frame`]. The writer is a pool as well, and hands out
 /// what that does.

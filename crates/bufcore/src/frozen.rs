@@ -13,7 +13,8 @@ use crate::{Buf, Lease, size};
 
 /// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the last view of it goes.
 ///
-/// The count of views stands in the pool's own memory, so freezing, cloning and slicing allocate nothing.
+/// The count of views is in the pool's own memory, so freezing, cloning and slicing allocate
+/// nothing.
 ///
 /// A view without bytes holds nothing: it keeps no buffer in use, and keeps no other view from
 /// [`try_into_mut`](Self::try_into_mut). So a view lets go of the memory when it has been consumed to its end, cut to

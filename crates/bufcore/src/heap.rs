@@ -20,9 +20,10 @@ use crate::{stats::Released, sync::Arc};
 ///
 /// Cost: what the global allocator takes to allocate, zero and free `capacity` bytes and a header of one cache line at most.
 ///
-/// Failure: what the allocator refuses for a buffer is an error. With the features `stats` and `track`, which are for debugging,
-/// the pool has bookkeeping on the heap as well: counters that [`new`](Self::new) allocates, and a list that grows with each
-/// acquire. When the allocator refuses that, the process aborts.
+/// Failure: what the allocator refuses for a buffer is an error. With the features `stats` and
+/// `track`, which are for debugging, the pool has bookkeeping on the heap as well. It consists of
+/// counters that [`new`](Self::new) allocates, and a list that grows with each acquire. When the
+/// allocator refuses that, the process aborts.
 ///
 /// ```
 /// use bufcore::{AcquireError, BufferPool, HeapPool};

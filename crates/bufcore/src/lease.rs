@@ -1,4 +1,4 @@
-//! What a buffer keeps of the pool it came from.
+//! The lease: the part of the pool that a buffer keeps.
 
 use core::ptr::NonNull;
 

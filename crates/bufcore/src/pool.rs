@@ -30,7 +30,7 @@ use crate::{AcquireError, Buf, FrameWriter, Lease, NoLease, PoolStats, SplitLeas
     note = "a pool for one thread at a time is not shared in an `Arc`: give each thread its own, or put it into a `Mutex`"
 )]
 pub trait BufferPool {
-    /// What its buffers keep of the pool.
+    /// The lease type: the part of the pool that its buffers keep.
     type Lease: Lease;
 
     /// Takes one empty buffer with room for `capacity` bytes.
@@ -204,8 +204,9 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     }
 }
 
-/// A strategy in which bytes are filled in steps and then detached as one buffer: a codec reads a header, learns the length
-/// of the payload from it, reads the payload, and passes both on together.
+/// A strategy in which bytes are filled in steps and then detached as one buffer. A codec reads a
+/// header, learns the length of the payload from it, reads the payload, and passes both on
+/// together.
 ///
 /// One frame is open at a time. It opens with the first [`writable`](Self::writable) and closes with
 /// [`detach`](Self::detach); its bytes stay contiguous, moving if they have to.
@@ -215,7 +216,7 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     note = "a pool with frames is passed by value or as `&mut pool`"
 )]
 pub trait FrameBuffer {
-    /// What its frames keep of the pool.
+    /// The lease type: the part of the pool that its frames keep.
     type Lease: Lease;
 
     /// Appends `additional` bytes to the open frame and lends them to be written; they count as filled at once.

@@ -24,8 +24,8 @@ impl Views {
         Self { count: AtomicU32::new(0) }
     }
 
-    /// Whether one handle is left of a memory that is shared. What the other handles did with it happened before what the caller does
-    /// next.
+    /// Whether one handle is left of a memory that is shared. Everything that the other handles did
+    /// with it happened before what the caller does next.
     #[inline]
     #[must_use]
     pub fn is_one(&self) -> bool {

@@ -28,7 +28,7 @@ const MOST_SHARD_BUFFERS: usize = 1 << 16;
 /// # Ok::<(), bufshard::bufcore::ConfigError>(())
 /// ```
 ///
-/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+/// With the `serde` feature they can be in a configuration file, each under the name of its method:
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {
@@ -98,7 +98,8 @@ impl Builder {
     /// Of large classes it keeps fewer: 4 MiB of each, or one buffer. Beside these it keeps the one
     /// that it released first after it took the last such one, of whatever class.
     ///
-    /// A thread that has more of a class out at once, and releases them all, exchanges them with the shards so many at a time.
+    /// A thread that has more of a class out at once, and releases them all, exchanges them with
+    /// the shards that many at a time.
     ///
     /// ```
     /// use bufshard::ShardPool;

@@ -98,7 +98,8 @@ impl ShardPool {
 
     /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), but for memory that comes zeroed from the allocator.
+    /// Cost: zeroing on top of [`acquire`](Self::acquire), except for memory that comes zeroed from
+    /// the allocator.
     ///
     /// # Errors
     ///
@@ -228,8 +229,8 @@ impl ShardPool {
 
     /// Frees memory that was not used for `age`.
     ///
-    /// Of each cache it frees the size classes of which the thread neither took nor gave any, and
-    /// of the shards as many blocks as were too many all the time.
+    /// Of each cache it frees the size classes of which the thread neither took nor gave any. Of
+    /// the shards it frees as many blocks as were too many all the time.
     ///
     /// To be called from time to time. Nothing is stamped when buffers come and go; the pool is looked at by the calls themselves: one that
     /// comes `age` or more after the last that looked compares, frees, and notes what it sees; one that comes earlier does nothing, and the

@@ -28,7 +28,7 @@ const DEFAULT_CAPACITY: usize = 1 << 20;
 /// # Ok::<(), bufcore::ConfigError>(())
 /// ```
 ///
-/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+/// With the `serde` feature they can be in a configuration file, each under the name of its method:
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {

@@ -1,5 +1,5 @@
-//! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference implementation, but sound, without a
-//! limit of eight, and without waiting for anybody.
+//! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference
+//! implementation. It is sound, has no limit of eight, and never waits.
 //!
 //! # What it gives you
 //!

@@ -13,9 +13,10 @@ use crate::recording::Tag;
 
 /// A pool that records what it is asked for, and otherwise is the pool that it wraps.
 ///
-/// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared through `&self`, as
-/// `bufshard`'s and `bufbump`'s are, so is its recorder. What a pool offers beyond [`BufferPool`], such as a request with a
-/// time limit, goes through [`get_ref`](Self::get_ref) and is recorded by [`record`](Self::record).
+/// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared
+/// through `&self`, as `bufshard`'s and `bufbump`'s are, so is its recorder. Other requests that a
+/// pool offers beyond [`BufferPool`], such as a request with a time limit, goes through
+/// [`get_ref`](Self::get_ref) and is recorded by [`record`](Self::record).
 ///
 /// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is detached, as an acquire of its
 /// length; how it grew is not. A buffer that is split stays one buffer in the recording, which is released with its last part.

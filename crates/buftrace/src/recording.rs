@@ -44,10 +44,12 @@ const LEAST_ROOM: usize = 16;
 ///
 /// # After a fork
 ///
-/// Events are noted under locks. A child process made by `fork` inherits those that other threads held at that moment, and nobody
-/// unlocks them there: a recorded acquire or release, and [`finish`](Self::finish), may wait for ever in the child. So a child that
-/// does not call `exec` at once takes the pool out of its recorder ([`Recorder::into_inner`](crate::Recorder::into_inner)) or makes
-/// its own, and forgets ([`mem::forget`]) the recorded buffers that it inherited. The parent goes on as before.
+/// Events are noted under locks. A child process made by `fork` inherits the locks that other
+/// threads held at that moment, and no thread unlocks them there. A recorded acquire or release,
+/// and [`finish`](Self::finish), may wait for ever in the child. So a child that does not call
+/// `exec` at once has to take the pool out of its recorder
+/// ([`Recorder::into_inner`](crate::Recorder::into_inner)) or make its own. It also has to forget
+/// ([`mem::forget`]) the recorded buffers that it inherited. The parent goes on as before.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,
@@ -132,9 +134,9 @@ impl Recording {
     /// Ends the recording and returns what was recorded. Buffers that are out then stay so in the
     /// trace. A second call returns the same events again.
     ///
-    /// Ids and threads are numbered anew, densely: an id is the smallest that is free, a thread counts from its first event, and
-    /// one that starts after another has ended may go on under its number.
-    /// A text of `meta` that is too long is shortened.
+    /// Ids and threads are numbered anew, densely. An id is the smallest that is free. A thread
+    /// counts from its first event; one that starts after another has ended may continue under its
+    /// number. A text of `meta` that is too long is shortened.
     ///
     /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy them.
     ///

@@ -16,9 +16,10 @@
 //!
 //! # Features
 //!
-//! Each strategy is a module here, its crate's, and a feature; all five are on by default. `default-features = false` and one of them pulls
-//! in nothing of the others; the slot pool, the ring and the mirrored ring then need neither the standard library nor, over static memory,
-//! an allocator. `bump` and `shard` turn `std` on.
+//! Each strategy is a module here, its crate's, and a feature; all five are on by default.
+//! `default-features = false` and one of them pulls in nothing of the others. The slot pool, the
+//! ring and the mirrored ring then need neither the standard library nor, over static memory, an
+//! allocator. `bump` and `shard` turn `std` on.
 //!
 //! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are on.
 //! `tokio` adds `net`, for sockets whose buffers are taken when there is something to read.
@@ -58,21 +59,22 @@ pub mod any;
 #[cfg(feature = "tokio")]
 pub mod net;
 
+#[doc(inline)]
 pub use bufcore;
 #[cfg(feature = "track")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::Outstanding;
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::{
     AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
     NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
     copy_up_to,
 };
 #[cfg(feature = "alloc")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "mmap")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::{HugePages, MapOptions};
 
 #[cfg(feature = "alloc")]

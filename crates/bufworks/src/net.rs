@@ -21,7 +21,7 @@ pub trait ReadReady: AsyncRead + Unpin {
     ///
     /// # Errors
     ///
-    /// What the runtime says when it can watch the stream no longer.
+    /// The runtime's error when it can watch the stream no longer.
     fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
 }
 

@@ -58,8 +58,9 @@ impl Receiver {
 
     /// Takes the next message, as soon as there is one, to be read in place.
     ///
-    /// Its bytes are the queue's until the [`Message`] is dropped. Others receive what comes after it meanwhile; but no place behind it is
-    /// used again before, so a queue whose oldest message is kept, or forgotten, is full when its senders have come round to it.
+    /// Its bytes are the queue's until the [`Message`] is dropped. Others receive what comes after
+    /// it meanwhile, but no place behind it is used again before. So a queue whose oldest message
+    /// is kept, or forgotten, is full when its senders have come round to it.
     ///
     /// Cost: one lock, and one for the drop; no copy. Waits spinning for a moment, then asleep.
     ///
@@ -114,9 +115,10 @@ impl Receiver {
 
     /// Takes the next message, as soon as there is one, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is received then, and what it was woken for is passed on. One that was polled should not
-    /// be forgotten (`mem::forget`), or left without a poll when it was woken: the message that it was woken for may wait
-    /// until the next one comes, as long as only tasks sleep.
+    /// The future may be dropped at any time; nothing is received then, and what it was woken for
+    /// is passed on. One that was polled should not be forgotten (`mem::forget`), or left without a
+    /// poll when it was woken. The message that it was woken for may then wait until the next one
+    /// comes, as long as only tasks sleep.
     ///
     /// # Errors
     ///

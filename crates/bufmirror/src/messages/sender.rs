@@ -99,9 +99,10 @@ impl Sender {
 
     /// Sends a message, as soon as there is room, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is sent then, and what it was woken for is passed on. One that was polled should not
-    /// be forgotten (`mem::forget`), or left without a poll when it was woken: a place that it was woken for may wait
-    /// until the next becomes free, as long as only tasks sleep.
+    /// The future may be dropped at any time; nothing is sent then, and what it was woken for is
+    /// passed on. One that was polled should not be forgotten (`mem::forget`), or left without a
+    /// poll when it was woken. A place that it was woken for may then wait until the next becomes
+    /// free, as long as only tasks sleep.
     ///
     /// # Errors
     ///

@@ -8,10 +8,12 @@
 //!
 //! # Trust
 //!
-//! Whoever has the file can write anywhere in it, at any time. So the safe ends, [`SharedProducer`] and [`SharedConsumer`], never lend its
-//! memory: they copy, by loads and stores that may race, and they check what the header says before they use it. The worst that
-//! another process can do to them is to send bytes that make no sense, to stop, or to get them a [`WaitError::Corrupt`](crate::WaitError).
-//! Ends that lend slices need a peer that keeps to the protocol; opening them is `unsafe`.
+//! Each process that has the file can write anywhere in it, at any time. So the safe ends,
+//! [`SharedProducer`] and [`SharedConsumer`], never lend its memory: they copy, by loads and stores
+//! that may race, and they check what the header says before they use it. The worst that another
+//! process can do to them is to send bytes that make no sense, to stop, or to get them a
+//! [`WaitError::Corrupt`](crate::WaitError). Ends that lend slices need a peer that keeps to the
+//! protocol; opening them is `unsafe`.
 //!
 //! # Invariants
 //!
@@ -99,9 +101,10 @@ impl SharedRing {
 
     /// Takes the end that writes. It copies the bytes that it is given.
     ///
-    /// It goes on where the last producer was, if there was one. It stays with this process and those that are forked off: if one of these
-    /// lives on, the end counts as there. A forked child that drops its copy closes nothing: the other end sees the end closed when the
-    /// process that took it drops it, or when no process has it any more.
+    /// It goes on where the last producer was, if there was one. It stays with this process and
+    /// those that are forked off: if one of these lives on, the end counts as there. A forked child
+    /// that drops its copy closes nothing. The other end sees this end closed when the process that
+    /// took it drops it, or when no process has it any more.
     ///
     /// # Errors
     ///

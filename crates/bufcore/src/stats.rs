@@ -214,7 +214,8 @@ impl Counters {
         }
     }
 
-    /// The snapshot: the pool's own counts, with what is out of the fallback (`elsewhere`) added.
+    /// Returns the snapshot: the pool's own counts, with what is out of the fallback (`elsewhere`)
+    /// added.
     pub fn snapshot(&self, released: &Released, elsewhere: &PoolStats, reserved_bytes: usize) -> PoolStats {
         #[cfg(feature = "stats")]
         let stats = {
@@ -306,7 +307,8 @@ impl SharedCounters {
         let _ = bytes;
     }
 
-    /// The snapshot. Its numbers need not agree with each other while other threads use the pool.
+    /// Returns the snapshot. Its numbers need not agree with each other while other threads use the
+    /// pool.
     pub fn snapshot(&self) -> PoolStats {
         #[cfg(feature = "stats")]
         {

@@ -191,7 +191,7 @@ mod on {
             }
         }
 
-        /// What is out now, longest first.
+        /// Lists what is out now, longest first.
         #[must_use]
         pub fn outstanding(&self) -> Vec<Outstanding> {
             let mut found = Vec::new();

@@ -23,8 +23,8 @@
 //!
 //! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are on.
 //! `tokio` adds `net`, for sockets whose buffers are taken when there is something to read.
-//! `portable-atomic` is for processors without compare-and-swap. `full` is everything but that and `stats` and `track`, which cost something
-//! on every buffer.
+//! `portable-atomic` is for processors without compare-and-swap. `full` is everything except that, `stats` and `track`; the last two cost
+//! something on every buffer.
 //!
 //! # Example
 //!
@@ -78,6 +78,7 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 pub use bufcore::{HugePages, MapOptions};
 
 #[cfg(feature = "alloc")]
+#[doc(inline)]
 pub use any::{AnyBuf, AnyPool, AnyView};
 
 /// Each strategy's crate, as a module.

@@ -6,10 +6,8 @@ use crate::sync::{AtomicUsize, Ordering};
 /// forgotten.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
-/// The reference counts of a pool that threads share.
-///
-/// They count its handles, with the last of which it ends, and everything that may outlive them and
-/// still needs the pool's bookkeeping.
+/// Who keeps a pool that threads share: its handles, with the last of which it ends, and whatever may outlive them and still needs the
+/// pool's bookkeeping.
 ///
 /// All handles together count as one of the latter, which the pool's end gives back.
 ///
@@ -35,7 +33,7 @@ impl RefCounts {
         }
     }
 
-    /// Counts one more handle. It is for holders of one.
+    /// One more handle. For holders of one.
     ///
     /// # Panics
     ///
@@ -56,8 +54,7 @@ impl RefCounts {
         panic!("more than {MAX_HANDLES} handles of one pool");
     }
 
-    /// Counts one handle less. It returns `true` when it was the last: what all others did with
-    /// theirs happened before.
+    /// One handle less. `true` when it was the last: what all others did with theirs happened before.
     #[must_use = "the last handle ends the pool"]
     #[inline]
     pub fn drop_handle(&self) -> bool {
@@ -65,8 +62,7 @@ impl RefCounts {
         self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Counts one more reference to the bookkeeping. It is for those that have one already, and
-    /// holders of a handle.
+    /// One more that keeps the bookkeeping. For those who do already, and holders of a handle.
     ///
     /// Each has memory of its own that stays as long, or is on a thread's stack: so there is no room for as many as would make the
     /// count wrap.
@@ -76,8 +72,7 @@ impl RefCounts {
         self.refs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts this many references to the bookkeeping less. It returns `true` when they were the
-    /// last: what all others did with it happened before.
+    /// So many less that keep the bookkeeping. `true` when they were the last: what all others did with it happened before.
     #[must_use = "the last reference frees the bookkeeping"]
     #[inline]
     pub fn drop_refs(&self, count: usize) -> bool {

@@ -99,7 +99,7 @@ impl Builder {
     }
 
     /// Sets how many other shards of the thread a request looks at when it does not fit into the
-    /// current one, before it takes an idle or a new one; 2 unless set.
+    /// current one; 2 unless set. After them it takes an idle or a new one.
     ///
     /// A probe finds room in an older shard, which then comes back later: see the table in the
     /// README before setting it.

@@ -116,8 +116,8 @@ impl Builder {
         self
     }
 
-    /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level cache, by
-    /// a gap of up to 127 bytes behind each; they are unless set.
+    /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level cache;
+    /// they are unless set. A gap of up to 127 bytes behind each does that.
     ///
     /// It applies only to pools that have at least 1 KiB for each slot and an alignment of 64 bytes
     /// at most. The gaps come on top of the capacity that was asked for; a given region without

@@ -191,8 +191,9 @@ impl Recording {
         self.finish(Meta::new(name)).save(path)
     }
 
-    /// Records a buffer that came from a pool that is not wrapped, or in a way that [`Recorder`](crate::Recorder) does not know: as
-    /// acquired now, with its capacity as its size. It is the same buffer, whose release is recorded.
+    /// Records a buffer that came from a pool that is not wrapped, or in a way that
+    /// [`Recorder`](crate::Recorder) does not know. It counts as acquired now, with its capacity as
+    /// its size. The release of the returned buffer, which is the same one, is recorded.
     ///
     /// A part of a buffer that was split before stays unrecorded.
     ///

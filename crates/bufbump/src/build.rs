@@ -217,7 +217,7 @@ impl fmt::Display for Builder {
 }
 
 impl BumpPool {
-    /// A pool with the default settings.
+    /// Makes a pool with the default settings.
     ///
     /// Cost: one small allocation; the first shard is taken by the first acquire.
     ///
@@ -228,7 +228,7 @@ impl BumpPool {
         Self::builder().build()
     }
 
-    /// All settings.
+    /// Returns the builder, which has all settings.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

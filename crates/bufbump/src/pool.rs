@@ -256,8 +256,10 @@ impl BumpPool {
         }
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does. `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known
-    /// without the `stats` feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
+    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`] does.
+    ///
+    /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
+    /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
     ///
     /// Cost: a look at every shard. Nobody is stopped by that.
     #[must_use]

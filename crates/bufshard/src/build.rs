@@ -298,18 +298,26 @@ impl fmt::Display for Builder {
 }
 
 impl ShardPool {
-    /// A pool with the default settings.
+    /// Makes a pool with the default settings.
     ///
     /// Cost: see [`Builder::build`]; memory for buffers is taken when it is first needed.
     ///
     /// # Errors
     ///
     /// See [`Builder::build`].
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// assert_eq!(pool.stats().reserved_bytes, 0); // nothing is allocated yet
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new() -> Result<Self, ConfigError> {
         Self::builder().build()
     }
 
-    /// All settings.
+    /// Returns the builder, which has all settings.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

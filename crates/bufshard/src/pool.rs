@@ -154,9 +154,11 @@ impl ShardPool {
         Ok(self.hand_out(found.block, bytes))
     }
 
-    /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the shards, and where those are full in the calling
-    /// thread's cache. Returns how many are kept; what there is no room for, there or in the [`max_bytes`](crate::Builder::max_bytes), is not allocated, and
-    /// nothing that is idle makes room.
+    /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
+    /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
+    ///
+    /// Where there is no room to keep a buffer, or the [`max_bytes`](Builder::max_bytes) has none,
+    /// it is not allocated, and nothing idle makes room for it.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
     ///
@@ -177,7 +179,8 @@ impl ShardPool {
         self.shared().preallocate(count, size)
     }
 
-    /// The largest request that is pooled, in bytes; 0 when the [`max_bytes`](crate::Builder::max_bytes) has no room for the smallest class.
+    /// Returns the largest request that is pooled, in bytes; 0 when the
+    /// [`max_bytes`](Builder::max_bytes) has no room for the smallest class.
     #[must_use]
     pub fn largest_pooled(&self) -> usize {
         self.shared().settings.largest_pooled()
@@ -292,8 +295,10 @@ impl ShardPool {
         ShardStats::of(self.shared())
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does. `reserved_bytes`, which counts headers too, and `idle_bytes`, which
-    /// does not, are known without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
+    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`] does.
+    ///
+    /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
+    /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
     /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by that.
     ///

@@ -112,7 +112,7 @@ impl ClassStats {
         self.in_use = self.in_use.wrapping_add(acquired).wrapping_sub(counted.back);
     }
 
-    /// As [`ShardStats::since`], for one class.
+    /// Returns what was counted since `earlier`, as [`ShardStats::since`] does, for one class.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

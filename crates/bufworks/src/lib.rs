@@ -86,7 +86,7 @@ macro_rules! modules {
     ({} $($module:ident $feature:literal $package:ident;)*) => {
         $(
             #[cfg(feature = $feature)]
-            #[doc(no_inline)]
+            #[doc(inline)]
             pub use $package as $module;
         )*
     };

@@ -77,7 +77,7 @@ impl HeapBuilder {
 }
 
 impl AnyBuilder {
-    /// The names of the strategies that are there.
+    /// The names of the strategies whose features are on.
     pub const NAMES: &[&str] = variants::NAMES;
 
     /// Returns the strategy of this name, with the defaults of its builder.

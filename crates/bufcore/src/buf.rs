@@ -139,18 +139,6 @@ impl<L: Lease> Buf<L> {
     }
 
     /// Returns the number of filled bytes.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(8)?;
-    /// assert_eq!(buf.len(), 0);
-    /// buf.extend_from_slice(b"abc")?;
-    /// assert_eq!((buf.len(), buf.spare_capacity(), buf.capacity()), (3, 5, 8));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -231,19 +219,6 @@ impl<L: Lease> Buf<L> {
     /// # Panics
     ///
     /// When `bytes` is over [`spare_capacity`](Self::spare_capacity).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(1500)?;
-    /// let mut socket = &b"a packet"[..];
-    /// let n = std::io::Read::read(&mut socket, buf.spare_mut()).unwrap();
-    /// buf.commit(n);
-    /// assert_eq!(&buf[..], b"a packet");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
     #[inline]
     #[track_caller]
     pub fn commit(&mut self, bytes: usize) {
@@ -287,17 +262,6 @@ impl<L: Lease> Buf<L> {
     /// # Errors
     ///
     /// When the buffer is full.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(1)?;
-    /// buf.push(b'a')?;
-    /// assert!(buf.push(b'b').is_err());
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
     #[inline]
     pub fn push(&mut self, byte: u8) -> Result<(), ReserveError> {
         self.extend_from_slice(&[byte])
@@ -336,36 +300,12 @@ impl<L: Lease> Buf<L> {
     }
 
     /// Keeps the first `len` filled bytes; a `len` over the filled bytes changes nothing.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(8)?;
-    /// buf.extend_from_slice(b"a line\n")?;
-    /// buf.truncate(6);
-    /// assert_eq!((&buf[..], buf.spare_capacity()), (&b"a line"[..], 2));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
     /// Makes the buffer empty, with its whole capacity to fill again.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(8)?;
-    /// buf.extend_from_slice(b"request")?;
-    /// buf.clear();
-    /// assert_eq!((buf.len(), buf.spare_capacity()), (0, 8));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;

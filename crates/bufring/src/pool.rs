@@ -80,16 +80,6 @@ impl RingPool {
     }
 
     /// Returns the builder, which has all settings.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let ring = RingPool::builder().capacity(1 << 20).buffers(256).build()?;
-    /// assert!(ring.capacity() >= 1 << 20);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
@@ -134,19 +124,6 @@ impl RingPool {
     /// Returns whether nothing of the region is out, at this moment.
     ///
     /// Cost: a look at every block.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let buffer = ring.acquire(100)?;
-    /// assert!(!ring.is_idle());
-    /// drop(buffer);
-    /// assert!(ring.is_idle());
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.ring.all().all(|at| self.ring.is_free(at))
@@ -167,19 +144,6 @@ impl RingPool {
     /// # Errors
     ///
     /// Returns the allocator unchanged while buffers are out or a frame is open.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let buffer = ring.acquire(100)?;
-    /// let ring = ring.into_region().unwrap_err(); // a buffer is out
-    /// drop(buffer);
-    /// assert!(ring.into_region().is_ok());
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[allow(clippy::result_large_err, reason = "the error is the allocator, which the caller just owned")]
     pub fn into_region(mut self) -> Result<Region, Self> {
         self.close_lent();

@@ -72,7 +72,7 @@ impl core::error::Error for TraceError {}
 pub struct DecodeError {
     /// Where in the file, in bytes from its start, the part begins that could not be read.
     pub offset: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub fault: Fault,
 }
 

@@ -68,6 +68,8 @@ impl Args {
             findings.extend(source::check(name, &text));
             if words::applies(name) {
                 findings.extend(words::check(&text));
+            } else if words::applies_to_items(name) {
+                findings.extend(words::check_items(&text));
             }
             found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }

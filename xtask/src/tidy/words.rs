@@ -1,6 +1,7 @@
 //! Plain words: sentences of documents that are too long, or that readers stumble over.
 //!
-//! Code, tables, headings and the targets of links are not looked at.
+//! Code, tables, headings and the targets of links are not looked at. In sources, the first paragraphs
+//! of the documentation of public items are.
 
 use std::path::Path;
 
@@ -37,6 +38,45 @@ pub(super) fn applies(name: &Path) -> bool {
 
 /// The pages of `docs` that follow the rules.
 const PAGES: [&str; 1] = ["embedded.md"];
+
+/// The packages whose public items follow the rules in the first paragraph of their documentation.
+const PACKAGES: [&str; 7] =
+    ["bufbump", "bufmirror", "bufring", "bufshard", "bufslot", "buftrace", "bufworks"];
+
+/// Whether the rules are for the public items of the source file `name`.
+pub(super) fn applies_to_items(name: &Path) -> bool {
+    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
+    matches!(parts[..], ["crates", package, "src", .., file] if PACKAGES.contains(&package) && file.ends_with(".rs"))
+}
+
+/// Checks the first paragraph of what documents each public item of a source file.
+pub(super) fn check_items(text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut first = String::new();
+    let (mut line_of_first, mut is_open) = (0, false);
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(doc) = line.strip_prefix("///") {
+            if first.is_empty() {
+                (line_of_first, is_open) = (at + 1, true);
+            }
+            is_open &= !doc.trim().is_empty();
+            if is_open {
+                first.push_str(doc);
+            }
+            continue;
+        }
+        // Attributes may be between the two, over several lines.
+        if line.starts_with(['#', ')', ']', '"']) {
+            continue;
+        }
+        if line.starts_with("pub ") && !first.is_empty() {
+            found.extend(findings(line_of_first, first.trim()));
+        }
+        first.clear();
+    }
+    found
+}
 
 /// Checks a Markdown text.
 pub(super) fn check(text: &str) -> Vec<Finding> {
@@ -216,6 +256,19 @@ mod tests {
             "Nothing, but for one. There are so many. One\nof ours. Ten at the most. It is just so.\n";
         assert_eq!(messages(turns).len(), PHRASES.len());
         assert_eq!(messages("Where it loses stands there.\n").len(), 1);
+    }
+
+    #[test]
+    fn first_paragraphs_of_public_items_are_checked() {
+        let lines = |text: &str| check_items(text).iter().map(|finding| finding.line).collect::<Vec<_>>();
+        assert_eq!(lines("/// What it has.\n#[must_use]\npub fn has() {}\n"), [1]);
+        assert_eq!(
+            lines("/// Returns what it has.\n///\n/// What follows is free.\npub fn has() {}\n"),
+            [0; 0]
+        );
+        assert_eq!(lines("/// What it has.\nfn has() {}\n/// Who.\npub(crate) fn who() {}\n"), [0; 0]);
+        assert!(applies_to_items(Path::new("crates/bufslot/src/pool.rs")));
+        assert!(!applies_to_items(Path::new("crates/buftest/src/lib.rs")));
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl MessageQueue {
         &self.receiver
     }
 
-    /// The most bytes that the frames of one moment have. A frame is a message and 8 bytes, rounded up to a multiple of 8.
+    /// Returns the most bytes that the frames of one moment have. A frame is a message and 8 bytes, rounded up to a multiple of 8.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.frames.capacity()

@@ -83,6 +83,8 @@ fn dependencies<'p>(added: &str, folder: impl Fn(&str) -> Option<&'p Path>) -> R
     while let Some(word) = words.next() {
         match word {
             "--no-default-features" => default = false,
+            // The folder takes the place of the repository, as it does that of the registry.
+            "--git" => drop(words.next().context("which repository?")?),
             "--features" | "-F" => features.extend(words.next().context("which features?")?.split(',')),
             name => {
                 ensure!(!name.starts_with('-'), "`{name}` is not known here");
@@ -120,7 +122,10 @@ mod tests {
         let known = |name: &str| (name == "a").then_some(Path::new("/x"));
         let lines = dependencies("a --features b,c --no-default-features", known).expect("it is known");
         assert_eq!(lines, "a = { path = \"/x\", default-features = false, features = [\"b\", \"c\"] }\n");
+        let lines = dependencies("--git https://example.org/x a", known).expect("it is known");
+        assert!(lines.starts_with("a = { path"), "{lines}");
         dependencies("d", known).expect_err("no such package");
-        dependencies("a --git", known).expect_err("no such option");
+        dependencies("a --git", known).expect_err("no repository");
+        dependencies("a --path /x", known).expect_err("no such option");
     }
 }

@@ -29,7 +29,7 @@ const MOST_SPARES: usize = 4;
 /// # Ok::<(), bufbump::bufcore::ConfigError>(())
 /// ```
 ///
-/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+/// With the `serde` feature they can be in a configuration file, each under the name of its method:
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {
@@ -71,32 +71,46 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults: shards of 256 KiB, 2 probes, 16 MiB of idle memory, starts at multiples of 16.
+    /// Returns the defaults: shards of 256 KiB, 2 probes, 16 MiB of idle memory, starts at
+    /// multiples of 16.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes of a shard, 256 KiB unless set: the largest request that is not an allocation of its own. At most 1 GiB.
+    /// Sets the bytes of a shard, 256 KiB unless set: the largest request that is not an allocation
+    /// of its own. At most 1 GiB.
     ///
     /// A shard is used again when all of it has come back, so one that holds some buffers of the usual size, and some time's worth of
     /// them, is better than one that holds a single one, or the traffic of a day.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(1 << 20).build()?;
+    /// assert_eq!(pool.acquire(900 << 10)?.lease().is_fallback(), false);
+    /// assert_eq!(pool.acquire(2 << 20)?.lease().is_fallback(), true);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn shard_size(mut self, bytes: usize) -> Self {
         self.shard_bytes = bytes;
         self
     }
 
-    /// How many other shards of the thread a request that does not fit into the current one looks at before it takes an idle or a new
-    /// one; 2 unless set. What a probe finds is room in an older shard, which then comes back later: see the table in the README before
-    /// setting it.
+    /// Sets how many other shards of the thread a request looks at when it does not fit into the
+    /// current one; 2 unless set. After them it takes an idle or a new one.
+    ///
+    /// A probe finds room in an older shard, which then comes back later: see the table in the
+    /// README before setting it.
     #[must_use]
     pub fn max_probes(mut self, probes: usize) -> Self {
         self.max_probes = probes;
         self
     }
 
-    /// Bytes of shards that the pool keeps for later when nothing of them is out; 16 MiB unless set. What is over it is freed.
+    /// Sets the bytes of shards that the pool keeps for later when none of their buffers is out; 16
+    /// MiB unless set. Memory over it is freed.
     ///
     /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more that fit into this budget.
     #[must_use]
@@ -105,22 +119,32 @@ impl Builder {
         self
     }
 
-    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 16 unless set, and never less than 8.
+    /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
+    /// less than 8.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().alignment(64).build()?;
+    /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 64, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
         self
     }
 
-    /// How many shards the pool has from the start; none unless set. They are idle memory: what is over the budget of
-    /// [`max_idle_bytes`](Self::max_idle_bytes) is not taken.
+    /// Sets how many shards the pool has from the start; none unless set. They are idle memory:
+    /// shards over the budget of [`max_idle_bytes`](Self::max_idle_bytes) are not taken.
     #[must_use]
     pub fn preallocate(mut self, shards: usize) -> Self {
         self.preallocate = shards;
         self
     }
 
-    /// Whether the bytes of a buffer are zeroed when it is released; of one that was split, when its last part is.
+    /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was split,
+    /// when its last part is.
     ///
     /// Cost: zeroing the capacity of every buffer.
     #[cfg(feature = "wipe")]
@@ -130,12 +154,22 @@ impl Builder {
         self
     }
 
-    /// The pool.
+    /// Builds the pool.
     ///
     /// # Errors
     ///
     /// [`ConfigError::Zero`] for shards of no bytes, [`ConfigError::TooLarge`] for shards over 1 GiB, [`ConfigError::BadAlignment`],
     /// also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(256 << 10).max_idle_bytes(4 << 20).build()?;
+    /// assert_eq!(pool.acquire(1500)?.capacity(), 1500);
+    /// let refused = BumpPool::builder().alignment(3).build().unwrap_err();
+    /// println!("{refused}"); // names what is wrong
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self) -> Result<BumpPool, ConfigError> {
         let (settings, preallocate) = self.check()?;
         BumpPool::with(settings, preallocate)
@@ -183,7 +217,7 @@ impl fmt::Display for Builder {
 }
 
 impl BumpPool {
-    /// A pool with the default settings.
+    /// Makes a pool with the default settings.
     ///
     /// Cost: one small allocation; the first shard is taken by the first acquire.
     ///
@@ -194,7 +228,7 @@ impl BumpPool {
         Self::builder().build()
     }
 
-    /// All settings.
+    /// Returns the builder, which has all settings.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

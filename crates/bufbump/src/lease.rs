@@ -31,7 +31,8 @@ impl BumpLease {
         !self.is_shared() || self.views().is_none_or(Views::is_one)
     }
 
-    /// Whether the memory is an allocation of its own, because the request was larger than a shard, or because its thread was ending.
+    /// Returns whether the memory is an allocation of its own, because the request was larger than
+    /// a shard, or because its thread was ending.
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.

@@ -1,5 +1,5 @@
-//! Bump-pointer shards: each thread carves its buffers, one behind the other, from large pieces of memory that start again when all
-//! of them are back.
+//! Bump-pointer shards: each thread carves its buffers, one behind the other, from large pieces of
+//! memory. Such a shard starts again when all its buffers have been released.
 //!
 //! # What it gives you
 //!
@@ -36,9 +36,10 @@
 //!
 //! # Threads
 //!
-//! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a thread-local; when it ends, its
-//! shards go back to the pool, and those with buffers out follow with the last of these. A buffer that is acquired while its thread's
-//! variables are being destroyed is an allocation of its own.
+//! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a
+//! thread-local. When it ends, its shards go back to the pool, and those with buffers out follow
+//! with the last of these. A buffer that is acquired while its thread's variables are being
+//! destroyed is an allocation of its own.
 //!
 //! # Example
 //!

@@ -21,6 +21,18 @@ use crate::stats::BumpStats;
 /// other shard to its last buffer; buffers do not need the pool any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
+///
+/// ```
+/// use bufbump::BumpPool;
+///
+/// let pool = BumpPool::new()?; // clones share it
+/// let mut chunk = pool.acquire(1500)?;
+/// chunk.extend_from_slice(b"HEAD body")?;
+/// let head = chunk.split_to(4); // two buffers, one memory
+/// let worker = std::thread::spawn(move || head.len()); // released there
+/// assert_eq!((worker.join().unwrap(), &chunk[..]), (4, &b" body"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct BumpPool {
     handle: Handle<Shared>,
     /// `Shared::id`, here for the fast path, as is the next.
@@ -106,6 +118,15 @@ impl BumpPool {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let mut page = BumpPool::new()?.acquire_zeroed(4096)?;
+    /// page[..5].copy_from_slice(b"hello");
+    /// assert_eq!((page.len(), page[5]), (4096, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<BumpLease>, AcquireError> {
@@ -146,7 +167,7 @@ impl BumpPool {
         Ok(self.hand_out(block, bytes, served))
     }
 
-    /// The largest request that is not an allocation of its own, in bytes.
+    /// Returns the largest request that is not an allocation of its own, in bytes.
     #[must_use]
     pub fn shard_size(&self) -> usize {
         self.shared().settings.shard_bytes
@@ -154,20 +175,34 @@ impl BumpPool {
 
     /// Frees the memory that holds no buffers.
     ///
-    /// At once: the idle shards of the pool, and those of the calling thread but for the one that it carves. Other threads free theirs
-    /// when they next need another shard, without being stopped; one that does not acquire any more keeps what it has, which is the
-    /// shard that it carves and up to four others, until it ends. Shards of which buffers are out are not touched.
+    /// It frees the idle shards of the pool at once, and those of the calling thread except the one
+    /// that it carves. Other threads free theirs when they next need another shard, without being
+    /// stopped. A thread that does not acquire any more keeps the shard that it carves and up to
+    /// four others, until it ends. Shards of which buffers are out are not touched.
     ///
-    /// The headers of shards without memory are freed as well, unless other threads are looking for a shard or at the statistics at that
-    /// very moment: then they are kept for the next call.
+    /// The headers of shards without memory are freed as well. If other threads are looking for a
+    /// shard or at the statistics at that very moment, they are kept for the next call.
     ///
     /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().preallocate(4).build()?;
+    /// assert!(pool.stats().reserved_bytes >= 4 * (256 << 10));
+    /// pool.trim();
+    /// assert_eq!(pool.stats().reserved_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn trim(&self) {
         self.shared().trim();
     }
 
-    /// Forgets the memory that the pool has: what holds no buffers is freed as by [`trim`](Self::trim), and what holds some is freed,
-    /// not kept, when they are back. The shards that threads carve at the moment go on until they are full.
+    /// Lets go of the memory that the pool has.
+    ///
+    /// Memory that holds no buffers is freed, as by [`trim`](Self::trim); memory that holds some is
+    /// freed, not kept, when they come back. The shards that threads carve at the moment stay in
+    /// use until they are full.
     ///
     /// For the end of a phase, after which other sizes or less memory are needed.
     pub fn clear(&self) {
@@ -175,9 +210,11 @@ impl BumpPool {
         self.trim();
     }
 
-    /// Moves a small survivor out of a large shard: where a buffer holds up a shard from which its thread carves no more, copies it to
-    /// a place among the youngest buffers, so that the shard can be used again. Otherwise, and when there is no memory for it, it
-    /// returns the buffer as it is.
+    /// Moves a small survivor out of a large shard.
+    ///
+    /// Where a buffer holds up a shard from which its thread carves no more, this copies it to a
+    /// place among the youngest buffers, so that the shard can be used again. Otherwise, and when
+    /// there is no memory for it, the buffer is returned as it is.
     ///
     /// It holds the shard up when all that is out of it is small: when as many buffers of its size as are out of the shard come to
     /// less than one part in `ratio` of it. A part of a buffer that was split moves when it is the last part. Call it for a buffer
@@ -219,8 +256,10 @@ impl BumpPool {
         }
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does. `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known
-    /// without the `stats` feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
+    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`] does.
+    ///
+    /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
+    /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
     ///
     /// Cost: a look at every shard. Nobody is stopped by that.
     #[must_use]
@@ -244,15 +283,16 @@ impl BumpPool {
         stats
     }
 
-    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
-    /// [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
+    /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
     pub fn reset_high_water(&self) {
         self.shared().counters.reset_high_water();
     }
 
-    /// The memory of the pool, by what its shards are doing, and what became of it. [`BumpStats`] says how the numbers add up.
+    /// Returns a snapshot of the pool's memory, by what its shards are doing, and what became of
+    /// it. [`BumpStats`] says how the numbers add up.
     ///
     /// Cost: a look at every shard. Nobody is stopped by that.
     ///
@@ -271,13 +311,13 @@ impl BumpPool {
         BumpStats::of(self.shared())
     }
 
-    /// The largest request, in bytes, that can ever succeed.
+    /// Returns the largest request, in bytes, that can ever succeed.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.shared().settings.max_capacity()
     }
 
-    /// The buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {

@@ -3,8 +3,10 @@
 use crate::counts::Piece;
 use crate::shared::Shared;
 
-/// A snapshot of the memory of one pool. Plain numbers; taking it stops nothing, so they need not agree with each other while threads use
-/// the pool. What was asked for and is out is in [`PoolStats`](bufcore::PoolStats).
+/// A snapshot of the memory of one pool, in plain numbers.
+///
+/// Taking it stops no thread, so the numbers need not agree with each other while threads use the
+/// pool. [`PoolStats`](bufcore::PoolStats) has what was asked for and is out.
 ///
 /// The counters are zero unless the `stats` feature is on; what is pinned and idle is always there.
 ///
@@ -49,8 +51,8 @@ pub struct BumpStats {
 }
 
 impl BumpStats {
-    /// What was counted since `earlier`, a snapshot of the same pool: the difference of the counters. What is pinned and idle is as it is in
-    /// `self`.
+    /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
+    /// counters. The numbers of what is pinned and idle are those of `self`.
     ///
     /// ```
     /// use bufbump::BumpPool;

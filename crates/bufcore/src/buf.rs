@@ -27,6 +27,22 @@ use crate::{Frozen, Lease, ReserveError};
 ///       |  filled      |  spare            |
 ///       |  (Deref)     |  (spare_mut)      |
 /// ```
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::HeapPool;
+///
+/// let mut buf = HeapPool::new().acquire(16)?;
+/// buf.extend_from_slice(b"key=")?;
+/// write!(buf, "{}", 42)?;
+/// assert_eq!(&buf[..], b"key=42");
+/// let value = buf.split_off(4); // both parts own their bytes
+/// assert_eq!((&buf[..], &value[..]), (&b"key="[..], &b"42"[..]));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Buf<L: Lease> {
     /// Start of the memory; `capacity` bytes from here are initialised, valid and exclusive (I1).
     ptr: NonNull<u8>,
@@ -104,7 +120,7 @@ impl<L: Lease> Buf<L> {
         is_alone.then(|| core::mem::replace(&mut *self.guard.ticket, ticket()))
     }
 
-    /// The lease, for strategies and for wrappers that look into it.
+    /// Returns the lease, for strategies and for wrappers that look into it.
     #[inline]
     pub fn lease(&self) -> &L {
         &self.guard.lease
@@ -127,45 +143,59 @@ impl<L: Lease> Buf<L> {
         Buf { ptr, len, capacity, guard: LeaseGuard::new(wrap(lease), ticket) }
     }
 
-    /// Filled bytes.
+    /// Returns the number of filled bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is filled.
+    /// Returns whether nothing is filled.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that the buffer can hold: from a pool, exactly what was asked for.
+    /// Returns the number of bytes that the buffer can hold: from a pool, exactly what was asked
+    /// for.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Bytes that can still be filled: `capacity - len`.
+    /// Returns the number of bytes that can still be filled: `capacity - len`.
     #[inline]
     pub fn spare_capacity(&self) -> usize {
         self.capacity - self.len
     }
 
-    /// The filled part.
+    /// Returns the filled part.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: `len <= capacity` bytes from `ptr` are valid, initialised and ours (I1, I2).
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// The filled part.
+    /// Returns the filled part, to be changed in place.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"host")?;
+    /// buf.as_mut_slice().make_ascii_uppercase();
+    /// assert_eq!(buf.as_slice(), b"HOST");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
         unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
     }
 
-    /// The unfilled part, to write into in place; then say how much with [`commit`](Self::commit).
+    /// Returns the unfilled part, to write into in place; [`commit`](Self::commit) then says how
+    /// much was written.
     ///
     /// Contents: recycled bytes, whatever an earlier user of the memory left there, unless the pool wipes on release.
     /// Cost: nothing; the memory is initialised already.
@@ -203,11 +233,24 @@ impl<L: Lease> Buf<L> {
         self.len += bytes;
     }
 
-    /// Appends `bytes`.
+    /// Appends `bytes` to the filled part.
     ///
     /// # Errors
     ///
     /// When there is no room for all of them; then nothing is written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(4)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// let full = buf.extend_from_slice(b"de").unwrap_err();
+    /// assert_eq!((full.requested, full.available), (2, 1));
+    /// assert_eq!(&buf[..], b"abc"); // unchanged
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
         let room = self.spare_mut();
@@ -219,7 +262,7 @@ impl<L: Lease> Buf<L> {
         Ok(())
     }
 
-    /// Appends one byte.
+    /// Appends one byte to the filled part.
     ///
     /// # Errors
     ///
@@ -234,6 +277,20 @@ impl<L: Lease> Buf<L> {
     /// # Errors
     ///
     /// When `len` is over the capacity; then nothing changes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.resize(3, b'-')?;
+    /// assert_eq!(&buf[..], b"---");
+    /// buf.resize(1, b'-')?;
+    /// assert_eq!(&buf[..], b"-");
+    /// assert!(buf.resize(9, b'-').is_err());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn resize(&mut self, len: usize, value: u8) -> Result<(), ReserveError> {
         if len > self.len {
             let additional = len - self.len;
@@ -247,7 +304,7 @@ impl<L: Lease> Buf<L> {
         Ok(())
     }
 
-    /// Keeps the first `len` filled bytes; more than are filled changes nothing.
+    /// Keeps the first `len` filled bytes; a `len` over the filled bytes changes nothing.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
@@ -267,6 +324,18 @@ impl<L: Lease> Buf<L> {
     /// # Panics
     ///
     /// When `bytes` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"GET /")?;
+    /// buf.consume(4);
+    /// assert_eq!((&buf[..], buf.capacity()), (&b"/"[..], 4));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn consume(&mut self, bytes: usize) {
@@ -280,10 +349,12 @@ impl<L: Lease> Buf<L> {
     /// Moves the filled bytes to the start of the buffer's memory, so that what was [consumed](Self::consume) in front of them is room
     /// again, behind them.
     ///
-    /// It does so when the buffer is the only handle of its memory. Then it gets back too what other parts had in front of it that are
-    /// gone: a reader that splits off message after message has its whole buffer again when the messages are. While there are other
-    /// handles, nothing changes; look at [`spare_capacity`](Self::spare_capacity), and [grow](crate::BufferPool::grow) if that is too
-    /// little. What was cut off behind the buffer stays cut off.
+    /// It does so when the buffer is the only handle of its memory. Then it also gets back the room
+    /// in front of it that other parts had, which are gone. So a reader that splits off message
+    /// after message has its whole buffer again when the messages are gone. While there are other
+    /// handles, nothing changes; look at [`spare_capacity`](Self::spare_capacity), and
+    /// [grow](crate::BufferPool::grow) if that is too little. Capacity that was cut off behind the
+    /// buffer stays cut off.
     ///
     /// Cost: a copy of the filled bytes; nothing when there is nothing to get back.
     ///
@@ -311,11 +382,25 @@ impl<L: Lease> Buf<L> {
         self.capacity += front;
     }
 
-    /// Gives up what the buffer can hold over `capacity` bytes, at its end. It keeps what is filled.
+    /// Lowers the capacity to `capacity` bytes, at the buffer's end. It keeps what is filled.
     ///
     /// The memory is released as a whole with the buffer, and not before.
     ///
     /// Cost: nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// buf.shrink_to(5);
+    /// assert_eq!(buf.spare_capacity(), 2);
+    /// buf.shrink_to(0); // not under what is filled
+    /// assert_eq!((buf.len(), buf.capacity()), (3, 3));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn shrink_to(&mut self, capacity: usize) {
         self.capacity = self.capacity.min(capacity.max(self.len));
@@ -324,6 +409,20 @@ impl<L: Lease> Buf<L> {
     /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].
     ///
     /// Cost: one plain store; no allocation, no copy.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"shared")?;
+    /// let view = buf.freeze();
+    /// let other = view.clone(); // counts, and copies nothing
+    /// let thread = std::thread::spawn(move || other.len());
+    /// assert_eq!((&view[..], thread.join().unwrap()), (&b"shared"[..], 6));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn freeze(self) -> Frozen<L> {
         Frozen::new(self)

@@ -6,7 +6,18 @@
 
 use core::fmt;
 
-/// Why a pool could not hand out a buffer. The pool is unchanged by the failed call.
+/// The reason why a pool could not hand out a buffer. The pool is unchanged by the failed call.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{AcquireError, HeapPool};
+///
+/// let refused = HeapPool::new().acquire(usize::MAX).unwrap_err();
+/// assert!(matches!(refused, AcquireError::TooLarge { requested: usize::MAX, .. }));
+/// println!("{refused}"); // lower case, with the numbers of the call
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AcquireError {
@@ -48,6 +59,17 @@ impl fmt::Display for AcquireError {
 impl core::error::Error for AcquireError {}
 
 /// A write into a buffer or sink that has no room for it. Nothing was written.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::HeapPool;
+///
+/// let mut buf = HeapPool::new().acquire(4)?;
+/// let full = buf.extend_from_slice(b"hello").unwrap_err();
+/// assert_eq!((full.requested, full.available), (5, 4));
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReserveError {
     /// Bytes asked for.
@@ -64,7 +86,17 @@ impl fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
-/// Why backing memory could not be had.
+/// The reason why backing memory was refused.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{Region, RegionError};
+///
+/// let refused = Region::heap(64, 3).unwrap_err();
+/// assert_eq!(refused, RegionError::BadAlignment { alignment: 3 }); // no power of two
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RegionError {
@@ -108,7 +140,17 @@ impl fmt::Display for RegionError {
 
 impl core::error::Error for RegionError {}
 
-/// Why a pool could not be built from its settings.
+/// The reason why a pool could not be built from its settings.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{ConfigError, HeapPool};
+///
+/// let refused = HeapPool::new().with_alignment(3).unwrap_err();
+/// assert_eq!(refused, ConfigError::BadAlignment { alignment: 3 }); // no power of two
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -186,6 +228,20 @@ impl From<RegionError> for ConfigError {
 }
 
 /// Any error of this crate, for callers that only pass errors on with `?`.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{AcquireError, Error, HeapPool, ReserveError};
+///
+/// fn packet() -> Result<usize, Error> {
+///     let mut buf = HeapPool::new().acquire(6)?; // may be an `AcquireError`
+///     buf.extend_from_slice(b"packet")?; // may be a `ReserveError`
+///     Ok(buf.len())
+/// }
+/// assert_eq!(packet()?, 6);
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {

@@ -5,7 +5,7 @@ use crate::sync::{Ordering, compiler_fence, fence};
 /// Whether the fence of the fast paths is nothing but the compiler's.
 const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(any(loom, shuttle))));
 
-/// The fence between the two steps of a fast path.
+/// Executes the fence between the two steps of a fast path.
 #[inline(always)]
 pub fn light() {
     // ORDER: SeqCst pairs with `heavy`: either that side sees what this one announced, or this one sees the claim.
@@ -16,8 +16,9 @@ pub fn light() {
     }
 }
 
-/// The fence between the two steps of a claim; `both_full` says that the other side executes a `full`. `false` when the system
-/// gives none, and then nothing may be concluded.
+/// Executes the fence between the two steps of a claim; `both_full` says that the other side
+/// executes a `full`. It returns `false` when the system gives none, and then nothing may be
+/// concluded.
 pub fn heavy(both_full: bool) -> bool {
     // ORDER: SeqCst pairs with `light`.
     fence(Ordering::SeqCst);
@@ -30,7 +31,7 @@ pub fn has_heavy() -> bool {
     !IS_LIGHT || membarrier::register()
 }
 
-/// The fence for both sides where the system gives no other.
+/// Executes the fence for both sides where the system gives no other.
 pub fn full() {
     // ORDER: SeqCst pairs with itself, as `light` does with `heavy`.
     fence(Ordering::SeqCst);

@@ -8,11 +8,14 @@ use core::fmt;
 
 use crate::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
 
-/// The open frame of a writer that fills it in buffers of any pool: the [`FrameBuffer`] of the pools that have none of their own, such as
+/// A writer with one open frame, which it fills in buffers of any pool.
+///
+/// It is the [`FrameBuffer`] of the pools that have none of their own, such as
 /// [`HeapPool`](crate::HeapPool), and so the control for code that is generic over it.
 ///
-/// The frame is a buffer of the pool. When it is full, its bytes move: to the start of the buffer, if there is room enough where bytes were
-/// consumed, or else to a buffer of twice the size. Strategies that grow frames in place (`bufslot`, `bufring`) move them less often.
+/// The frame is a buffer of the pool. When it is full, its bytes move. They go to the start of the
+/// buffer, if there is room enough where bytes were consumed, or else to a buffer of twice the
+/// size. Strategies that grow frames in place (`bufslot`, `bufring`) move them less often.
 ///
 /// `P` is a pool, a handle to a shared one, or a reference: see [`BufferPool::open_frame`]. The writer is a pool as well, and hands out
 /// what that does.
@@ -41,24 +44,24 @@ pub struct FrameWriter<P: BufferPool> {
 }
 
 impl<P: BufferPool> FrameWriter<P> {
-    /// A writer without an open frame, which takes its buffers from `pool`.
+    /// Makes a writer without an open frame, which takes its buffers from `pool`.
     ///
     /// Cost: nothing.
     pub fn new(pool: P) -> Self {
         Self { buf: None, front: 0, pool }
     }
 
-    /// The pool.
+    /// Returns the pool.
     pub fn get_ref(&self) -> &P {
         &self.pool
     }
 
-    /// The pool. The open frame stays as it is.
+    /// Returns the pool. The open frame stays as it is.
     pub fn get_mut(&mut self) -> &mut P {
         &mut self.pool
     }
 
-    /// The pool; an open frame is dropped.
+    /// Returns the pool, and drops the open frame.
     pub fn into_inner(self) -> P {
         self.pool
     }

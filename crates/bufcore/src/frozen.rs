@@ -13,7 +13,8 @@ use crate::{Buf, Lease, size};
 
 /// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the last view of it goes.
 ///
-/// The count of views stands in the pool's own memory, so freezing, cloning and slicing allocate nothing.
+/// The count of views is in the pool's own memory, so freezing, cloning and slicing allocate
+/// nothing.
 ///
 /// A view without bytes holds nothing: it keeps no buffer in use, and keeps no other view from
 /// [`try_into_mut`](Self::try_into_mut). So a view lets go of the memory when it has been consumed to its end, cut to
@@ -25,7 +26,7 @@ use crate::{Buf, Lease, size};
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
-/// use bufcore::{BufferPool, HeapPool};
+/// use bufcore::HeapPool;
 ///
 /// let mut buf = HeapPool::new().acquire(16).unwrap();
 /// buf.extend_from_slice(b"header body").unwrap();
@@ -92,29 +93,45 @@ impl<L: Lease> Frozen<L> {
         self.guard.as_ref().and_then(|guard| guard.lease.views())
     }
 
-    /// Bytes of this view.
+    /// Returns the number of bytes of this view.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the view has no bytes.
+    /// Returns whether the view has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: `len` bytes from `ptr` are valid and initialised while a view of the buffer lives, and no writer exists.
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// Whether this is the only view of the buffer, at this moment. Views without bytes do not count.
+    /// Returns whether this is the only view of the buffer, at this moment. Views without bytes do
+    /// not count.
     ///
     /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases of
     /// nothing](Lease::another_of_nothing).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"shared")?;
+    /// let view = buf.freeze();
+    /// let other = view.clone();
+    /// assert!(!view.is_unique());
+    /// drop(other);
+    /// assert!(view.is_unique());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn is_unique(&self) -> bool {
         match &*self.guard {
             Some(guard) => guard.lease.views().is_none_or(Views::is_one),
@@ -122,11 +139,26 @@ impl<L: Lease> Frozen<L> {
         }
     }
 
-    /// A view of part of this one; both share the memory. A part without bytes has no share.
+    /// Returns a view of part of this one; both share the memory. A part without bytes has no
+    /// share.
     ///
     /// # Panics
     ///
     /// When `range` is out of bounds or ends before it starts.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// buf.extend_from_slice(b"header body")?;
+    /// let message = buf.freeze();
+    /// let body = message.slice(7..);
+    /// drop(message); // the memory stays: `body` shares it
+    /// assert_eq!(&body[..], b"body");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
@@ -140,12 +172,25 @@ impl<L: Lease> Frozen<L> {
         view
     }
 
-    /// Splits the view: returns the first `at` bytes and keeps the rest. Both share the memory, but for one that has no
-    /// bytes: the other has all of it.
+    /// Splits the view: returns the first `at` bytes and keeps the rest. Both share the memory; a
+    /// part without bytes has no share.
     ///
     /// # Panics
     ///
     /// When `at` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// buf.extend_from_slice(b"one\ntwo")?;
+    /// let mut rest = buf.freeze();
+    /// let line = rest.split_to(4);
+    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use = "the first part is dropped otherwise; use `slice` to cut the front off"]
     #[track_caller]
     pub fn split_to(&mut self, at: usize) -> Self {
@@ -157,12 +202,25 @@ impl<L: Lease> Frozen<L> {
         front
     }
 
-    /// Splits the view: keeps the first `at` bytes and returns the rest. Both share the memory, but for one that has no
-    /// bytes: the other has all of it.
+    /// Splits the view: keeps the first `at` bytes and returns the rest. Both share the memory; a
+    /// part without bytes has no share.
     ///
     /// # Panics
     ///
     /// When `at` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// buf.extend_from_slice(b"one\ntwo")?;
+    /// let mut line = buf.freeze();
+    /// let rest = line.split_off(4);
+    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use = "the second part is dropped otherwise; use `slice` to cut the end off"]
     #[track_caller]
     pub fn split_off(&mut self, at: usize) -> Self {
@@ -174,9 +232,11 @@ impl<L: Lease> Frozen<L> {
         back
     }
 
-    /// Joins `other` to the end of this view, of whose memory it shows the next bytes: what [`split_to`](Self::split_to) and
-    /// [`split_off`](Self::split_off) took apart is one view again. A view of no bytes becomes `other`, and one of no bytes is always
-    /// joined.
+    /// Joins `other` to the end of this view, if `other` shows the bytes that follow in the same
+    /// memory.
+    ///
+    /// This is the reverse of [`split_to`](Self::split_to) and [`split_off`](Self::split_off). A
+    /// view of no bytes becomes `other`, and an `other` of no bytes is always joined.
     ///
     /// Cost: one locked subtraction; nothing is copied.
     ///
@@ -217,7 +277,8 @@ impl<L: Lease> Frozen<L> {
         Ok(())
     }
 
-    /// The first `bytes` bytes of the view, or all of it when it has fewer: a reader with a limit.
+    /// Returns the first `bytes` bytes of the view, or all of it when it has fewer: a reader with a
+    /// limit.
     ///
     /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found before theirs.
     ///
@@ -238,7 +299,8 @@ impl<L: Lease> Frozen<L> {
         self
     }
 
-    /// Keeps the first `len` bytes; more than there are change nothing. The view lets go of the memory when none is left.
+    /// Keeps the first `len` bytes; a `len` over the view's length changes nothing. The view
+    /// releases the memory when no byte is left.
     ///
     /// Cost: nothing is copied.
     ///
@@ -265,7 +327,8 @@ impl<L: Lease> Frozen<L> {
         }
     }
 
-    /// Makes the view empty; it lets go of the memory. As [`truncate`](Self::truncate) to 0.
+    /// Makes the view empty and releases its share of the memory, as [`truncate`](Self::truncate)
+    /// to 0.
     pub fn clear(&mut self) {
         drop(self.take_all());
     }
@@ -290,12 +353,30 @@ impl<L: Lease> Frozen<L> {
         self.guard.as_ref().is_some_and(|guard| guard.lease.wipe_range().is_some())
     }
 
-    /// Back to a writable buffer, when this is the only view: its bytes filled, and what follows them to fill again. A view
-    /// that holds nothing becomes a buffer without capacity.
+    /// Turns the view back into a writable buffer, when it is the only view. Its bytes are filled,
+    /// and those that follow them can be filled again. A view that holds nothing becomes a buffer
+    /// without capacity.
     ///
     /// # Errors
     ///
     /// Returns the view unchanged while other views share the memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// let view = buf.freeze();
+    /// let other = view.clone();
+    /// let view = view.try_into_mut().unwrap_err(); // `other` shares the memory
+    /// drop(other);
+    /// let mut buf = view.try_into_mut().unwrap();
+    /// buf.push(b'd')?;
+    /// assert_eq!(&buf[..], b"abcd");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn try_into_mut(self) -> Result<Buf<L>, Self> {
         if !self.is_unique() {
             return Err(self);
@@ -309,13 +390,26 @@ impl<L: Lease> Frozen<L> {
         Ok(unsafe { Buf::from_guard(view.ptr, view.len, view.capacity, guard) })
     }
 
-    /// Drops the first `bytes` bytes from this view. It lets go of the memory when none is left.
+    /// Drops the first `bytes` bytes from this view. It releases the memory when no byte is left.
     ///
     /// Cost: nothing is copied.
     ///
     /// # Panics
     ///
     /// When `bytes` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"GET /")?;
+    /// let mut view = buf.freeze();
+    /// view.consume(4);
+    /// assert_eq!(&view[..], b"/");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn consume(&mut self, bytes: usize) {

@@ -20,9 +20,10 @@ use crate::{stats::Released, sync::Arc};
 ///
 /// Cost: what the global allocator takes to allocate, zero and free `capacity` bytes and a header of one cache line at most.
 ///
-/// Failure: what the allocator refuses for a buffer is an error. With the features `stats` and `track`, which are for debugging,
-/// the pool has bookkeeping on the heap as well: counters that [`new`](Self::new) allocates, and a list that grows with each
-/// acquire. When the allocator refuses that, the process aborts.
+/// Failure: what the allocator refuses for a buffer is an error. With the features `stats` and
+/// `track`, which are for debugging, the pool has bookkeeping on the heap as well. It consists of
+/// counters that [`new`](Self::new) allocates, and a list that grows with each acquire. When the
+/// allocator refuses that, the process aborts.
 ///
 /// ```
 /// use bufcore::{AcquireError, BufferPool, HeapPool};
@@ -157,7 +158,7 @@ impl Drop for HeapLease {
 }
 
 impl HeapPool {
-    /// A pool whose buffers start at any pointer-aligned address.
+    /// Makes a pool whose buffers start at any pointer-aligned address.
     ///
     /// Cost: nothing; with `stats` or `track` one or two small allocations, which abort the process when they are refused.
     #[must_use]
@@ -172,11 +173,21 @@ impl HeapPool {
         }
     }
 
-    /// The same pool with buffers whose starts are multiples of `alignment` bytes, a power of two.
+    /// Makes buffers start at multiples of `alignment` bytes, a power of two.
     ///
     /// # Errors
     ///
     /// [`ConfigError::BadAlignment`], also for an alignment so large that no buffer could exist.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let buf = HeapPool::new().with_alignment(4096)?.acquire(100)?;
+    /// assert_eq!(buf.as_ptr().addr() % 4096, 0);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn with_alignment(mut self, alignment: usize) -> Result<Self, ConfigError> {
         if !alignment.is_power_of_two() || alignment > MAX_BYTES / 4 {
             return Err(ConfigError::BadAlignment { alignment });
@@ -185,7 +196,7 @@ impl HeapPool {
         Ok(self)
     }
 
-    /// The same pool, with bytes zeroed before they go back to the allocator.
+    /// Sets whether the pool zeroes bytes before they go back to the allocator.
     #[cfg(feature = "wipe")]
     #[must_use]
     pub fn with_wipe(mut self, wipe: bool) -> Self {
@@ -193,8 +204,8 @@ impl HeapPool {
         self
     }
 
-    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
-    /// [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
+    /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// Without the `stats` feature it does nothing.
     pub fn reset_high_water(&mut self) {
@@ -202,7 +213,7 @@ impl HeapPool {
         self.counters.reset_high_water(&self.released, &PoolStats::default());
     }
 
-    /// The buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<crate::Outstanding> {

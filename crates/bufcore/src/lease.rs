@@ -1,4 +1,4 @@
-//! What a buffer keeps of the pool it came from.
+//! The lease: the part of the pool that a buffer keeps.
 
 use core::ptr::NonNull;
 
@@ -27,30 +27,34 @@ use crate::views::Views;
     note = "the parameter of `Buf` and `Frozen` is what a buffer keeps of its pool: `Buf<SlotLease>`, or `SlotBuf` for short; or `P::Lease` for a `P: BufferPool`"
 )]
 pub unsafe trait Lease: Send + Sync + 'static {
-    /// Where views of the buffer are counted, in place, so that freezing allocates nothing. `None` for a lease that holds no
-    /// memory and so needs no count.
+    /// Returns the count of the buffer's views, in place, so that freezing allocates nothing. A
+    /// lease that holds no memory needs no count and returns `None`.
     fn views(&self) -> Option<&Views>;
 
-    /// Whether the buffer that holds this lease is counted in `views` already, because it is one of several that share the
-    /// memory; see [`SplitLease`]. A lease that wraps another says what that one says.
+    /// Returns whether the buffer of this lease is counted in `views` already, because it is one of
+    /// several that share the memory; see [`SplitLease`]. A lease that wraps another returns what
+    /// that one returns.
     #[inline]
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// The memory to zero before the lease is dropped, if its pool was told to wipe. All of it, not only what is filled:
-    /// the unfilled part was lent out as well.
+    /// Returns the memory to zero before the lease is dropped, if its pool was told to wipe. This
+    /// is all of it, not only what is filled: the unfilled part was lent out as well.
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         None
     }
 
-    /// Where the memory starts, for [`Buf::compact`](crate::Buf::compact). `None` for a lease that does not know, or holds no memory.
+    /// Returns where the memory starts, for [`Buf::compact`](crate::Buf::compact). A lease that
+    /// does not know, or holds no memory, returns `None`.
     fn start(&self) -> Option<NonNull<u8>> {
         None
     }
 
-    /// A lease over no bytes, for a view that has none and so holds no memory. It lets such a view become a buffer again, one without
-    /// capacity. Asked of any lease; with `None`, as a lease says that does not know better, a view that holds nothing stays a view.
+    /// Returns a lease over no bytes, for a view that has none and so holds no memory.
+    ///
+    /// It lets such a view become a buffer again, one without capacity. Any lease may be asked.
+    /// Where it returns `None`, as by default, a view that holds nothing stays a view.
     ///
     /// It is a value of its own, no copy: its `views` is `None` as well, and it is dropped for itself.
     fn another_of_nothing(&self) -> Option<Self>
@@ -79,11 +83,11 @@ pub unsafe trait Lease: Send + Sync + 'static {
     note = "a frozen view of any pool can be split: `buf.freeze().split_to(n)`"
 )]
 pub unsafe trait SplitLease: Lease + Sized {
-    /// The same lease, marked as one of several.
+    /// Returns the same lease, marked as one of several.
     #[must_use]
     fn into_shared(self) -> Self;
 
-    /// A lease over no bytes, whose `views` is `None`.
+    /// Returns a lease over no bytes, whose `views` is `None`.
     #[must_use]
     fn nothing() -> Self;
 }

@@ -1,4 +1,5 @@
-//! The vocabulary that every bufworks strategy speaks: one owned buffer, one way to ask for it, one set of errors.
+//! The vocabulary that every bufworks strategy speaks: one owned buffer, one way to ask for it, one
+//! set of errors.
 //!
 //! # What it gives you
 //!
@@ -11,17 +12,19 @@
 //! - [`Region`]: where the bytes come from: the heap, a caller's static memory, or mapped pages.
 //! - [`HeapPool`]: every acquire is a fresh heap allocation; the usual fallback, and the control in every comparison.
 //!
-//! It allocates nothing of its own and decides no strategy: those are `bufslot` and its siblings. What a new strategy
-//! needs from here beyond the above stands in [`strategy`].
+//! It allocates nothing of its own and decides no strategy: those are `bufslot` and its siblings.
+//! [`strategy`] has what a new strategy needs beyond the above.
 //!
 //! # The rules that every strategy keeps
 //!
 //! 1. A buffer is exclusive: while it lives, nobody else can read or write its memory.
-//! 2. Its memory is always initialised, so safe code can be lent the unfilled part. What it finds there are *recycled
-//!    bytes*: whatever an earlier user left, unless the pool wipes. A buffer derefs to its filled part only.
-//! 3. A buffer may outlive its pool, move to another thread, be leaked, or be dropped while a thread unwinds or ends.
-//!    Dropping a buffer or a pool never blocks, and the memory goes when the last buffer has gone (see
-//!    [`strategy::orphans`] for the one case in which that is a little later).
+//! 2. Its memory is always initialised, so safe code can be lent the unfilled part. That part holds
+//!    *recycled bytes*: those that an earlier user left, unless the pool wipes. A buffer derefs to
+//!    its filled part only.
+//! 3. A buffer may outlive its pool, move to another thread, be leaked, or be dropped while a
+//!    thread unwinds or ends. Dropping a buffer or a pool never blocks. The memory is freed when
+//!    the last buffer has been dropped; [`strategy::orphans`] describes the one case in which that
+//!    is a little later.
 //! 4. Failure is a value. Exhaustion, absurd sizes and a refusing system are errors with numbers in them; nothing is
 //!    lost by them.
 //!
@@ -31,10 +34,11 @@
 //! only add items. Without any of them the crate needs neither an operating system nor an allocator. `portable-atomic` adds none: it takes the atomics from the
 //! crate of that name, for processors without compare-and-swap.
 //!
-//! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own: with `stats` a [`HeapPool`]
-//! allocates its counters when it is made, with `track` every pool allocates a list when it is made and an entry with each
-//! buffer. When the allocator refuses these few bytes, the process aborts, as it does for a `Vec`. What it refuses for buffers is
-//! an error as ever.
+//! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own. With
+//! `stats` a [`HeapPool`] allocates its counters when it is made. With `track` every pool allocates
+//! a list when it is made and an entry with each buffer. When the allocator refuses these few
+//! bytes, the process aborts, as it does for a `Vec`. When it refuses bytes for a buffer, that is
+//! an error as always.
 //!
 //! # Example
 //!
@@ -65,8 +69,10 @@ extern crate std;
 #[cfg(doc)]
 extern crate self as bufcore;
 
-mod append;
+// First: documentation lists the methods of a type in the order of the modules that have them.
 mod buf;
+
+mod append;
 mod compare;
 mod copying;
 mod error;

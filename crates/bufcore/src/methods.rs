@@ -58,13 +58,14 @@ macro_rules! pool_methods {
                 $crate::BufferPool::acquire_zeroed(self, len)
             }
 
-            /// The largest request, in bytes, that can ever succeed.
+            /// Returns the largest request, in bytes, that can ever succeed.
             #[must_use]
             pub fn max_capacity(&self) -> usize {
                 $crate::BufferPool::max_capacity(self)
             }
 
-            /// What the pool has done and holds. The counters are zero unless the `stats` feature is on.
+            /// Returns a snapshot of what the pool has done and holds. The counters are zero unless
+            /// the `stats` feature is on.
             #[must_use]
             pub fn stats(&self) -> $crate::PoolStats {
                 $crate::BufferPool::stats(self)
@@ -106,21 +107,23 @@ macro_rules! frame_methods {
                 $crate::FrameBuffer::extend_from_slice(self, bytes)
             }
 
-            /// The bytes of the open frame; empty when none is open.
+            /// Returns the bytes of the open frame; an empty slice when none is open.
             #[inline(always)]
             #[must_use]
             pub fn filled(&self) -> &[u8] {
                 $crate::FrameBuffer::filled(self)
             }
 
-            /// The bytes of the open frame; empty when none is open.
+            /// Returns the bytes of the open frame, to be changed in place; an empty slice when
+            /// none is open.
             #[inline(always)]
             #[must_use]
             pub fn filled_mut(&mut self) -> &mut [u8] {
                 $crate::FrameBuffer::filled_mut(self)
             }
 
-            /// Drops the first `bytes` bytes of the open frame: what is detached later starts behind them.
+            /// Drops the first `bytes` bytes of the open frame; the detached frame starts behind
+            /// them.
             ///
             /// # Panics
             ///

@@ -10,13 +10,13 @@ const STEP_BYTES: usize = 32;
 
 /// The complete pieces at the front of a [`ByteSource`], each up to a delimiter; made by [`ByteSource::pieces`].
 ///
-/// Iterate over `&mut` of it. A piece is lent without its delimiter, in place, and several may be held at a time. What is behind the last
-/// delimiter is no piece: its rest has yet to come.
+/// Iterate over `&mut` of it. A piece is lent without its delimiter, in place, and several may be
+/// held at a time. The bytes behind the last delimiter are no piece: their rest has yet to come.
 ///
 /// Ownership: when this drops, the pieces that the iteration came to are consumed with their delimiters, all others stay: also after
 /// a `break`, and while a thread unwinds. When this is forgotten (`mem::forget`), nothing is consumed.
 ///
-/// Cost: one look at each byte. What has no delimiter yet is searched again the next time.
+/// Cost: one look at each byte. Bytes without a delimiter are searched again the next time.
 ///
 /// ```
 /// use bufcore::ByteSource;
@@ -42,7 +42,22 @@ impl<'a, S: ByteSource + ?Sized> Pieces<'a, S> {
         Self { source, delimiter, taken: 0 }
     }
 
-    /// Bytes that the drop will consume: those of all pieces that were lent, with their delimiters.
+    /// Returns the number of bytes that the drop will consume: those of all pieces that were lent,
+    /// with their delimiters.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::ByteSource;
+    ///
+    /// let mut source = &b"one\ntwo\nthr"[..];
+    /// let mut lines = source.pieces(b'\n');
+    /// assert_eq!((&mut lines).into_iter().next(), Some(&b"one"[..]));
+    /// assert_eq!(lines.taken(), 4);
+    /// drop(lines);
+    /// assert_eq!(source, b"two\nthr");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn taken(&self) -> usize {
@@ -85,7 +100,7 @@ impl<S: ByteSource + ?Sized> fmt::Debug for Pieces<'_, S> {
     }
 }
 
-/// The pieces of a [`Pieces`], one after another.
+/// The iterator over a [`Pieces`].
 pub struct PiecesIter<'p> {
     /// What no piece was made of yet.
     rest: &'p [u8],

@@ -30,11 +30,14 @@ use crate::{AcquireError, Buf, FrameWriter, Lease, NoLease, PoolStats, SplitLeas
     note = "a pool for one thread at a time is not shared in an `Arc`: give each thread its own, or put it into a `Mutex`"
 )]
 pub trait BufferPool {
-    /// What its buffers keep of the pool.
+    /// The lease type: the part of the pool that its buffers keep.
     type Lease: Lease;
 
-    /// Takes one empty buffer with room for `capacity` bytes: its [`capacity`](Buf::capacity) is what was asked for, in every pool, so
-    /// that code which fills buffers does the same over all of them. What a pool rounds up to stays its own.
+    /// Takes one empty buffer with room for `capacity` bytes.
+    ///
+    /// Its [`capacity`](Buf::capacity) is what was asked for, in every pool, so that code which
+    /// fills buffers does the same over all of them. If a pool rounds a request up, the rest stays
+    /// its own.
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled. `acquire(0)` always succeeds.
     ///
@@ -42,6 +45,19 @@ pub trait BufferPool {
     ///
     /// [`AcquireError::TooLarge`] when it can never succeed, [`AcquireError::Exhausted`] when it may once buffers return,
     /// [`AcquireError::OutOfMemory`] when the system refused. The pool is unchanged then, and nothing waits.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut buf = pool.acquire(1500)?;
+    /// assert_eq!((buf.len(), buf.capacity()), (0, 1500));
+    /// buf.extend_from_slice(b"packet")?;
+    /// drop(buf); // returns the memory
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError>;
 
@@ -52,6 +68,17 @@ pub trait BufferPool {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut buf = HeapPool::new().acquire_zeroed(4)?;
+    /// buf[..2].copy_from_slice(b"ab");
+    /// assert_eq!(&buf[..], b"ab\0\0");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         let mut buf = self.acquire(len)?;
@@ -62,8 +89,8 @@ pub trait BufferPool {
         Ok(buf)
     }
 
-    /// Moves the filled bytes of `buf` to a buffer of this pool with room for `capacity` bytes, which `buf` becomes; one that has the
-    /// room is left as it is.
+    /// Moves the filled bytes of `buf` to a buffer of this pool with room for `capacity` bytes,
+    /// which replaces `buf`. A buffer that has the room stays as it is.
     ///
     /// `buf` may be of another pool with the same kind of lease, a part of a split buffer, or one whose front was consumed: the bytes
     /// come to the front. Where [`Buf::compact`] makes room enough, that is cheaper.
@@ -103,7 +130,8 @@ pub trait BufferPool {
         Ok(())
     }
 
-    /// A writer that fills bytes in steps in buffers of this pool: a [`FrameBuffer`] over any pool. See [`FrameWriter`].
+    /// Returns a writer that fills bytes in steps in buffers of this pool: a [`FrameBuffer`] over
+    /// any pool. See [`FrameWriter`].
     ///
     /// Pools with frames of their own, which grow in place, have a function of this name that returns those.
     ///
@@ -128,10 +156,24 @@ pub trait BufferPool {
         FrameWriter::new(self)
     }
 
-    /// The largest request, in bytes, that can ever succeed.
+    /// Returns the largest request, in bytes, that can ever succeed.
     fn max_capacity(&self) -> usize;
 
-    /// What the pool has done and holds. The counters are zero unless the `stats` feature is on.
+    /// Returns a snapshot of what the pool has done and holds. The counters are zero unless the
+    /// `stats` feature is on.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let buf = pool.acquire(1500)?;
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!((pool.stats().in_use, pool.stats().in_use_bytes), (1, 1500));
+    /// # drop(buf);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn stats(&self) -> PoolStats;
 }
 
@@ -162,8 +204,9 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     }
 }
 
-/// A strategy in which bytes are filled in steps and then detached as one buffer: a codec reads a header, learns the length
-/// of the payload from it, reads the payload, and passes both on together.
+/// A strategy in which bytes are filled in steps and then detached as one buffer. A codec reads a
+/// header, learns the length of the payload from it, reads the payload, and passes both on
+/// together.
 ///
 /// One frame is open at a time. It opens with the first [`writable`](Self::writable) and closes with
 /// [`detach`](Self::detach); its bytes stay contiguous, moving if they have to.
@@ -173,7 +216,7 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     note = "a pool with frames is passed by value or as `&mut pool`"
 )]
 pub trait FrameBuffer {
-    /// What its frames keep of the pool.
+    /// The lease type: the part of the pool that its frames keep.
     type Lease: Lease;
 
     /// Appends `additional` bytes to the open frame and lends them to be written; they count as filled at once.
@@ -183,6 +226,19 @@ pub trait FrameBuffer {
     /// # Errors
     ///
     /// As [`BufferPool::acquire`]. The frame and the bytes in it are unchanged then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frame = pool.open_frame();
+    /// frame.writable(2)?.copy_from_slice(&[0, 5]);
+    /// frame.writable(5)?.copy_from_slice(b"hello");
+    /// assert_eq!(&frame.detach()?[..], b"\0\x05hello");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError>;
 
@@ -198,22 +254,76 @@ pub trait FrameBuffer {
         Ok(())
     }
 
-    /// The bytes of the open frame; empty when none is open.
+    /// Returns the bytes of the open frame; an empty slice when none is open.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frame = pool.open_frame();
+    /// assert!(frame.filled().is_empty());
+    /// frame.extend_from_slice(&[0, 5])?;
+    /// assert_eq!(frame.filled(), [0, 5]); // a header that says how much follows
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn filled(&self) -> &[u8];
 
-    /// The bytes of the open frame; empty when none is open.
+    /// Returns the bytes of the open frame, to be changed in place; an empty slice when none is
+    /// open.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frame = pool.open_frame();
+    /// frame.extend_from_slice(b"\0hello")?;
+    /// frame.filled_mut()[0] = 5; // the length, which was not known before
+    /// assert_eq!(&frame.detach()?[..], b"\x05hello");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn filled_mut(&mut self) -> &mut [u8];
 
-    /// Drops the first `bytes` bytes of the open frame: what is detached later starts behind them.
+    /// Drops the first `bytes` bytes of the open frame; the detached frame starts behind them.
     ///
     /// # Panics
     ///
     /// When `bytes` is over the length of the open frame.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frame = pool.open_frame();
+    /// frame.extend_from_slice(b"\0\x05hello")?;
+    /// frame.consume(2);
+    /// assert_eq!(&frame.detach()?[..], b"hello");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn consume(&mut self, bytes: usize);
 
-    /// Keeps the first `len` bytes of the open frame; more than it has changes nothing. What is cut off is room to grow into again.
+    /// Keeps the first `len` bytes of the open frame; a `len` over its length changes nothing. The
+    /// frame can grow into the room again.
     ///
     /// For codecs that decrypt in place, and for those that ask for room before they know how much they write.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frame = pool.open_frame();
+    /// frame.extend_from_slice(b"hello, and padding")?;
+    /// frame.truncate(5);
+    /// assert_eq!(&frame.detach()?[..], b"hello");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn truncate(&mut self, len: usize);
 
     /// Closes the frame and returns its bytes as an owned buffer, whose capacity is its length; an empty one when no frame is open.
@@ -221,6 +331,20 @@ pub trait FrameBuffer {
     /// # Errors
     ///
     /// When the strategy could not give the bytes a place of their own; the frame stays open then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frame = pool.open_frame();
+    /// frame.extend_from_slice(b"one")?;
+    /// let first = frame.detach()?; // owned, `Send`
+    /// frame.extend_from_slice(b"two")?; // the next frame
+    /// assert_eq!((&first[..], &frame.detach()?[..]), (&b"one"[..], &b"two"[..]));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError>;
 }

@@ -6,8 +6,10 @@ use crate::sync::{AtomicUsize, Ordering};
 /// forgotten.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
-/// Who keeps a pool that threads share: its handles, with the last of which it ends, and whatever may outlive them and still needs the
-/// pool's bookkeeping.
+/// The reference counts of a pool that threads share.
+///
+/// They count its handles, with the last of which it ends, and everything that may outlive them and
+/// still needs the pool's bookkeeping.
 ///
 /// All handles together count as one of the latter, which the pool's end gives back.
 ///
@@ -22,7 +24,7 @@ pub struct RefCounts {
 }
 
 impl RefCounts {
-    /// One handle, and the reference of all handles.
+    /// Makes counts of one handle, and the reference of all handles.
     #[must_use]
     pub fn one_handle() -> Self {
         Self {
@@ -33,7 +35,7 @@ impl RefCounts {
         }
     }
 
-    /// One more handle. For holders of one.
+    /// Counts one more handle. It is for holders of one.
     ///
     /// # Panics
     ///
@@ -54,7 +56,8 @@ impl RefCounts {
         panic!("more than {MAX_HANDLES} handles of one pool");
     }
 
-    /// One handle less. `true` when it was the last: what all others did with theirs happened before.
+    /// Counts one handle less. It returns `true` when it was the last: what all others did with
+    /// theirs happened before.
     #[must_use = "the last handle ends the pool"]
     #[inline]
     pub fn drop_handle(&self) -> bool {
@@ -62,7 +65,8 @@ impl RefCounts {
         self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// One more that keeps the bookkeeping. For those who do already, and holders of a handle.
+    /// Counts one more reference to the bookkeeping. It is for those that have one already, and
+    /// holders of a handle.
     ///
     /// Each has memory of its own that stays as long, or is on a thread's stack: so there is no room for as many as would make the
     /// count wrap.
@@ -72,7 +76,8 @@ impl RefCounts {
         self.refs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many less that keep the bookkeeping. `true` when they were the last: what all others did with it happened before.
+    /// Counts `count` references to the bookkeeping less. It returns `true` when they were the
+    /// last: what all others did with it happened before.
     #[must_use = "the last reference frees the bookkeeping"]
     #[inline]
     pub fn drop_refs(&self, count: usize) -> bool {

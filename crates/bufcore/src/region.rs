@@ -45,23 +45,45 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// A region over memory of the caller's; needs no allocator. Slots and bookkeeping live in it for ever, so the exclusive
-    /// borrow is for ever too.
+    /// Makes a region over memory of the caller's; it needs no allocator. Slots and bookkeeping
+    /// live in it for ever, so the exclusive borrow is for ever too.
     ///
     /// A slice of no bytes makes a region that every pool refuses.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::Region;
+    ///
+    /// let memory: &'static mut [u8] = Box::leak(vec![0; 4096].into()); // or a `static`, taken once
+    /// let region = Region::from_static(memory);
+    /// assert!(region.len() == 4096 && region.is_static());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn from_static(bytes: &'static mut [u8]) -> Self {
         let len = bytes.len();
         Self { ptr: NonNull::from(bytes).cast(), len, backing: Backing::Static }
     }
 
-    /// A zeroed region of `len` bytes from the global allocator, its start aligned to `alignment`.
+    /// Allocates a zeroed region of `len` bytes from the global allocator, its start aligned to
+    /// `alignment`.
     ///
     /// Cost: one allocation; the system hands out large ones zeroed already.
     ///
     /// # Errors
     ///
     /// [`RegionError::Empty`], [`RegionError::BadAlignment`], [`RegionError::TooLarge`], [`RegionError::OutOfMemory`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::Region;
+    ///
+    /// let region = Region::heap(64 << 10, 64)?;
+    /// assert_eq!((region.len(), region.as_ptr().addr().get() % 64), (64 << 10, 0));
+    /// # }
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn heap(len: usize, alignment: usize) -> Result<Self, RegionError> {
         if len == 0 {
@@ -84,8 +106,9 @@ impl Region {
         Ok(Self { ptr, len, backing: Backing::Heap(start, layout) })
     }
 
-    /// The region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten, put together again from where it is. For
-    /// strategies that keep what they know of a block in the block itself.
+    /// Rebuilds the region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten,
+    /// from its address. It is for strategies that keep what they know of a block in the block
+    /// itself.
     ///
     /// # Safety
     ///
@@ -98,7 +121,7 @@ impl Region {
         Self { ptr: start, len, backing: Backing::Heap(start, layout) }
     }
 
-    /// A zeroed region of at least `len` bytes mapped from the operating system.
+    /// Maps a zeroed region of at least `len` bytes from the operating system.
     ///
     /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked for.
     ///
@@ -106,33 +129,43 @@ impl Region {
     ///
     /// [`RegionError::Empty`], [`RegionError::TooLarge`], and [`RegionError::Refused`] with the failing call when the system
     /// refuses the mapping or, where asked for, its lock. Nothing stays mapped then.
+    ///
+    /// ```
+    /// use bufcore::{MapOptions, Region};
+    ///
+    /// let region = Region::mapped(1 << 20, MapOptions::new().populate(true))?;
+    /// assert!(region.len() >= 1 << 20);
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
     #[cfg(feature = "mmap")]
     pub fn mapped(len: usize, options: MapOptions) -> Result<Self, RegionError> {
         map::map(len, options)
     }
 
-    /// Bytes.
+    /// Returns the number of bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the region has no bytes, as only a caller's slice can.
+    /// Returns whether the region has no bytes, as only a caller's slice can.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The first byte. Strategies build buffers from here; exclusivity among them is theirs to keep.
+    /// Returns the address of the first byte. Strategies build buffers from here, and keep them
+    /// apart from each other.
     #[inline]
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.ptr
     }
 
-    /// Whether dropping the region gives memory back; a caller's static memory is not given back.
+    /// Returns whether the memory is the caller's for ever, so that dropping the region frees
+    /// nothing.
     #[inline]
     #[must_use]
     pub fn is_static(&self) -> bool {
@@ -168,7 +201,7 @@ impl Drop for Region {
     }
 }
 
-/// Which pages back a mapped region.
+/// The pages that back a mapped region.
 #[cfg(feature = "mmap")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -182,7 +215,7 @@ pub enum HugePages {
     Require,
 }
 
-/// How to map a region.
+/// The options of a mapped region.
 ///
 /// ```
 /// # use bufcore::{HugePages, MapOptions};
@@ -199,27 +232,28 @@ pub struct MapOptions {
 
 #[cfg(feature = "mmap")]
 impl MapOptions {
-    /// Ordinary pages, faulted in on first touch, not locked.
+    /// Returns the defaults: ordinary pages, faulted in on first touch, not locked.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Which pages to use.
+    /// Sets which pages to use.
     #[must_use]
     pub fn huge_pages(mut self, huge_pages: HugePages) -> Self {
         self.huge_pages = huge_pages;
         self
     }
 
-    /// Whether to fault all pages in now, so that no later touch does.
+    /// Sets whether to fault all pages in now, so that no later touch does.
     #[must_use]
     pub fn populate(mut self, populate: bool) -> Self {
         self.populate = populate;
         self
     }
 
-    /// Whether to lock the pages in memory (`mlock`); they stay locked until the region is dropped.
+    /// Sets whether to lock the pages in memory (`mlock`); they stay locked until the region is
+    /// dropped.
     #[must_use]
     pub fn lock(mut self, lock: bool) -> Self {
         self.lock = lock;

@@ -9,17 +9,17 @@ use core::ptr;
 use crate::strategy::boxed;
 use crate::sync::{AtomicPtr, Ordering};
 
-/// What can stand on a [`Roll`].
+/// An entry of a [`Roll`].
 ///
 /// # Safety
 ///
 /// [`link`](Self::link) returns the same link of a value each time.
 pub unsafe trait Listed: Sized {
-    /// Where the roll notes what comes behind this.
+    /// Returns where the roll notes the entry behind this one.
     fn link(&self) -> &Link<Self>;
 }
 
-/// What stands behind an entry of a [`Roll`].
+/// The link from an entry of a [`Roll`] to the next.
 pub struct Link<T> {
     /// Written before the entry is known to others, and never again.
     next: Cell<*const T>,
@@ -68,7 +68,7 @@ impl<T: Listed> Roll<T> {
         }
     }
 
-    /// All that is on the roll, the newest first.
+    /// Returns all entries of the roll, the newest first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         // ORDER: Acquire pairs with the Release in `add`.
         let mut at = self.first.load(Ordering::Acquire).cast_const();

@@ -29,12 +29,13 @@ pub struct SettingsText<'a, 'f> {
 }
 
 impl<'a, 'f> SettingsText<'a, 'f> {
-    /// Nothing yet.
+    /// Makes a text without settings.
     pub fn new(f: &'a mut fmt::Formatter<'f>) -> Self {
         Self { f, is_empty: true }
     }
 
-    /// A number of bytes, in the largest unit that is exact: `65536` is `64KiB`, `65537` is itself. `None` is a setting that is not set.
+    /// Writes a number of bytes, in the largest unit that is exact: `65536` as `64KiB`, `65537` as
+    /// itself. `None` is a setting that is not set.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
         self.setting(name, format_args!("{number}{unit}"))
     }
 
-    /// A number of other things.
+    /// Writes a number of other things than bytes.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
         }
     }
 
-    /// `true` or `false`.
+    /// Writes `true` or `false`.
     ///
     /// # Errors
     ///

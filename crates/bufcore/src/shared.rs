@@ -70,7 +70,7 @@ unsafe impl Send for SharedBytes {}
 unsafe impl Sync for SharedBytes {}
 
 impl SharedBytes {
-    /// No bytes.
+    /// Makes a handle of no bytes.
     ///
     /// Cost: nothing.
     #[inline]
@@ -79,7 +79,7 @@ impl SharedBytes {
         Self::from_static(&[])
     }
 
-    /// Bytes that are there as long as the program runs.
+    /// Makes a handle of bytes that exist as long as the program runs.
     ///
     /// Cost: nothing; neither do its clones and slices cost anything.
     ///
@@ -108,21 +108,21 @@ impl SharedBytes {
         Self { ptr, len, guard: Some(guard) }
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no bytes.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> &[u8] {
@@ -130,7 +130,17 @@ impl SharedBytes {
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// Whether this handle holds no memory: its bytes are static, or there are none.
+    /// Returns whether this handle holds no memory: its bytes are static, or there are none.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// assert!(SharedBytes::from_static(b"HTTP/1.1").is_static());
+    /// assert!(!SharedBytes::from(vec![1, 2, 3]).is_static());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub const fn is_static(&self) -> bool {
@@ -149,7 +159,8 @@ impl SharedBytes {
         self.guard.as_ref().is_some_and(ErasedGuard::is_wiped)
     }
 
-    /// Whether this is the only handle of the memory that it holds, at this moment; false when it holds none.
+    /// Returns whether this is the only handle of the memory that it holds, at this moment. It is
+    /// false when the handle holds none.
     ///
     /// Other views of the same buffer count, erased or not.
     #[must_use]
@@ -157,11 +168,23 @@ impl SharedBytes {
         self.guard.as_ref().is_some_and(ErasedGuard::is_only)
     }
 
-    /// A handle of part of the bytes; both share the memory.
+    /// Returns a handle of part of the bytes; both share the memory.
     ///
     /// # Panics
     ///
     /// When `range` is out of bounds or ends before it starts. With more than two thousand million handles of one memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let message = SharedBytes::from(b"header body".to_vec());
+    /// let body = message.slice(7..);
+    /// drop(message);
+    /// assert_eq!(&body[..], b"body");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
@@ -175,7 +198,7 @@ impl SharedBytes {
         part
     }
 
-    /// A handle of `part`, which is a part of these bytes: what a parser found in them.
+    /// Returns a handle of `part`, which is a part of these bytes, as a parser finds it in them.
     ///
     /// # Panics
     ///
@@ -204,6 +227,17 @@ impl SharedBytes {
     /// # Panics
     ///
     /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let mut rest = SharedBytes::from(b"one\ntwo".to_vec());
+    /// let line = rest.split_to(4);
+    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use = "the first part is dropped otherwise; use `consume` to cut the front off"]
     #[track_caller]
     pub fn split_to(&mut self, at: usize) -> Self {
@@ -221,6 +255,17 @@ impl SharedBytes {
     /// # Panics
     ///
     /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let mut line = SharedBytes::from(b"one\ntwo".to_vec());
+    /// let rest = line.split_off(4);
+    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use = "the second part is dropped otherwise; use `truncate` to cut the end off"]
     #[track_caller]
     pub fn split_off(&mut self, at: usize) -> Self {
@@ -233,13 +278,24 @@ impl SharedBytes {
         back
     }
 
-    /// Drops the first `bytes` bytes.
+    /// Drops the first `bytes` bytes from this handle.
     ///
     /// Cost: nothing is copied. Without bytes left the memory is let go.
     ///
     /// # Panics
     ///
     /// When `bytes` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let mut request = SharedBytes::from_static(b"GET /");
+    /// request.consume(4);
+    /// assert_eq!(&request[..], b"/");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn consume(&mut self, bytes: usize) {
@@ -252,9 +308,20 @@ impl SharedBytes {
         self.len -= bytes;
     }
 
-    /// Keeps the first `len` bytes; more than there are changes nothing.
+    /// Keeps the first `len` bytes; a `len` over their number changes nothing.
     ///
     /// Cost: nothing is copied. Without bytes left the memory is let go.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let mut line = SharedBytes::from_static(b"a line\n");
+    /// line.truncate(6);
+    /// assert_eq!(&line[..], b"a line");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         if len == 0 {
@@ -263,13 +330,14 @@ impl SharedBytes {
         self.len = self.len.min(len);
     }
 
-    /// Lets the bytes go, and the memory with them.
+    /// Makes the handle empty, and releases its share of the memory.
     #[inline]
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// Back to a view with the lease of its strategy, which can become a buffer again ([`Frozen::try_into_mut`]).
+    /// Turns the handle back into a view with the lease of its strategy, which can become a buffer
+    /// again ([`Frozen::try_into_mut`]).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

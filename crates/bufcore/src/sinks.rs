@@ -31,7 +31,21 @@ pub struct VecSink<'a> {
 }
 
 impl<'a> VecSink<'a> {
-    /// A sink that appends to `vec`.
+    /// Makes a sink that appends to `vec`.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{ByteSink, VecSink};
+    ///
+    /// let mut vec = b"GET ".to_vec();
+    /// let mut sink = VecSink::new(&mut vec);
+    /// sink.reserve(1)?[0] = b'/';
+    /// sink.commit(1);
+    /// drop(sink);
+    /// assert_eq!(vec, b"GET /");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn new(vec: &'a mut Vec<u8>) -> Self {
         let len = vec.len();

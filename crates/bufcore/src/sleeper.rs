@@ -13,7 +13,7 @@ pub enum Sleeper {
 }
 
 impl Sleeper {
-    /// The calling thread.
+    /// Returns the calling thread.
     #[must_use]
     pub fn this_thread() -> Self {
         Self::Thread(std::thread::current())

@@ -25,6 +25,19 @@ impl<L: SplitLease> Buf<L> {
     /// # Panics
     ///
     /// When `at` is over [`len`](Self::len). With more than two thousand million parts and views of one memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// buf.extend_from_slice(b"\x02hi\x05hel")?;
+    /// let mut message = buf.split_to(3); // owned, and writable
+    /// message[1..].make_ascii_uppercase();
+    /// assert_eq!((&message[..], &buf[..]), (&b"\x02HI"[..], &b"\x05hel"[..]));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use = "the first part is dropped otherwise; use `consume` to cut the front off"]
     #[track_caller]
     pub fn split_to(&mut self, at: usize) -> Self {
@@ -41,6 +54,20 @@ impl<L: SplitLease> Buf<L> {
     /// # Panics
     ///
     /// When `at` is over [`capacity`](Self::capacity). With more than two thousand million parts and views of one memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut head = HeapPool::new().acquire(16)?;
+    /// head.extend_from_slice(b"length")?;
+    /// let mut body = head.split_off(8); // its capacity is divided too
+    /// body.extend_from_slice(b"body")?;
+    /// assert_eq!((head.capacity(), body.capacity()), (8, 8));
+    /// assert_eq!((&head[..], &body[..]), (&b"length"[..], &b"body"[..]));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use = "the second part is dropped otherwise; use `truncate` to cut the end off"]
     #[track_caller]
     pub fn split_off(&mut self, at: usize) -> Self {
@@ -48,8 +75,9 @@ impl<L: SplitLease> Buf<L> {
         self.split_at(at)
     }
 
-    /// Joins `other` to the end of this buffer, of whose memory it is the next part: what [`split_to`](Self::split_to) and
-    /// [`split_off`](Self::split_off) took apart is one buffer again.
+    /// Joins `other` to the end of this buffer, if `other` is the next part of the same memory.
+    ///
+    /// This is the reverse of [`split_to`](Self::split_to) and [`split_off`](Self::split_off).
     ///
     /// The filled bytes have to be without a gap: this buffer is full, or `other` is empty. A buffer of no capacity becomes `other`, and
     /// one of no capacity is always joined. Both are of the same pool and memory, or else it is not done; nothing is ever copied.

@@ -3,7 +3,7 @@
 #[cfg(feature = "stats")]
 use crate::sync::{AtomicUsize, Ordering};
 
-/// A snapshot of one pool. Plain numbers; taking it stops nothing.
+/// A snapshot of one pool, in plain numbers. Taking it stops no thread.
 ///
 /// The event counters and the high-water marks are zero unless the `stats` feature is on; what a pool knows without
 /// counting (`reserved_bytes`, and `in_use` in some strategies) is always there.
@@ -24,6 +24,20 @@ use crate::sync::{AtomicUsize, Ordering};
 /// Nobody sets a counter back: another reader of the same pool would be wrong. [`since`](Self::since) tells what was
 /// counted between two snapshots. High-water marks have no difference: each pool has `reset_high_water`, after which they start
 /// again from what is out.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{HeapPool, PoolStats};
+///
+/// let mut pool = HeapPool::new();
+/// let buf = pool.acquire(1500)?;
+/// let stats: PoolStats = pool.stats();
+/// # #[cfg(feature = "stats")]
+/// assert_eq!((stats.in_use, stats.in_use_bytes, stats.high_water_bytes), (1, 1500, 1500));
+/// drop(buf);
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
@@ -56,8 +70,11 @@ pub struct PoolStats {
 }
 
 impl PoolStats {
-    /// What was counted since `earlier`, a snapshot of the same pool: the difference of the event counters. What is out, idle and reserved
-    /// is as it is in `self`. So are the high-water marks: they are of the time since the pool was made, or they were reset.
+    /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
+    /// event counters.
+    ///
+    /// The numbers of what is out, idle and reserved are those of `self`. So are the high-water
+    /// marks: they cover the time since the pool was made, or they were reset.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -197,7 +214,8 @@ impl Counters {
         }
     }
 
-    /// The snapshot: the pool's own counts, with what is out of the fallback (`elsewhere`) added.
+    /// Returns the snapshot: the pool's own counts, with what is out of the fallback (`elsewhere`)
+    /// added.
     pub fn snapshot(&self, released: &Released, elsewhere: &PoolStats, reserved_bytes: usize) -> PoolStats {
         #[cfg(feature = "stats")]
         let stats = {
@@ -289,7 +307,8 @@ impl SharedCounters {
         let _ = bytes;
     }
 
-    /// The snapshot. Its numbers need not agree with each other while other threads use the pool.
+    /// Returns the snapshot. Its numbers need not agree with each other while other threads use the
+    /// pool.
     pub fn snapshot(&self) -> PoolStats {
         #[cfg(feature = "stats")]
         {

@@ -1,4 +1,5 @@
-//! What a strategy is built with, beyond the vocabulary: for authors of strategies, not for their users.
+//! The parts that strategies are built with, beyond the vocabulary: for authors of strategies, not
+//! for their users.
 
 pub use crate::copying::copy_bytes;
 #[cfg(feature = "alloc")]
@@ -31,7 +32,7 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
 /// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or those of a model
 /// checker under `--cfg loom` or `--cfg shuttle`.
 ///
-/// Whoever else is in the program decides which they are.
+/// Other packages in the program may decide which they are.
 pub mod sync {
     #[cfg(any(loom, shuttle))]
     pub use crate::sync::checker;

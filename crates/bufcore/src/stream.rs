@@ -10,11 +10,24 @@ use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
     note = "a `Buf`, a mirrored ring and the writing end of a channel are; a `Vec<u8>` is in a `VecSink`; what implements `std::io::Write` alone is written to with `write_all`"
 )]
 pub trait ByteSink {
-    /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).
+    /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
+    /// [`commit`](Self::commit).
     ///
     /// # Errors
     ///
     /// When there is less room than `n` now; `available` says how much there is in one piece.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{ByteSink, HeapPool};
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.reserve(4)?.copy_from_slice(b"room");
+    /// ByteSink::commit(&mut buf, 4);
+    /// assert_eq!(&buf[..], b"room");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError>;
 
     /// Counts the first `n` bytes of the last reservation as written.
@@ -32,18 +45,33 @@ pub trait ByteSink {
     note = "a `Buf`, a `&[u8]`, a mirrored ring and the reading end of a channel are; of a `Vec<u8>` take a slice: `&mut &vec[..]`"
 )]
 pub trait ByteSource {
-    /// The bytes that can be read now in one piece; empty when there are none.
+    /// Returns the bytes that can be read now in one piece; an empty slice when there are none.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::ByteSource;
+    ///
+    /// let mut source = &b"GET / HTTP/1.1"[..];
+    /// let method = source.peek().split(|&byte| byte == b' ').next().unwrap();
+    /// assert_eq!(method, b"GET");
+    /// ByteSource::consume(&mut source, 4);
+    /// assert_eq!(source.peek(), b"/ HTTP/1.1");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn peek(&mut self) -> &[u8];
 
-    /// Drops the first `n` bytes.
+    /// Drops the first `n` bytes that [`peek`](Self::peek) shows.
     ///
     /// # Panics
     ///
     /// When `n` is over the length of what [`peek`](Self::peek) lends.
     fn consume(&mut self, n: usize);
 
-    /// The complete pieces that can be read now, each up to `delimiter`, in place: lines, for `b'\n'`. Those that were looked at are
-    /// consumed when the returned value drops. See [`Pieces`].
+    /// Returns the complete pieces that can be read now, each up to `delimiter`, in place: lines,
+    /// for `b'\n'`.
+    ///
+    /// The pieces that were looked at are consumed when the returned value drops. See [`Pieces`].
     #[inline]
     fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self>
     where
@@ -153,7 +181,8 @@ impl<S: ByteSource + ?Sized> ByteSource for &mut S {
     }
 }
 
-/// Moves bytes from `source` to `sink` until one has no more to give or to take; returns how many.
+/// Moves bytes from `source` to `sink` until one has no more to give or to take; returns their
+/// number.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -168,7 +197,8 @@ pub fn copy(source: &mut impl ByteSource, sink: &mut impl ByteSink) -> usize {
     copy_up_to(source, sink, usize::MAX)
 }
 
-/// As [`copy`], but `limit` bytes at the most: the body that a header announced, and nothing of what comes behind it.
+/// Moves at most `limit` bytes, as [`copy`] does: the body that a header announced, and nothing of
+/// what comes behind it.
 ///
 /// Less than `limit` is returned when the source has no more to give now, or the sink no more room.
 ///

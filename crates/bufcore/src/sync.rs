@@ -31,7 +31,7 @@ pub use std::sync::{Mutex, MutexGuard};
 /// The ordering of every store that gives memory back.
 pub const RELEASE: Ordering = Ordering::Release;
 
-/// The lock, whatever became of those who had it before.
+/// Locks `mutex`, ignoring poisoning.
 #[cfg(any(feature = "std", loom, shuttle))]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
@@ -40,7 +40,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
-/// The lock, if nobody has it.
+/// Locks `mutex`, if no thread holds it.
 #[cfg(any(feature = "std", loom, shuttle))]
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     mutex.try_lock().ok()

@@ -8,7 +8,8 @@ const MARK: usize = 1;
 /// The address of no block.
 const NOTHING: usize = MARK;
 
-/// What a lease of one word is made of: the address of a block's header, with room for a mark in its last bits.
+/// A tagged pointer: a lease of one word, with the address of a block's header and room for a mark
+/// in its last bits.
 ///
 /// It owns nothing: the lease that holds it does. For headers that start at multiples of 2 or more.
 pub struct TaggedPtr<B> {
@@ -32,7 +33,8 @@ impl<B> TaggedPtr<B> {
         Self { address: ptr::without_provenance_mut(NOTHING) }
     }
 
-    /// The block, if there is one and it is not marked: one comparison, for the releases of all buffers that were never split.
+    /// Returns the block, if there is one and it is not marked. This is one comparison, for the
+    /// releases of all buffers that were never split.
     #[inline(always)]
     #[must_use]
     pub fn unmarked(&self) -> Option<NonNull<B>> {
@@ -43,7 +45,7 @@ impl<B> TaggedPtr<B> {
         Some(unsafe { NonNull::new_unchecked(self.address) })
     }
 
-    /// The block, if there is one.
+    /// Returns the block, if there is one.
     #[inline(always)]
     #[must_use]
     pub fn block(&self) -> Option<NonNull<B>> {
@@ -54,14 +56,14 @@ impl<B> TaggedPtr<B> {
         NonNull::new(self.address.map_addr(|address| address & !MARK))
     }
 
-    /// Whether it is marked as one of several.
+    /// Returns whether it is marked as one of several.
     #[inline(always)]
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.unmarked().is_none() && is_some(self.address.addr())
     }
 
-    /// The same, marked as one of several; nothing stays nothing.
+    /// Returns the same, marked as one of several; nothing stays nothing.
     #[inline]
     #[must_use]
     pub fn shared(&self) -> Self {

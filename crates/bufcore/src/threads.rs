@@ -34,7 +34,7 @@ const LAST: usize = usize::MAX / 2;
 /// is when a cache is going to be added. More than one, so that the list does not grow for good.
 const LOOKS: (usize, usize) = (1, 2);
 
-/// What the list does with a cache that it knows nothing else of.
+/// The methods that the list calls on a cache of an unknown type.
 ///
 /// All are called with the address of a cache that is or was on the calling thread's list, and may use the pool.
 #[derive(Debug)]
@@ -142,7 +142,8 @@ unsafe fn call(method: unsafe fn(NonNull<Cache>), cache: NonNull<Cache>) {
     }
 }
 
-/// What the end of the calling thread does, earlier: the model checker's `join` does not wait for the destructors of variables.
+/// Does what the end of the calling thread does, earlier: the model checker's `join` does not wait
+/// for the destructors of variables.
 #[cfg(any(loom, shuttle))]
 pub fn end_of_thread() {
     CACHES.with(end);
@@ -160,7 +161,8 @@ fn next_of(numbers: &AtomicUsize) -> Option<usize> {
     Some(number)
 }
 
-/// A number for a new pool, which no other pool ever had or has; `None` after some thousand million million.
+/// Returns a number for a new pool, which no other pool ever had or has; `None` after some thousand
+/// million million.
 ///
 /// # Errors
 ///
@@ -169,14 +171,14 @@ pub fn new_id() -> Result<usize, crate::ConfigError> {
     next_of(&IDS).ok_or(crate::ConfigError::TooLarge { setting: "pools", requested: LAST + 1, limit: LAST })
 }
 
-/// The calling thread's token, or [`NO_TOKEN`].
+/// Returns the calling thread's token, or [`NO_TOKEN`].
 #[inline(always)]
 #[must_use]
 pub fn token() -> usize {
     LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
 }
 
-/// What the calling thread remembered for the pool `id`, if it is to be found at once.
+/// Returns what the calling thread remembered for the pool `id`, if it is found at once.
 #[inline(always)]
 #[must_use]
 pub fn recall(id: usize) -> Option<NonNull<()>> {
@@ -237,7 +239,7 @@ fn with_caches<R>(f: impl FnOnce(&Caches) -> R) -> Option<R> {
     CACHES.try_with(f).ok()
 }
 
-/// The calling thread's cache for the pool `id`; null when there is none.
+/// Returns the calling thread's cache for the pool `id`; null when there is none.
 ///
 /// Lets go of caches whose pool is gone, but not of that one: of some with each call, so that a thread that goes on to use pools keeps
 /// few of them. So code of the user's may run in it.

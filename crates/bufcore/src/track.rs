@@ -51,7 +51,22 @@ mod on {
 
     use crate::{Buf, Lease};
 
-    /// A buffer that is out: who has it, since when.
+    /// A buffer that is out: where it was acquired, and when.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let leaked = pool.acquire(1500)?;
+    /// for buffer in pool.outstanding() {
+    ///     println!("{buffer:?}, out for {:?}", buffer.age());
+    /// }
+    /// assert_eq!(pool.outstanding().len(), 1);
+    /// # drop(leaked);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct Outstanding {
@@ -64,7 +79,7 @@ mod on {
     }
 
     impl Outstanding {
-        /// How long it has been out.
+        /// Returns how long the buffer has been out.
         #[must_use]
         pub fn age(&self) -> Duration {
             self.since.elapsed()
@@ -176,7 +191,7 @@ mod on {
             }
         }
 
-        /// What is out now, longest first.
+        /// Lists what is out now, longest first.
         #[must_use]
         pub fn outstanding(&self) -> Vec<Outstanding> {
             let mut found = Vec::new();

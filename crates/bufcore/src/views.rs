@@ -17,15 +17,15 @@ pub struct Views {
 }
 
 impl Views {
-    /// A count for a memory that is not shared yet.
+    /// Makes a count for a memory that is not shared yet.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self { count: AtomicU32::new(0) }
     }
 
-    /// Whether one handle is left of a memory that is shared. What the other handles did with it happened before what the caller does
-    /// next.
+    /// Returns whether one handle is left of a memory that is shared. Everything that the other
+    /// handles did with it happened before what the caller does next.
     #[inline]
     #[must_use]
     pub fn is_one(&self) -> bool {

@@ -25,22 +25,24 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The defaults: ordinary pages that come when they are touched, and that forked processes share.
+    /// Returns the defaults: ordinary pages that come when they are touched, and that forked
+    /// processes share.
     #[must_use]
     pub const fn new() -> Self {
         let options = Options { huge_pages: false, populate: false, dont_fork: false };
         Self { capacity: None, options }
     }
 
-    /// Bytes that the ring holds at the least. Over a given region the default is half of it.
+    /// Sets the least number of bytes that the ring holds. Over a given region the default is half
+    /// of it.
     #[must_use]
     pub const fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// Whether to use huge pages where the system has some to give. The capacity is then a multiple of 2 MiB, with huge pages and
-    /// without.
+    /// Sets whether to use huge pages where the system has some to give. The capacity is then a
+    /// multiple of 2 MiB, with huge pages and without.
     ///
     /// On Linux: those that the administrator has set aside (`vm.nr_hugepages`); else ordinary pages that the kernel is asked to
     /// merge, which it does where `shmem_enabled` of transparent huge pages lets it. Elsewhere ordinary pages.
@@ -50,33 +52,56 @@ impl Builder {
         self
     }
 
-    /// Whether to fault all pages in now, so that no later access does. Means something for mapped rings only.
+    /// Sets whether to fault all pages in now, so that no later access does. It matters for mapped
+    /// rings only.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let ring = MirrorRing::builder().capacity(64 << 10).populate(true).build()?;
+    /// assert!(ring.capacity() >= 64 << 10);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn populate(mut self, populate: bool) -> Self {
         self.options.populate = populate;
         self
     }
 
-    /// Whether to leave the ring's memory out of processes that are forked off (`MADV_DONTFORK`, Linux only). A child would
-    /// otherwise share the pages, not have a copy of them; either way it must not touch the ring. Means something for mapped rings
-    /// only.
+    /// Sets whether to leave the ring's memory out of processes that are forked off
+    /// (`MADV_DONTFORK`, Linux only).
+    ///
+    /// A child would otherwise share the pages, not have a copy of them; either way it must not
+    /// touch the ring. It matters for mapped rings only.
     #[must_use]
     pub const fn dont_fork(mut self, dont_fork: bool) -> Self {
         self.options.dont_fork = dont_fork;
         self
     }
 
-    /// The ring, mapped twice where the system can, else on the heap.
+    /// Builds the ring, mapped twice where the system can, else on the heap.
     ///
     /// # Errors
     ///
     /// [`MapError::Empty`] without a capacity or with one of 0, and as [`MirrorRing::new`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let ring = MirrorRing::builder().capacity(64 << 10).build()?;
+    /// assert!(ring.capacity() >= 64 << 10);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<MirrorRing, MapError> {
         Mirror::new(self.capacity.unwrap_or(0), self.options).map(MirrorRing::over)
     }
 
-    /// The ends of a channel over such a ring; see [`channel`](fn@crate::channel).
+    /// Builds the ends of a channel over such a ring; see [`channel`](fn@crate::channel).
     ///
     /// # Errors
     ///
@@ -94,8 +119,8 @@ impl Builder {
         Mirror::new(bytes, self.options)
     }
 
-    /// The ring over a region of the caller's, which holds its bytes twice: nothing is mapped, see [`MirrorRing::is_mapped`].
-    /// Needs no allocator.
+    /// Builds the ring over a region of the caller's, which holds its bytes twice: nothing is
+    /// mapped, see [`MirrorRing::is_mapped`]. It needs no allocator.
     ///
     /// ```
     /// use bufmirror::{Builder, bufcore::Region};
@@ -118,11 +143,22 @@ impl Builder {
         }
     }
 
-    /// The ring over memory that is the caller's for ever. Needs no allocator.
+    /// Builds the ring over memory that is the caller's for ever. It needs no allocator.
     ///
     /// # Errors
     ///
     /// As [`build_in`](Self::build_in).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let memory: &'static mut [u8] = Box::leak(vec![0; 8192].into()); // or a `static`, taken once
+    /// let ring = MirrorRing::builder().build_static(memory)?;
+    /// assert!(!ring.is_mapped() && ring.capacity() <= 4096);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build_static(self, memory: &'static mut [u8]) -> Result<MirrorRing, MapError> {
         self.build_in(Region::from_static(memory)).map_err(|refused| refused.error)
     }

@@ -2,7 +2,17 @@
 
 use core::fmt;
 
-/// Why a ring could not be made. Whatever was open or mapped by then is closed and unmapped again.
+/// The reason why a ring could not be made. Everything that was open or mapped by then is closed
+/// and unmapped again.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufmirror::{MapError, MirrorRing};
+///
+/// assert!(matches!(MirrorRing::new(0), Err(MapError::Empty)));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MapError {
@@ -64,6 +74,18 @@ impl From<MapError> for std::io::Error {
 }
 
 /// A [`get`](crate::MirrorRing::get) of more bytes than the ring holds. Nothing was taken out.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufmirror::MirrorRing;
+///
+/// let mut ring = MirrorRing::new(4096)?;
+/// ring.put(b"abc")?;
+/// let error = ring.get(&mut [0; 8]).unwrap_err();
+/// assert_eq!((error.requested, error.available), (8, 3));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GetError {
     /// Bytes asked for.

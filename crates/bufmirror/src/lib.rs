@@ -1,11 +1,12 @@
-//! A ring of bytes in memory that is mapped twice in a row, so that what is read and what is free are one contiguous slice each,
-//! wherever in the ring they lie.
+//! A ring of bytes in memory that is mapped twice in a row. The filled part and the free part are
+//! one contiguous slice each, wherever in the ring they lie.
 //!
 //! # What it gives you
 //!
-//! In a [`MirrorRing`] bytes go in through a slice of just as much room as was asked for, and come out through a slice
-//! of all that is there. So a reader of a socket fills the ring in one call, and a parser sees every record whole, in
-//! place, also where it lies across the end of the ring. No copy is ever in two parts.
+//! In a [`MirrorRing`] bytes go in through a slice of just as much room as was asked for, and come
+//! out through a slice of all that is there. So a reader of a socket fills the ring in one call. A
+//! parser sees every record whole, in place, also where it lies across the end of the ring. No copy
+//! is ever in two parts.
 //!
 //! # When not to use it
 //!
@@ -33,18 +34,21 @@
 //!
 //! # Where memory cannot be mapped twice
 //!
-//! Linux and Android map a `memfd_create` file; macOS, the BSDs, illumos and Solaris POSIX shared memory (`shm_open`), whose name is
-//! removed at once (that part is type-checked only: our tests run on Linux). Everywhere else, without the feature `std`, and over a given
-//! region, the ring has the same interface over ordinary memory of *twice* its capacity: when `head` reaches the second half,
-//! what the ring holds is copied to the first. Windows are contiguous all the same, and the whole capacity is there, which a
-//! bip buffer would not give. What is lost: the memory is twice the capacity, and each byte may be copied once more on its way; one
-//! `consume` in every capacity's worth of bytes takes as long as that copy. A ring that becomes empty now and then hardly pays.
+//! Linux and Android map a `memfd_create` file. macOS, the BSDs, illumos and Solaris map POSIX
+//! shared memory (`shm_open`), whose name is removed at once; that part is type-checked only, since
+//! our tests run on Linux. Everywhere else, without the feature `std`, and over a given region, the
+//! ring has the same interface over ordinary memory of *twice* its capacity. When `head` reaches
+//! the second half, the bytes in the ring are copied to the first. Windows are contiguous all the
+//! same, and the whole capacity is available, which a bip buffer would not give. The price is that
+//! the memory is twice the capacity, and that each byte may be copied once more on its way. One
+//! `consume` in every capacity's worth of bytes takes as long as that copy. A ring that becomes
+//! empty now and then hardly pays.
 //!
 //! # Invariants
 //!
 //! - I1: the filled and the free window together have each byte of the ring once.
-//! - I2: a byte is used through one of its addresses at a time; in between stands a fence for the compiler, which may take
-//!   different addresses for different bytes.
+//! - I2: a byte is used through one of its addresses at a time. In between is a fence for the
+//!   compiler, which may take different addresses for different bytes.
 //! - I3: all bytes are initialised, from the ring's creation on.
 //! - I4: what the ring took from the system goes back when it drops, and at once when its creation fails.
 //!
@@ -93,6 +97,9 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+// First: documentation lists the methods of a type in the order of the modules that have them.
+mod ring;
+
 #[cfg(feature = "std")]
 mod channel;
 mod config;
@@ -106,7 +113,6 @@ mod map;
 pub mod messages;
 #[cfg(feature = "std")]
 mod parking;
-mod ring;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
 mod shared;
 mod sync;

@@ -57,7 +57,8 @@ pub struct MirrorRing {
 }
 
 impl MirrorRing {
-    /// A ring of at least `bytes`: mapped twice where the system can, else on the heap, in twice the bytes.
+    /// Makes a ring of at least `bytes`: mapped twice where the system can, else on the heap, in
+    /// twice the bytes.
     ///
     /// Cost: some ten system calls; pages come when they are first touched.
     ///
@@ -66,12 +67,22 @@ impl MirrorRing {
     /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the failing call and the system's error
     /// number; where nothing is mapped [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
     /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// assert!(ring.is_empty() && ring.capacity() >= 4096);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn new(bytes: usize) -> Result<Self, MapError> {
         Self::builder().capacity(bytes).build()
     }
 
-    /// The settings of a ring.
+    /// Returns the builder, which has all settings.
     #[must_use]
     pub const fn builder() -> Builder {
         Builder::new()
@@ -81,35 +92,48 @@ impl MirrorRing {
         Self { mirror, head: 0, tail: 0 }
     }
 
-    /// Bytes that the ring holds when it is full: at least what was asked for. Mapped rings have whole pages.
+    /// Returns the bytes that the ring holds when it is full: at least what was asked for. Mapped
+    /// rings have whole pages.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.mirror.capacity()
     }
 
-    /// Whether the memory is mapped twice. Else the ring works over twice its capacity and copies what it holds once in a round.
+    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its capacity
+    /// and copies what it holds once in a round.
     #[inline]
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.mirror.is_mapped()
     }
 
-    /// Bytes that can be read.
+    /// Returns the number of bytes that can be read.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"hello")?;
+    /// assert_eq!((ring.len(), ring.spare_capacity()), (5, ring.capacity() - 5));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.tail - self.head
     }
 
-    /// Whether there is nothing to read.
+    /// Returns whether there is nothing to read.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tail == self.head
     }
 
-    /// Bytes that can be written, in one piece.
+    /// Returns the number of bytes that can be written, in one piece.
     #[inline]
     #[must_use]
     pub fn spare_capacity(&self) -> usize {
@@ -125,7 +149,8 @@ impl MirrorRing {
         NonNull::slice_from_raw_parts(start, len)
     }
 
-    /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).
+    /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
+    /// [`commit`](Self::commit).
     ///
     /// Contents: recycled bytes.
     /// Cost: two comparisons; nothing is written.
@@ -133,6 +158,19 @@ impl MirrorRing {
     /// # Errors
     ///
     /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// let room = ring.reserve(100)?; // one slice, also across the ring's end
+    /// room[..5].copy_from_slice(b"hello");
+    /// ring.commit(5);
+    /// assert_eq!(ring.peek(), b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
         let available = self.spare_capacity();
@@ -147,7 +185,8 @@ impl MirrorRing {
         Ok(unsafe { room.as_mut() })
     }
 
-    /// Counts the next `n` bytes of room as written. They are what was written into the last reservation, or recycled bytes.
+    /// Counts the next `n` bytes of room as written. They are what was written into the last
+    /// reservation, or recycled bytes.
     ///
     /// # Panics
     ///
@@ -162,7 +201,19 @@ impl MirrorRing {
         self.tail += n;
     }
 
-    /// All bytes that can be read, oldest first, in one piece.
+    /// Returns all bytes that can be read, oldest first, in one piece.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"GET /\r\n")?;
+    /// let end = ring.peek().iter().position(|&byte| byte == b'\r');
+    /// assert_eq!(end, Some(5)); // a parser sees the whole record, and takes it out when it is complete
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn peek(&self) -> &[u8] {
@@ -184,6 +235,18 @@ impl MirrorRing {
     /// # Panics
     ///
     /// When `n` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"one two")?;
+    /// ring.consume(4);
+    /// assert_eq!(ring.peek(), b"two");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn consume(&mut self, n: usize) {
@@ -214,6 +277,18 @@ impl MirrorRing {
     /// # Errors
     ///
     /// When there is less room; then nothing is written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"hello")?;
+    /// let full = ring.put(&vec![0; ring.capacity()]).unwrap_err();
+    /// assert_eq!(full.available, ring.capacity() - 5); // nothing was written
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
         copy(self.reserve(bytes.len())?, bytes);
@@ -221,13 +296,27 @@ impl MirrorRing {
         Ok(())
     }
 
-    /// Moves the oldest bytes into `into`, all of it.
+    /// Moves the oldest bytes into `into`, and fills all of it.
     ///
     /// Cost: one copy, wherever in the ring.
     ///
     /// # Errors
     ///
     /// When there are fewer; then nothing is read.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"\0\x05hello")?;
+    /// let mut header = [0; 2];
+    /// ring.get(&mut header)?;
+    /// let mut too_long = [0; 9];
+    /// assert_eq!((header, ring.get(&mut too_long).unwrap_err().available), ([0, 5], 5));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get(&mut self, into: &mut [u8]) -> Result<(), GetError> {
         let filled = self.peek();
@@ -239,7 +328,8 @@ impl MirrorRing {
         Ok(())
     }
 
-    /// All bytes that can be read, oldest first, in one piece, to be changed in place: unmasked, decrypted, lower-cased.
+    /// Returns all bytes that can be read, oldest first, in one piece, to be changed in place:
+    /// unmasked, decrypted, lower-cased.
     ///
     /// They stay in the ring as they are left, until they are consumed.
     ///
@@ -265,8 +355,11 @@ impl MirrorRing {
         unsafe { filled.as_mut() }
     }
 
-    /// The complete pieces that can be read, each up to `delimiter` and without it, in place: lines, for `b'\n'`. Those that were
-    /// looked at are consumed when what is returned drops, also after a `break`; see [`Pieces`].
+    /// Returns the complete pieces that can be read, each up to `delimiter` and without it, in
+    /// place: lines, for `b'\n'`.
+    ///
+    /// The pieces that were looked at are consumed when the returned value drops, also after a
+    /// `break`; see [`Pieces`].
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

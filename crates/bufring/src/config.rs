@@ -24,7 +24,7 @@ const DEFAULT_CAPACITY: usize = 1 << 20;
 /// # Ok::<(), bufcore::ConfigError>(())
 /// ```
 ///
-/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+/// With the `serde` feature they can be in a configuration file, each under the name of its method:
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {
@@ -57,39 +57,73 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults: 1 MiB, room for the guard of one buffer, no alignment beyond 16.
+    /// Returns the defaults: 1 MiB, room for the guard of one buffer, no alignment beyond 16.
     #[must_use]
     pub const fn new() -> Self {
         Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
     }
 
-    /// Bytes that the buffers share; 1 MiB unless set. Over a given region the default is all that is left beside the bookkeeping, up to 64 GiB.
+    /// Sets the bytes that the buffers share; 1 MiB unless set. Over a given region the default is
+    /// all that is left beside the bookkeeping, up to 64 GiB.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let ring = RingPool::builder().capacity(64 << 10).build()?;
+    /// assert_eq!(ring.capacity(), 64 << 10);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// Among how many buffers the capacity is to be shared, at the most; 1 unless set. For each there is room for its guard and
-    /// for rounding its size up, on top of the capacity. More buffers may be out, if they leave room for their guards.
+    /// Sets the most buffers that are to share the capacity; 1 unless set.
+    ///
+    /// For each there is room for its guard and for rounding its size up, on top of the capacity.
+    /// More buffers may be out, if they leave room for their guards.
     ///
     /// So many buffers of equal size always fit, in whichever order they are released, as long as no others are out and no frame is
     /// open. Buffers of different sizes may leave holes between them that are too small.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::builder().capacity(8 * 100).buffers(8).build()?;
+    /// let eight: Result<Vec<_>, _> = (0..8).map(|_| ring.acquire(100)).collect();
+    /// assert_eq!(eight?.len(), 8);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn buffers(mut self, buffers: usize) -> Self {
         self.buffers = buffers;
         self
     }
 
-    /// The start of every buffer is a multiple of `bytes`, a power of two; 16 bytes at the least. Blocks are then a multiple of
-    /// that in size, guard included.
+    /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at least. Blocks
+    /// are then a multiple of that in size, guard included.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::builder().alignment(64).build()?;
+    /// assert_eq!(ring.acquire(100)?.as_ptr().addr() % 64, 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
         self
     }
 
-    /// Whether the bytes of a buffer are zeroed when it is released.
+    /// Sets whether the bytes of a buffer are zeroed when it is released.
     ///
     /// Cost: zeroing the capacity of every buffer.
     #[cfg(feature = "wipe")]
@@ -99,7 +133,7 @@ impl Builder {
         self
     }
 
-    /// Bytes that a region needs for these settings, wherever it starts.
+    /// Returns the bytes that a region needs for these settings, wherever it starts.
     ///
     /// ```
     /// let bytes = bufring::Builder::new().capacity(256).buffers(4).required_bytes().unwrap();
@@ -118,13 +152,25 @@ impl Builder {
             .ok_or_else(|| self.too_large())
     }
 
-    /// The ring over heap memory.
+    /// Builds the ring over heap memory.
     ///
     /// # Errors
     ///
     /// [`ConfigError::Zero`] for no buffers or a capacity of 0, [`ConfigError::TooLarge`] for more than 64 GiB,
     /// [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and [`ConfigError::Region`] when the allocator
     /// refuses.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let ring = RingPool::builder().capacity(1 << 20).buffers(256).build()?;
+    /// assert!(ring.is_idle());
+    /// let refused = RingPool::builder().capacity(0).build().unwrap_err();
+    /// println!("{refused}"); // names the setting
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<RingPool, ConfigError> {
         let builder = self.capacity(self.capacity.unwrap_or(DEFAULT_CAPACITY));
@@ -132,7 +178,7 @@ impl Builder {
         builder.build_in(region).map_err(|refused| refused.error)
     }
 
-    /// The ring over a region of the caller's. Needs no allocator.
+    /// Builds the ring over a region of the caller's. It needs no allocator.
     ///
     /// ```
     /// use bufcore::{BufferPool, Region};
@@ -164,11 +210,22 @@ impl Builder {
         }
     }
 
-    /// The ring over memory that is the caller's for ever. Needs no allocator.
+    /// Builds the ring over memory that is the caller's for ever. It needs no allocator.
     ///
     /// # Errors
     ///
     /// As [`build_in`](Self::build_in).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::Builder;
+    ///
+    /// let memory: &'static mut [u8] = Box::leak(vec![0; 4096].into()); // or a `static`, taken once
+    /// let mut ring = bufring::Builder::new().build_static(memory)?;
+    /// assert_eq!(ring.acquire(256)?.capacity(), 256);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build_static(self, memory: &'static mut [u8]) -> Result<RingPool, ConfigError> {
         self.build_in(Region::from_static(memory)).map_err(|refused| refused.error)
     }

@@ -48,7 +48,7 @@ unsafe impl Send for Extendable<'_> {}
 unsafe impl Sync for Extendable<'_> {}
 
 impl RingPool {
-    /// A buffer with room for `bytes` bytes at first, which grows while it is filled.
+    /// Takes a buffer with room for `bytes` bytes at first, which grows while it is filled.
     ///
     /// Cost: as an acquire. Each append is one comparison beside the copy, as long as what is behind is free.
     ///
@@ -70,21 +70,22 @@ impl RingPool {
 }
 
 impl Extendable<'_> {
-    /// Filled bytes.
+    /// Returns the number of filled bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.frame.len()
     }
 
-    /// Whether nothing is filled.
+    /// Returns whether nothing is filled.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that can be appended without taking in what is behind, and without moving.
+    /// Returns the bytes that can be appended without taking in free blocks behind, and without
+    /// moving.
     #[inline]
     #[must_use]
     pub fn spare_capacity(&self) -> usize {
@@ -112,11 +113,23 @@ impl Extendable<'_> {
         (frame, grown)
     }
 
-    /// Makes room for `additional` bytes more, so that they can be appended without asking.
+    /// Makes room for `additional` bytes more, so that they can be appended without growing.
     ///
     /// # Errors
     ///
     /// As [`RingPool::extendable`]; what is filled stays as it is.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut buffer = ring.extendable(16)?;
+    /// buffer.make_room(100)?;
+    /// assert!(buffer.spare_capacity() >= 100);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline(always)]
     pub fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
         if additional > self.frame.room() {
@@ -137,6 +150,19 @@ impl Extendable<'_> {
     /// # Errors
     ///
     /// When the ring has no room for all of them; then nothing is written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut buffer = ring.extendable(4)?;
+    /// buffer.extend_from_slice(b"more than ")?;
+    /// buffer.extend_from_slice(b"four bytes")?;
+    /// assert_eq!(&buffer.finish()[..], b"more than four bytes");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline(always)]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
         self.make_room(bytes.len())?;
@@ -146,9 +172,23 @@ impl Extendable<'_> {
         Ok(())
     }
 
-    /// Makes a fixed buffer of what is filled. What it had beyond that is free again.
+    /// Turns what is filled into a fixed buffer, and frees the rest.
     ///
     /// Cost: a plain store or few; nothing is copied.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut buffer = ring.extendable(512)?;
+    /// buffer.extend_from_slice(b"short")?;
+    /// let fixed = buffer.finish(); // owned, `Send`
+    /// assert_eq!(fixed.capacity(), 5);
+    /// assert!(ring.acquire(900).is_ok()); // the rest is free again
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn finish(self) -> Buf<RingLease> {

@@ -1,19 +1,20 @@
-//! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`, but sound, without a buffer that is held
-//! for long jamming it, and without waiting for anybody.
+//! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`. It is sound,
+//! no buffer that is held for long jams it, and it never waits.
 //!
 //! # What it gives you
 //!
-//! Fixed buffers, buffers that grow while they are filled, typed vectors, and frozen views of buffers, out of memory that is
-//! taken once. Acquiring takes some fifteen plain instructions where sizes recur, releasing one plain store, on any thread;
-//! neither has a locked instruction in it, neither allocates. The bookkeeping stands between the buffers, so it is in the cache
-//! when they are. When the ring has no room it says so: [`AcquireError::Exhausted`].
+//! Fixed buffers, buffers that grow while they are filled, typed vectors, and frozen views of
+//! buffers, out of memory that is taken once. Acquiring takes some fifteen plain instructions where
+//! sizes recur, releasing one plain store, on any thread; neither has a locked instruction in it,
+//! neither allocates. The bookkeeping is between the buffers, so it is in the cache when they are.
+//! When the ring has no room, it returns [`AcquireError::Exhausted`].
 //!
 //! # When not to use it
 //!
 //! - Several threads acquire: a [`RingPool`] serves one at a time. Give each its own, for example with a `LocalRing`.
 //! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
-//! - Many long-lived buffers of very different ages: the holes between them are found by a search from block to block, which goes
-//!   all the way round before a request is refused.
+//! - There are many long-lived buffers of very different ages. A search from block to block finds
+//!   the holes between them, and goes all the way round before a request is refused.
 //!
 //! # The ring
 //!
@@ -22,17 +23,19 @@
 //!                                          ^ newest        ^ head: the next request looks here
 //! ```
 //!
-//! A guard says whether its block is free, how long it is, and how far back the one before it starts. A request takes the block
-//! at the head: as it is when it fits, the front of it when it is longer, together with the free ones behind when it is shorter.
-//! When the newest block is free again, the requests go back to where they started, because that memory is hot. At the end they
-//! start over at the front; blocks that are held they step over.
+//! A guard says whether its block is free, how long it is, and how far back the one before it
+//! starts. A request takes the block at the head. It takes the block as it is when it fits, its
+//! front when it is longer, and also the free ones behind when it is shorter. When the newest block
+//! is free again, the requests go back to where they started, because that memory is hot. At the
+//! end they start over at the front; blocks that are held they step over.
 //!
 //! # Invariants
 //!
 //! - I1: the bytes of two live blocks never overlap, and no live block is merged or handed out.
 //! - I2: a block is live from the acquire to the one store of its release; only the ring makes it live, only the lease frees it.
 //! - I3: the region is freed when the ring is gone and no block is live, once; static memory never is.
-//! - I4: all bytes of the region are initialised, from its creation on; but for those of a [`RingVec`]'s values, while it lives.
+//! - I4: all bytes of the region are initialised, from its creation on, except those of a
+//!   [`RingVec`]'s values, while it lives.
 //!
 //! # Threads
 //!
@@ -77,13 +80,15 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+// First: documentation lists the methods of a type in the order of the modules that have them.
+mod pool;
+
 mod config;
 mod extendable;
 mod frame;
 mod lease;
 #[cfg(feature = "std")]
 mod local;
-mod pool;
 mod ring;
 mod search;
 #[cfg(all(test, feature = "std"))]

@@ -38,13 +38,26 @@ pub struct LocalRing {
 }
 
 impl LocalRing {
-    /// A ring of `capacity` bytes for each thread. Takes no memory before it is used.
+    /// Declares a ring of `capacity` bytes for each thread. It takes no memory before it is used.
     #[must_use]
     pub const fn new(capacity: usize) -> Self {
         Self::with_settings(Builder::new().capacity(capacity))
     }
 
-    /// A ring of these settings for each thread.
+    /// Declares a ring of these settings for each thread.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufring::{Builder, LocalAcquire, LocalRing};
+    ///
+    /// thread_local! {
+    ///     static RING: LocalRing =
+    ///         const { LocalRing::with_settings(Builder::new().capacity(1 << 20).buffers(256)) };
+    /// }
+    /// assert_eq!(RING.acquire(1500)?.capacity(), 1500);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn with_settings(settings: Builder) -> Self {
         Self { settings, ring: RefCell::new(None) }
@@ -67,7 +80,7 @@ impl LocalRing {
     }
 }
 
-/// Why a thread's ring did not serve a request.
+/// The reason why a thread's ring did not serve a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LocalError {
@@ -108,7 +121,7 @@ mod sealed {
     impl Sealed for std::thread::LocalKey<super::LocalRing> {}
 }
 
-/// What a `thread_local!` static of a [`LocalRing`] can do.
+/// The requests to a `thread_local!` static of a [`LocalRing`].
 pub trait LocalAcquire: sealed::Sealed {
     /// Takes a buffer of at least `capacity` bytes from this thread's ring.
     ///
@@ -117,6 +130,20 @@ pub trait LocalAcquire: sealed::Sealed {
     /// # Errors
     ///
     /// See [`LocalError`]. Nothing panics or aborts, also not in the destructor of another thread-local.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufring::{LocalAcquire, LocalRing};
+    ///
+    /// thread_local! {
+    ///     static RING: LocalRing = const { LocalRing::new(1024) };
+    /// }
+    /// let mut line = RING.acquire(64)?;
+    /// line.extend_from_slice(b"a line")?;
+    /// assert_eq!(&line[..], b"a line");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire(&'static self, capacity: usize) -> Result<Buf<RingLease>, LocalError>;
 
@@ -125,6 +152,20 @@ pub trait LocalAcquire: sealed::Sealed {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufring::{LocalAcquire, LocalRing};
+    ///
+    /// thread_local! {
+    ///     static RING: LocalRing = const { LocalRing::new(1024) };
+    /// }
+    /// let mut columns = RING.acquire_vec::<usize>(4)?;
+    /// columns.push(7)?;
+    /// assert_eq!(columns[..], [7]);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_vec<T>(&'static self, capacity: usize) -> Result<RingVec<T>, LocalError>;
 
@@ -133,6 +174,23 @@ pub trait LocalAcquire: sealed::Sealed {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire), without `f` being called then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufring::{LocalAcquire, LocalRing};
+    ///
+    /// thread_local! {
+    ///     static RING: LocalRing = const { LocalRing::new(1024) };
+    /// }
+    /// let text = RING.with_ring(|ring| {
+    ///     let mut buffer = ring.extendable(16)?;
+    ///     buffer.extend_from_slice(b"longer than sixteen bytes")?;
+    ///     Ok::<_, Box<dyn std::error::Error>>(buffer.finish())
+    /// })??;
+    /// assert_eq!(text.len(), 25);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingPool) -> R) -> Result<R, LocalError>;
 }
 

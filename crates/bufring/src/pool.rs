@@ -27,6 +27,19 @@ const MAX_REWIND: usize = 64;
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
 ///
 /// Threads: `Send`, not `Sync`; one thread at a time acquires, any thread releases.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufring::RingPool;
+///
+/// let mut ring = RingPool::new(64 << 10)?; // bytes
+/// let mut packet = ring.acquire(1500)?;
+/// packet.extend_from_slice(b"packet")?;
+/// std::thread::spawn(move || drop(packet)).join().unwrap(); // any thread releases
+/// assert!(ring.is_idle());
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct RingPool {
     pub(crate) ring: Ring,
     pub(crate) grid: Grid,
@@ -55,8 +68,8 @@ unsafe impl Send for RingPool {}
 
 #[cfg(feature = "alloc")]
 impl RingPool {
-    /// A ring over `capacity` bytes of heap: the largest buffer that it can hand out. Each buffer takes 16 bytes of them beside
-    /// its own, rounded up to 16; see [`Builder::buffers`].
+    /// Makes a ring over `capacity` bytes of heap: the largest buffer that it can hand out. Each
+    /// buffer takes 16 bytes of them beside its own, rounded up to 16; see [`Builder::buffers`].
     ///
     /// # Errors
     ///
@@ -65,7 +78,7 @@ impl RingPool {
         Self::builder().capacity(capacity).build()
     }
 
-    /// All settings.
+    /// Returns the builder, which has all settings.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
@@ -93,21 +106,21 @@ impl RingPool {
         }
     }
 
-    /// The largest buffer that can be handed out, in bytes, when nothing else is out.
+    /// Returns the largest buffer that can be handed out, in bytes, when nothing else is out.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
-    /// [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
+    /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// Without the `stats` feature it does nothing.
     pub fn reset_high_water(&mut self) {
         self.counters.reset_high_water(self.ring.released(), &PoolStats::default());
     }
 
-    /// Whether nothing of the region is out, at this moment.
+    /// Returns whether nothing of the region is out, at this moment.
     ///
     /// Cost: a look at every block.
     #[must_use]
@@ -115,14 +128,15 @@ impl RingPool {
         self.ring.all().all(|at| self.ring.is_free(at))
     }
 
-    /// The buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
         self.tracker.outstanding()
     }
 
-    /// Ends the allocator and gives its region back, if nothing of it is out; a region of static memory can be used again.
+    /// Ends the ring and returns its region, if nothing of it is out; a region of static memory can
+    /// be used again.
     ///
     /// Cost: zeroing the bookkeeping.
     ///

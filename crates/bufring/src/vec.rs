@@ -69,6 +69,19 @@ unsafe impl<T: Send> Send for RingVec<T> {}
 unsafe impl<T: Sync> Sync for RingVec<T> {}
 
 /// A value that a full [`RingVec`] had no room for.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufring::{PushError, RingPool};
+///
+/// let mut ring = RingPool::new(1024)?;
+/// let mut names = ring.acquire_vec::<String>(1)?;
+/// names.push("Ada".into())?;
+/// let PushError(refused) = names.push("Grace".into()).unwrap_err();
+/// assert_eq!(refused, "Grace"); // the value comes back
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PushError<T>(pub T);
 
@@ -87,7 +100,7 @@ impl<T> fmt::Display for PushError<T> {
 impl<T> core::error::Error for PushError<T> {}
 
 impl RingPool {
-    /// An empty vector with room for `capacity` values.
+    /// Takes an empty vector with room for `capacity` values.
     ///
     /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, and up to the alignment more where that is larger
     /// than the ring's.
@@ -95,6 +108,18 @@ impl RingPool {
     /// # Errors
     ///
     /// As [`acquire`](RingPool::acquire), with the bytes that were needed. Values of no size need none.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut numbers = ring.acquire_vec::<u64>(4)?;
+    /// numbers.push(42)?;
+    /// assert_eq!((numbers[..].len(), numbers.capacity()), (1, 4));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_vec<T>(&mut self, capacity: usize) -> Result<RingVec<T>, AcquireError> {
         let shift = align_of::<T>().saturating_sub(self.grid.alignment());
@@ -115,35 +140,35 @@ impl RingPool {
 }
 
 impl<T> RingVec<T> {
-    /// Values that the vector can hold.
+    /// Returns the number of values that the vector can hold.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Values.
+    /// Returns the number of values.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether the vector has no values.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether there is no room for another one.
+    /// Returns whether there is no room for another value.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.len == self.capacity
     }
 
-    /// The values.
+    /// Returns the values.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
@@ -151,7 +176,7 @@ impl<T> RingVec<T> {
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// The values.
+    /// Returns the values, to be changed in place.
     #[inline]
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
@@ -178,6 +203,20 @@ impl<T> RingVec<T> {
     /// # Errors
     ///
     /// When the vector is full; the value comes back.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// for value in 0..4 {
+    ///     values.push(value)?;
+    /// }
+    /// assert!(values.is_full() && values.push(4).is_err());
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), PushError<T>> {
         if self.is_full() {
@@ -190,7 +229,19 @@ impl<T> RingVec<T> {
         Ok(())
     }
 
-    /// Takes the last value.
+    /// Takes the last value out.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// values.push(1)?;
+    /// assert_eq!((values.pop(), values.pop()), (Some(1), None));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         self.note_used();
@@ -237,11 +288,23 @@ impl<T> RingVec<T> {
         Ok(())
     }
 
-    /// Takes the value at `index`, and moves those behind down by one.
+    /// Takes the value at `index` out, and moves those behind down by one.
     ///
     /// # Panics
     ///
     /// When there is no such value.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// values.extend_from_slice(&[1, 2, 3])?;
+    /// assert_eq!((values.remove(0), &values[..]), (1, &[2, 3][..]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
     pub fn remove(&mut self, index: usize) -> T {
         assert!(index < self.len, "remove at {index} of {} values", self.len);
@@ -255,11 +318,23 @@ impl<T> RingVec<T> {
         value
     }
 
-    /// Takes the value at `index`, and puts the last one in its place.
+    /// Takes the value at `index` out, and puts the last one in its place.
     ///
     /// # Panics
     ///
     /// When there is no such value.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// values.extend_from_slice(&[1, 2, 3])?;
+    /// assert_eq!((values.swap_remove(0), &values[..]), (1, &[3, 2][..]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
     pub fn swap_remove(&mut self, index: usize) -> T {
         assert!(index < self.len, "swap_remove at {index} of {} values", self.len);
@@ -273,11 +348,25 @@ impl<T> RingVec<T> {
         value
     }
 
-    /// Keeps the first `len` values and drops the others; more than there are changes nothing.
+    /// Keeps the first `len` values and drops the others; a `len` over their number changes
+    /// nothing.
     ///
     /// # Panics
     ///
     /// When a value's drop does. The others are dropped all the same.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// values.extend_from_slice(&[1, 2, 3])?;
+    /// values.truncate(1);
+    /// assert_eq!(values[..], [1]);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn truncate(&mut self, len: usize) {
         if len >= self.len {
             return;
@@ -308,6 +397,19 @@ impl<T> RingVec<T> {
     /// # Panics
     ///
     /// When a clone does; those before it stay.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// values.extend_from_slice(&[1, 2])?;
+    /// assert!(values.extend_from_slice(&[3, 4, 5]).is_err()); // no room for all of them
+    /// assert_eq!(values[..], [1, 2]);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), ReserveError>
     where
         T: Clone,

@@ -28,7 +28,7 @@ const MOST_SHARD_BUFFERS: usize = 1 << 16;
 /// # Ok::<(), bufshard::bufcore::ConfigError>(())
 /// ```
 ///
-/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+/// With the `serde` feature they can be in a configuration file, each under the name of its method:
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {
@@ -82,73 +82,130 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults: 4 buffers of a size class for each thread, 16 for each shard, as many shards as processors (4 to 64), sizes up to
-    /// 64 MiB pooled, no budget, starts at multiples of 16, and of 64 from 256 bytes on.
+    /// Returns the defaults.
+    ///
+    /// They are 4 buffers of a size class for each thread, 16 for each shard, and as many shards as
+    /// processors (4 to 64). Sizes up to 64 MiB are pooled, without a budget. Buffers start at
+    /// multiples of 16, and of 64 from 256 bytes on.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many buffers of each size class a thread keeps for itself; 4 unless set, at most 1024. Of large classes it keeps fewer: 4 MiB
-    /// of each, or one buffer. Beside these it keeps the one that it released first after it took the last such one, of whatever class.
+    /// Sets how many buffers of each size class a thread keeps for itself; 4 unless set, at most
+    /// 1024.
     ///
-    /// A thread that has more of a class out at once, and releases them all, exchanges them with the shards so many at a time.
+    /// Of large classes it keeps fewer: 4 MiB of each, or one buffer. Beside these it keeps the one
+    /// that it released first after it took the last such one, of whatever class.
+    ///
+    /// A thread that has more of a class out at once, and releases them all, exchanges them with
+    /// the shards that many at a time.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().thread_cache(16).build()?;
+    /// let burst: Result<Vec<_>, _> = (0..16).map(|_| pool.acquire(1500)).collect();
+    /// drop(burst?); // the thread keeps all of them
+    /// assert!(pool.stats().idle_bytes >= 16 * 1500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn thread_cache(mut self, buffers: usize) -> Self {
         self.thread_cache = buffers;
         self
     }
 
-    /// Requests for fewer bytes are allocations of their own, as are those for more than [`largest_pooled`](Self::largest_pooled); 1
-    /// unless set: all are pooled. Rounded down to a size class.
+    /// Sets the smallest request that is pooled; 1 unless set: all are pooled. It is rounded down
+    /// to a size class.
+    ///
+    /// Smaller requests are allocations of their own, as are those for more than
+    /// [`largest_pooled`](Self::largest_pooled).
     #[must_use]
     pub fn smallest_pooled(mut self, bytes: usize) -> Self {
         self.smallest_pooled = bytes;
         self
     }
 
-    /// The largest request that is pooled; 64 MiB unless set, at most 1 GiB. Rounded up to a size class.
+    /// Sets the largest request that is pooled; 64 MiB unless set, at most 1 GiB. It is rounded up
+    /// to a size class.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().largest_pooled(1 << 20).build()?;
+    /// drop(pool.acquire(8 << 20)?); // goes back to the allocator at once
+    /// assert_eq!(pool.stats().idle_bytes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn largest_pooled(mut self, bytes: usize) -> Self {
         self.largest_pooled = bytes;
         self
     }
 
-    /// How many buffers of each size class a shard keeps; 16 unless set. Of large classes it keeps fewer: 16 MiB of each, or one buffer.
+    /// Sets how many buffers of each size class a shard keeps; 16 unless set. Of large classes it
+    /// keeps fewer: 16 MiB of each, or one buffer.
     #[must_use]
     pub fn shard_buffers(mut self, buffers: usize) -> Self {
         self.shard_buffers = buffers;
         self
     }
 
-    /// How many shards there are, rounded up to a power of two, at most 64. Unless set, as many as the machine runs threads at once, and
-    /// at least 4.
+    /// Sets how many shards there are, rounded up to a power of two, at most 64. Unless set, they
+    /// are as many as the machine runs threads at once, and at least 4.
     #[must_use]
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
     }
 
-    /// Bytes of memory that the pool holds at the most, idle and out, with the headers of its blocks and what aligning them takes, but
-    /// without its bookkeeping; no limit unless set. A budget in which no request fits, not even for one byte, is refused when the pool is
-    /// built. What does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
+    /// Sets the most bytes of memory that the pool holds; no limit unless set.
+    ///
+    /// It counts idle memory and memory that is out, with the headers of the blocks and what
+    /// aligning them takes, but without the pool's bookkeeping. A budget in which no request fits,
+    /// not even for one byte, is refused when the pool is built. A request that does not fit is
+    /// refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    /// use bufshard::bufcore::AcquireError;
+    ///
+    /// let pool = ShardPool::builder().max_bytes(1 << 20).build()?;
+    /// let held = pool.acquire(700 << 10)?;
+    /// assert!(matches!(pool.acquire(700 << 10), Err(AcquireError::Exhausted { .. })));
+    /// drop(held);
+    /// assert!(pool.acquire(700 << 10).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 16 unless set, and never less. Those of size classes
-    /// from 256 bytes on start at multiples of a cache line, 64, at the least.
+    /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
+    /// less.
+    ///
+    /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at least.
     ///
     /// Cost: up to `bytes - 1` bytes for each buffer.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().alignment(4096).build()?;
+    /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 4096, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
         self
     }
 
-    /// Whether the bytes of a buffer are zeroed when it is released; of one that was split, when its last part is.
+    /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was split,
+    /// when its last part is.
     ///
     /// Cost: zeroing the size class of every buffer.
     #[cfg(feature = "wipe")]
@@ -158,7 +215,7 @@ impl Builder {
         self
     }
 
-    /// The pool.
+    /// Builds the pool.
     ///
     /// Cost: an allocation or two. For the first pool of a process, on Linux, also the registration of `membarrier(2)`, for which the
     /// kernel may take some milliseconds when the process has other threads already.
@@ -167,6 +224,16 @@ impl Builder {
     ///
     /// [`ConfigError::Zero`] for no shards, no budget and a largest size of 0, [`ConfigError::TooSmall`] for a budget that can serve
     /// nothing, which names the smallest that can, [`ConfigError::TooLarge`] for what is over the limits named above, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().thread_cache(8).max_bytes(256 << 20).build()?;
+    /// assert_eq!(pool.acquire(1500)?.capacity(), 1500);
+    /// let refused = ShardPool::builder().alignment(3).build().unwrap_err();
+    /// println!("{refused}"); // names what is wrong
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self) -> Result<ShardPool, ConfigError> {
         ShardPool::with(self.check()?)
     }
@@ -231,18 +298,26 @@ impl fmt::Display for Builder {
 }
 
 impl ShardPool {
-    /// A pool with the default settings.
+    /// Makes a pool with the default settings.
     ///
     /// Cost: see [`Builder::build`]; memory for buffers is taken when it is first needed.
     ///
     /// # Errors
     ///
     /// See [`Builder::build`].
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// assert_eq!(pool.stats().reserved_bytes, 0); // nothing is allocated yet
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new() -> Result<Self, ConfigError> {
         Self::builder().build()
     }
 
-    /// All settings.
+    /// Returns the builder, which has all settings.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

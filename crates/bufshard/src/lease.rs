@@ -27,7 +27,8 @@ pub struct ShardLease {
 bufcore::one_word_lease!(unsafe impl ShardLease => Block);
 
 impl ShardLease {
-    /// Whether the memory is an allocation of its own, because the pool does not keep buffers of this size.
+    /// Returns whether the memory is an allocation of its own, because the pool does not keep
+    /// buffers of this size.
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.

@@ -2,10 +2,11 @@
 //!
 //! # What it gives you
 //!
-//! Buffers of any size, on any thread, owned and sendable, at the cost of a look into a thread-local and a pop: acquiring and releasing takes
-//! no locked instruction while the thread's cache serves, whatever the size. Buffers that are released on other threads than they were
-//! acquired on go round through the shards, some at a time. Memory is given back on request, from the caches of idle threads too, without
-//! stopping them.
+//! Any thread acquires owned, sendable buffers of any size, at the cost of a look into a
+//! thread-local and a pop. Acquiring and releasing takes no locked instruction while the thread's
+//! cache serves, whatever the size. Buffers that are released on other threads than they were
+//! acquired on go round through the shards, some at a time. Memory is given back on request, from
+//! the caches of idle threads too, without stopping them.
 //!
 //! # When not to use it
 //!
@@ -25,8 +26,9 @@
 //! allocated. A block that is released goes into the magazine of the thread that releases it; if that is full, its blocks go to a bin, and what
 //! the bins have no room for is freed.
 //!
-//! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than a quarter larger than its request.
-//! From the class of 256 bytes on, the bytes start at a multiple of a cache line, 64, and below at one of 16; the header lies right in front.
+//! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than
+//! a quarter larger than its request. From the class of 256 bytes on, the bytes start at a multiple
+//! of a cache line, 64, and below at one of 16. The header lies right in front.
 //!
 //! # Invariants
 //!

@@ -24,6 +24,18 @@ use crate::stats::ShardStats;
 /// threads, and leaves the rest to its buffers, which do not need the pool any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
+///
+/// ```
+/// use bufshard::ShardPool;
+///
+/// let pool = ShardPool::new()?; // clones share it
+/// let mut answer = pool.acquire(64 << 10)?;
+/// answer.extend_from_slice(b"read from a file")?;
+/// let worker = std::thread::spawn(move || answer.len()); // released there
+/// drop(pool);
+/// assert_eq!(worker.join().unwrap(), 16);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ShardPool {
     handle: Handle<Shared>,
     /// `Shared::id`, here for the fast path.
@@ -86,11 +98,21 @@ impl ShardPool {
 
     /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), but for memory that comes zeroed from the allocator.
+    /// Cost: zeroing on top of [`acquire`](Self::acquire), except for memory that comes zeroed from
+    /// the allocator.
     ///
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let mut page = ShardPool::new()?.acquire_zeroed(4096)?;
+    /// page[..5].copy_from_slice(b"hello");
+    /// assert_eq!((page.len(), page[5]), (4096, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<ShardLease>, AcquireError> {
         if len == 0 {
@@ -132,9 +154,11 @@ impl ShardPool {
         Ok(self.hand_out(found.block, bytes))
     }
 
-    /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the shards, and where those are full in the calling
-    /// thread's cache. Returns how many are kept; what there is no room for, there or in the [`max_bytes`](crate::Builder::max_bytes), is not allocated, and
-    /// nothing that is idle makes room.
+    /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
+    /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
+    ///
+    /// Where there is no room to keep a buffer, or the [`max_bytes`](Builder::max_bytes) has none,
+    /// it is not allocated, and nothing idle makes room for it.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
     ///
@@ -155,31 +179,61 @@ impl ShardPool {
         self.shared().preallocate(count, size)
     }
 
-    /// The largest request that is pooled, in bytes; 0 when the [`max_bytes`](crate::Builder::max_bytes) has no room for the smallest class.
+    /// Returns the largest request that is pooled, in bytes; 0 when the
+    /// [`max_bytes`](Builder::max_bytes) has no room for the smallest class.
     #[must_use]
     pub fn largest_pooled(&self) -> usize {
         self.shared().settings.largest_pooled()
     }
 
-    /// Frees the memory that holds no buffers: in the shards, and in the caches of all threads, of those too that do nothing.
+    /// Frees the memory that holds no buffers, in the shards and in the caches of all threads, idle
+    /// threads included.
     ///
     /// No thread is stopped. One whose cache is being looked at takes the slow path for the moment. One that is in the midst of a request
     /// or a release just then keeps what it has.
     ///
     /// Cost: the allocator's for each block that goes, a look at every shard, and for each cache with something in it a system call
     /// (`membarrier`, on Linux).
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// let held = pool.acquire(1 << 20)?;
+    /// drop(pool.acquire(8 << 20)?);
+    /// assert!(pool.stats().reserved_bytes > 9 << 20);
+    /// pool.trim(); // what is out stays
+    /// assert!(pool.stats().reserved_bytes < 2 << 20);
+    /// # drop(held);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn trim(&self) {
         self.trim_to(0);
     }
 
-    /// Frees memory that holds no buffers, as [`trim`](Self::trim) does, until the pool holds at most `bytes` bytes: the largest first, from
-    /// the shards, then from the calling thread's cache, then from those of others.
+    /// Frees memory that holds no buffers, as [`trim`](Self::trim) does, until the pool holds at
+    /// most `bytes` bytes.
+    ///
+    /// It frees the largest blocks first, from the shards, then from the calling thread's cache,
+    /// then from those of others.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// drop((pool.acquire(8 << 20)?, pool.acquire(1500)?));
+    /// pool.trim_to(1 << 20);
+    /// assert!((1500..1 << 20).contains(&pool.stats().reserved_bytes));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn trim_to(&self, bytes: usize) {
         let _saw_all = self.shared().shrink(bytes);
     }
 
-    /// Frees memory that was not used for `age`: of each cache the size classes of which the thread neither took nor gave any, and of the
-    /// shards as many blocks as were too many all the time.
+    /// Frees memory that was not used for `age`.
+    ///
+    /// Of each cache it frees the size classes of which the thread neither took nor gave any. Of
+    /// the shards it frees as many blocks as were too many all the time.
     ///
     /// To be called from time to time. Nothing is stamped when buffers come and go; the pool is looked at by the calls themselves: one that
     /// comes `age` or more after the last that looked compares, frees, and notes what it sees; one that comes earlier does nothing, and the
@@ -203,8 +257,8 @@ impl ShardPool {
         self.shared().shrink_idle(age);
     }
 
-    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
-    /// [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
+    /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
     ///
@@ -217,7 +271,8 @@ impl ShardPool {
         }
     }
 
-    /// What the pool has done and holds, by tier and by size class. [`ShardStats`] says how the numbers add up.
+    /// Returns a snapshot of what the pool has done and holds, by tier and by size class.
+    /// [`ShardStats`] says how the numbers add up.
     ///
     /// The counters are zero unless the `stats` feature is on; what is idle and reserved is known without it. The list of classes is
     /// empty when there is no memory for it.
@@ -240,10 +295,22 @@ impl ShardPool {
         ShardStats::of(self.shared())
     }
 
-    /// What the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does. `reserved_bytes`, which counts headers too, and `idle_bytes`, which
-    /// does not, are known without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
+    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`] does.
+    ///
+    /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
+    /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
     /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by that.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// drop(pool.acquire(1500)?);
+    /// let stats = pool.stats();
+    /// assert!(stats.idle_bytes >= 1500 && stats.reserved_bytes > stats.idle_bytes);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
@@ -254,13 +321,13 @@ impl ShardPool {
         stats
     }
 
-    /// The largest request, in bytes, that can ever succeed.
+    /// Returns the largest request, in bytes, that can ever succeed.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.shared().settings.max_capacity()
     }
 
-    /// The buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {

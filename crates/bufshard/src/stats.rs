@@ -8,7 +8,10 @@ use crate::class;
 use crate::counts::OfClass;
 use crate::shared::Shared;
 
-/// A snapshot of one pool. Plain numbers; taking it stops nothing, so they need not agree with each other while threads use the pool.
+/// A snapshot of one pool, in plain numbers.
+///
+/// Taking it stops no thread, so the numbers need not agree with each other while threads use the
+/// pool.
 ///
 /// The counters are zero unless the `stats` feature is on; what is idle, and `reserved_bytes`, are always there. Requests for no bytes are
 /// not counted.
@@ -109,7 +112,7 @@ impl ClassStats {
         self.in_use = self.in_use.wrapping_add(acquired).wrapping_sub(counted.back);
     }
 
-    /// As [`ShardStats::since`], for one class.
+    /// Returns what was counted since `earlier`, as [`ShardStats::since`] does, for one class.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -125,9 +128,11 @@ impl ClassStats {
 }
 
 impl ShardStats {
-    /// What was counted since `earlier`, a snapshot of the same pool: the difference of the counters. What is out, idle and reserved is as
-    /// it is in `self`. So are the high-water marks, for which there is
-    /// [`reset_high_water`](crate::ShardPool::reset_high_water).
+    /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
+    /// counters.
+    ///
+    /// The numbers of what is out, idle and reserved are those of `self`. So are the high-water
+    /// marks, for which there is [`reset_high_water`](crate::ShardPool::reset_high_water).
     ///
     /// The pool's own counters are never set back: another reader would be wrong, and threads count without locks.
     ///

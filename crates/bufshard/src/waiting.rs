@@ -21,11 +21,13 @@ const SOON: Duration = Duration::from_millis(1);
 /// How often a task looks again without a pause.
 const LOOKS: u32 = 3;
 
-/// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing is lost by that.
+/// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing
+/// is lost by that.
 ///
-/// It may be polled by any executor at any time, whether it was woken or not. One that was woken and is not polled keeps nobody else from
-/// memory, though plain requests are refused for a second; then it counts as gone. If it is polled after all, it has its place again.
-/// One that is forgotten (`mem::forget`) so costs others a second at the most, from when it is first in the queue.
+/// It may be polled by any executor at any time, whether it was woken or not. One that was woken
+/// and is not polled keeps nobody else from memory, though plain requests are refused for a second;
+/// then it counts as gone. If it is polled after all, it has its place again. One that is forgotten
+/// (`mem::forget`) so costs others at most a second, from when it is first in the queue.
 ///
 /// The pool has no clock. It wakes four of those who waited and looked before, and counts on one of them to be polled. If none of the four is
 /// ever polled again or dropped, the others sleep on until the pool is used in any other way: a request, a release, or a poll of another
@@ -50,14 +52,16 @@ enum Attempt {
 }
 
 impl ShardPool {
-    /// As [`acquire`](Self::acquire), but where the [`max_bytes`](crate::Builder::max_bytes) has no room, waits for up to `timeout`, blocking the
-    /// thread, until buffers come back.
+    /// Acquires as [`acquire`](Self::acquire) does, but blocks the thread for up to `timeout` until
+    /// buffers come back, where the [`max_bytes`](crate::Builder::max_bytes) has no room.
     ///
-    /// Those who wait are served in the order in which they came, this way or through [`acquire_async`](Self::acquire_async), so a
-    /// large request is not starved by small ones: while it is the first and there is not enough for it, nobody else gets memory that has to
-    /// be allocated. Only between its being woken and its looking may those behind it who wait too be quicker, sixteen times at the most if
-    /// it looks within a tenth of a second. While anybody waits, all requests and releases of the pool take their slow path, and releases a
-    /// short lock; a release wakes up to four, and those that were not woken before.
+    /// Waiting requests are served in the order in which they came, this way or through
+    /// [`acquire_async`](Self::acquire_async), so small requests do not starve a large one. While
+    /// it is the first and there is not enough for it, no other request gets memory that has to be
+    /// allocated. Only between its being woken and its looking may waiting requests behind it be
+    /// quicker, at most sixteen times if it looks within a tenth of a second. While a request
+    /// waits, all requests and releases of the pool take their slow path, and releases a short
+    /// lock. A release wakes up to four, and those that were not woken before.
     ///
     /// # Errors
     ///
@@ -99,7 +103,8 @@ impl ShardPool {
         }
     }
 
-    /// As [`acquire_timeout`](Self::acquire_timeout) without an end, as a future: for any executor, since it needs nothing but a waker.
+    /// Returns a future that acquires as [`acquire_timeout`](Self::acquire_timeout) does, without
+    /// an end. It runs on any executor, since it needs only a waker.
     ///
     /// Dropping the future takes the request back; a buffer that was not delivered is not lost, and the next in the queue is woken.
     ///

@@ -28,7 +28,7 @@ const DEFAULT_CAPACITY: usize = 1 << 20;
 /// # Ok::<(), bufcore::ConfigError>(())
 /// ```
 ///
-/// With the `serde` feature they can stand in a configuration file, each under the name of its method:
+/// With the `serde` feature they can be in a configuration file, each under the name of its method:
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {
@@ -62,46 +62,74 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults: 8 slots, 1 MiB for them to share, no alignment, staggered.
+    /// Returns the defaults: 8 slots, 1 MiB for them to share, no alignment, staggered.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes that the slots share: for n buffers of one size, n times that size, rounded up to the alignment; 1 MiB unless set.
-    /// Over a given region the default is all that is left beside the bookkeeping, the gaps of [`stagger`](Self::stagger) included.
+    /// Sets the bytes that the slots share; 1 MiB unless set. For n buffers of one size, it is n
+    /// times that size, rounded up to the alignment.
+    ///
+    /// Over a given region the default is all that is left beside the bookkeeping, the gaps of
+    /// [`stagger`](Self::stagger) included.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::builder().capacity(4 * 1500).slots(4).build()?;
+    /// let four: Result<Vec<_>, _> = (0..4).map(|_| pool.acquire(1500)).collect();
+    /// assert!(four?.iter().all(|buf| pool.slot_of(buf).is_some())); // none from the heap
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// How many buffers of the region can be out at once; 8 unless set. Each costs 32 bytes of bookkeeping.
+    /// Sets how many buffers of the region can be out at once; 8 unless set. Each costs 32 bytes of
+    /// bookkeeping.
     #[must_use]
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots;
         self
     }
 
-    /// The start of every acquired buffer is a multiple of `bytes`, a power of two; 1 unless set. The heap as fallback follows; a
-    /// fallback that is given keeps its own alignment.
+    /// Makes every buffer start at a multiple of `bytes`, a power of two; 1 unless set. The heap as
+    /// fallback follows; a fallback that is given keeps its own alignment.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::builder().alignment(64).build()?;
+    /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 64, 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
         self
     }
 
-    /// Whether buffers of 1 KiB and more are spread over the sets of the first-level cache by a gap of up to 127 bytes behind
-    /// each; they are unless set. Only in pools that have at least 1 KiB for each slot and an alignment of 64 bytes at most. The
-    /// gaps come on top of the capacity that was asked for; a given region without room for them has none.
+    /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level cache;
+    /// they are unless set. A gap of up to 127 bytes behind each does that.
+    ///
+    /// It applies only to pools that have at least 1 KiB for each slot and an alignment of 64 bytes
+    /// at most. The gaps come on top of the capacity that was asked for; a given region without
+    /// room for them has none.
     #[must_use]
     pub fn stagger(mut self, stagger: bool) -> Self {
         self.stagger = stagger;
         self
     }
 
-    /// Whether the bytes of a buffer are zeroed when it is released. The heap as fallback follows; a fallback that is given
-    /// keeps its own setting.
+    /// Sets whether the bytes of a buffer are zeroed when it is released. The heap as fallback
+    /// follows; a fallback that is given keeps its own setting.
     ///
     /// Cost: zeroing the capacity of every buffer.
     #[cfg(feature = "wipe")]
@@ -111,7 +139,7 @@ impl Builder {
         self
     }
 
-    /// Bytes that a region needs for these settings, wherever it starts.
+    /// Returns the bytes that a region needs for these settings, wherever it starts.
     ///
     /// ```
     /// let bytes = bufslot::Builder::new().slots(4).capacity(256).required_bytes().unwrap();
@@ -134,12 +162,22 @@ impl Builder {
             })
     }
 
-    /// The pool over heap memory, with the heap as fallback.
+    /// Builds the pool over heap memory, with the heap as fallback.
     ///
     /// # Errors
     ///
     /// [`ConfigError::Zero`] for no slots or a capacity of 0, [`ConfigError::TooLarge`] for sizes that cannot exist,
     /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let pool = SlotPool::builder().capacity(1 << 20).slots(64).build()?;
+    /// assert!(pool.capacity() >= 1 << 20 && pool.slots() == 64);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<SlotPool, ConfigError> {
         self.check()?;
@@ -149,11 +187,25 @@ impl Builder {
         self.build_with(fallback)
     }
 
-    /// The pool over heap memory, with a fallback of the caller's.
+    /// Builds the pool over heap memory, with a fallback of the caller's.
     ///
     /// # Errors
     ///
     /// As [`build`](Self::build).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    /// use bufslot::bufcore::{AcquireError, BufferPool, Reject};
+    ///
+    /// // The memory is bounded: no request goes to the heap.
+    /// let mut pool = SlotPool::builder().capacity(4096).slots(4).build_with(Reject)?;
+    /// let first = pool.acquire(4000)?;
+    /// assert!(matches!(pool.acquire(4000), Err(AcquireError::Exhausted { .. })));
+    /// # drop(first);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn build_with<F: BufferPool>(self, fallback: F) -> Result<SlotPool<F>, ConfigError> {
         let builder = self.capacity(self.capacity.unwrap_or(DEFAULT_CAPACITY));
@@ -161,7 +213,8 @@ impl Builder {
         builder.build_in(region, fallback).map_err(|refused| refused.error)
     }
 
-    /// The pool over a region of the caller's, with a fallback of the caller's. Needs no allocator.
+    /// Builds the pool over a region of the caller's, with a fallback of the caller's. It needs no
+    /// allocator.
     ///
     /// ```
     /// use bufcore::{BufferPool, Region, Reject};

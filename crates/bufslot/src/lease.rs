@@ -92,7 +92,18 @@ impl<L> SlotLease<L> {
         }
     }
 
-    /// Whether the memory came from the fallback.
+    /// Returns whether the memory came from the fallback.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(4096, 1)?;
+    /// let (first, second) = (pool.acquire(100)?, pool.acquire(100)?);
+    /// assert_eq!((first.lease().is_fallback(), second.lease().is_fallback()), (false, true));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         matches!(&*self.place, Place::Fallback(_))

@@ -1,5 +1,5 @@
-//! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference implementation, but sound, without a
-//! limit of eight, and without waiting for anybody.
+//! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference
+//! implementation. It is sound, has no limit of eight, and never waits.
 //!
 //! # What it gives you
 //!
@@ -72,12 +72,14 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+// First: documentation lists the methods of a type in the order of the modules that have them.
+mod pool;
+
 mod config;
 mod fallback;
 mod frame;
 mod lease;
 mod mode;
-mod pool;
 mod search;
 mod table;
 #[cfg(all(test, feature = "std"))]

@@ -2,7 +2,21 @@
 
 use core::fmt;
 
-/// Where a [`SlotPool`](crate::SlotPool) carves.
+/// The place where a [`SlotPool`](crate::SlotPool) carves.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufslot::{Mode, SlotPool};
+///
+/// let mut pool = SlotPool::new(4096, 1)?;
+/// let held = pool.acquire(100)?;
+/// assert_eq!(pool.mode(), Mode::Back);
+/// drop(pool.acquire(100)?); // no slot is left
+/// assert_eq!(pool.mode(), Mode::Fallback);
+/// # drop(held);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Behind the last live slot.

@@ -38,6 +38,19 @@ type DefaultFallback = bufcore::Reject;
 /// `F` serves what the region cannot: the heap by default, another pool, or [`Reject`](bufcore::Reject) for an error instead.
 ///
 /// Threads: `Send`; one thread at a time acquires, any thread releases.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufslot::SlotPool;
+///
+/// let mut pool = SlotPool::new(64 << 10, 8)?; // bytes, slots
+/// let mut packet = pool.acquire(1500)?;
+/// packet.extend_from_slice(b"packet")?;
+/// std::thread::spawn(move || drop(packet)).join().unwrap(); // any thread releases
+/// assert!(pool.is_idle());
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) table: Table,
     pub(crate) capacity: usize,
@@ -100,7 +113,7 @@ impl Carved {
 
 #[cfg(feature = "alloc")]
 impl SlotPool {
-    /// A pool of `slots` slots over `capacity` bytes of heap, falling back to the heap.
+    /// Makes a pool of `slots` slots over `capacity` bytes of heap, falling back to the heap.
     ///
     /// # Errors
     ///
@@ -109,7 +122,7 @@ impl SlotPool {
         Self::builder().capacity(capacity).slots(slots).build()
     }
 
-    /// All settings.
+    /// Returns the builder, which has all settings.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
@@ -142,7 +155,7 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// How the last request was served, or where the next one is tried first.
+    /// Returns how the last request was served, or where the next one is tried first.
     ///
     /// Cost: a look at the free slots behind the newest buffer.
     #[must_use]
@@ -157,31 +170,45 @@ impl<F: BufferPool> SlotPool<F> {
         if next == self.sentinel() { Mode::Back } else { Mode::Front }
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         (self.table.sentinel() / STEP) as usize
     }
 
-    /// Bytes of the region that can be handed out.
+    /// Returns the bytes of the region that can be handed out.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Whether a buffer, or the open frame, holds slot `index`, at this moment.
+    /// Returns whether a buffer, or the open frame, holds slot `index`, at this moment.
     ///
     /// # Panics
     ///
     /// When there is no such slot.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(4096, 8)?;
+    /// let buf = pool.acquire(100)?;
+    /// let slot = pool.slot_of(&buf).expect("from the region");
+    /// assert!(pool.is_taken(slot));
+    /// drop(buf);
+    /// assert!(!pool.is_taken(slot));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_taken(&self, index: usize) -> bool {
         assert!(index < self.slots(), "slot {index} of {}", self.slots());
         !self.table.slots().is_free(index as u32 * STEP)
     }
 
-    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
-    /// [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
+    /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// Without the `stats` feature it does nothing.
     pub fn reset_high_water(&mut self) {
@@ -190,38 +217,53 @@ impl<F: BufferPool> SlotPool<F> {
         self.counters.reset_high_water(self.table.released(), &elsewhere);
     }
 
-    /// Whether nothing of the region is out, at this moment.
+    /// Returns whether nothing of the region is out, at this moment.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.table.all().all(|slot| self.table.slots().is_free(slot))
     }
 
-    /// Which slot of this pool `buf` holds; `None` if it is not from this pool's region, or has no bytes.
+    /// Returns which slot of this pool `buf` holds; `None` if it is not from this pool's region, or
+    /// has no bytes.
     #[must_use]
     pub fn slot_of(&self, buf: &Buf<SlotLease<F::Lease>>) -> Option<usize> {
         buf.lease().slot().and_then(|handle| self.table.index_of(handle))
     }
 
-    /// What serves the requests that the region cannot.
+    /// Returns the pool that serves the requests that the region cannot.
     #[must_use]
     pub fn fallback(&self) -> &F {
         &self.fallback
     }
 
-    /// The buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
         self.tracker.outstanding()
     }
 
-    /// Ends the pool and gives its region back, if nothing of it is out; a region of static memory can be used again.
+    /// Ends the pool and returns its region, if nothing of it is out; a region of static memory can
+    /// be used again.
     ///
     /// Cost: zeroing the bookkeeping.
     ///
     /// # Errors
     ///
     /// Returns the pool unchanged while buffers are out or a frame is open in the region.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(4096, 8)?;
+    /// let buf = pool.acquire(100)?;
+    /// let pool = pool.into_region().unwrap_err(); // a buffer is out
+    /// drop(buf);
+    /// assert!(pool.into_region().is_ok());
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[allow(clippy::result_large_err, reason = "the error is the pool, which the caller just owned")]
     pub fn into_region(mut self) -> Result<Region, Self> {
         if self.is_idle() { self.table.leave_clean().ok_or(self) } else { Err(self) }

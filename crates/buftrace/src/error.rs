@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What is wrong with an event.
+/// The reason why events are not a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -67,16 +67,16 @@ impl fmt::Display for TraceError {
 
 impl core::error::Error for TraceError {}
 
-/// Why bytes could not be read as a trace.
+/// The reason why bytes are not the file of a trace, and where in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
     /// Where in the file, in bytes from its start, the part begins that could not be read.
     pub offset: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub fault: Fault,
 }
 
-/// What is wrong with a file.
+/// A fault of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {

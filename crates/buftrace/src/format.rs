@@ -52,7 +52,21 @@ const HEAD_OTHER_THREAD: u64 = 2;
 const HEAD_BITS: u32 = 2;
 
 impl Trace {
-    /// The file of this trace.
+    /// Returns the bytes of the trace's file.
+    ///
+    /// ```
+    /// use buftrace::{Event, EventKind, Meta, Trace};
+    ///
+    /// let events = vec![
+    ///     Event { at_ns: 0, thread: 0, kind: EventKind::Acquire { id: 0, bytes: 1500 } },
+    ///     Event { at_ns: 900, thread: 0, kind: EventKind::Release { id: 0 } },
+    /// ];
+    /// let trace = Trace::new(Meta::new("one packet"), events)?;
+    /// let file = trace.encode();
+    /// assert!(file.starts_with(&buftrace::format::MAGIC));
+    /// assert_eq!(Trace::decode(&file)?, trace);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut file = encode_header(self.meta());
@@ -64,8 +78,23 @@ impl Trace {
         file
     }
 
-    /// The longest prefix of this trace whose file is at most `limit` bytes long, marked as cut if that is not all of it. A
-    /// `limit` under the size of the header gives a trace without events.
+    /// Keeps the longest prefix of this trace whose file is at most `limit` bytes long, and marks
+    /// it as cut if that is not all of it. A `limit` under the size of the header gives a trace
+    /// without events.
+    ///
+    /// ```
+    /// use buftrace::{Event, EventKind, Meta, Trace};
+    ///
+    /// let events = vec![
+    ///     Event { at_ns: 0, thread: 0, kind: EventKind::Acquire { id: 0, bytes: 1500 } },
+    ///     Event { at_ns: 900, thread: 0, kind: EventKind::Release { id: 0 } },
+    /// ];
+    /// let trace = Trace::new(Meta::new("one packet"), events)?;
+    /// let whole = trace.encode().len();
+    /// assert_eq!(trace.clone().fit(whole), trace);
+    /// assert!(trace.fit(whole - 1).meta().cut);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn fit(self, limit: usize) -> Self {
         let mut scratch = encode_header(self.meta());
@@ -83,7 +112,7 @@ impl Trace {
         self.prefix(events)
     }
 
-    /// Reads a file.
+    /// Reads a trace out of the bytes of a file.
     ///
     /// Cost: memory for the events that are in it, at most twenty times the length of `file`, whatever its header says.
     ///
@@ -94,6 +123,14 @@ impl Trace {
     /// # Panics
     ///
     /// Never.
+    ///
+    /// ```
+    /// use buftrace::{Fault, Trace};
+    ///
+    /// let error = Trace::decode(b"no trace").unwrap_err();
+    /// assert_eq!((error.offset, error.fault), (0, Fault::NotATrace));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn decode(file: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader { file, offset: 0 };
         if reader.take(MAGIC.len()).ok() != Some(&MAGIC[..]) {

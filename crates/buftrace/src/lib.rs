@@ -1,4 +1,5 @@
-//! What a real program asks of its buffer pool: recorded, kept in a compact file, read back.
+//! Traces of what a real program asks of its buffer pool: recorded, kept in a compact file, read
+//! back.
 //!
 //! # What it gives you
 //!

@@ -13,9 +13,10 @@ use crate::recording::Tag;
 
 /// A pool that records what it is asked for, and otherwise is the pool that it wraps.
 ///
-/// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared through `&self`, as
-/// `bufshard`'s and `bufbump`'s are, so is its recorder. What a pool offers beyond [`BufferPool`], such as a request with a
-/// time limit, goes through [`get_ref`](Self::get_ref) and is recorded by [`record`](Self::record).
+/// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared
+/// through `&self`, as `bufshard`'s and `bufbump`'s are, so is its recorder. Other requests that a
+/// pool offers beyond [`BufferPool`], such as a request with a time limit, goes through
+/// [`get_ref`](Self::get_ref) and is recorded by [`record`](Self::record).
 ///
 /// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is detached, as an acquire of its
 /// length; how it grew is not. A buffer that is split stays one buffer in the recording, which is released with its last part.
@@ -45,22 +46,23 @@ impl<P> Recorder<P> {
         Self { pool, recording: recording.clone() }
     }
 
-    /// The pool.
+    /// Returns the pool.
     pub fn get_ref(&self) -> &P {
         &self.pool
     }
 
-    /// The pool. What it hands out through this is not recorded.
+    /// Returns the pool. Buffers that it hands out through this are not recorded.
     pub fn get_mut(&mut self) -> &mut P {
         &mut self.pool
     }
 
-    /// The pool, unwrapped. The buffers that are out are still recorded when they are released.
+    /// Returns the pool, unwrapped. The buffers that are out are still recorded when they are
+    /// released.
     pub fn into_inner(self) -> P {
         self.pool
     }
 
-    /// The recording that this writes into.
+    /// Returns the recording that this writes into.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
@@ -100,7 +102,7 @@ impl<P> Recorder<P>
 where
     for<'a> &'a P: BufferPool,
 {
-    /// As [`BufferPool::acquire`], through a shared reference.
+    /// Acquires as [`BufferPool::acquire`] does, through a shared reference.
     ///
     /// Cost: the pool's, and that of an event (see the [crate]).
     ///
@@ -127,7 +129,7 @@ where
         Ok(tagged(&self.recording, buf, capacity))
     }
 
-    /// As [`BufferPool::acquire_zeroed`], through a shared reference.
+    /// Acquires as [`BufferPool::acquire_zeroed`] does, through a shared reference.
     ///
     /// Cost: the pool's, and that of an event (see the [crate]).
     ///
@@ -220,7 +222,7 @@ pub struct RecordedLease<L> {
 }
 
 impl<L> RecordedLease<L> {
-    /// The lease of the wrapped pool.
+    /// Returns the lease of the wrapped pool.
     pub fn get_ref(&self) -> &L {
         &self.lease
     }

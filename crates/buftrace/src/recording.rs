@@ -44,10 +44,12 @@ const LEAST_ROOM: usize = 16;
 ///
 /// # After a fork
 ///
-/// Events are noted under locks. A child process made by `fork` inherits those that other threads held at that moment, and nobody
-/// unlocks them there: a recorded acquire or release, and [`finish`](Self::finish), may wait for ever in the child. So a child that
-/// does not call `exec` at once takes the pool out of its recorder ([`Recorder::into_inner`](crate::Recorder::into_inner)) or makes
-/// its own, and forgets ([`mem::forget`]) the recorded buffers that it inherited. The parent goes on as before.
+/// Events are noted under locks. A child process made by `fork` inherits the locks that other
+/// threads held at that moment, and no thread unlocks them there. A recorded acquire or release,
+/// and [`finish`](Self::finish), may wait for ever in the child. So a child that does not call
+/// `exec` at once has to take the pool out of its recorder
+/// ([`Recorder::into_inner`](crate::Recorder::into_inner)) or make its own. It also has to forget
+/// ([`mem::forget`]) the recorded buffers that it inherited. The parent goes on as before.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,
@@ -89,13 +91,25 @@ pub(crate) struct Tag {
 }
 
 impl Recording {
-    /// A recording of up to [`DEFAULT_MAX_EVENTS`]. Its time begins now.
+    /// Starts a recording of up to [`DEFAULT_MAX_EVENTS`]. Its time begins now.
     #[must_use]
     pub fn new() -> Self {
         Self::with_max_events(DEFAULT_MAX_EVENTS)
     }
 
-    /// A recording that keeps the first `max_events` events. Pools work on unchanged when it is full.
+    /// Starts a recording that keeps the first `max_events` events. Pools work on unchanged when it
+    /// is full.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let recording = Recording::with_max_events(1);
+    /// let mut pool = Recorder::new(HeapPool::new(), &recording);
+    /// drop(pool.acquire(64)?); // two events
+    /// assert!(recording.events() == 2 && recording.is_cut());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_max_events(max_events: u64) -> Self {
         let shards = core::array::from_fn(|_| CachePadded::default());
@@ -104,27 +118,41 @@ impl Recording {
         Self { shared: Arc::new(Shared { began: Instant::now(), max_events, over, sequence, shards }) }
     }
 
-    /// How many events there have been, those over the limit included.
+    /// Returns how many events there have been, those over the limit included.
     #[must_use]
     pub fn events(&self) -> u64 {
         // ORDER: Relaxed: a number to look at; nothing follows from it.
         self.shared.sequence.load(Ordering::Relaxed)
     }
 
-    /// Whether events were left out because the limit was reached.
+    /// Returns whether events were left out because the limit was reached.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.events() > self.shared.max_events
     }
 
-    /// Ends the recording and returns what was recorded. Buffers that are out then stay so in the trace. Finishing again gives
-    /// the same events again.
+    /// Ends the recording and returns what was recorded. Buffers that are out then stay so in the
+    /// trace. A second call returns the same events again.
     ///
-    /// Ids and threads are numbered anew, densely: an id is the smallest that is free, a thread counts from its first event, and
-    /// one that starts after another has ended may go on under its number.
-    /// A text of `meta` that is too long is shortened.
+    /// Ids and threads are numbered anew, densely. An id is the smallest that is free. A thread
+    /// counts from its first event; one that starts after another has ended may continue under its
+    /// number. A text of `meta` that is too long is shortened.
     ///
     /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy them.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::{Meta, Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let mut pool = Recorder::new(HeapPool::new(), &recording);
+    /// let held = pool.acquire(1500)?;
+    /// drop(pool.acquire(64)?);
+    /// let trace = recording.finish(Meta::new("app"));
+    /// assert_eq!((trace.events().len(), trace.out_at_end().len()), (3, 1));
+    /// # drop(held);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn finish(&self, mut meta: Meta) -> Trace {
         meta.cut |= self.is_cut();
@@ -163,8 +191,9 @@ impl Recording {
         self.finish(Meta::new(name)).save(path)
     }
 
-    /// Records a buffer that came from a pool that is not wrapped, or in a way that [`Recorder`](crate::Recorder) does not know: as
-    /// acquired now, with its capacity as its size. It is the same buffer, whose release is recorded.
+    /// Records a buffer that came from a pool that is not wrapped, or in a way that
+    /// [`Recorder`](crate::Recorder) does not know. It counts as acquired now, with its capacity as
+    /// its size. The release of the returned buffer, which is the same one, is recorded.
     ///
     /// A part of a buffer that was split before stays unrecorded.
     ///

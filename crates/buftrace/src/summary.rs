@@ -51,7 +51,7 @@ pub struct Summary {
     pub live_bytes: Vec<u64>,
 }
 
-/// Acquires whose size is over half of `up_to`, and at most `up_to`.
+/// The acquires whose size is over half of `up_to`, and at most `up_to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeClass {
     /// A power of two, in bytes; 0 for buffers of no bytes, and `u64::MAX` above all powers of two.
@@ -60,7 +60,7 @@ pub struct SizeClass {
     pub acquires: usize,
 }
 
-/// How long the released buffers were out, in nanoseconds: quantiles.
+/// The quantiles of how long the released buffers were out, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetimes {
     /// Half of them no longer.
@@ -83,9 +83,23 @@ struct Life {
 }
 
 impl Trace {
-    /// Its numbers.
+    /// Sums the trace up in numbers.
     ///
     /// Cost: sorts sizes and lifetimes.
+    ///
+    /// ```
+    /// use buftrace::{Event, EventKind, Meta, Trace};
+    ///
+    /// let events = vec![
+    ///     Event { at_ns: 0, thread: 0, kind: EventKind::Acquire { id: 0, bytes: 1500 } },
+    ///     Event { at_ns: 900, thread: 0, kind: EventKind::Release { id: 0 } },
+    /// ];
+    /// let trace = Trace::new(Meta::new("one packet"), events)?;
+    /// let summary = trace.summary();
+    /// assert_eq!((summary.acquires, summary.max_live_bytes, summary.lifetimes.max_ns), (1, 1500, 900));
+    /// println!("{summary}"); // a table
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut lives = vec![Life::default(); self.ids()];

@@ -13,7 +13,15 @@ pub const MAX_BYTES: u64 = i64::MAX as u64;
 /// The latest time that a trace can hold: some 146 years after its start.
 pub const MAX_TIME_NS: u64 = u64::MAX >> 2;
 
-/// What a trace is of. Free text, each at most [`MAX_TEXT_BYTES`] long.
+/// The head of a trace: what it is of. Each text is free, and at most [`MAX_TEXT_BYTES`] long.
+///
+/// ```
+/// use buftrace::Meta;
+///
+/// let meta = Meta { made_by: "redis-benchmark 7.0".into(), ..Meta::new("redis") };
+/// assert_eq!((&meta.name[..], meta.cut), ("redis", false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
     /// A short name, such as `redis`.
@@ -27,7 +35,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// A name, and nothing else yet.
+    /// Makes a head with a name, and nothing else yet.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
@@ -43,7 +51,7 @@ impl Meta {
     }
 }
 
-/// One thing that a program did.
+/// One event: a buffer that a thread acquired or released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// When: nanoseconds since the recording began.
@@ -54,7 +62,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What a program did with a buffer.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// Took a buffer.
@@ -72,7 +80,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The buffer that it is about.
+    /// Returns the buffer of this event.
     #[must_use]
     pub fn id(&self) -> u32 {
         match *self {
@@ -81,7 +89,19 @@ impl EventKind {
     }
 }
 
-/// What a program asked of its buffer pools, in order.
+/// The requests of a program to its buffer pools, in order.
+///
+/// ```
+/// use buftrace::{Event, EventKind, Meta, Trace};
+///
+/// let events = vec![
+///     Event { at_ns: 0, thread: 0, kind: EventKind::Acquire { id: 0, bytes: 1500 } },
+///     Event { at_ns: 900, thread: 0, kind: EventKind::Release { id: 0 } },
+/// ];
+/// let trace = Trace::new(Meta::new("one packet"), events)?;
+/// assert_eq!((trace.events().len(), trace.ids(), trace.duration_ns()), (2, 1, 900));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     meta: Meta,
@@ -90,11 +110,20 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace of these events.
+    /// Makes a trace of these events.
     ///
     /// # Errors
     ///
     /// When they break one of the rules T1 to T4 of the [crate], or a text of `meta` is too long.
+    ///
+    /// ```
+    /// use buftrace::{Event, EventKind, Meta, Trace, TraceError};
+    ///
+    /// let release = Event { at_ns: 0, thread: 0, kind: EventKind::Release { id: 0 } };
+    /// let error = Trace::new(Meta::new("wrong"), vec![release]).unwrap_err();
+    /// assert_eq!(error, TraceError::NotOut { id: 0 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(meta: Meta, events: Vec<Event>) -> Result<Self, TraceError> {
         meta.check()?;
         let mut checker = Checker::default();
@@ -130,6 +159,14 @@ impl Trace {
     ///
     /// When the file cannot be read; with [`io::ErrorKind::InvalidData`] when it is no trace, and
     /// [`DecodeError`](crate::DecodeError) inside.
+    ///
+    /// ```
+    /// use buftrace::Trace;
+    ///
+    /// let error = Trace::load("no-such-file.buftrace").unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::decode(&fs::read(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
@@ -140,44 +177,71 @@ impl Trace {
         Ok(Self { meta, events, checker })
     }
 
-    /// What it is of.
+    /// Returns the head of the trace.
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The events, in order.
+    /// Returns the events, in order.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// How many ids there are: all are below this. It is the most buffers that were out at once, in a recorded trace.
+    /// Returns the number of ids: all are below it. In a recorded trace it is the most buffers that
+    /// were out at once.
     #[must_use]
     pub fn ids(&self) -> usize {
         self.checker.out.len()
     }
 
-    /// How many threads there are: all are below this.
+    /// Returns the number of threads: all are below it.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.checker.threads as usize
     }
 
-    /// From the start of the recording to the last event, in nanoseconds.
+    /// Returns the time from the start of the recording to the last event, in nanoseconds.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.checker.at_ns
     }
 
-    /// The ids that are out after the last event, ascending.
+    /// Returns the ids that are out after the last event, ascending.
+    ///
+    /// ```
+    /// use buftrace::{Event, EventKind, Meta, Trace};
+    ///
+    /// let events = vec![
+    ///     Event { at_ns: 0, thread: 0, kind: EventKind::Acquire { id: 0, bytes: 1500 } },
+    ///     Event { at_ns: 900, thread: 0, kind: EventKind::Release { id: 0 } },
+    /// ];
+    /// let trace = Trace::new(Meta::new("one packet"), events)?;
+    /// assert_eq!(trace.out_at_end(), []);
+    /// assert_eq!(trace.prefix(1).out_at_end(), [0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn out_at_end(&self) -> Vec<u32> {
         (0..).zip(&self.checker.out).filter(|(_, out)| **out).map(|(id, _)| id).collect()
     }
 
-    /// The first `events` events, marked as cut if those are not all. What was acquired among them and released later is still
-    /// out at the end.
+    /// Keeps the first `events` events, and marks the trace as cut if those are not all. A buffer
+    /// that was acquired among them and released later is still out at the end.
+    ///
+    /// ```
+    /// use buftrace::{Event, EventKind, Meta, Trace};
+    ///
+    /// let events = vec![
+    ///     Event { at_ns: 0, thread: 0, kind: EventKind::Acquire { id: 0, bytes: 1500 } },
+    ///     Event { at_ns: 900, thread: 0, kind: EventKind::Release { id: 0 } },
+    /// ];
+    /// let trace = Trace::new(Meta::new("one packet"), events)?;
+    /// let start = trace.prefix(1);
+    /// assert_eq!((start.events().len(), start.meta().cut), (1, true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn prefix(mut self, events: usize) -> Self {
         if events >= self.events.len() {

@@ -1,4 +1,5 @@
-//! Byte-buffer allocators to pick from: one crate for each strategy, behind one small vocabulary, and this one in front of them.
+//! This crate is the front of a family of byte-buffer allocators: one crate for each strategy, behind one
+//! small vocabulary.
 //!
 //! # Which strategy for which traffic
 //!
@@ -15,14 +16,15 @@
 //!
 //! # Features
 //!
-//! Each strategy is a module here, its crate's, and a feature; all five are on by default. `default-features = false` and one of them pulls
-//! in nothing of the others; the slot pool, the ring and the mirrored ring then need neither the standard library nor, over static memory,
-//! an allocator. `bump` and `shard` turn `std` on.
+//! Each strategy is a module here, its crate's, and a feature; all five are on by default.
+//! `default-features = false` and one of them pulls in nothing of the others. The slot pool, the
+//! ring and the mirrored ring then need neither the standard library nor, over static memory, an
+//! allocator. `bump` and `shard` turn `std` on.
 //!
-//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are there.
+//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are on.
 //! `tokio` adds `net`, for sockets whose buffers are taken when there is something to read.
-//! `portable-atomic` is for processors without compare-and-swap. `full` is everything but that and `stats` and `track`, which cost something
-//! on every buffer.
+//! `portable-atomic` is for processors without compare-and-swap. `full` is everything except that, `stats` and `track`; the last two cost
+//! something on every buffer.
 //!
 //! # Example
 //!
@@ -57,24 +59,26 @@ pub mod any;
 #[cfg(feature = "tokio")]
 pub mod net;
 
+#[doc(inline)]
 pub use bufcore;
 #[cfg(feature = "track")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::Outstanding;
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::{
     AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
     NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
     copy_up_to,
 };
 #[cfg(feature = "alloc")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "mmap")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use bufcore::{HugePages, MapOptions};
 
 #[cfg(feature = "alloc")]
+#[doc(inline)]
 pub use any::{AnyBuf, AnyPool, AnyView};
 
 /// Each strategy's crate, as a module.
@@ -82,7 +86,7 @@ macro_rules! modules {
     ({} $($module:ident $feature:literal $package:ident;)*) => {
         $(
             #[cfg(feature = $feature)]
-            #[doc(no_inline)]
+            #[doc(inline)]
             pub use $package as $module;
         )*
     };

@@ -9,16 +9,19 @@ use std::io;
 use bufcore::{AcquireError, Buf, Lease};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// A stream that says when it can be read, without being read: the sockets of tokio and their reading halves.
+/// A stream that can be asked whether it is readable, without being read: the sockets of tokio and
+/// their reading halves.
 ///
 /// A wrapper implements it by asking the stream that it wraps, if it keeps no bytes of its own back.
 pub trait ReadReady: AsyncRead + Unpin {
-    /// Waits until a read would not have to wait: there are bytes, or the end, or an error. It may be mistaken, as tokio is of
-    /// sockets that were just accepted; then the read waits.
+    /// Waits until a read would not have to wait: there are bytes, or the end, or an error.
+    ///
+    /// It may return too early, as tokio does for sockets that were just accepted; then the read
+    /// waits.
     ///
     /// # Errors
     ///
-    /// What the runtime says when it can watch the stream no longer.
+    /// The runtime's error when it can watch the stream no longer.
     fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
 }
 
@@ -38,7 +41,8 @@ sockets!(tokio::net::TcpStream, tokio::net::tcp::ReadHalf<'_>, tokio::net::tcp::
 #[cfg(unix)]
 sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::unix::OwnedReadHalf);
 
-/// Why [`read_ready`] has no bytes. None that had come is lost: the next call finds them.
+/// The reason why [`read_ready`] returns no bytes. No byte that had come is lost: the next call
+/// finds it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -88,8 +92,11 @@ impl From<ReadError> for io::Error {
     }
 }
 
-/// Reads what has come, into a buffer from `acquire`, which is called when the stream is readable and not before: who waits for an idle
-/// stream holds no buffer. `None` at the end of the stream.
+/// Reads the bytes that have come into a buffer from `acquire`; returns `None` at the end of the
+/// stream.
+///
+/// `acquire` is called when the stream is readable and not before, so a task that waits for an idle
+/// stream holds no buffer.
 ///
 /// The bytes are appended to the buffer, which may have some already. Should there be nothing to read after all, the buffer goes back
 /// before the wait goes on.

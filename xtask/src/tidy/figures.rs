@@ -1,11 +1,17 @@
 //! Figures that texts quote: they are those of the results, cell by cell.
 //!
-//! A table whose first cell is the title of one in the results, such as *time per operation (ratio to vec)*, quotes it: each column is
-//! named as there, and each row by its section and its name there, as `reuse 64 B`.
+//! A table whose first cell is the title of one in the results, such as *time per operation (ratio to
+//! vec)*, quotes it: each column is named as there, and each row by its section and its name there, as
+//! `reuse 64 B`. Behind a colon the row may say more. A table whose first cell is *ratio to vec* quotes
+//! the ratios alone.
 
 use std::collections::HashMap;
 
 use super::Finding;
+
+/// The table with times and ratios, and what a table of its ratios alone is called.
+const TIMES: &str = "time per operation (ratio to vec)";
+const RATIOS: &str = "ratio to vec";
 
 /// What is quoted.
 pub(super) const RESULTS: &str = "docs/results.md";
@@ -33,8 +39,13 @@ impl<'a> Figures<'a> {
                 (Some(title), Some(row)) => {
                     let columns = head.iter().skip(1).copied();
                     let values = cells.iter().skip(1).map(|cell| cell.trim_matches('*'));
-                    let rows = tables.entry(title).or_default();
-                    rows.insert(format!("{section} {row}"), columns.zip(values).collect());
+                    let figures: HashMap<_, _> = columns.zip(values).collect();
+                    let name = format!("{section} {row}");
+                    if *title == TIMES {
+                        let ratios = figures.iter().map(|(&column, value)| (column, ratio(value)));
+                        tables.entry(RATIOS).or_default().insert(name.clone(), ratios.collect());
+                    }
+                    tables.entry(title).or_default().insert(name, figures);
                 }
             }
         }
@@ -76,7 +87,8 @@ impl<'a> Figures<'a> {
         row: &str,
         columns: &[&str],
     ) -> Result<String, String> {
-        let values = rows.get(row).ok_or_else(|| format!("row “{row}”"))?;
+        let name = row.split_once(": ").map_or(row, |(name, _)| name);
+        let values = rows.get(name).ok_or_else(|| format!("row “{name}”"))?;
         let mut line = format!("| {row} |");
         for column in columns {
             let value = values.get(column).ok_or_else(|| format!("column “{column}” in row “{row}”"))?;
@@ -97,6 +109,11 @@ pub(super) fn check(text: &str, figures: &Figures<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// The ratio in a cell with a time: what is in its parentheses.
+fn ratio(cell: &str) -> &str {
+    cell.strip_suffix(')').and_then(|cell| cell.split_once('(')).map_or("–", |(_, ratio)| ratio)
 }
 
 /// The cells of a table's line; none where the line is not of a table.
@@ -157,6 +174,19 @@ mod tests {
         let found = messages(text);
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [3, 4]);
         assert!(found[0].1.contains("bump") && found[1].1.contains("reuse 8 B"));
+    }
+
+    #[test]
+    fn ratios_are_quoted_alone() {
+        let results = format!(
+            "## reuse\n\n| {TIMES} | slot | pipe |\n| --- | --- | --- |\n| 4 B | **5 ns (0.27)** | 9 ns |\n"
+        );
+        let figures = Figures::of(&results);
+        let table = |row: &str| format!("| {RATIOS} | slot |\n| --- | --- |\n{row}\n");
+        assert_eq!(check(&table("| reuse 4 B: one after the other | 0.27 |"), &figures), []);
+        assert_eq!(check(&table("| reuse 4 B: one after the other | 0.30 |"), &figures).len(), 1);
+        let none = format!("| {RATIOS} | pipe |\n| --- | --- |\n| reuse 4 B | – |\n");
+        assert_eq!(check(&none, &figures), []);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod manifests;
 mod mutants;
 mod orderings;
 mod source;
+mod words;
 mod workflow;
 
 use std::fs;
@@ -66,6 +67,11 @@ impl Args {
                 findings.extend(figures::check(&text, &figures));
             }
             findings.extend(source::check(name, &text));
+            if words::applies(name) {
+                findings.extend(words::check(&text));
+            } else if words::applies_to_items(name) {
+                findings.extend(words::check_items(&text));
+            }
             found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }
         for package in &packages {

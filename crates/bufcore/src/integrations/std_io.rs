@@ -93,6 +93,20 @@ impl<L: Lease> Buf<L> {
     ///
     /// `UnexpectedEof` when the reader ends before, `StorageFull` when the buffer has no room for `n`, for which the reader is not
     /// asked, or what the reader returns. The filled length is unchanged then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut socket = &b"\0\x05hello, and more"[..];
+    /// let mut buf = HeapPool::new().acquire(64)?;
+    /// buf.read_exact_from(&mut socket, 2)?;
+    /// let length = usize::from(buf[1]);
+    /// buf.read_exact_from(&mut socket, length)?;
+    /// assert_eq!(&buf[2..], b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn read_exact_from(&mut self, reader: &mut impl Read, n: usize) -> io::Result<()> {
         let room = self.reserve(n)?;
         reader.read_exact(room)?;

@@ -50,7 +50,8 @@ impl<T> Drop for OwnerLease<T> {
 }
 
 impl SharedBytes {
-    /// The bytes that `owner` gives, which is dropped with the last handle, on whichever thread that is.
+    /// Makes a handle of the bytes that `owner` gives. The owner is dropped with the last handle,
+    /// on whichever thread that is.
     ///
     /// `owner` is asked for its bytes once.
     ///
@@ -84,9 +85,21 @@ impl SharedBytes {
         unsafe { Self::guarded_by(bytes.cast(), bytes.len(), guard) }
     }
 
-    /// A copy of `bytes`, which need not stay.
+    /// Makes a handle of a copy of `bytes`.
     ///
     /// Cost: a copy, and two allocations.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let line = String::from("a line");
+    /// let copy = SharedBytes::copy_from_slice(line.as_bytes());
+    /// drop(line);
+    /// assert_eq!(&copy[..], b"a line");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn copy_from_slice(bytes: &[u8]) -> Self {
         Self::from(Vec::from(bytes))

@@ -32,7 +32,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A head for a cache of the pool `id`, which is on no list.
+    /// Makes a head for a cache of the pool `id`, which is on no list.
     #[must_use]
     pub fn new(id: usize, methods: &'static Methods) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Cache {
         }
     }
 
-    /// The pool's number.
+    /// Returns the pool's number.
     #[inline]
     #[must_use]
     pub fn id(&self) -> usize {

@@ -38,27 +38,30 @@ impl Consumer {
         Self { end }
     }
 
-    /// Bytes that the ring holds when it is full.
+    /// Returns the bytes that the ring holds when it is full.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
 
-    /// Whether the memory is mapped twice; see [`Producer::is_mapped`](super::Producer::is_mapped).
+    /// Returns whether the memory is mapped twice; see
+    /// [`Producer::is_mapped`](super::Producer::is_mapped).
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.end.is_mapped()
     }
 
-    /// Whether the producer is gone. What it wrote may still be there to read.
+    /// Returns whether the producer has ended the stream. Bytes that it wrote may still be there to
+    /// read.
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.end.is_closed()
     }
 
-    /// Bytes that can be read now, in one piece. There may be more a moment later, never less.
+    /// Returns the bytes that can be read now, in one piece. There may be more a moment later,
+    /// never less.
     ///
     /// Cost: a look at the producer's position, which may be in another processor's cache.
     #[inline]
@@ -67,7 +70,7 @@ impl Consumer {
         self.end.count()
     }
 
-    /// Whether there is nothing to read now.
+    /// Returns whether there is nothing to read now.
     ///
     /// Cost: as [`len`](Self::len).
     #[inline]
@@ -76,9 +79,23 @@ impl Consumer {
         self.len() == 0
     }
 
-    /// All bytes that can be read now, oldest first, in one piece.
+    /// Returns all bytes that can be read now, oldest first, in one piece.
     ///
     /// Cost: as [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// producer.put(b"one\ntwo")?;
+    /// let line = consumer.peek().iter().position(|&byte| byte == b'\n');
+    /// assert_eq!(line, Some(3));
+    /// consumer.consume(4);
+    /// assert_eq!(consumer.peek(), b"two");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn peek(&mut self) -> &[u8] {
@@ -86,17 +103,30 @@ impl Consumer {
         self.lend(self.end.known())
     }
 
-    /// The oldest `n` bytes, if there are so many.
+    /// Returns the oldest `n` bytes, if there are that many.
     ///
     /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So this is what reads many short things
     /// fast.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// producer.put(b"\0\x05hel")?;
+    /// assert_eq!(consumer.peek_exact(2), Some(&b"\0\x05"[..]));
+    /// assert_eq!(consumer.peek_exact(7), None); // half of a record
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn peek_exact(&mut self, n: usize) -> Option<&[u8]> {
         if self.end.has(n) { Some(self.lend(n)) } else { None }
     }
 
-    /// All bytes that can be read now, oldest first, in one piece, to be changed in place: unmasked, decrypted.
+    /// Returns all bytes that can be read now, oldest first, in one piece, to be changed in place:
+    /// unmasked, decrypted.
     ///
     /// They stay as they are left, until they are consumed.
     ///
@@ -121,8 +151,11 @@ impl Consumer {
         unsafe { filled.as_mut() }
     }
 
-    /// The complete pieces that can be read now, each up to `delimiter` and without it, in place: lines, for `b'\n'`. Those that were
-    /// looked at are consumed when what is returned drops, also after a `break`; see [`Pieces`].
+    /// Returns the complete pieces that can be read now, each up to `delimiter` and without it, in
+    /// place: lines, for `b'\n'`.
+    ///
+    /// The pieces that were looked at are consumed when the returned value drops, also after a
+    /// `break`; see [`Pieces`].
     ///
     /// To wait for more of a piece, wait for a byte more than there are: that fails when the piece can never be whole.
     ///
@@ -161,7 +194,7 @@ impl Consumer {
         unsafe { filled.as_ref() }
     }
 
-    /// Drops the `n` oldest bytes: the producer can write there, and is woken if it waits.
+    /// Drops the `n` oldest bytes. The producer can write there, and is woken if it waits.
     ///
     /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking it costs.
     ///
@@ -177,13 +210,26 @@ impl Consumer {
         self.end.advance(n);
     }
 
-    /// Moves the oldest bytes into `into`, all of it.
+    /// Moves the oldest bytes into `into`, and fills all of it.
     ///
     /// Cost: one copy, wherever in the ring, and as [`consume`](Self::consume).
     ///
     /// # Errors
     ///
     /// When there are fewer now; then nothing is read.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// producer.put(b"\0\x05hello")?;
+    /// let mut header = [0; 2];
+    /// consumer.get(&mut header)?;
+    /// assert_eq!((header, consumer.peek()), ([0, 5], &b"hello"[..]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get(&mut self, into: &mut [u8]) -> Result<(), GetError> {
         let n = into.len();
@@ -195,7 +241,19 @@ impl Consumer {
         Ok(())
     }
 
-    /// Moves as many bytes into `into` as there are now; returns how many.
+    /// Moves as many bytes into `into` as there are now; returns their number.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// producer.put(b"abc")?;
+    /// let mut into = [0; 8];
+    /// assert_eq!(consumer.get_some(&mut into), 3);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn get_some(&mut self, into: &mut [u8]) -> usize {
         let n = self.end.up_to(into.len());

@@ -30,8 +30,10 @@ pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
 }
 
 impl Producer {
-    /// Blocks until there is room for a byte at least, then reads once from `reader` into all of the room; returns how many bytes came, 0
-    /// at the reader's end only. So `while producer.read_from(&mut reader)? > 0 {}` sends all that comes.
+    /// Blocks until there is room for at least one byte, then reads once from `reader` into all of
+    /// the room. Returns how many bytes came, 0 at the reader's end only.
+    ///
+    /// So `while producer.read_from(&mut reader)? > 0 {}` sends the whole stream.
     ///
     /// Cost: one `read` of the reader; no copy, no zeroing. While the reader blocks, this does not see that the consumer goes.
     ///
@@ -76,8 +78,11 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Blocks until there is a byte at least, then writes all that there is to `writer`, once; drops what it took, and returns how many
-    /// bytes that are, 0 only when the producer is gone and all was read. So `while consumer.write_to(&mut writer)? > 0 {}` passes all on.
+    /// Blocks until there is at least one byte, then writes all bytes to `writer`, once. It drops
+    /// those that the writer took and returns their number, 0 only when the producer has ended the
+    /// stream and all was read.
+    ///
+    /// So `while consumer.write_to(&mut writer)? > 0 {}` passes the whole stream on.
     ///
     /// Cost: one `write` of the writer; no copy.
     ///

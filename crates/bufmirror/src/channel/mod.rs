@@ -1,11 +1,13 @@
 //! Bytes from one thread to another, through memory that is mapped twice.
 
+// First: documentation lists the methods of a type in the order of the modules that have them.
 mod consumer;
+mod producer;
+
 pub(crate) mod end;
 pub(crate) mod header;
 pub(crate) mod io;
 pub(crate) mod link;
-mod producer;
 mod threads;
 pub(crate) mod waits;
 
@@ -20,7 +22,8 @@ use self::threads::Threads;
 use crate::map::Mirror;
 use crate::{MapError, MirrorRing};
 
-/// A channel of bytes for two threads: at least `capacity` bytes are under way at the most. One end writes, the other reads.
+/// Makes a channel of bytes for two threads, which holds at least `capacity` bytes. One end writes,
+/// the other reads.
 ///
 /// Both ends borrow slices of the one ring, so nothing is copied but what the user copies; no lock and no locked instruction is taken
 /// unless an end has to sleep. Capacity is rounded up to whole pages. For other settings see [`Builder::channel`](crate::Builder::channel).
@@ -57,7 +60,19 @@ pub(crate) fn over(mirror: Mirror) -> (Producer, Consumer) {
     (Producer::new(End::new(&core)), Consumer::new(End::new(&core)))
 }
 
-/// Why a wait ended without the bytes that were waited for. Nothing was read, written or lost.
+/// The reason why a wait ended without the bytes that were waited for. Nothing was read, written or
+/// lost.
+///
+/// ```
+/// # #[cfg(feature = "std")] {
+/// use bufmirror::{WaitError, channel};
+///
+/// let (producer, mut consumer) = channel(4096)?;
+/// drop(producer);
+/// assert!(matches!(consumer.wait(1), Err(WaitError::Closed { .. })));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitError {

@@ -33,28 +33,32 @@ impl Producer {
         Self { end }
     }
 
-    /// Bytes that the ring holds when it is full.
+    /// Returns the bytes that the ring holds when it is full.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
 
-    /// Whether the memory is mapped twice. Else each byte is copied once more, by [`commit`](Self::commit).
+    /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more, by
+    /// [`commit`](Self::commit).
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.end.is_mapped()
     }
 
-    /// Whether nobody will read what is written: the consumer is gone, or this end was [closed](Self::close).
+    /// Returns whether nothing that is written will be read: the consumer was dropped, or this end
+    /// was [closed](Self::close).
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.end.is_closed()
     }
 
-    /// Ends the stream as dropping this would: the consumer reads what is left, and then its end. From now on there is no room here, and
-    /// waits fail as if the consumer were gone. A second time, nothing happens.
+    /// Ends the stream as dropping this would: the consumer reads what is left, and then its end.
+    ///
+    /// From now on there is no room here, and waits fail as if the consumer had been dropped. A
+    /// second call does nothing.
     ///
     /// Cost: a locked instruction. If the consumer sleeps, what waking it costs.
     ///
@@ -73,7 +77,8 @@ impl Producer {
         }
     }
 
-    /// Bytes that can be written now, in one piece. There may be more a moment later, never less.
+    /// Returns the bytes that can be written now, in one piece. There may be more a moment later,
+    /// never less.
     ///
     /// Cost: a look at the consumer's position, which may be in another processor's cache.
     #[inline]
@@ -82,13 +87,27 @@ impl Producer {
         self.end.count()
     }
 
-    /// Lends exactly `n` bytes of room, contiguous. Nothing counts as written until [`commit`](Self::commit).
+    /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
+    /// [`commit`](Self::commit).
     ///
     /// Cost: a comparison; when there seems to be too little room, a look at the consumer's position.
     ///
     /// # Errors
     ///
     /// When there is less room now.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, consumer) = channel(4096)?;
+    /// producer.reserve(5)?.copy_from_slice(b"hello");
+    /// producer.commit(5);
+    /// # let mut consumer = consumer;
+    /// assert_eq!(consumer.peek(), b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
         if !self.end.has(n) {
@@ -127,6 +146,18 @@ impl Producer {
     /// # Errors
     ///
     /// When there is less room now; then nothing is written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// producer.put(b"hello")?;
+    /// assert_eq!(consumer.peek(), b"hello");
+    /// assert!(producer.put(&[0; 1 << 20]).is_err()); // nothing is written
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
         copy(self.reserve(bytes.len())?, bytes);
@@ -134,7 +165,19 @@ impl Producer {
         Ok(())
     }
 
-    /// Appends as many of `bytes` as there is room for now; returns how many.
+    /// Appends as many of `bytes` as there is room for now; returns their number.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// let more = vec![7; producer.capacity() + 1];
+    /// let written = producer.put_some(&more);
+    /// assert_eq!((written, consumer.len()), (more.len() - 1, more.len() - 1));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn put_some(&mut self, bytes: &[u8]) -> usize {
         let n = self.end.up_to(bytes.len());

@@ -15,7 +15,7 @@ macro_rules! waits {
                 self.end.wait(n, None)
             }
 
-            /// As [`wait`](Self::wait), for as long as `timeout` at the most.
+            /// Waits as [`wait`](Self::wait) does, for `timeout` at most.
             ///
             /// # Errors
             ///
@@ -35,7 +35,7 @@ macro_rules! waits {
 macro_rules! task_waits {
     ($type:ident) => {
         impl $type {
-            /// As [`wait`](Self::wait), as a future for any executor. Dropping it loses nothing.
+            /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses nothing.
             ///
             /// # Errors
             ///
@@ -44,7 +44,8 @@ macro_rules! task_waits {
                 core::future::poll_fn(|cx| self.poll_wait(cx, n)).await
             }
 
-            /// As [`wait`](Self::wait), for tasks: the waker of the last call is woken when there is reason to look again.
+            /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken when there is
+            /// reason to look again.
             ///
             /// # Errors
             ///

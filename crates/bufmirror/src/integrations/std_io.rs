@@ -68,7 +68,8 @@ impl BufRead for MirrorRing {
 }
 
 impl MirrorRing {
-    /// Reads once from `reader` into all of the free room; returns how many bytes came, 0 at its end only.
+    /// Reads once from `reader` into all of the free room. Returns how many bytes came, 0 at its
+    /// end only.
     ///
     /// Cost: one `read` of the reader; no copy, no zeroing.
     ///
@@ -95,8 +96,10 @@ impl MirrorRing {
         Ok(n)
     }
 
-    /// Writes all that can be read to `writer`, once; drops what it took, and returns how many bytes that are, 0 only when the ring is
-    /// empty. So `while ring.write_to(&mut writer)? > 0 {}` empties the ring.
+    /// Writes all that can be read to `writer`, once. It drops the bytes that the writer took and
+    /// returns their number, 0 only when the ring is empty.
+    ///
+    /// So `while ring.write_to(&mut writer)? > 0 {}` empties the ring.
     ///
     /// Cost: one `write` of the writer, or none when the ring is empty; no copy.
     ///

@@ -115,7 +115,8 @@ fn poll_drain(
 }
 
 impl MirrorRing {
-    /// As [`read_from`](Self::read_from), from a reader of tokio's. The future may be dropped at any time: nothing is lost.
+    /// Reads as [`read_from`](Self::read_from) does, from a reader of tokio's, without blocking the
+    /// thread. The future may be dropped at any time: nothing is lost.
     ///
     /// # Errors
     ///
@@ -144,8 +145,9 @@ impl MirrorRing {
         .await
     }
 
-    /// As [`write_to`](Self::write_to), to a writer of tokio's. The future may be dropped at any time: nothing is lost, and nothing is
-    /// written twice.
+    /// Writes as [`write_to`](Self::write_to) does, to a writer of tokio's, without blocking the
+    /// thread. The future may be dropped at any time: nothing is lost, and nothing is written
+    /// twice.
     ///
     /// # Errors
     ///
@@ -161,7 +163,8 @@ impl MirrorRing {
 }
 
 impl Producer {
-    /// As [`read_from`](Self::read_from), for tasks, from a reader of tokio's. The future may be dropped at any time: nothing is lost.
+    /// Reads as [`read_from`](Self::read_from) does, from a reader of tokio's, without blocking the
+    /// thread. The future may be dropped at any time: nothing is lost.
     ///
     /// # Errors
     ///
@@ -178,8 +181,9 @@ impl Producer {
 }
 
 impl Consumer {
-    /// As [`write_to`](Self::write_to), for tasks, to a writer of tokio's. The future may be dropped at any time: nothing is lost, and
-    /// nothing is written twice.
+    /// Writes as [`write_to`](Self::write_to) does, to a writer of tokio's, without blocking the
+    /// thread. The future may be dropped at any time: nothing is lost, and nothing is written
+    /// twice.
     ///
     /// # Errors
     ///

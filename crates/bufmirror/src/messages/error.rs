@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Why a message was not sent. Nothing of it is in the queue.
+/// The reason why a message was not sent. Nothing of it is in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendError {
@@ -43,7 +43,7 @@ impl fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// Why no message was received.
+/// The reason why no message was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecvError {

@@ -1,26 +1,31 @@
 //! Messages between threads: framed, of any size up to the capacity, for many producers and consumers.
 //!
-//! [`MessageQueue`] is a ring whose memory is mapped twice in a row, so each message is one slice, wherever it lies: one copy in, and one
-//! out, or none at either side ([`Sender::send_with`], [`Sender::send_up_to`], [`Receiver::recv`]).
+//! [`MessageQueue`] is a ring whose memory is mapped twice in a row, so each message is one slice,
+//! wherever it lies. It is copied once in and once out, or at neither side ([`Sender::send_with`],
+//! [`Sender::send_up_to`], [`Receiver::recv`]).
 //!
 //! # What is guaranteed
 //!
 //! - Order: messages are received in the order in which their places were claimed, so each producer's in the order in which it sent
 //!   them. Each has a sequence number.
 //! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the next.
-//! - A lock is held for some dozen instructions and a copy of 256 bytes at most, never while a caller's code runs: a closure, a waker, its
-//!   clone or its drop, the allocator. Each side has its own.
-//! - Whoever waits for a message or for room is woken when there is one. A thread is woken only when there is something for it; tasks may
-//!   be woken in vain, at most one for each message or each place that becomes free.
+//! - A lock is held for about a dozen instructions and a copy of 256 bytes at most. It is never
+//!   held while a caller's code runs: a closure, a waker, its clone or its drop, the allocator.
+//!   Each side has its own.
+//! - A thread or task that waits for a message or for room is woken when there is one. A thread is
+//!   woken only when there is something for it; tasks may be woken in vain, at most one for each
+//!   message or each place that becomes free.
 //! - A task that was woken and is not polled keeps no thread asleep, and no task for which there is another message.
-//! - Whoever waits for much room is not overtaken for long by those who need less: after 50 ms others go behind it. For a task that is
-//!   not polled for so long after it was woken, they do no more.
+//! - A sender that waits for much room is not overtaken for long by those that need less: after 50
+//!   ms others go behind it. For a task that is not polled for so long after it was woken, they do
+//!   no more.
 //! - Closing wakes all who wait; what was sent before is received.
 //!
 //! # What is not
 //!
-//! - Independence of what others are doing: a message that is still being written, by a long copy or a [`Sender::send_with`], holds up
-//!   receivers of what was sent after it; one that is kept by a receiver holds up senders when they have come round to it.
+//! - Independence of what others are doing is not guaranteed. A message that is still being
+//!   written, by a long copy or a [`Sender::send_with`], holds up receivers of later messages. One
+//!   that a receiver keeps holds up senders when they have come round to it.
 //! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more for it, unlike in a
 //!   [`MirrorRing`](crate::MirrorRing).
 //!
@@ -117,7 +122,7 @@ impl MessageQueue {
         &self.receiver
     }
 
-    /// Bytes that the frames of one moment have, at the most. A frame is a message and 8 bytes, rounded up to a multiple of 8.
+    /// Returns the most bytes that the frames of one moment have. A frame is a message and 8 bytes, rounded up to a multiple of 8.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.queue.frames.capacity()

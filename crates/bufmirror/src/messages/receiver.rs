@@ -42,7 +42,7 @@ pub struct Receiver {
     queue: Arc<Queue>,
 }
 
-/// What was copied by [`recv_into`](Receiver::recv_into).
+/// The length and the number of a message that [`recv_into`](Receiver::recv_into) copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Received {
     /// Bytes of the message: the first of the buffer.
@@ -56,30 +56,55 @@ impl Receiver {
         Self { queue }
     }
 
-    /// The next message, as soon as there is one, to be read in place.
+    /// Takes the next message, as soon as there is one, to be read in place.
     ///
-    /// Its bytes are the queue's until the [`Message`] is dropped. Others receive what comes after it meanwhile; but no place behind it is
-    /// used again before, so a queue whose oldest message is kept, or forgotten, is full when its senders have come round to it.
+    /// Its bytes are the queue's until the [`Message`] is dropped. Others receive what comes after
+    /// it meanwhile, but no place behind it is used again before. So a queue whose oldest message
+    /// is kept, or forgotten, is full when its senders have come round to it.
     ///
     /// Cost: one lock, and one for the drop; no copy. Waits spinning for a moment, then asleep.
     ///
     /// # Errors
     ///
     /// [`RecvError::Closed`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send(b"hello")?;
+    /// let message = receiver.recv()?;
+    /// assert_eq!(&*message, b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recv(&self) -> Result<Message<'_>, RecvError> {
         self.lend(Patience::Forever)
     }
 
-    /// The next message if there is one now.
+    /// Takes the next message if there is one now.
     ///
     /// # Errors
     ///
     /// [`RecvError::Empty`], [`RecvError::Closed`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// assert!(receiver.try_recv().is_err());
+    /// sender.send(b"hello")?;
+    /// assert_eq!(receiver.try_recv()?.len(), 5);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_recv(&self) -> Result<Message<'_>, RecvError> {
         self.lend(Patience::Now)
     }
 
-    /// The next message if there is one before so much time has passed.
+    /// Takes the next message if there is one before `timeout` has passed.
     ///
     /// # Errors
     ///
@@ -88,11 +113,12 @@ impl Receiver {
         self.lend(Patience::of(timeout))
     }
 
-    /// The next message, as soon as there is one, without blocking the thread.
+    /// Takes the next message, as soon as there is one, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is received then, and what it was woken for is passed on. One that was polled should not
-    /// be forgotten (`mem::forget`), or left without a poll when it was woken: the message that it was woken for may wait
-    /// until the next one comes, as long as only tasks sleep.
+    /// The future may be dropped at any time; nothing is received then, and what it was woken for
+    /// is passed on. One that was polled should not be forgotten (`mem::forget`), or left without a
+    /// poll when it was woken. The message that it was woken for may then wait until the next one
+    /// comes, as long as only tasks sleep.
     ///
     /// # Errors
     ///
@@ -109,6 +135,19 @@ impl Receiver {
     /// # Errors
     ///
     /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next, for whoever asks. [`RecvError::Closed`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send(b"hello")?;
+    /// let mut buffer = [0; 100];
+    /// let received = receiver.recv_into(&mut buffer)?;
+    /// assert_eq!(&buffer[..received.len], b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn recv_into(&self, buffer: &mut [u8]) -> Result<Received, RecvError> {
         self.copy(buffer, Patience::Forever)
@@ -124,7 +163,7 @@ impl Receiver {
         self.copy(buffer, Patience::Now)
     }
 
-    /// Copies the next message if there is one before so much time has passed.
+    /// Copies the next message if there is one before `timeout` has passed.
     ///
     /// # Errors
     ///
@@ -144,18 +183,31 @@ impl Receiver {
         Ok(Received { len: copied.0, sequence: copied.1 })
     }
 
-    /// Closes the queue: nothing more can be sent. What is in it can still be received.
+    /// Closes the queue: nothing more can be sent. Messages in it can still be received.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send(b"before")?;
+    /// receiver.close();
+    /// assert!(sender.send(b"after").is_err());
+    /// assert_eq!(receiver.recv()?.len(), 6);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) {
         self.queue.close();
     }
 
-    /// Whether nothing can be sent any more.
+    /// Returns whether nothing can be sent any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Bytes of the longest message: the capacity, less 8.
+    /// Returns the bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()
@@ -185,15 +237,18 @@ impl fmt::Debug for Receiver {
     }
 }
 
-/// A message, read where it is. Dropped, on whatever thread, it gives its place back; forgotten, it keeps that, and all places behind it
-/// are used once more only.
+/// A message, read where it is.
+///
+/// Dropped, on whatever thread, it frees its place in the queue. If it is forgotten, it keeps that,
+/// and all places behind it are used once more only.
 pub struct Message<'a> {
     taken: Taken<'a>,
 }
 
 impl Message<'_> {
-    /// The message's number: all frames are counted, from 0 on, in the order in which they were claimed by senders. A number is left out
-    /// where [`send_with`](super::Sender::send_with) panicked.
+    /// Returns the message's number. All frames are counted, from 0 on, in the order in which they
+    /// were claimed by senders. A number is left out where [`send_with`](super::Sender::send_with)
+    /// panicked.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.taken.number()

@@ -51,6 +51,17 @@ impl Sender {
     /// # Errors
     ///
     /// [`SendError::Closed`], [`SendError::TooLong`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send(b"hello")?; // waits while the queue is full
+    /// assert_eq!(&*receiver.recv()?, b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn send(&self, message: &[u8]) -> Result<u64, SendError> {
         self.copy(message, Patience::Forever)
@@ -61,12 +72,23 @@ impl Sender {
     /// # Errors
     ///
     /// [`SendError::Full`], [`SendError::Closed`], [`SendError::TooLong`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// while sender.try_send(&[7; 100]).is_ok() {} // until there is no room
+    /// assert_eq!(receiver.recv()?.len(), 100);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn try_send(&self, message: &[u8]) -> Result<u64, SendError> {
         self.copy(message, Patience::Now)
     }
 
-    /// Sends a message if there is room before so much time has passed.
+    /// Sends a message if there is room before `timeout` has passed.
     ///
     /// # Errors
     ///
@@ -77,9 +99,10 @@ impl Sender {
 
     /// Sends a message, as soon as there is room, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is sent then, and what it was woken for is passed on. One that was polled should not
-    /// be forgotten (`mem::forget`), or left without a poll when it was woken: a place that it was woken for may wait
-    /// until the next becomes free, as long as only tasks sleep.
+    /// The future may be dropped at any time; nothing is sent then, and what it was woken for is
+    /// passed on. One that was polled should not be forgotten (`mem::forget`), or left without a
+    /// poll when it was woken. A place that it was woken for may then wait until the next becomes
+    /// free, as long as only tasks sleep.
     ///
     /// # Errors
     ///
@@ -93,6 +116,19 @@ impl Sender {
     /// # Errors
     ///
     /// As [`send`](Self::send).
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// use std::io::IoSlice;
+    ///
+    /// sender.send_vectored(&[IoSlice::new(b"head "), IoSlice::new(b"body")])?;
+    /// assert_eq!(&*receiver.recv()?, b"head body"); // one message
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn send_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64, SendError> {
         self.gather(parts, Patience::Forever)
     }
@@ -106,7 +142,7 @@ impl Sender {
         self.gather(parts, Patience::Now)
     }
 
-    /// Sends the parts as one message if there is room before so much time has passed.
+    /// Sends the parts as one message if there is room before `timeout` has passed.
     ///
     /// # Errors
     ///
@@ -129,11 +165,22 @@ impl Sender {
     /// # Panics
     ///
     /// When `write` does. Nothing is sent then, and the sequence number that it had is left out.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send_with(5, |room| room.copy_from_slice(b"hello"))?; // written into the queue
+    /// assert_eq!(&*receiver.recv()?, b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
         self.queue.send(len, Patience::Forever, false, write)
     }
 
-    /// As [`send_with`](Self::send_with), if there is room now.
+    /// Sends as [`send_with`](Self::send_with) does, if there is room now.
     ///
     /// # Errors
     ///
@@ -146,7 +193,7 @@ impl Sender {
         self.queue.send(len, Patience::Now, false, write)
     }
 
-    /// As [`send_with`](Self::send_with), if there is room before so much time has passed.
+    /// Sends as [`send_with`](Self::send_with) does, if there is room before `timeout` has passed.
     ///
     /// # Errors
     ///
@@ -164,8 +211,8 @@ impl Sender {
         self.queue.send(len, Patience::of(timeout), false, write)
     }
 
-    /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room for so many. `write` returns how many it
-    /// wrote: the message is the first of them.
+    /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
+    /// for `max` bytes. `write` returns how many it wrote: the message is the first of them.
     ///
     /// For what is read into place, or encoded, and is as long as it turns out. All else is as with [`send_with`](Self::send_with). The room
     /// for `max` bytes is taken until the message was received.
@@ -199,7 +246,7 @@ impl Sender {
         self.queue.send(max, Patience::Forever, false, write)
     }
 
-    /// As [`send_up_to`](Self::send_up_to), if there is room for `max` bytes now.
+    /// Sends as [`send_up_to`](Self::send_up_to) does, if there is room for `max` bytes now.
     ///
     /// # Errors
     ///
@@ -216,7 +263,8 @@ impl Sender {
         self.queue.send(max, Patience::Now, false, write)
     }
 
-    /// As [`send_up_to`](Self::send_up_to), if there is room for `max` bytes before so much time has passed.
+    /// Sends as [`send_up_to`](Self::send_up_to) does, if there is room for `max` bytes before
+    /// `timeout` has passed.
     ///
     /// # Errors
     ///
@@ -251,18 +299,18 @@ impl Sender {
         })
     }
 
-    /// Closes the queue: nothing more can be sent, by nobody. What is in it can still be received.
+    /// Closes the queue: no sender can send any more. Messages in it can still be received.
     pub fn close(&self) {
         self.queue.close();
     }
 
-    /// Whether nothing can be sent any more.
+    /// Returns whether nothing can be sent any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Bytes of the longest message: the capacity, less 8.
+    /// Returns the bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()

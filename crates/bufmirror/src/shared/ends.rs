@@ -22,13 +22,14 @@ impl SharedProducer {
         Self { end }
     }
 
-    /// Bytes that the ring holds when it is full.
+    /// Returns the bytes that the ring holds when it is full.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
 
-    /// Whether the consumer is gone, in good order or not. One that has not come yet is not gone.
+    /// Returns whether the consumer has ended, in good order or not. One that has not come yet has
+    /// not ended.
     ///
     /// Cost: a system call.
     pub fn is_closed(&mut self) -> bool {
@@ -36,7 +37,7 @@ impl SharedProducer {
         self.end.is_closed()
     }
 
-    /// Bytes that can be written now; 0 when the other process wrote nonsense.
+    /// Returns the bytes that can be written now; 0 when the other process wrote nonsense.
     #[must_use]
     pub fn spare_capacity(&self) -> usize {
         self.end.count()
@@ -58,7 +59,7 @@ impl SharedProducer {
         Ok(())
     }
 
-    /// Appends as many of `bytes` as there is room for now; returns how many.
+    /// Appends as many of `bytes` as there is room for now; returns their number.
     pub fn put_some(&mut self, bytes: &[u8]) -> usize {
         let n = self.end.up_to(bytes.len());
         // There is room.
@@ -105,13 +106,14 @@ impl SharedConsumer {
         Self { end }
     }
 
-    /// Bytes that the ring holds when it is full.
+    /// Returns the bytes that the ring holds when it is full.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
 
-    /// Whether the producer is gone, in good order or not; what it wrote may still be there. One that has not come yet is not gone.
+    /// Returns whether the producer has ended, in good order or not; bytes that it wrote may still
+    /// be there. One that has not come yet has not ended.
     ///
     /// Cost: a system call.
     pub fn is_closed(&mut self) -> bool {
@@ -119,19 +121,19 @@ impl SharedConsumer {
         self.end.is_closed()
     }
 
-    /// Bytes that can be read now; 0 when the other process wrote nonsense.
+    /// Returns the bytes that can be read now; 0 when the other process wrote nonsense.
     #[must_use]
     pub fn len(&self) -> usize {
         self.end.count()
     }
 
-    /// Whether there is nothing to read now.
+    /// Returns whether there is nothing to read now.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Moves the oldest bytes into `into`, all of it.
+    /// Moves the oldest bytes into `into`, and fills all of it.
     ///
     /// # Errors
     ///
@@ -147,7 +149,7 @@ impl SharedConsumer {
         Ok(())
     }
 
-    /// Moves as many bytes into `into` as there are now; returns how many.
+    /// Moves as many bytes into `into` as there are now; returns their number.
     pub fn get_some(&mut self, into: &mut [u8]) -> usize {
         let n = self.end.up_to(into.len());
         // There are so many.

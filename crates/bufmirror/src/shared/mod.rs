@@ -8,10 +8,12 @@
 //!
 //! # Trust
 //!
-//! Whoever has the file can write anywhere in it, at any time. So the safe ends, [`SharedProducer`] and [`SharedConsumer`], never lend its
-//! memory: they copy, by loads and stores that may race, and they check what the header says before they use it. The worst that
-//! another process can do to them is to send bytes that make no sense, to stop, or to get them a [`WaitError::Corrupt`](crate::WaitError).
-//! Ends that lend slices need a peer that keeps to the protocol; opening them is `unsafe`.
+//! Each process that has the file can write anywhere in it, at any time. So the safe ends,
+//! [`SharedProducer`] and [`SharedConsumer`], never lend its memory: they copy, by loads and stores
+//! that may race, and they check what the header says before they use it. The worst that another
+//! process can do to them is to send bytes that make no sense, to stop, or to get them a
+//! [`WaitError::Corrupt`](crate::WaitError). Ends that lend slices need a peer that keeps to the
+//! protocol; opening them is `unsafe`.
 //!
 //! # Invariants
 //!
@@ -73,7 +75,7 @@ pub struct SharedRing {
 }
 
 impl SharedRing {
-    /// A new ring of at least `capacity` bytes, in memory that no name leads to.
+    /// Creates a ring of at least `capacity` bytes, in memory that no name leads to.
     ///
     /// The descriptor is closed in programs that this process starts, unless it is handed to them.
     ///
@@ -84,7 +86,7 @@ impl SharedRing {
         SharedFile::create(capacity).map(|file| Self { file })
     }
 
-    /// The ring that another process created.
+    /// Opens the ring that another process created.
     ///
     /// # Errors
     ///
@@ -93,17 +95,18 @@ impl SharedRing {
         SharedFile::open(file).map(|file| Self { file })
     }
 
-    /// Bytes that the ring holds when it is full.
+    /// Returns the bytes that the ring holds when it is full.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.file.capacity()
     }
 
-    /// Takes the end that writes. It copies what it is given.
+    /// Takes the end that writes. It copies the bytes that it is given.
     ///
-    /// It goes on where the last producer was, if there was one. It stays with this process and those that are forked off: if one of these
-    /// lives on, the end counts as there. A forked child that drops its copy closes nothing: the other end sees the end closed when the
-    /// process that took it drops it, or when no process has it any more.
+    /// It goes on where the last producer was, if there was one. It stays with this process and
+    /// those that are forked off: if one of these lives on, the end counts as there. A forked child
+    /// that drops its copy closes nothing. The other end sees this end closed when the process that
+    /// took it drops it, or when no process has it any more.
     ///
     /// # Errors
     ///
@@ -112,7 +115,7 @@ impl SharedRing {
         self.take(Seat::Producer).map(SharedProducer::new)
     }
 
-    /// Takes the end that reads. It copies out what it reads.
+    /// Takes the end that reads. It copies the bytes that it reads.
     ///
     /// # Errors
     ///
@@ -172,7 +175,8 @@ impl From<SharedRing> for OwnedFd {
     }
 }
 
-/// Why a ring could not be shared. Whatever was open, locked or mapped by then is given back.
+/// The reason why a ring could not be shared. Everything that was open, locked or mapped by then is
+/// released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShareError {

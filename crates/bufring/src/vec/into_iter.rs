@@ -16,7 +16,7 @@ impl<T> IntoIterator for RingVec<T> {
     }
 }
 
-/// The values of a [`RingVec`], one after another.
+/// The iterator over the values of a [`RingVec`].
 pub struct IntoIter<T> {
     /// Empty: its values from `start` to `end` are the iterator's.
     vec: RingVec<T>,
@@ -29,7 +29,7 @@ impl<T> IntoIter<T> {
         NonNull::slice_from_raw_parts(self.vec.place(self.start), self.end - self.start)
     }
 
-    /// The values that are left.
+    /// Returns the values that are left.
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: initialised, and the iterator's.

@@ -12,6 +12,15 @@ use super::setting::{Setting, SettingError};
 use super::variants::{self, AnyBuilder};
 
 /// The settings of a [`HeapPool`].
+///
+/// ```
+/// use bufworks::any::{AnyBuilder, HeapBuilder};
+///
+/// let builder = HeapBuilder::new().alignment(4096);
+/// assert_eq!(AnyBuilder::Heap(builder).to_string(), "heap:alignment=4KiB");
+/// assert_eq!(builder.build()?.acquire(100)?.as_ptr().addr() % 4096, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -30,20 +39,21 @@ impl Default for HeapBuilder {
 }
 
 impl HeapBuilder {
-    /// The defaults: no alignment beyond a pointer's.
+    /// Returns the defaults: no alignment beyond a pointer's.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The start of every buffer is a multiple of `bytes`, a power of two; a pointer's alignment at the least.
+    /// Makes every buffer start at a multiple of `bytes`, a power of two; at least a pointer's
+    /// alignment.
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
         self
     }
 
-    /// Whether the bytes of a buffer are zeroed when it is released.
+    /// Sets whether the bytes of a buffer are zeroed when it is released.
     ///
     /// Cost: zeroing the capacity of every buffer.
     #[cfg(feature = "wipe")]
@@ -53,7 +63,7 @@ impl HeapBuilder {
         self
     }
 
-    /// The pool.
+    /// Builds the pool.
     ///
     /// # Errors
     ///
@@ -67,19 +77,30 @@ impl HeapBuilder {
 }
 
 impl AnyBuilder {
-    /// The names of the strategies that are there.
+    /// The names of the strategies whose features are on.
     pub const NAMES: &[&str] = variants::NAMES;
 
-    /// The strategy of this name, with the defaults of its builder.
+    /// Returns the strategy of this name, with the defaults of its builder.
     ///
     /// # Errors
     ///
     /// [`SettingError::UnknownStrategy`].
+    ///
+    /// ```
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// for name in AnyBuilder::NAMES {
+    ///     let mut pool = AnyBuilder::named(name)?.build()?;
+    ///     assert_eq!(pool.acquire(100)?.capacity(), 100);
+    /// }
+    /// assert!(AnyBuilder::named("slab").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn named(name: &str) -> Result<Self, SettingError> {
         Self::with_defaults(name).ok_or_else(|| SettingError::UnknownStrategy { name: name.to_owned() })
     }
 
-    /// The names of the settings that the strategy has, which are the methods of its builder.
+    /// Returns the names of the strategy's settings, which are the methods of its builder.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;
@@ -96,9 +117,10 @@ impl AnyBuilder {
         }
     }
 
-    /// Gives the setting that the strategy's builder has as method `name` this value: a number, which may have a unit behind it if it is
-    /// of bytes, or `true` or `false`. See the [module](super) for the units. Whether the value makes sense is seen when the pool is
-    /// built.
+    /// Sets the setting that the strategy's builder has as method `name`.
+    ///
+    /// The value is `true`, `false` or a number; a number of bytes may have a unit. The
+    /// [module](super) lists the units. Only building the pool shows whether the value makes sense.
     ///
     /// # Errors
     ///
@@ -116,11 +138,19 @@ impl AnyBuilder {
         self.take(&Setting { strategy: self.name(), name, value })
     }
 
-    /// The pool.
+    /// Builds the pool.
     ///
     /// # Errors
     ///
     /// As the `build` of the strategy's builder.
+    ///
+    /// ```
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// let mut pool = AnyBuilder::named("heap")?.build()?;
+    /// assert_eq!((pool.strategy(), pool.acquire(100)?.capacity()), ("heap", 100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self) -> Result<AnyPool, ConfigError> {
         self.pool().map(AnyPool::over)
     }

@@ -20,7 +20,8 @@ pub struct AnyLease {
 }
 
 impl AnyLease {
-    /// Whether the memory was taken from the heap because the strategy had none to give. A pool that is the heap does not fall back.
+    /// Returns whether the memory was taken from the heap because the strategy had none to give. A
+    /// pool that is the heap does not fall back.
     #[must_use]
     #[inline]
     pub fn is_fallback(&self) -> bool {

@@ -43,8 +43,9 @@
 //! # }
 //! ```
 //!
-//! A program that knows its strategy when it is compiled is better off with that strategy's own pool: it is a little faster, its buffers
-//! are a word or two shorter, and it has what the others have not (frames that grow in place, typed vectors, waiting for a budget).
+//! A program that knows its strategy when it is compiled is better off with that strategy's own
+//! pool. That pool is a little faster, and its buffers are a word or two shorter. It also has what
+//! the others have not: frames that grow in place, typed vectors, waiting for a budget.
 
 // First: the others use its macros.
 #[macro_use]

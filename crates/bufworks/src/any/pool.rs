@@ -9,12 +9,22 @@ use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
 use super::lease::AnyLease;
 use super::variants::{Of, Pool};
 
-/// A pool of whichever strategy. Made by an [`AnyBuilder`](super::AnyBuilder).
+/// A pool whose strategy was chosen at run time. An [`AnyBuilder`](super::AnyBuilder) builds it.
 ///
 /// Threads: `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever the strategy; any thread releases. For further threads
 /// there is [`share`](Self::share).
 ///
 /// Cost: on top of the strategy's, a match for each acquire, and one for each release.
+///
+/// ```
+/// use bufworks::any::AnyBuilder;
+///
+/// let mut pool = "heap".parse::<AnyBuilder>()?.build()?;
+/// let mut buf = pool.acquire(1500)?;
+/// buf.extend_from_slice(b"packet")?;
+/// assert_eq!(&buf.freeze()[..], b"packet");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct AnyPool {
     pool: Pool,
@@ -40,35 +50,49 @@ impl AnyPool {
         Self { pool, _unshared: PhantomData }
     }
 
-    /// The name of its strategy, as in [`AnyBuilder::NAMES`](super::AnyBuilder::NAMES).
+    /// Returns the name of its strategy, as in [`AnyBuilder::NAMES`](super::AnyBuilder::NAMES).
     #[must_use]
     pub fn strategy(&self) -> &'static str {
         self.pool.name()
     }
 
-    /// Another handle to the same pool, for another thread. `None` when the strategy serves one thread at a time: then each thread
-    /// builds its own from the same [`AnyBuilder`](super::AnyBuilder).
+    /// Returns another handle to the same pool, for another thread.
+    ///
+    /// It returns `None` when the strategy serves one thread at a time: then each thread builds its
+    /// own from the same [`AnyBuilder`](super::AnyBuilder).
+    ///
+    /// ```
+    /// # #[cfg(feature = "shard")] {
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// let pool = "shard".parse::<AnyBuilder>()?.build()?;
+    /// let mut other = pool.share().expect("threads share this strategy");
+    /// let worker = std::thread::spawn(move || other.acquire(100).map(|buf| buf.capacity()));
+    /// assert_eq!(worker.join().unwrap()?, 100);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn share(&self) -> Option<Self> {
         self.pool.share().map(Self::over)
     }
 
-    /// Gives idle memory back to the system. Strategies over one region have none that they could give.
+    /// Frees the pool's idle memory. Strategies over one region have none to free.
     ///
     /// Cost: as the `trim` of the strategy.
     pub fn trim(&self) {
         self.pool.trim();
     }
 
-    /// Lets the high-water marks of the statistics start again, from what is out now. The other counters are never set back:
-    /// [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
+    /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// Without the `stats` feature it does nothing.
     pub fn reset_high_water(&mut self) {
         each!(&mut self.pool, Pool(pool) => pool.reset_high_water());
     }
 
-    /// The buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers that are out, longest first: where and when each was acquired.
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {

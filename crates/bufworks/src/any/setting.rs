@@ -7,7 +7,16 @@ use core::fmt;
 use super::nearest::nearest;
 use super::variants::FEATURES;
 
-/// Why a text is no strategy with settings. The message says what would be right.
+/// The reason why a text is no strategy with settings. The message says what would be right.
+///
+/// ```
+/// use bufworks::any::{AnyBuilder, SettingError};
+///
+/// let error = "heap:aligment=64".parse::<AnyBuilder>().unwrap_err();
+/// assert!(matches!(error, SettingError::UnknownSetting { .. }));
+/// println!("{error}"); // names the setting that was probably meant
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingError {
@@ -36,7 +45,7 @@ pub enum SettingError {
     },
 }
 
-/// What the value of a setting has to be.
+/// The form that the value of a setting must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Expected {

@@ -83,8 +83,7 @@ macro_rules! variants {
             }
         )*
     ) => {
-        /// A strategy with its settings, which makes [`AnyPool`](super::AnyPool)s, any number of
-        /// them.
+        /// A strategy with its settings, which builds any number of [`AnyPool`](super::AnyPool)s.
         ///
         /// Strategies whose features are off are not among the variants. As text it is the name, and
         /// behind a colon the settings, each as its method on the strategy's builder is called:
@@ -129,7 +128,7 @@ macro_rules! variants {
                 }
             }
 
-            /// The strategy's name.
+            /// Returns the strategy's name.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {

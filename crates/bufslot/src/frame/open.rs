@@ -189,7 +189,7 @@ impl<F: BufferPool> fmt::Debug for OpenFrame<'_, F> {
 }
 
 impl<F: BufferPool> SlotPool<F> {
-    /// A writer for the open frame, or for a new one if none is open. See [`OpenFrame`].
+    /// Returns a writer for the open frame, or for a new one if none is open. See [`OpenFrame`].
     #[inline]
     pub fn open_frame(&mut self) -> OpenFrame<'_, F> {
         let (next, room) = self.lend();

@@ -142,11 +142,11 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
             "When it has come to stay. Until then the matrix, the adviser and the fuzz target `any` have it by its name.",
             vec![
                 Item::file(
-                    format!("benches/src/contestants/{name}.rs"),
+                    format!("benches/src/adapters/{name}.rs"),
                     "its contestant in the matrix, with settings for each workload (and a line in mod.rs)",
                 ),
                 Item::text(
-                    "benches/src/instructions.rs",
+                    "benches/src/instructions/mod.rs",
                     &format!("\"{name}\""),
                     "its instructions per operation",
                 ),

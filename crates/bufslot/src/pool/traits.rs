@@ -1,0 +1,81 @@
+//! The traits of a slot pool: how it is asked for a buffer, how it ends, how it prints.
+
+use core::fmt;
+
+use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
+
+use crate::lease::SlotLease;
+use crate::pool::SlotPool;
+use crate::table::Table;
+
+bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
+
+impl<F: BufferPool> BufferPool for SlotPool<F> {
+    type Lease = SlotLease<F::Lease>;
+
+    /// Cost: some thirty plain instructions; a bounded search when the gap at the tail is used up, and the fallback's cost
+    /// when that finds nothing. When the fallback refuses as well, two looks at every slot. Allocates nothing itself.
+    ///
+    /// # Source
+    ///
+    /// The back and front modes are those of Stratum V2's `buffer_sv2`; the search between them is next fit (Knuth, *The Art of
+    /// Computer Programming* 1, 2.5) over an address-ordered list.
+    #[inline(always)]
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        // Before anything changes: it is the user's code.
+        let elsewhere = self.out_elsewhere();
+        if let Some(carved) = self.carve(capacity) {
+            return Ok(self.hand_out(carved, capacity, capacity, elsewhere));
+        }
+        let carved = self.carve_elsewhere(capacity);
+        if carved.is_somewhere() {
+            Ok(self.hand_out(carved, capacity, capacity, elsewhere))
+        } else {
+            // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+            #[allow(clippy::needless_question_mark, reason = "see above")]
+            Ok(self.acquire_elsewhere(capacity)?)
+        }
+    }
+
+    fn max_capacity(&self) -> usize {
+        self.capacity.max(self.fallback.max_capacity())
+    }
+
+    /// Cost: a look at every slot.
+    fn stats(&self) -> PoolStats {
+        let stats = self.counters.snapshot(self.table.released(), &self.fallback.stats(), self.capacity);
+        if cfg!(feature = "stats") {
+            return stats;
+        }
+        let taken = self.table.all().filter(|&slot| !self.table.slots().is_free(slot)).count();
+        let mut known = stats;
+        known.in_use = taken;
+        known
+    }
+}
+
+impl<F: BufferPool> Drop for SlotPool<F> {
+    fn drop(&mut self) {
+        self.close_frame();
+        drop(self.table.leave());
+    }
+}
+
+/// Shows the slots as the table has them: `#` taken, `-` free.
+impl<F: BufferPool> fmt::Debug for SlotPool<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Slots<'a>(&'a Table);
+        impl fmt::Debug for Slots<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0
+                    .all()
+                    .try_for_each(|slot| f.write_str(if self.0.slots().is_free(slot) { "-" } else { "#" }))
+            }
+        }
+        f.debug_struct("SlotPool")
+            .field("mode", &self.mode())
+            .field("slots", &Slots(&self.table))
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}

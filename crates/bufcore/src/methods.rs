@@ -58,6 +58,24 @@ macro_rules! pool_methods {
                 $crate::BufferPool::acquire_zeroed(self, len)
             }
 
+            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with the same
+            /// filled bytes, which replaces it. A buffer that has the room stays as it is.
+            ///
+            /// Cost: an acquire, a copy of the filled bytes, and a release.
+            ///
+            /// # Errors
+            ///
+            /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+            #[inline]
+            #[cfg_attr(feature = "track", track_caller)]
+            pub fn grow(
+                &mut self,
+                buf: &mut $crate::Buf<$lease>,
+                capacity: usize,
+            ) -> Result<(), $crate::AcquireError> {
+                $crate::BufferPool::grow(self, buf, capacity)
+            }
+
             /// Returns the largest request, in bytes, that can ever succeed.
             #[must_use]
             pub fn max_capacity(&self) -> usize {
@@ -133,6 +151,12 @@ macro_rules! frame_methods {
                 $crate::FrameBuffer::consume(self, bytes);
             }
 
+            /// Cuts the open frame to its first `len` bytes. A longer `len` changes nothing.
+            #[inline]
+            pub fn truncate(&mut self, len: usize) {
+                $crate::FrameBuffer::truncate(self, len);
+            }
+
             /// Closes the frame and returns its bytes as an owned buffer; an empty one when no frame is open.
             ///
             /// # Errors
@@ -178,6 +202,28 @@ macro_rules! frame_methods {
 #[macro_export]
 macro_rules! shared_pool {
     (impl $pool:ty => $lease:ty) => {
+        /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait here.
+        impl $pool {
+            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with the same
+            /// filled bytes, which replaces it. A buffer that has the room stays as it is.
+            ///
+            /// Cost: an acquire, a copy of the filled bytes, and a release.
+            ///
+            /// # Errors
+            ///
+            /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+            #[inline]
+            #[cfg_attr(feature = "track", track_caller)]
+            pub fn grow(
+                &self,
+                buf: &mut $crate::Buf<$lease>,
+                capacity: usize,
+            ) -> Result<(), $crate::AcquireError> {
+                let mut pool = self;
+                $crate::BufferPool::grow(&mut pool, buf, capacity)
+            }
+        }
+
         $crate::shared_pool!(impl $pool => $lease, for $pool);
         $crate::shared_pool!(impl $pool => $lease, for &$pool);
     };

@@ -108,7 +108,7 @@ impl Extendable<'_> {
     fn grow(ring: &mut RingPool, mut frame: Frame, additional: usize) -> (Frame, Result<(), AcquireError>) {
         // It is not to be cleared away meanwhile.
         ring.lent = ring.ring.front();
-        let grown = ring.grow(&mut frame, additional);
+        let grown = ring.grow_frame(&mut frame, additional);
         ring.lent = frame.at;
         (frame, grown)
     }

@@ -120,7 +120,7 @@ impl RingPool {
     /// Gives `frame` room for `additional` bytes more. It is unchanged by a failure.
     #[cold]
     #[inline(never)]
-    pub(crate) fn grow(&mut self, frame: &mut Frame, additional: usize) -> Result<(), AcquireError> {
+    pub(crate) fn grow_frame(&mut self, frame: &mut Frame, additional: usize) -> Result<(), AcquireError> {
         if additional <= frame.room() {
             return Ok(());
         }
@@ -278,7 +278,7 @@ impl FrameBuffer for RingPool {
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
         if additional > self.frame.room() {
             let mut frame = core::mem::replace(&mut self.frame, Frame::closed(&self.ring));
-            let grown = self.grow(&mut frame, additional);
+            let grown = self.grow_frame(&mut frame, additional);
             self.frame = frame;
             grown?;
         }

@@ -12,7 +12,10 @@ static ALLOCATOR: Failing = Failing;
 #[test]
 fn heap_pool() {
     let mut pool = HeapPool::new();
-    for bytes in [0, 1, 4096, 1 << 20] {
+    // A buffer of no bytes asks for no memory.
+    let (result, refused) = Failing::after(0, || pool.acquire(0).and(pool.acquire_zeroed(0)).map(drop));
+    assert_eq!((result, refused), (Ok(()), 0));
+    for bytes in [1, 4096, 1 << 20] {
         let (result, refused) = Failing::after(0, || pool.acquire(bytes).map(drop));
         assert_eq!((result, refused), (Err(AcquireError::OutOfMemory { requested: bytes }), 1));
         let (result, _) = Failing::after(0, || pool.acquire_zeroed(bytes).map(drop));

@@ -64,8 +64,8 @@ fn losses(results: &Results) -> Markup {
     html! {
         details {
             summary {
-                (losses.len()) " times a control or a peer is faster than a strategy, by more than 5 %, and the spreads do not \
-                 overlap"
+                "A control or a peer is faster than a strategy by more than 5 %, and the spreads do not overlap: "
+                (losses.len()) (if losses.len() == 1 { " time" } else { " times" })
             }
             (scroll("Losses, worst first", &table))
         }

@@ -41,7 +41,7 @@ pub trait Cell {
         false
     }
 
-    /// As [`Pool::fallbacks`](crate::harness::contestant::Pool::fallbacks).
+    /// As [`Pool::fallbacks`](crate::harness::serve::Pool::fallbacks).
     fn fallbacks(&self) -> Option<u64> {
         None
     }

@@ -256,7 +256,7 @@ impl BumpPool {
         }
     }
 
-    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`] does.
+    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
     /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.

@@ -157,7 +157,7 @@ impl ShardPool {
     /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
     /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
     ///
-    /// Where there is no room to keep a buffer, or the [`max_bytes`](Builder::max_bytes) has none,
+    /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has none,
     /// it is not allocated, and nothing idle makes room for it.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
@@ -180,7 +180,7 @@ impl ShardPool {
     }
 
     /// Returns the largest request that is pooled, in bytes; 0 when the
-    /// [`max_bytes`](Builder::max_bytes) has no room for the smallest class.
+    /// [`max_bytes`](crate::Builder::max_bytes) has no room for the smallest class.
     #[must_use]
     pub fn largest_pooled(&self) -> usize {
         self.shared().settings.largest_pooled()
@@ -295,7 +295,7 @@ impl ShardPool {
         ShardStats::of(self.shared())
     }
 
-    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`] does.
+    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
     /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.

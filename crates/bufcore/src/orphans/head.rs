@@ -62,14 +62,14 @@ pub struct Methods {
 impl Orphan {
     /// A head whose block is freed by `try_free`, which finds out by itself whether anything is out.
     ///
-    /// `try_free` is called with the block's address, by one thread at a time, after [`adopt`]. It returns `false` while
+    /// `try_free` is called with the block's address, by one thread at a time, after [`adopt`](super::adopt). It returns `false` while
     /// anything is out; once it has returned `true` the block does not exist any more. It does not panic.
     #[must_use]
     pub fn new(try_free: unsafe fn(NonNull<Orphan>) -> bool) -> Self {
         Self::of(Kind::Asked(try_free))
     }
 
-    /// A head whose late releases are counted by [`release_late`].
+    /// A head whose late releases are counted by [`release_late`](super::release_late).
     #[must_use]
     pub fn counted(methods: &'static Methods) -> Self {
         Self::of(Kind::Counted(methods))

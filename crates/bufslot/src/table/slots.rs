@@ -10,7 +10,7 @@ use super::slot::{FREE, LIVE, STEP, Slot};
 /// Access to the slots by where they stand. A copy of one pointer, so that a request can keep it in a register: what it reads
 /// through the pool is read anew after each look at a state, which is an atomic load that orders others.
 ///
-/// T1 to T3 of [`Table`] hold for it. It is used up to [`Table::leave`] only.
+/// T1 to T3 of [`Table`](super::Table) hold for it. It is used up to [`Table::leave`](super::Table::leave) only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slots {
     pub(super) first: NonNull<Slot>,

@@ -176,7 +176,7 @@ impl Job {
             Self::Test => xtask(&["test"])?,
             Self::Bare => return bare::run(),
             Self::Long => xtask(&["test", "--long"])?,
-            Self::Features => features::check()?,
+            Self::Features => features::check(features::Reach::Threes)?,
             Self::Nostd => return nostd::check(),
             Self::Loom => {
                 models::LOOM.check()?;

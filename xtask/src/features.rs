@@ -1,4 +1,4 @@
-//! `cargo xtask features`: every combination of features builds; those that touch each other pass the tests.
+//! `cargo xtask features`: combinations of features build, and those that behave differently pass the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -38,16 +38,30 @@ pub(crate) struct Args {
     /// List the combinations without building them.
     #[arg(long)]
     list: bool,
+    /// Check every combination. Without this, the checked combinations have each three features in every
+    /// way.
+    #[arg(long)]
+    every: bool,
+}
+
+/// How much of the combinations is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Each three features in every way: together, apart, absent.
+    Threes,
+    /// The powerset.
+    Every,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
+        let reach = if self.every { Reach::Every } else { Reach::Threes };
         if !self.list {
-            return check();
+            return check(reach);
         }
         for package in packages::published()? {
             let tested: BTreeSet<_> = covering(&package).into_iter().collect();
-            for set in combinations(&package)? {
+            for set in combinations(&package, reach)? {
                 let mark = if tested.contains(&set) { "test " } else { "check" };
                 println!("{mark}  {} {}", package.name, join(&set));
             }
@@ -57,9 +71,9 @@ impl Args {
 }
 
 /// Builds and tests all published packages.
-pub(crate) fn check() -> Result<()> {
+pub(crate) fn check(reach: Reach) -> Result<()> {
     let packages = packages::published()?;
-    let groups = groups(&packages)?;
+    let groups = groups(&packages, reach)?;
     let mut steps = Steps::new("features", 1 + packages.len());
     let all: usize = groups.values().map(Vec::len).sum();
     steps.step(&format!("check {all} combinations, by {} commands", groups.len()), || {
@@ -78,12 +92,12 @@ pub(crate) fn check() -> Result<()> {
 
 /// What is checked with one command: a set of features, the same for all of these packages, which turns on the same features of `bufcore`
 /// in each. So none of them is checked with a `bufcore` that has more than it asks for.
-fn groups(packages: &[Package]) -> Result<BTreeMap<(Set, Set), Vec<&Package>>> {
+fn groups(packages: &[Package], reach: Reach) -> Result<BTreeMap<(Set, Set), Vec<&Package>>> {
     let core =
         packages.iter().find(|package| package.name == CORE).context("there is a package `bufcore`")?;
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for package in packages {
-        for set in combinations(package)? {
+        for set in combinations(package, reach)? {
             let of_core = of_core(package, &set, core);
             groups.entry((set, of_core)).or_default().push(package);
         }
@@ -164,9 +178,9 @@ fn closure(features: &Features, set: impl IntoIterator<Item = String>) -> Set {
     closed
 }
 
-/// What is built of a package: every combination of its features but those that its manifest keeps apart, because they meet few others;
-/// of these each alone and with all the rest, and all of them with each of the rest.
-fn combinations(package: &Package) -> Result<BTreeSet<Set>> {
+/// The combinations of features that a package is built with. Those that its manifest keeps apart meet
+/// few others: each is built alone and with all the rest, and all of them with each of the rest.
+fn combinations(package: &Package, reach: Reach) -> Result<BTreeSet<Set>> {
     let Package { features, apart, .. } = package;
     if let Some(unknown) = apart.iter().find(|name| !features.contains_key(*name)) {
         bail!("{} keeps {unknown} apart, which is no feature of it", package.name);
@@ -174,6 +188,9 @@ fn combinations(package: &Package) -> Result<BTreeSet<Set>> {
     let names = features.keys().filter(|name| *name != "default" && !apart.contains(*name));
     let rest: Vec<_> = names.cloned().collect();
     let mut sets = powerset(features, &rest)?;
+    if reach == Reach::Threes {
+        sets = cover(&sets, Vec::new(), |set| threes_in(set, &rest)).into_iter().collect();
+    }
     let mut add = |set: Vec<String>| sets.insert(closure(features, set));
     for name in apart {
         add(vec![name.clone()]);
@@ -215,37 +232,51 @@ fn covering(package: &Package) -> Vec<Set> {
         turns_on.filter_map(|one| one.strip_prefix("dep:")).any(|one| one != CORE && one.starts_with("buf"))
     };
     let alone = changing.iter().filter(brings_ours).map(|name| closure(features, [name.clone()]));
-    let mut sets: Vec<_> = [Set::new(), everything(package)].into_iter().chain(alone).collect();
-    let choices: BTreeSet<_> =
-        powerset(features, &changing).map(|sets| sets.into_iter().collect()).unwrap_or_default();
-    let mut open = apart_in(&choices, &changing);
-    open.retain(|pair| !sets.iter().any(|set| is_apart(set, pair)));
-    while let Some(best) = choices.iter().max_by_key(|set| {
-        let found = open.iter().filter(|pair| is_apart(set, pair)).count();
-        // Of two that do as much, the one that is built sooner.
-        (found, usize::MAX - set.len())
-    }) {
-        let before = open.len();
-        open.retain(|pair| !is_apart(best, pair));
-        if open.len() == before {
-            break;
-        }
-        sets.push(best.clone());
-    }
+    let sets: Vec<_> = [Set::new(), everything(package)].into_iter().chain(alone).collect();
+    let choices = powerset(features, &changing).unwrap_or_default();
+    let mut sets = cover(&choices, sets, |set| apart_in(set, &changing));
     let mut seen = BTreeSet::new();
     sets.retain(|set| seen.insert(set.clone()));
     sets
 }
 
-/// The pairs of which some set has the first and not the second.
-fn apart_in(sets: &BTreeSet<Set>, names: &[String]) -> Vec<(String, String)> {
-    let pairs =
-        names.iter().flat_map(|with| names.iter().map(move |without| (with.clone(), without.clone())));
-    pairs.filter(|pair| sets.iter().any(|set| is_apart(set, pair))).collect()
+/// `chosen`, and as few of `choices` as greedy picking finds, so that they show all that `choices` show.
+fn cover<T: Ord>(
+    choices: &BTreeSet<Set>,
+    mut chosen: Vec<Set>,
+    shows: impl Fn(&Set) -> BTreeSet<T>,
+) -> Vec<Set> {
+    let mut open: BTreeSet<T> = choices.iter().flat_map(&shows).collect();
+    for set in &chosen {
+        shows(set).iter().for_each(|shown| _ = open.remove(shown));
+    }
+    let new_in = |set: &Set, open: &BTreeSet<T>| shows(set).intersection(open).count();
+    while !open.is_empty() {
+        // Of two that show as much, the one that is built sooner.
+        let best = choices.iter().max_by_key(|set| (new_in(set, &open), usize::MAX - set.len()));
+        let Some(best) = best else { break };
+        shows(best).iter().for_each(|shown| _ = open.remove(shown));
+        chosen.push(best.clone());
+    }
+    chosen
 }
 
-fn is_apart(set: &Set, (with, without): &(String, String)) -> bool {
-    set.contains(with) && !set.contains(without)
+/// Each three of `names`, with which of them are in `set`.
+fn threes_in(set: &Set, names: &[String]) -> BTreeSet<[(usize, bool); 3]> {
+    let at = |at: usize| (at, set.contains(&names[at]));
+    let end = names.len();
+    // Fewer than three names: the last ones repeat.
+    (0..end)
+        .flat_map(|a| (a..end).flat_map(move |b| (b..end).map(move |c| [a, b, c])))
+        .map(|three| three.map(at))
+        .collect()
+}
+
+/// The pairs of which `set` has the first and not the second.
+fn apart_in(set: &Set, names: &[String]) -> BTreeSet<(String, String)> {
+    let with = names.iter().filter(|name| set.contains(*name));
+    let without = || names.iter().filter(|name| !set.contains(*name));
+    with.flat_map(|with| without().map(move |without| (with.clone(), without.clone()))).collect()
 }
 
 #[cfg(test)]
@@ -303,7 +334,7 @@ mod tests {
             of("ring", "bufcore/std", vec![depends(CORE, &[])]),
             of("works", "bufcore/std", vec![depends(CORE, &[]), depends("ring", &[])]),
         ];
-        let groups = groups(&packages).unwrap();
+        let groups = groups(&packages, Reach::Every).unwrap();
         let names =
             |group: &Vec<&Package>| group.iter().map(|one| one.name.clone()).collect::<Vec<_>>().join(" ");
         let mut lines: Vec<_> =
@@ -325,20 +356,33 @@ mod tests {
 
     #[test]
     fn combinations_that_turn_on_the_same_are_one() {
-        let sets: Vec<_> = combinations(&package(&[])).unwrap().iter().map(join).collect();
+        let sets: Vec<_> = combinations(&package(&[]), Reach::Every).unwrap().iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
     }
 
     #[test]
     fn what_is_kept_apart_is_not_combined_with_everything() {
-        let sets: Vec<_> = combinations(&package(&["other"])).unwrap().iter().map(join).collect();
+        let sets: Vec<_> = combinations(&package(&["other"]), Reach::Every).unwrap().iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
-        let sets: Vec<_> = combinations(&package(&["other", "std"])).unwrap().iter().map(join).collect();
+        let sets: Vec<_> = combinations(&package(&["other", "std"]), Reach::Every).unwrap().iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "alloc,other", "alloc,other,std", "alloc,std", "other"]);
         let sets: Vec<_> =
-            combinations(&package(&["alloc", "other", "std"])).unwrap().iter().map(join).collect();
+            combinations(&package(&["alloc", "other", "std"]), Reach::Every).unwrap().iter().map(join).collect();
         assert_eq!(sets, ["", "alloc", "alloc,other,std", "alloc,std", "other"]);
-        assert!(combinations(&package(&["none"])).is_err());
+        assert!(combinations(&package(&["none"]), Reach::Every).is_err());
+    }
+
+    #[test]
+    fn each_three_features_are_checked_in_every_way() {
+        let names = ["a", "b", "c", "d", "e", "f"].map(str::to_owned);
+        let mut many = package(&[]);
+        many.features = names.clone().map(|name| (name, Vec::new())).into();
+        let sets = combinations(&many, Reach::Threes).unwrap();
+        assert!(sets.len() < 20, "{} of 64", sets.len());
+        let shown: BTreeSet<_> = sets.iter().flat_map(|set| threes_in(set, &names)).collect();
+        let all: BTreeSet<_> =
+            combinations(&many, Reach::Every).unwrap().iter().flat_map(|set| threes_in(set, &names)).collect();
+        assert!(shown == all && all.len() >= 20 * 8, "{} of {}", shown.len(), all.len());
     }
 
     #[test]

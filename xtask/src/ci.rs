@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::iter;
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::process::Command;
 use std::time::Duration;
 
@@ -213,7 +213,12 @@ fn skipped(log: &str, name: &str) -> Option<String> {
 
 fn clippy(features: &str) -> Result<()> {
     let args = ["clippy", "--workspace", "--all-targets", features, "--", "-D", "warnings"];
-    shell::run(cargo().args(args))
+    // One of the crates that the matrix compares builds a C library, in two minutes, with which nothing
+    // is linked here. It does without when it is told of another.
+    let instead = shell::target_folder().join("ci/libjemalloc.a");
+    fs::create_dir_all(shell::target_folder().join("ci"))?;
+    fs::write(&instead, "")?;
+    shell::run(cargo().args(args).env("JEMALLOC_OVERRIDE", absolute(instead)?))
 }
 
 fn docs() -> Result<()> {

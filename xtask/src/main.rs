@@ -67,7 +67,8 @@ enum Task {
     Ci(ci::Args),
     /// Say which lines the tests and the fuzz targets' inputs reach.
     Coverage(coverage::Args),
-    /// Build every combination of features, and test those that touch each other.
+    /// Build each three features in every way, and test those that touch each other; with `--every`, build
+    /// every combination.
     Features(features::Args),
     /// Run the fuzz targets, or what is checked in of their inputs.
     Fuzz(fuzz::Args),

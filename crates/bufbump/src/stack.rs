@@ -14,7 +14,7 @@
 //! - K1: an element on a stack has the stack's reference. One that is on none has an owner, or is wanted on a stack and referred to.
 //! - K2: `next` is written only while the count of references is zero, by whoever is about to put the element on a stack. So it stays as
 //!   it is for whoever has a reference.
-//! - K3: a pop looks at an element that it does not own, so elements stay valid while any pop runs (`shared`, P5).
+//! - K3: a pop looks at an element that it does not own, so elements stay valid while any pop runs (`depot`, H3).
 //! - K4: an element that is wanted and not on its stack is being put there, by a push or by a pop that is at work and hides no other. So
 //!   when a pop finds nothing, no more elements are free than threads are at work in these functions at that moment.
 

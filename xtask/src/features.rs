@@ -61,9 +61,10 @@ impl Args {
         }
         for package in packages::published()? {
             let tested: BTreeSet<_> = covering(&package).into_iter().collect();
-            for set in combinations(&package, reach)? {
-                let mark = if tested.contains(&set) { "test " } else { "check" };
-                println!("{mark}  {} {}", package.name, join(&set));
+            let checked = combinations(&package, reach)?;
+            for set in checked.union(&tested) {
+                let mark = if tested.contains(set) { "test " } else { "check" };
+                println!("{mark}  {} {}", package.name, join(set));
             }
         }
         Ok(())

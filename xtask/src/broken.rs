@@ -57,9 +57,9 @@ pub(crate) struct Args {
     /// Of the orders, only those of this package.
     #[arg(long = "crate", value_name = "PACKAGE", requires = "orderings")]
     package: Option<String>,
-    /// Of the orders, only those whose names have this text in them.
+    /// Of the orders, only those whose names have this text in them. May be given more than once.
     #[arg(long, value_name = "TEXT", requires = "orderings")]
-    site: Option<String>,
+    site: Vec<String>,
 }
 
 /// A test program: package, test target, and what it runs under.
@@ -89,7 +89,7 @@ struct Chosen<'a> {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         if self.orderings {
-            return orderings::run(self.package.as_deref(), self.site.as_deref(), self.list);
+            return orderings::run(self.package.as_deref(), &self.site, self.list);
         }
         let mutants = mutants::all()?;
         if self.list {

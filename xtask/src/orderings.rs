@@ -6,6 +6,7 @@
 //! All mutants are in one build: in a copy of the sources each order is a call that answers with the weaker one when its mutant was
 //! chosen by an environment variable. So a mutant costs no compiler.
 
+mod caught;
 mod lines;
 mod scan;
 mod sources;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 
+use self::caught::Caught;
 use self::lines::Line;
 use self::scan::{Constants, Place};
 use self::trials::{Outcome, Trials};
@@ -139,8 +141,9 @@ fn name(place: &Place, weaker: &str) -> String {
     format!("{function}: {operation}{failure}: {} to {weaker}", order.name())
 }
 
-/// Runs `broken --orderings`, for the package `chosen` or for all: with `only_list` it says what there is.
-pub(crate) fn run(chosen: Option<&str>, named: Option<&str>, only_list: bool) -> Result<()> {
+/// Runs `broken --orderings`, for the package `chosen` or for all, and for the mutants that one of
+/// `named` is a part of, or for all: with `only_list` it says what there is.
+pub(crate) fn run(chosen: Option<&str>, named: &[String], only_list: bool) -> Result<()> {
     let packages = crate::packages::published()?;
     let orderings = Orderings::of(&packages)?;
     let text = std::fs::read_to_string(FILE)?;
@@ -153,45 +156,69 @@ pub(crate) fn run(chosen: Option<&str>, named: Option<&str>, only_list: bool) ->
     };
     let is_chosen = |mutant: &Mutant| {
         chosen.is_none_or(|package| package == mutant.package)
-            && named.is_none_or(|part| mutant.name.contains(part))
+            && (named.is_empty() || named.iter().any(|part| mutant.name.contains(&**part)))
     };
     let numbers: Vec<usize> =
         (0..orderings.mutants.len()).filter(|&at| is_chosen(&orderings.mutants[at])).collect();
     ensure!(!numbers.is_empty(), "no such order; `cargo xtask broken --orderings --list` shows them all");
-    if only_list {
-        for mutant in numbers.iter().map(|&at| &orderings.mutants[at]) {
-            let verdict = line_of(mutant).map_or("", |line| line.verdict.word());
-            let Mutant { package, name, file, line } = mutant;
-            println!("{package} {name} ({}:{line}) {verdict}", file.display());
-        }
-        return Ok(());
-    }
-    let (listed, tried): (Vec<usize>, Vec<usize>) =
-        numbers.iter().partition(|&&at| line_of(&orderings.mutants[at]).is_some());
     let mut counts = Counts::default();
-    for &at in &listed {
+    let mut tried = Vec::new();
+    for at in numbers {
         let mutant = &orderings.mutants[at];
-        if let Some(Line { verdict, .. }) = line_of(mutant) {
-            counts.note(&mutant.package, verdict.word());
+        let verdict = line_of(mutant).map(|Line { verdict, .. }| verdict.word());
+        if only_list {
+            let Mutant { package, name, file, line } = mutant;
+            println!("{package} {name} ({}:{line}) {}", file.display(), verdict.unwrap_or_default());
+        } else if let Some(word) = verdict {
+            counts.note(&mutant.package, word);
+        } else {
+            tried.push(at);
         }
     }
-    let mut survived = Vec::new();
-    Trials::new(&orderings, &packages)?.run(&tried, |at, outcome, took| {
-        let Mutant { package, name, file, line } = &orderings.mutants[at];
-        println!("{package} {name}: {outcome} ({took:.1} s)");
-        counts.note(package, outcome.word());
-        if let Outcome::Survived { .. } = outcome {
-            survived.push(format!("{package} {name} ({}:{line}): {outcome}", file.display()));
+    if only_list { Ok(()) } else { orderings.find(&packages, tried, counts) }
+}
+
+impl Orderings {
+    /// Tries the mutants with the numbers `tried`, and prints all `counts` then.
+    ///
+    /// # Errors
+    ///
+    /// When one survives.
+    fn find(&self, packages: &[Package], tried: Vec<usize>, mut counts: Counts) -> Result<()> {
+        let mut caught = Caught::read(packages)?;
+        let mut left = Vec::new();
+        for at in tried {
+            let Mutant { package, name, .. } = &self.mutants[at];
+            match caught.outcome(package, name) {
+                Some(outcome) => {
+                    println!("{package} {name}: {outcome}, by an earlier run");
+                    counts.note(package, outcome.word());
+                }
+                None => left.push(at),
+            }
         }
-    })?;
-    counts.print();
-    ensure!(
-        survived.is_empty(),
-        "{} orders may be weaker, for all that is seen:\n{}",
-        survived.len(),
-        survived.join("\n")
-    );
-    Ok(())
+        let mut survived = Vec::new();
+        let mut noted = Ok(());
+        Trials::new(self, packages)?.run(&left, |at, outcome, took| {
+            let Mutant { package, name, file, line } = &self.mutants[at];
+            println!("{package} {name}: {outcome} ({took:.1} s)");
+            counts.note(package, outcome.word());
+            if let Outcome::Survived { .. } = outcome {
+                survived.push(format!("{package} {name} ({}:{line}): {outcome}", file.display()));
+            } else if let Err(error) = caught.note(package, name, outcome) {
+                noted = Err(error);
+            }
+        })?;
+        noted?;
+        counts.print();
+        ensure!(
+            survived.is_empty(),
+            "{} orders may be weaker, for all that is seen:\n{}",
+            survived.len(),
+            survived.join("\n")
+        );
+        Ok(())
+    }
 }
 
 /// How many mutants of each package came out how.

@@ -71,7 +71,7 @@ impl BumpPool {
     }
 
     #[inline]
-    fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.handle
     }
 

@@ -111,6 +111,8 @@ mod stats;
 mod stream;
 mod sync;
 mod tagged_ptr;
+#[cfg(all(test, loom))]
+mod tests;
 #[cfg(feature = "std")]
 mod threads;
 mod track;

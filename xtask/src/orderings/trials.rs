@@ -32,7 +32,7 @@ const QUICK: Duration = Duration::from_secs(20);
 const SLOW: Duration = Duration::from_secs(60);
 
 /// What became of a mutant.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A model fails.
     Models(String),
@@ -70,6 +70,15 @@ enum Kind {
     Races,
 }
 
+/// Whose models or `races` are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Those of the mutant's own package.
+    Own,
+    /// For mutants of the package that all others are built on: those of the others.
+    Others,
+}
+
 /// A model, or a `races` program.
 struct Trial {
     program: Program,
@@ -102,19 +111,28 @@ impl<'a> Trials<'a> {
         Ok(Self { orderings, root, packages })
     }
 
-    /// Tries each of `mutants`, and tells `done` of each: first the models that take seconds, then `races`, and for what is left all models
-    /// with as many preemptions as in the job `loom`.
+    /// Tries each of `mutants`, and tells `done` of each: first the models that take seconds, then
+    /// `races`, and for what is left all models with as many preemptions as in the job `loom`.
+    ///
+    /// A program that no mutant is left for is not built.
     pub(super) fn run(&self, mutants: &[usize], mut done: impl FnMut(usize, &Outcome, f64)) -> Result<()> {
-        let models = self.trials(Kind::Models, mutants)?;
-        let (quick, slow): (Vec<_>, Vec<_>) = models.into_iter().partition(|model| model.took < QUICK);
         let mut left: BTreeMap<usize, f64> = mutants.iter().map(|&at| (at, 0.0)).collect();
-        self.run_with(&quick, FEW, &mut left, Outcome::Models, &mut done)?;
-        if left.is_empty() {
-            return Ok(());
+        let (mut models, mut slow, mut races) = (Vec::new(), Vec::new(), Vec::new());
+        let mut built = BTreeSet::new();
+        for whose in [Whose::Own, Whose::Others] {
+            let all = self.trials(Kind::Models, whose, &left, &mut built)?;
+            let (quick, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|model| model.took < QUICK);
+            self.run_with(&quick, FEW, &mut left, Outcome::Models, &mut done)?;
+            models.extend(quick);
+            slow.extend(others);
         }
-        let races = self.trials(Kind::Races, &left.keys().copied().collect::<Vec<_>>())?;
-        self.run_with(&races, FEW, &mut left, Outcome::Races, &mut done)?;
-        let models: Vec<_> = quick.into_iter().chain(slow).collect();
+        built.clear();
+        for whose in [Whose::Own, Whose::Others] {
+            let all = self.trials(Kind::Races, whose, &left, &mut built)?;
+            self.run_with(&all, FEW, &mut left, Outcome::Races, &mut done)?;
+            races.extend(all);
+        }
+        models.append(&mut slow);
         self.run_with(&models, LOOM.unless_set, &mut left, Outcome::Models, &mut done)?;
         for (at, took) in left {
             let is_reached = models.iter().chain(&races).any(|trial| trial.reached.contains(&at));
@@ -167,30 +185,16 @@ impl<'a> Trials<'a> {
         result
     }
 
-    /// What may find `mutants`, each run once without one: it has to pass, and says which it comes to.
-    fn trials(&self, kind: Kind, mutants: &[usize]) -> Result<Vec<Trial>> {
-        let of: BTreeSet<&str> = mutants.iter().map(|&at| &*self.orderings.mutants[at].package).collect();
-        let has_programs = |package: &&Package| match kind {
-            Kind::Models => LOOM.has_models(package),
-            Kind::Races => package.test("races").is_some(),
-        };
-        // All packages are built on the common one.
-        let is_wanted = |package: &&Package| of.contains(&*package.name) || of.contains(COMMON);
-        let mut tasks = Vec::new();
-        let started = Instant::now();
-        for package in self.packages.iter().filter(is_wanted).filter(has_programs) {
-            let program = self.build(kind, package)?;
-            let tests = match kind {
-                Kind::Models => {
-                    let mut tests = program.tests(&mut program.command(), TIME_LIMIT)?;
-                    tests.retain(|test| test.contains(LOOM.name));
-                    tests.into_iter().map(Some).collect()
-                }
-                Kind::Races => vec![None],
-            };
-            tasks.extend(tests.into_iter().map(|test| (program.clone(), test)));
-        }
-        println!("{kind:?}: built in {:.1} s", started.elapsed().as_secs_f64());
+    /// What may find the mutants that are `left`, of packages that are not among those `built`
+    /// before. Each is run once without a mutant: it has to pass, and says which it comes to.
+    fn trials(
+        &self,
+        kind: Kind,
+        whose: Whose,
+        left: &BTreeMap<usize, f64>,
+        built: &mut BTreeSet<String>,
+    ) -> Result<Vec<Trial>> {
+        let tasks = self.programs(kind, whose, left, built)?;
         let (mut trials, mut outcome) = (Vec::new(), Ok(()));
         let work = |(program, test): (Program, Option<String>)| {
             let found = AtomicUsize::new(0);
@@ -223,6 +227,43 @@ impl<'a> Trials<'a> {
             },
         );
         outcome.map(|()| trials)
+    }
+
+    /// Builds the programs of [`trials`](Self::trials), and returns each with each of its models.
+    fn programs(
+        &self,
+        kind: Kind,
+        whose: Whose,
+        left: &BTreeMap<usize, f64>,
+        built: &mut BTreeSet<String>,
+    ) -> Result<Vec<(Program, Option<String>)>> {
+        let of: BTreeSet<&str> = left.keys().map(|&at| &*self.orderings.mutants[at].package).collect();
+        let is_wanted = |package: &&Package| match (whose, kind) {
+            (Whose::Own, _) if !of.contains(&*package.name) => false,
+            (Whose::Others, _) if !of.contains(COMMON) => false,
+            (_, Kind::Models) => LOOM.has_models(package),
+            (_, Kind::Races) => package.test("races").is_some(),
+        };
+        let mut tasks = Vec::new();
+        let started = Instant::now();
+        for package in self.packages.iter().filter(is_wanted) {
+            if !built.insert(package.name.clone()) {
+                continue;
+            }
+            let program = self.build(kind, package)?;
+            match kind {
+                Kind::Models => {
+                    let mut tests = program.tests(&mut program.command(), TIME_LIMIT)?;
+                    tests.retain(|test| test.contains(LOOM.name));
+                    tasks.extend(tests.into_iter().map(|test| (program.clone(), Some(test))));
+                }
+                Kind::Races => tasks.push((program, None)),
+            }
+        }
+        if !tasks.is_empty() {
+            println!("{kind:?}: built in {:.1} s", started.elapsed().as_secs_f64());
+        }
+        Ok(tasks)
     }
 
     fn build(&self, kind: Kind, package: &Package) -> Result<Program> {

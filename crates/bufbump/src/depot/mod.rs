@@ -125,6 +125,9 @@ impl Depot {
         self.count.fetch_add(1, Ordering::Relaxed);
         // SAFETY: just made, and not freed before it is vacant.
         let shard = unsafe { header.as_ref() };
+        // Now, as loom dates what is made back to the thread's last use of an atomic.
+        #[cfg(all(test, loom))]
+        shard.life.write();
         // ORDER: Relaxed: compared only; the exchange publishes.
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
@@ -218,6 +221,8 @@ impl Depot {
         if !(0..LOOKS).any(|_| self.is_unvisited()) {
             leaving = self.leaving.replace(leaving);
         }
+        #[cfg(all(test, loom))]
+        self.rights.write();
         // ORDER: Release pairs with the Acquire above.
         self.trimmer.store(false, Ordering::Release);
         leaving

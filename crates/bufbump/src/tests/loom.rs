@@ -449,6 +449,25 @@ fn loom_late_releases_free_the_memory_themselves() {
     });
 }
 
+/// Two threads take the cache that no thread has, and give it back unused: one at a time has it.
+#[test]
+fn loom_caches_that_are_given_back() {
+    fn take_and_give_back(pool: &BumpPool) {
+        let token = local::register().expect("the thread is not ending");
+        pool.shared().give_back(pool.shared().cache(token).expect("the allocator has room"));
+    }
+    loom::model(|| {
+        let pool = pool(false);
+        take_and_give_back(&pool);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || take_and_give_back(&pool))
+        };
+        take_and_give_back(&pool);
+        other.join().unwrap();
+    });
+}
+
 /// Two threads take and give shards of one pool.
 #[test]
 fn loom_idle_shards_go_round() {

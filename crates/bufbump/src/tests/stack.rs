@@ -110,6 +110,32 @@ fn loom_an_element_that_comes_back() {
     });
 }
 
+/// One thread takes what is there, makes an element and puts that there, while another looks: it sees the new element as it was made.
+#[test]
+fn loom_an_element_that_is_new() {
+    loom::model(|| {
+        let model = Model::new(1);
+        let other = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || {
+                let taken = model.pop(Which::First);
+                model.push(Which::First, NonNull::from(Box::leak(Box::<Item>::default())));
+                taken.map(|item| item.as_ptr().expose_provenance())
+            })
+        };
+        let mine = model.pop(Which::First);
+        let theirs = other.join().unwrap();
+        let theirs = theirs.and_then(|at| NonNull::new(core::ptr::with_exposed_provenance_mut(at)));
+        let mut found = model.drain(Which::First);
+        found.extend(mine.into_iter().chain(theirs));
+        assert_eq!(found.len(), 2, "an element is lost, or there twice");
+        for new in found.into_iter().filter(|item| !model.items.contains(item)) {
+            // SAFETY: made by `Box::leak` above, and taken by one of the threads, or here.
+            drop(unsafe { Box::from_raw(new.as_ptr()) });
+        }
+    });
+}
+
 /// A pop hides no element from another: where there are two, two threads get one each.
 #[test]
 fn loom_a_pop_hides_no_other() {

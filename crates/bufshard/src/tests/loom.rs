@@ -132,6 +132,28 @@ fn loom_trims_against_a_slow_release() {
     });
 }
 
+/// A thread takes both blocks of its cache, the one that is apart and one of a magazine, while another empties it: a claim sees what the
+/// thread did with either.
+#[test]
+fn loom_trim_against_an_acquire_from_a_magazine() {
+    loom::model(|| {
+        let pool = built(2, usize::MAX);
+        drop((acquire(&pool), acquire(&pool)));
+        let trimmer = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                pool.trim();
+                threads::end_of_thread();
+            })
+        };
+        let held = (acquire(&pool), acquire(&pool));
+        trimmer.join().unwrap();
+        drop(held);
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    });
+}
+
 /// Two trims at once, and the owner at work.
 #[test]
 fn loom_trims_against_each_other() {

@@ -16,23 +16,42 @@ pub(crate) use models::{Entered, Gate};
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use own::{Entered, Gate};
 
-#[cfg(not(any(loom, shuttle)))]
+// Also for a model of its own.
+#[cfg(any(not(any(loom, shuttle)), all(test, loom)))]
 mod own {
     use core::cell::UnsafeCell;
-    use core::hint;
     use core::marker::PhantomData;
     use core::ops::{Deref, DerefMut};
-    use core::time::Duration;
-    use std::{process, thread};
+    use std::process;
 
     use crate::sync::{AtomicU32, Ordering};
 
     /// `holder` while nobody has the lock.
     const NOBODY: u32 = 0;
-    /// Looks in a row, then one for each time that others may run, then some that are apart.
-    const LOOKS: u32 = 100;
-    const YIELDS: u32 = 1000;
-    const PAUSE: Duration = Duration::from_micros(50);
+
+    /// Lets others run before the next look, of which there were `tries`.
+    #[cfg(not(loom))]
+    fn pause(tries: u32) {
+        use core::hint;
+        use core::time::Duration;
+        use std::thread;
+
+        /// Looks in a row, then one for each time that others may run, then some that are apart.
+        const LOOKS: u32 = 100;
+        const YIELDS: u32 = 1000;
+        const PAUSE: Duration = Duration::from_micros(50);
+
+        match tries {
+            0..LOOKS => hint::spin_loop(),
+            LOOKS..YIELDS => thread::yield_now(),
+            _ => thread::sleep(PAUSE),
+        }
+    }
+
+    #[cfg(loom)]
+    fn pause(_tries: u32) {
+        bufcore::strategy::sync::checker::thread::yield_now();
+    }
 
     /// See the head of the file.
     pub(crate) struct Gate<T> {
@@ -72,11 +91,7 @@ mod own {
                     }
                     Err(_) => {}
                 }
-                match tries {
-                    0..LOOKS => hint::spin_loop(),
-                    LOOKS..YIELDS => thread::yield_now(),
-                    _ => thread::sleep(PAUSE),
-                }
+                pause(tries);
                 tries = tries.saturating_add(1);
             }
         }
@@ -172,6 +187,31 @@ mod tests {
             assert_eq!(ended, Ended::With(1), "it begins anew, and its lock is one");
             held.push(3);
             assert_eq!(*held, [1, 3], "the parent's is its own");
+        });
+    }
+}
+
+/// Models, which use the lock that the others replace.
+#[cfg(all(test, loom))]
+mod models_of_own {
+    use buftest::models::Shadow;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::own::Gate;
+
+    /// Two threads use the value: what one did with it, the other sees.
+    #[test]
+    fn loom_gate_one_at_a_time() {
+        loom::model(|| {
+            let gate = Arc::new(Gate::<Shadow>::new());
+            let other = {
+                let gate = Arc::clone(&gate);
+                thread::spawn(move || gate.lock().write())
+            };
+            gate.lock().write();
+            other.join().unwrap();
+            assert_eq!(gate.lock().read(), 2);
         });
     }
 }

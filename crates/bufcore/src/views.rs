@@ -103,6 +103,7 @@ mod tests {
         views.start(MAX_HANDLES);
         views.join();
         let refused = catch_unwind(AssertUnwindSafe(|| views.join()));
+        // ORDER: Relaxed: one thread.
         assert!(refused.is_err() && views.count.load(Ordering::Relaxed) == MAX_HANDLES + 1);
         views.start(2);
         assert!(!views.is_one() && !views.leave() && views.is_one() && views.leave());

@@ -11,6 +11,8 @@ use buftest::bytes::Bytes;
 /// Bytes in front of what both ends share, and with it.
 const PREAMBLE: u64 = 128;
 const SHARED: u64 = 1024;
+/// What the file begins with.
+const NAME: [u8; 16] = *b"bufmirror ring\x01\x08";
 /// The longest piece that is written or read at once.
 const PIECE: usize = 20_000;
 
@@ -25,17 +27,19 @@ pub fn run(data: &[u8]) {
         scribble(&file, &mut bytes);
     }
     if bytes.below(16) == 0 {
-        let name = [(); 16].map(|()| bytes.byte());
-        file.write_all_at(&name, 0).expect("within the file");
+        rename(&file, &mut bytes);
     }
     let opened = SharedRing::open(made.as_fd().try_clone_to_owned().expect("a descriptor is left"));
+    let is_named = name(&file) == NAME;
     let ring = match opened {
         Ok(ring) => ring,
         Err(error) => {
             assert_eq!(error, ShareError::NotARing);
+            assert!(!is_named, "a ring of this version is refused");
             return;
         }
     };
+    assert!(is_named, "a file that does not begin with the name is opened");
     assert_eq!(ring.capacity(), capacity);
     let mut producer = ring.producer().expect("the locks are the system's");
     let mut consumer = ring.consumer().expect("the locks are the system's");
@@ -67,6 +71,24 @@ pub fn run(data: &[u8]) {
         }
         assert!(producer.spare_capacity() <= capacity && consumer.len() <= capacity);
     }
+}
+
+/// What the file begins with now.
+fn name(file: &File) -> [u8; 16] {
+    let mut found = [0; NAME.len()];
+    file.read_exact_at(&mut found, 0).expect("within the file");
+    found
+}
+
+/// Writes a name: any bytes, or the true one with a change in one byte, which may be none.
+fn rename(file: &File, bytes: &mut Bytes<'_>) {
+    let mut name = NAME;
+    if bytes.below(2) == 0 {
+        name = name.map(|_| bytes.byte());
+    } else {
+        name[bytes.below(NAME.len())] ^= bytes.byte();
+    }
+    file.write_all_at(&name, 0).expect("within the file");
 }
 
 /// Writes a word, mostly one that might stand there.

@@ -88,3 +88,24 @@ impl Default for Views {
         Self::new()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use core::panic::AssertUnwindSafe;
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    /// Handles can be forgotten by the thousand million. The count does not wrap, and the refused one is not counted.
+    #[test]
+    fn too_many_handles_are_refused() {
+        let views = Views::default();
+        views.start(MAX_HANDLES);
+        views.join();
+        let refused = catch_unwind(AssertUnwindSafe(|| views.join()));
+        // ORDER: Relaxed: one thread.
+        assert!(refused.is_err() && views.count.load(Ordering::Relaxed) == MAX_HANDLES + 1);
+        views.start(2);
+        assert!(!views.is_one() && !views.leave() && views.is_one() && views.leave());
+    }
+}

@@ -10,6 +10,7 @@
 //! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
 //! - [`identities`] has the sums that statistics have to keep.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
+//! - [`words`] checks what errors say.
 //! - `sandbox` makes the system refuse calls, and forks. [`tasks`] polls futures by hand.
 //!
 //! How to use it, and which defect shows that each trial can fail: `docs/testing.md`.
@@ -43,6 +44,7 @@ pub mod stress;
 pub mod tasks;
 pub mod trials;
 pub mod wakers;
+pub mod words;
 
 pub use bufcore;
 pub use conformance::Kit;

@@ -14,3 +14,4 @@ mod split;
 mod steady;
 mod sums;
 mod threads;
+mod words;

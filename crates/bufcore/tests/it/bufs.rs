@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read, Write};
 
 use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, HeapLease, HeapPool, Reject, ReserveError,
-    SharedBytes,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, FrameBuffer, HeapLease, HeapPool, Reject,
+    ReserveError, SharedBytes,
 };
 
 fn buf(capacity: usize, content: &[u8]) -> Buf<HeapLease> {
@@ -191,4 +191,110 @@ fn reject_serves_no_bytes() {
     assert_eq!(view.try_into_mut().expect("the only view").capacity(), 0);
     assert_eq!(Reject.acquire_zeroed(0).expect("no bytes are always there").len(), 0);
     assert_eq!(Reject.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
+}
+
+/// A buffer is a slice to whatever asks for one.
+#[test]
+fn as_slices() {
+    use std::borrow::{Borrow, BorrowMut};
+    let mut target = buf(8, b"abc");
+    AsMut::<[u8]>::as_mut(&mut target)[0] = b'x';
+    BorrowMut::<[u8]>::borrow_mut(&mut target)[1] = b'y';
+    assert_eq!((AsRef::<[u8]>::as_ref(&target), Borrow::<[u8]>::borrow(&target)), (&b"xyc"[..], &b"xyc"[..]));
+    for byte in &mut target {
+        *byte = byte.to_ascii_uppercase();
+    }
+    assert!((&target).into_iter().eq(b"XYC"));
+    let view = bufcore::Frozen::from(target);
+    assert_eq!(AsRef::<[u8]>::as_ref(&view), b"XYC");
+    assert!(HashSet::from([view.clone()]).contains(&b"XYC"[..]), "it hashes as its bytes");
+}
+
+/// Through `&mut`, pools, sinks and sources are what they are themselves.
+#[test]
+fn by_reference() {
+    fn acquires(mut pool: impl BufferPool) -> (usize, usize, Vec<u8>) {
+        let mut small = pool.acquire(3).expect("room");
+        small.extend_from_slice(b"abc").expect("room");
+        pool.grow(&mut small, 10).expect("room");
+        (small.capacity(), pool.max_capacity(), pool.acquire_zeroed(2).expect("room").to_vec())
+    }
+    let mut pool = HeapPool::new();
+    let limit = pool.max_capacity();
+    assert_eq!(acquires(&mut pool), (10, limit, vec![0, 0]));
+    assert_eq!(BufferPool::stats(&&mut pool).acquired, if cfg!(feature = "stats") { 3 } else { 0 });
+
+    fn frames(mut frames: impl FrameBuffer<Lease = HeapLease>) -> Result<Buf<HeapLease>, AcquireError> {
+        frames.writable(2)?.copy_from_slice(b"xx");
+        frames.extend_from_slice(b"abcdef")?;
+        frames.consume(2);
+        frames.truncate(4);
+        frames.filled_mut()[0] = b'A';
+        assert_eq!(frames.filled(), b"Abcd");
+        frames.detach()
+    }
+    let mut writer = BufferPool::open_frame(&mut pool);
+    assert_eq!(frames(&mut writer).expect("room"), b"Abcd");
+    assert!(writer.filled().is_empty(), "it was closed");
+
+    fn sinks(mut sink: impl ByteSink) -> Result<(), ReserveError> {
+        sink.reserve(2)?.copy_from_slice(b"de");
+        sink.commit(2);
+        sink.reserve(9).map(drop)
+    }
+    let mut target = buf(6, b"abc");
+    assert_eq!(sinks(&mut target), Err(ReserveError { requested: 9, available: 1 }));
+    assert_eq!(target, b"abcde");
+
+    fn sources(mut source: impl ByteSource) -> Vec<u8> {
+        source.consume(2);
+        source.peek().to_vec()
+    }
+    assert_eq!(sources(&mut target), b"cde");
+    let mut view = target.freeze();
+    assert_eq!((sources(&mut view), view), (b"e".to_vec(), buf(1, b"e").freeze()));
+}
+
+/// Through `std::io`'s traits a buffer has nothing to flush, and a view is read in place.
+#[test]
+fn flushing_and_reading_in_place() {
+    let mut target = buf(8, b"one\ntwo");
+    Write::flush(&mut target).expect("nothing to flush");
+    let mut view = target.freeze();
+    assert_eq!(io::BufRead::fill_buf(&mut view).expect("never fails"), b"one\ntwo");
+    io::BufRead::consume(&mut view, 4);
+    assert_eq!(view, "two");
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| io::BufRead::consume(&mut view, 4)))
+        .expect_err("over the length");
+    assert_eq!(view, "two");
+    #[cfg(feature = "embedded-io")]
+    {
+        assert_eq!(embedded_io::BufRead::fill_buf(&mut view), Ok(&b"two"[..]));
+        embedded_io::BufRead::consume(&mut view, 2);
+        assert_eq!(view, "o");
+    }
+}
+
+/// A pool's own methods are those of its traits.
+#[test]
+fn the_own_methods_of_a_pool() {
+    let mut pool = HeapPool::new();
+    let mut small = pool.acquire(3).expect("room");
+    small.extend_from_slice(b"abc").expect("room");
+    pool.grow(&mut small, 10).expect("room");
+    assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 10));
+    let limit = pool.max_capacity();
+    let refused = pool.grow(&mut small, limit + 1).expect_err("too large");
+    assert_eq!(refused, AcquireError::TooLarge { requested: limit + 1, limit });
+    assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 10));
+}
+
+#[test]
+fn ordered_as_their_bytes() {
+    let mut bufs = [buf(9, b"b"), buf(3, b"ab"), buf(5, b"a")];
+    bufs.sort();
+    assert_eq!(bufs, [buf(1, b"a"), buf(2, b"ab"), buf(1, b"b")]);
+    let mut views = bufs.map(Buf::freeze);
+    views.sort_by(|a, b| b.cmp(a));
+    assert_eq!(views.map(|view| view[0]), *b"baa");
 }

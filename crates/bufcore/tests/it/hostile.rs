@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bufcore::strategy::{Counters, Released, Served, Tracker};
 use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, FrameBuffer, HeapLease, HeapPool, PoolStats,
-    ReserveError,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, FrameBuffer, FrameWriter, HeapLease, HeapPool,
+    PoolStats, ReserveError,
 };
 
 /// Returns buffers that are filled already, and as much larger or smaller than was asked for as it is told.
@@ -140,6 +140,92 @@ fn t21_frames_that_lend_another_length() {
         assert!(catch_unwind(AssertUnwindSafe(|| frames.extend_from_slice(bytes))).is_err());
     }
     assert_eq!(frames.0, *b"abc\0\0\0\0\0");
+}
+
+/// Larger, smaller and filled buffers: a buffer that grows, and a frame that grows, keep their bytes or are as they were.
+#[test]
+fn t21_growing_from_a_pool_that_lies() {
+    let (head, body) = (b"head", [7; 40]);
+    for difference in [-30, -1, 0, 1, 30] {
+        let mut pool = Liar { heap: HeapPool::new(), difference };
+        let mut buf = HeapPool::new().acquire(4).expect("room");
+        buf.extend_from_slice(head).expect("room");
+        let available = 44_usize.saturating_add_signed(difference);
+        match pool.grow(&mut buf, 44) {
+            Ok(()) => assert!(difference >= 0 && buf.capacity() >= 44),
+            Err(error) => assert_eq!(error, AcquireError::Exhausted { requested: 44, available }),
+        }
+        assert_eq!(buf, head);
+
+        let mut frames = FrameWriter::new(Liar { heap: HeapPool::new(), difference: 0 });
+        frames.extend_from_slice(head).expect("it tells the truth");
+        frames.get_mut().difference = difference;
+        if let Err(error) = frames.extend_from_slice(&body) {
+            let available = available.saturating_sub(4);
+            assert!(difference < 0);
+            assert_eq!(error, AcquireError::Exhausted { requested: 40, available });
+            assert_eq!(frames.filled(), head, "the frame is as it was");
+            frames.get_mut().difference = 0;
+            frames.extend_from_slice(&body).expect("it tells the truth again");
+        }
+        let whole = [&head[..], &body].concat();
+        assert_eq!((frames.filled(), frames.get_ref().max_capacity()), (&whole[..], usize::MAX));
+        assert_eq!(frames.detach().expect("it has its place"), whole);
+        assert_eq!(frames.into_inner().difference, difference.max(0));
+    }
+}
+
+/// Refuses with what it is told, or panics where it is told nothing, once it has served as often as it is told.
+struct Refusing {
+    heap: HeapPool,
+    left: usize,
+    with: Option<AcquireError>,
+}
+
+impl BufferPool for Refusing {
+    type Lease = HeapLease;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => return Err(self.with.expect("told to panic")),
+        }
+        self.heap.acquire(capacity)
+    }
+
+    fn max_capacity(&self) -> usize {
+        usize::MAX
+    }
+
+    fn stats(&self) -> PoolStats {
+        PoolStats::default()
+    }
+}
+
+/// What a frame says of a refusal is in numbers of what was asked of it, also when those of the pool make no sense.
+#[test]
+fn t21_t22_frames_over_a_pool_that_refuses_and_panics() {
+    use AcquireError::{Exhausted, OutOfMemory, TooLarge};
+    let requested = 40;
+    let refusals = [
+        (Exhausted { requested: 44, available: 30 }, Exhausted { requested, available: 26 }),
+        (Exhausted { requested: 1, available: usize::MAX }, Exhausted { requested, available: 39 }),
+        (Exhausted { requested: 44, available: 3 }, Exhausted { requested, available: 0 }),
+        (TooLarge { requested: 44, limit: 20 }, TooLarge { requested, limit: 16 }),
+        (OutOfMemory { requested: 44 }, OutOfMemory { requested }),
+    ];
+    for (with, says) in refusals {
+        let pool = Refusing { heap: HeapPool::new(), left: 1, with: Some(with) };
+        let mut frames = FrameWriter::new(pool);
+        frames.extend_from_slice(b"head").expect("served once");
+        assert_eq!(frames.extend_from_slice(&[1; 40]), Err(says));
+        let too_long = frames.writable(usize::MAX).map(drop);
+        assert_eq!(too_long, Err(TooLarge { requested: usize::MAX, limit: usize::MAX - 4 }));
+        frames.get_mut().with = None;
+        assert!(catch_unwind(AssertUnwindSafe(|| frames.extend_from_slice(&[1; 40]))).is_err());
+        assert_eq!(frames.filled(), b"head", "the frame is as it was");
+        assert_eq!(frames.detach().expect("it has its place"), b"head");
+    }
 }
 
 /// Claims what it likes, or panics, once it has written over all of the room.

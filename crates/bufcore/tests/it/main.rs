@@ -16,3 +16,4 @@ mod scopes;
 mod shared;
 mod streams;
 mod traps;
+mod words;

@@ -146,6 +146,38 @@ fn bounds_are_checked() {
     around.expect_err("another's bytes");
 }
 
+/// What is static is not copied, and counts nothing.
+#[test]
+fn of_static_bytes() {
+    static TEXT: [u8; 6] = *b"static";
+    for shared in [SharedBytes::from(&TEXT), SharedBytes::from(&TEXT[..]), SharedBytes::from_static(&TEXT)] {
+        assert_eq!((shared.as_ptr(), shared.is_static(), &shared[..]), (TEXT.as_ptr(), true, &TEXT[..]));
+        assert!(!shared.is_empty());
+    }
+}
+
+#[cfg(feature = "embedded-io")]
+#[test]
+fn read_by_embedded_io() {
+    use embedded_io::{BufRead, Read};
+    let mut shared = of_heap(b"abcdef");
+    let mut two = [0; 2];
+    assert_eq!((Read::read(&mut shared, &mut two), two), (Ok(2), *b"ab"));
+    assert_eq!(BufRead::fill_buf(&mut shared), Ok(&b"cdef"[..]));
+    BufRead::consume(&mut shared, 3);
+    assert_eq!(shared, b"f");
+    assert_eq!((Read::read(&mut shared, &mut two), two[0]), (Ok(1), b'f'));
+    assert!(shared.is_static(), "what was read to its end keeps no buffer");
+    assert_eq!(Read::read(&mut shared, &mut two), Ok(0));
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn written_by_serde() {
+    let shared = of_heap(b"ab");
+    assert_eq!(serde_json::to_string(&shared.slice(1..)).expect("numbers"), "[98]");
+}
+
 #[cfg(feature = "bytes")]
 #[test]
 fn bytes_of_it() {

@@ -213,7 +213,7 @@ impl core::error::Error for ShareError {
     }
 }
 
-/// The system's own error where it was the system that refused; else `InvalidData` or `AddrInUse`.
+/// The system's own error where it was the system that refused; else `InvalidData` or `ResourceBusy`.
 impl From<ShareError> for io::Error {
     fn from(error: ShareError) -> Self {
         match error {

@@ -110,6 +110,11 @@ fn io_in_pieces() {
     let mut line = String::new();
     assert_eq!(consumer.read_line(&mut line).unwrap(), 5);
     assert_eq!(consumer.fill_buf().unwrap(), b"li");
+    let (mut three, mut more) = ([0; 3], [0; 3]);
+    let into = &mut [IoSliceMut::new(&mut three), IoSliceMut::new(&mut more)];
+    assert_eq!(consumer.read_vectored(into).unwrap(), 2, "what there is, without a wait for more");
+    assert_eq!((&three, &more), (b"li\0", &[0; 3]));
+    producer.write_all(b"li").unwrap();
     drop(producer);
     assert_eq!(consumer.read_exact(&mut [0; 3]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     assert_eq!(consumer.fill_buf().unwrap(), b"");

@@ -124,6 +124,25 @@ fn streams_from_ring_to_ring() {
     assert_eq!(arrived, bytes);
 }
 
+/// The ends of a channel are a sink and a source, as a ring is.
+#[test]
+fn streams_through_a_channel() {
+    let (mut producer, mut consumer) = bufmirror::channel(4096).expect("the system maps");
+    let (capacity, mut arrived) = (producer.capacity(), Vec::new());
+    let bytes: Vec<u8> = (0..3 * capacity).map(|at| (at % 251) as u8).collect();
+    let mut source = &bytes[..];
+    while arrived.len() < bytes.len() {
+        let (room, left) = (producer.spare_capacity(), source.len());
+        assert_eq!(bufcore::copy(&mut source, &mut producer), room.min(left));
+        // Some of it at a time, so that both go round.
+        let mut sink = bufcore::VecSink::new(&mut arrived);
+        assert!(bufcore::copy_up_to(&mut consumer, &mut sink, 1000) > 0);
+    }
+    assert_eq!(arrived, bytes);
+    let refused = bufcore::ByteSink::reserve(&mut producer, capacity + 1).map(drop);
+    assert_eq!(refused, Err(ReserveError { requested: capacity + 1, available: capacity }));
+}
+
 #[test]
 fn write_all_is_all_or_nothing() {
     let mut ring = crate::copying(5);

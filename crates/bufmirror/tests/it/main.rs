@@ -20,6 +20,7 @@ mod system;
 #[cfg(all(feature = "tokio", feature = "bytes"))]
 mod tokio;
 mod waits;
+mod words;
 
 use bufmirror::bufcore::Region;
 use bufmirror::{Builder, MirrorRing};

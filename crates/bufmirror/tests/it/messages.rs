@@ -5,6 +5,7 @@ use core::pin::pin;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
+use std::io::IoSlice;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
 use std::task::Wake;
@@ -155,6 +156,49 @@ fn refusals() {
     assert_eq!(receiver.recv_into_timeout(&mut small, Duration::ZERO), Err(RecvError::TimedOut));
     assert_eq!(sender.send(b""), Ok(1), "an empty message is one");
     assert_eq!(receiver.recv_into(&mut []).map(|received| (received.len, received.sequence)), Ok((0, 1)));
+}
+
+/// Every way to send, with room, without it until the time is over, and after the end.
+#[test]
+fn every_way_to_send() {
+    type Way<'a> = &'a dyn Fn() -> Result<u64, SendError>;
+    let (sender, receiver) = queue(4096);
+    let parts = [IoSlice::new(b"in "), IoSlice::new(b""), IoSlice::new(b"parts")];
+    let write = |slot: &mut [u8]| slot.copy_from_slice(b"written");
+    let ways: [(Way<'_>, &[u8]); 6] = [
+        (&|| sender.send_vectored(&parts), b"in parts"),
+        (&|| sender.try_send_vectored(&parts), b"in parts"),
+        (&|| sender.send_vectored_timeout(&parts, NAP), b"in parts"),
+        (&|| sender.send_with(7, write), b"written"),
+        (&|| sender.try_send_with(7, write), b"written"),
+        (&|| sender.send_with_timeout(7, NAP, write), b"written"),
+    ];
+    for (number, (send, bytes)) in ways.iter().enumerate() {
+        assert_eq!(send(), Ok(number as u64));
+        assert_eq!(&*receiver.recv().expect("it was sent"), *bytes);
+    }
+    assert_eq!(receiver.max_message(), sender.max_message());
+    while sender.try_send(&[0; 16]).is_ok() {}
+    while sender.try_send(b"").is_ok() {}
+    let start = Instant::now();
+    for way in [2, 5] {
+        assert_eq!((ways[way].0)(), Err(SendError::TimedOut));
+    }
+    assert!(start.elapsed() >= 2 * NAP);
+    for way in [1, 4] {
+        assert_eq!((ways[way].0)(), Err(SendError::Full { requested: 16, available: 0 }));
+    }
+    assert!(!sender.is_closed() && !receiver.is_closed());
+    sender.close();
+    assert!(sender.is_closed() && receiver.is_closed());
+    for (send, _) in ways {
+        assert_eq!(send(), Err(SendError::Closed));
+    }
+    let too_long = sender.max_message() + 1;
+    let never = |_: &mut [u8]| panic!("there is no such room");
+    let refused = SendError::TooLong { requested: too_long, limit: too_long - 1 };
+    assert_eq!(sender.send_with_timeout(too_long, NAP, never), Err(refused));
+    assert_eq!(crate::waits::block_on(sender.send_async(&vec![0; too_long])), Err(refused));
 }
 
 #[test]

@@ -251,6 +251,34 @@ fn nonsense_in_the_header() {
     });
 }
 
+/// A header that makes no sense is an error of the blocking traits as well, and stays one.
+#[test]
+fn nonsense_ends_reads_and_writes() {
+    alone(module_path!(), "nonsense_ends_reads_and_writes", LONG, || {
+        let ring = SharedRing::create(8192).expect("the system has memory");
+        let (mut producer, mut consumer) = (ring.producer().expect("free"), ring.consumer().expect("free"));
+        assert_eq!(
+            format!("{producer:?} {consumer:?}"),
+            "SharedProducer { capacity: 8192, .. } SharedConsumer { capacity: 8192, .. }"
+        );
+        assert_eq!((producer.capacity(), consumer.capacity(), consumer.is_empty()), (8192, 8192, true));
+        producer.write_all(&[7; 8192]).expect("room");
+        producer.flush().expect("it is on its way");
+        assert_eq!(consumer.read(&mut []).expect("nothing is always read"), 0);
+        assert_eq!((consumer.len(), consumer.is_empty()), (8192, false));
+        // The positions are at these two.
+        let file = File::from(ring.as_fd().try_clone_to_owned().expect("a descriptor"));
+        for at in [128, 384] {
+            file.write_all_at(&(u64::MAX / 3).to_ne_bytes(), at).expect("within the file");
+        }
+        assert_eq!((consumer.len(), producer.spare_capacity()), (0, 0), "nothing can be told");
+        for _ in 0..2 {
+            assert_eq!(consumer.read(&mut [0; 8]).expect_err("nonsense").kind(), ErrorKind::InvalidData);
+            assert_eq!(producer.write(b"x").expect_err("nonsense").kind(), ErrorKind::InvalidData);
+        }
+    });
+}
+
 #[test]
 fn what_is_no_ring() {
     assert_eq!(SharedRing::create(0).unwrap_err(), ShareError::Map(MapError::Empty));

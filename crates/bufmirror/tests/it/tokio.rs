@@ -32,6 +32,23 @@ fn noise() -> Vec<u8> {
     bytes
 }
 
+/// A read into nothing ends at once, with nothing to read. Slices are written together.
+#[test]
+fn reading_nothing() {
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    assert!(AsyncWrite::is_write_vectored(&producer));
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    let mut read = |into: &mut [u8]| {
+        let mut into = ReadBuf::new(into);
+        Pin::new(&mut consumer)
+            .poll_read(&mut cx, &mut into)
+            .map(|done| done.map(|()| into.filled().len()).unwrap())
+    };
+    assert_eq!((read(&mut []), read(&mut [0; 8])), (Poll::Ready(0), Poll::Pending));
+    producer.put(b"abc").unwrap();
+    assert_eq!((read(&mut []), read(&mut [0; 8])), (Poll::Ready(0), Poll::Ready(3)));
+}
+
 /// Writes in pieces of all sizes, some larger than the ring.
 async fn send(mut producer: Producer, bytes: &[u8]) {
     let mut random = fastrand::Rng::with_seed(1);

@@ -295,3 +295,45 @@ fn write_all_of_embedded_io_is_all_or_nothing() {
     assert_eq!(refused, Err(AcquireError::TooLarge { requested: 200, limit: limit - 400 }));
     assert_eq!(embedded_io::Write::write_all(&mut buffer, b""), Ok(()));
 }
+
+/// Through the traits of writers there is nothing to flush, and short writes say how short.
+#[test]
+fn flushing_and_short_writes() {
+    let mut ring = ring(500);
+    let capacity = ring.capacity();
+    let mut buffer = ring.extendable(4).expect("room");
+    Write::flush(&mut buffer).expect("nothing to flush");
+    let written = Write::write(&mut buffer, &[1; 5000]).expect("a short write is none that fails");
+    assert!((1..=capacity).contains(&written), "{written}");
+    assert_eq!(buffer.len(), written);
+    assert_eq!(Write::write(&mut buffer, &[]).expect("nothing is always written"), 0);
+    #[cfg(feature = "embedded-io")]
+    {
+        embedded_io::Write::flush(&mut buffer).expect("nothing to flush");
+        let more =
+            std::iter::from_fn(|| embedded_io::Write::write(&mut buffer, &[2; 5000]).ok()).sum::<usize>();
+        assert_eq!(buffer.len(), written + more);
+        let full = embedded_io::Write::write(&mut buffer, &[2]).expect_err("full");
+        assert!(matches!(full, AcquireError::Exhausted { .. } | AcquireError::TooLarge { .. }), "{full}");
+    }
+    assert_eq!(buffer[..written], vec![1; written]);
+}
+
+/// A ring's own methods are those of the pools' traits, none of which is in scope here.
+#[test]
+fn the_own_methods_of_a_ring() {
+    let mut ring = ring(2000);
+    let mut small = ring.acquire(3).expect("room");
+    small.extend_from_slice(b"abc").expect("room");
+    ring.grow(&mut small, 100).expect("room");
+    assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 100));
+    ring.extend_from_slice(b"abcdef").expect("room");
+    ring.truncate(9);
+    assert_eq!(ring.filled(), b"abcdef");
+    ring.consume(1);
+    ring.truncate(3);
+    ring.filled_mut()[0] = b'B';
+    assert_eq!(ring.detach().expect("never fails"), b"Bcd");
+    ring.truncate(0);
+    assert!(ring.filled().is_empty());
+}

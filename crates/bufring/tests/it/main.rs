@@ -14,3 +14,4 @@ mod regions;
 mod split;
 mod turns;
 mod vectors;
+mod words;

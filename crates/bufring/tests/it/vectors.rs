@@ -367,3 +367,14 @@ fn vectors_on_other_threads() {
         .map(|(vec, index)| std::thread::spawn(move || assert_eq!(vec[0], format!("number {index}"))));
     threads.for_each(|thread| thread.join().expect("the value is right"));
 }
+
+/// A vector is a slice to whatever asks for one.
+#[test]
+fn as_slices() {
+    let mut ring = RingPool::new(4096).expect("settings are right");
+    let mut vec = ring.acquire_vec::<u16>(4).expect("room");
+    (1..4).for_each(|value| vec.push(value).expect("room"));
+    AsMut::<[u16]>::as_mut(&mut vec)[0] = 9;
+    assert_eq!(AsRef::<[u16]>::as_ref(&vec), [9, 2, 3]);
+    assert!(vec == [9, 2, 3] && vec != [9, 2] && vec == *[9, 2, 3].as_slice());
+}

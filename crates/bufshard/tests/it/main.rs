@@ -23,3 +23,4 @@ mod threads;
 mod trims;
 mod waits;
 mod wakers;
+mod words;

@@ -1,9 +1,10 @@
 //! Users' parts that lie, panic and come back in, and writers that are forgotten.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 
 use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, HeapLease, HeapPool, PoolStats};
-use bufslot::SlotPool;
+use bufslot::{SlotLease, SlotPool};
 use buftest::hostile::{Answer, Call, Scripted};
 use buftest::trials::fallbacks;
 
@@ -61,6 +62,30 @@ fn a_fallback_that_is_too_short() {
         "pool is exhausted: 2000 bytes requested, 24 bytes available"
     });
     assert_eq!(writer.detach().expect("never fails")[..], [2; 1000]);
+}
+
+/// A fallback that gives a buffer of the pool back while it is asked, and refuses: there is room in the region by then.
+#[test]
+fn t23_room_that_comes_while_the_fallback_is_asked() {
+    let kept = Arc::new(Mutex::new(None));
+    let released = Arc::clone(&kept);
+    let mut pool = scripted(move |call| {
+        if matches!(call, Call::Acquire(_)) {
+            drop(released.lock().expect("nobody panics").take());
+        }
+        Answer::Error(AcquireError::OutOfMemory { requested: 7 })
+    });
+    pool.extend_from_slice(&[1; 100]).expect("there is room");
+    let first = pool.filled().as_ptr();
+    let behind: Buf<SlotLease<HeapLease>> = pool.acquire(800).expect("there is room");
+    *kept.lock().expect("nobody panics") = Some(behind);
+    pool.extend_from_slice(&[2; 700]).expect("what was behind it came back");
+    assert_eq!(pool.filled().as_ptr(), first, "it grew where it is");
+    let frame = pool.detach().expect("it has its place");
+    assert!(frame[..100] == [1; 100] && frame[100..] == [2; 700] && !frame.lease().is_fallback());
+    // Nothing came back, and nothing is open.
+    assert_eq!(pool.acquire(2000).map(drop), Err(AcquireError::OutOfMemory { requested: 2000 }));
+    assert!(pool.detach().expect("no frame is open").is_empty());
 }
 
 /// A writer whose pool panicked in the midst of making room has no room that another has by then.

@@ -13,3 +13,4 @@ mod hostile;
 mod pictures;
 mod regions;
 mod split;
+mod words;

@@ -1,5 +1,6 @@
 //! The file format: exact bytes, round trips, and whatever else may stand in a file.
 
+use buftest::words::says;
 use buftrace::format::{MAGIC, MAX_TEXT_BYTES};
 use buftrace::{DecodeError, Event, EventKind, Fault, MAX_BYTES, Meta, Trace, TraceError};
 use proptest::prelude::*;
@@ -73,6 +74,42 @@ fn faults_say_what_and_where() {
         let expected = DecodeError { offset: *offset, fault: *fault };
         assert_eq!(Trace::decode(file), Err(expected), "{file:x?}");
         assert!(expected.to_string().ends_with(&format!("(at byte {offset})")), "{expected}");
+    }
+}
+
+/// Each fault in one plain line with its numbers; the rule that is broken stands behind it, once.
+#[test]
+fn faults_in_words() {
+    use core::error::Error;
+    let rules: [(TraceError, &[&str]); 7] = [
+        (TraceError::TimeGoesBack { at_ns: 55, before_ns: 77 }, &["55", "77"]),
+        (TraceError::TimeTooLate { at_ns: 77 }, &["77 ns"]),
+        (TraceError::TooLarge { bytes: 77 }, &["77 bytes"]),
+        (TraceError::AcquiredTwice { id: 77 }, &["77", "acquired"]),
+        (TraceError::NotOut { id: 77 }, &["77", "released"]),
+        (TraceError::Sparse { number: 77, limit: 55 }, &["77", "55"]),
+        (TraceError::TextTooLong { bytes: 77 }, &["77 bytes"]),
+    ];
+    for (rule, parts) in rules {
+        says(&rule, parts);
+        let error = DecodeError { offset: 99, fault: Fault::Trace(rule) };
+        says(&error, &["rule", "byte 99"]);
+        assert_eq!(error.source().map(ToString::to_string), Some(rule.to_string()));
+    }
+    let faults: [(Fault, &[&str]); 7] = [
+        (Fault::NotATrace, &["not a buffer trace"]),
+        (Fault::UnknownVersion { version: 77 }, &["version 77"]),
+        (Fault::UnknownFlags { flags: 0x83 }, &["0x83"]),
+        (Fault::Truncated, &["too early"]),
+        (Fault::BadNumber, &["number"]),
+        (Fault::BadText, &["UTF-8"]),
+        (Fault::TrailingBytes, &["behind the last event"]),
+    ];
+    for (fault, parts) in faults {
+        let error = DecodeError { offset: 99, fault };
+        says(&error, parts);
+        says(&error, &["byte 99"]);
+        assert!(error.source().is_none(), "{error}");
     }
 }
 

@@ -310,3 +310,56 @@ fn saved_and_loaded() {
     assert!(Trace::load(folder.join("none")).is_err() && recording.save(&folder).is_err());
     std::fs::remove_dir_all(folder).expect("it is there");
 }
+
+/// A recorder, a recording and its leases are what they wrap.
+#[test]
+fn a_recorder_shows_what_it_wraps() {
+    let recording = Recording::default();
+    let mut pool = Recorder::new(SlotPool::new(1024, 4).unwrap(), &recording);
+    let buf = pool.acquire(100).unwrap();
+    assert_eq!(format!("{recording:?}"), "Recording { events: 1, .. }");
+    assert_eq!(
+        format!("{:?}", buf.lease()),
+        format!("RecordedLease {{ lease: {:?}, .. }}", buf.lease().get_ref())
+    );
+    // A change past the recorder is none of the recording.
+    drop(pool.get_mut().acquire(50).unwrap());
+    assert_eq!((recording.events(), pool.get_ref().capacity()), (1, 1024));
+    pool.extend_from_slice(b"abcdef").unwrap();
+    pool.truncate(9);
+    pool.truncate(2);
+    assert_eq!(pool.detach().unwrap(), b"ab");
+}
+
+/// A buffer that is split and joined again is one in the recording, also where the front of it was given up.
+#[test]
+fn a_recorded_buffer_moves_to_the_front_of_its_memory() {
+    let recording = Recording::new();
+    let mut pool = Recorder::new(SlotPool::new(1024, 4).unwrap(), &recording);
+    let mut buf = pool.acquire(100).unwrap();
+    buf.extend_from_slice(b"head body").unwrap();
+    let start = buf.as_ptr();
+    buf.consume(5);
+    buf.compact();
+    assert_eq!((buf.as_ptr(), &buf[..], buf.capacity()), (start, &b"body"[..], 100));
+    // Parts of no bytes hold nothing, and are not in the recording.
+    let empty = buf.split_off(100);
+    assert_eq!((empty.capacity(), recording.events()), (0, 1));
+    let view = pool.acquire(0).unwrap().freeze();
+    assert_eq!(view.clone().slice(..).len(), 0);
+    drop((buf, empty, view));
+    assert!(finish(&recording).out_at_end().is_empty());
+}
+
+/// A text that is too long is cut between two letters.
+#[test]
+fn names_are_cut_between_letters() {
+    for front in 0..4 {
+        let recording = Recording::new();
+        let name = format!("{}{}", "x".repeat(front), "\u{1F980}".repeat(2000));
+        let trace = recording.finish(Meta::new(name.clone()));
+        let cut = &trace.meta().name;
+        assert!(cut.len() <= 4096 && cut.len() > 4092 && name.starts_with(cut.as_str()), "{}", cut.len());
+        assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
+    }
+}

@@ -87,4 +87,17 @@ fn of_sockets() {
     said_once(&ReadError::Acquire(ACQUIRE), "321");
     said_once(&ReadError::Io(io::Error::other("the cable is out")), "cable");
     said_once(&io::Error::from(ReadError::Acquire(ACQUIRE)), "321");
+    buftest::words::says(&ReadError::NoRoom, &["no room"]);
+    assert!(ReadError::NoRoom.source().is_none());
+    let lost = || io::Error::from(io::ErrorKind::ConnectionReset);
+    let errors = [
+        (ReadError::Acquire(ACQUIRE), io::ErrorKind::OutOfMemory),
+        (ReadError::NoRoom, io::ErrorKind::StorageFull),
+        (ReadError::from(lost()), io::ErrorKind::ConnectionReset),
+    ];
+    for (error, kind) in errors {
+        let text = error.to_string();
+        let error = io::Error::from(error);
+        assert_eq!((error.kind(), error.to_string()), (kind, text));
+    }
 }

@@ -1,0 +1,168 @@
+//! What errors say, what stands behind them, and what handles print of themselves.
+
+use std::error::Error as _;
+use std::io;
+use std::ptr::NonNull;
+
+use bufcore::strategy::{Bookkeeping, Handle, Link, Listed, RefCounts, Refs, Roll};
+use bufcore::{
+    AcquireError, ByteSource, ConfigError, Error, FrameBuffer, FrameWriter, HeapPool, Region, RegionError,
+    ReserveError,
+};
+use buftest::words::says;
+
+const REGIONS: [(RegionError, &[&str]); 5] = [
+    (RegionError::Empty, &["one byte"]),
+    (RegionError::TooLarge { requested: 111 }, &["111 bytes"]),
+    (RegionError::BadAlignment { alignment: 333 }, &["333", "power of two"]),
+    (RegionError::OutOfMemory { requested: 222 }, &["222 bytes", "refused"]),
+    (RegionError::Refused { call: "mlock", errno: 12 }, &["mlock", "12"]),
+];
+
+#[test]
+fn errors_say_their_numbers() {
+    for (error, parts) in REGIONS {
+        says(&error, parts);
+        says(&ConfigError::from(error), parts);
+        says(&Error::from(error), parts);
+        assert_eq!(Error::from(error), Error::Config(ConfigError::Region(error)));
+    }
+    let configs: [(ConfigError, &[&str]); 5] = [
+        (ConfigError::Zero { setting: "slots" }, &["slots", "at least 1"]),
+        (ConfigError::TooLarge { setting: "slots", requested: 77, limit: 55 }, &["slots", "77", "55"]),
+        (ConfigError::TooSmall { setting: "slots", requested: 22, least: 33 }, &["slots", "22", "33"]),
+        (ConfigError::BadAlignment { alignment: 333 }, &["333", "power of two"]),
+        (ConfigError::RegionTooSmall { required: 77, available: 55 }, &["77 bytes", "55 bytes"]),
+    ];
+    for (error, parts) in configs {
+        says(&error, parts);
+        says(&Error::from(error), parts);
+    }
+    let acquires: [(AcquireError, &[&str]); 3] = [
+        (AcquireError::Exhausted { requested: 77, available: 55 }, &["77 bytes", "55 bytes"]),
+        (AcquireError::TooLarge { requested: 77, limit: 55 }, &["77 bytes", "55 bytes"]),
+        (AcquireError::OutOfMemory { requested: 77 }, &["77 bytes"]),
+    ];
+    for (error, parts) in acquires {
+        says(&error, parts);
+        says(&Error::from(error), parts);
+    }
+    let reserve = ReserveError { requested: 77, available: 55 };
+    says(&reserve, &["77 bytes", "55 bytes"]);
+    says(&Error::from(reserve), &["77 bytes", "55 bytes"]);
+}
+
+/// What prints as another error has that one's cause, so that no level repeats another. These have none.
+#[test]
+fn errors_that_pass_others_on_have_no_other_cause() {
+    let config = ConfigError::Region(RegionError::Empty);
+    assert!(config.source().is_none() && ConfigError::Zero { setting: "slots" }.source().is_none());
+    let acquire = AcquireError::OutOfMemory { requested: 1 };
+    let reserve = ReserveError { requested: 1, available: 0 };
+    for error in [Error::from(config), acquire.into(), reserve.into()] {
+        assert!(error.source().is_none(), "{error}");
+    }
+    let error = io::Error::from(reserve);
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<ReserveError>());
+    assert_eq!((error.kind(), cause), (io::ErrorKind::StorageFull, Some(&reserve)));
+}
+
+#[cfg(feature = "embedded-io")]
+#[test]
+fn kinds_for_embedded_io() {
+    use embedded_io::{Error as _, ErrorKind};
+    assert_eq!(ReserveError { requested: 1, available: 0 }.kind(), ErrorKind::WriteZero);
+    assert_eq!(AcquireError::TooLarge { requested: 2, limit: 1 }.kind(), ErrorKind::InvalidInput);
+    for error in
+        [AcquireError::Exhausted { requested: 2, available: 1 }, AcquireError::OutOfMemory { requested: 2 }]
+    {
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    }
+}
+
+/// An entry of a roll.
+struct Entry(Link<Self>);
+
+// SAFETY: the link is the entry's own and the same at each call.
+unsafe impl Listed for Entry {
+    fn link(&self) -> &Link<Self> {
+        &self.0
+    }
+}
+
+#[test]
+fn handles_print_what_they_know() {
+    let pool = HeapPool::new().with_alignment(64).expect("a power of two");
+    assert_eq!(format!("{pool:?}"), "HeapPool { alignment: 64, .. }");
+    assert_eq!(format!("{:?}", HeapPool::default()), format!("{:?}", HeapPool::new()));
+    let mut frames = FrameWriter::new(pool);
+    frames.extend_from_slice(b"abc").expect("room");
+    assert_eq!(format!("{frames:?}"), "FrameWriter { len: 3, .. }");
+    let mut source = &b"one\ntwo"[..];
+    let mut pieces = source.pieces(b'\n');
+    let mut iter = pieces.into_iter();
+    assert_eq!(iter.next(), Some(&b"one"[..]));
+    assert_eq!(format!("{iter:?}"), "PiecesIter { delimiter: 10, rest: 3, .. }");
+    assert_eq!(format!("{pieces:?}"), "Pieces { delimiter: 10, taken: 4, .. }");
+    let buf = frames.detach().expect("it has its place");
+    assert_eq!(format!("{:?}", buf.lease()), "HeapLease { tagged: TaggedPtr { is_shared: false, .. } }");
+    let roll = Roll::default();
+    let entry = roll.add(Entry(Link::default())).expect("the heap has room");
+    assert_eq!(format!("{roll:?} {:?}", entry.0), "Roll { .. } Link { .. }");
+}
+
+/// The bookkeeping of a pool that has none.
+struct Books(RefCounts);
+
+// SAFETY: the counts are made with the value, and nobody else reaches them.
+unsafe impl Bookkeeping for Books {
+    fn ref_counts(&self) -> &RefCounts {
+        &self.0
+    }
+
+    unsafe fn close(_: NonNull<Self>) {}
+}
+
+/// Not what they keep, which may be anybody's.
+#[test]
+fn handles_and_references_print_no_bookkeeping() {
+    let handle = Handle::new(Books(RefCounts::one_handle())).expect("the heap has room");
+    // SAFETY: of this handle, which keeps the bookkeeping.
+    let refs = unsafe { Refs::add(handle.as_ptr()) };
+    assert_eq!(format!("{handle:?} {refs:?}"), "Handle { .. } Refs { count: 1, .. }");
+    drop(handle);
+    assert_eq!(format!("{refs:?}"), "Refs { count: 1, .. }");
+}
+
+/// A thread that panics under a lock takes nothing from the others.
+#[test]
+fn locks_are_never_poisoned() {
+    use bufcore::strategy::sync::{Mutex, lock, try_lock};
+    let mutex = Mutex::new(1);
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        *lock(&mutex) = 2;
+        let _locked = lock(&mutex);
+        panic!("told to panic");
+    }));
+    assert!(unwound.is_err() && mutex.is_poisoned());
+    assert_eq!(*lock(&mutex), 2);
+    let locked = lock(&mutex);
+    assert!(try_lock(&mutex).is_none());
+    drop(locked);
+}
+
+#[test]
+fn regions_print_where_they_are_from() {
+    let regions = [
+        (Region::from_static(Box::leak(vec![0; 100].into())), "static", true),
+        (Region::heap(100, 1).expect("the heap has room"), "heap", false),
+        #[cfg(feature = "mmap")]
+        (Region::mapped(4096, bufcore::MapOptions::new()).expect("the system maps"), "mapped", false),
+    ];
+    for (region, backing, is_static) in regions {
+        let text = format!("Region {{ len: {}, backing: \"{backing}\", .. }}", region.len());
+        assert_eq!(format!("{region:?}"), text);
+        assert_eq!((region.is_static(), region.is_empty()), (is_static, false));
+    }
+    assert!(Region::from_static(&mut []).is_empty());
+}

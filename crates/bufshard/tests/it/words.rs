@@ -1,0 +1,61 @@
+//! What a pool, its leases and its futures print of themselves, and a pool's own methods.
+
+use bufcore::AcquireError;
+use bufshard::ShardPool;
+
+#[test]
+fn handles_print_what_they_know() {
+    let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
+    let mut buf = pool.acquire(1000).expect("room");
+    buf.extend_from_slice(b"secret").expect("room");
+    let text = format!(
+        "ShardPool {{ largest_pooled: {}, reserved_bytes: {}, .. }}",
+        pool.largest_pooled(),
+        pool.stats().reserved_bytes
+    );
+    assert_eq!(format!("{pool:?}"), text);
+    assert_eq!(format!("{:?}", pool.acquire_async(777)), "Acquire { bytes: 777, .. }");
+    assert_eq!(format!("{:?}", buf.lease()), "ShardLease { is_shared: false, .. }");
+    let rest = buf.split_off(3);
+    assert_eq!(
+        format!("{:?} {:?}", buf.lease(), rest.lease()),
+        ["ShardLease { is_shared: true, .. }"; 2].join(" ")
+    );
+}
+
+/// Through a shared reference, as all that it does. What is over the budget leaves the buffer as it is.
+#[test]
+fn a_buffer_grows_into_a_larger_one() {
+    let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
+    let mut small = pool.acquire(3).expect("room");
+    small.extend_from_slice(b"abc").expect("room");
+    for capacity in [3, 100, 50_000] {
+        pool.grow(&mut small, capacity).expect("room");
+        assert_eq!((&small[..], small.capacity()), (&b"abc"[..], capacity));
+    }
+    let refused = pool.grow(&mut small, 90_000).expect_err("both do not fit");
+    assert!(matches!(refused, AcquireError::Exhausted { requested: 90_000, .. }), "{refused}");
+    assert!(matches!(pool.grow(&mut small, 200_000), Err(AcquireError::TooLarge { requested: 200_000, .. })));
+    assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 50_000));
+}
+
+/// Without the counters there is nothing to restart.
+#[test]
+fn high_water_starts_again() {
+    let pool = ShardPool::builder().build().expect("settings are right");
+    let bufs = [pool.acquire(100).expect("room"), pool.acquire(200).expect("room")];
+    let [first, second] = bufs;
+    let marks = || (pool.stats().high_water, pool.stats().high_water_bytes);
+    let out = || (pool.stats().in_use, pool.stats().in_use_bytes);
+    let most = out();
+    drop(second);
+    if cfg!(feature = "stats") {
+        assert!(most.0 == 2 && most.1 >= 300 && marks() == most, "{most:?}");
+        pool.reset_high_water();
+        assert!(marks() == out() && marks().0 == 1, "{:?}", marks());
+    } else {
+        pool.reset_high_water();
+        assert_eq!(marks(), (0, 0));
+    }
+    drop(first);
+}

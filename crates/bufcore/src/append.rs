@@ -6,7 +6,8 @@ use crate::copying::copy_bytes;
 use crate::{Buf, Lease, ReserveError};
 
 impl<L: Lease> Buf<L> {
-    /// Appends a formatted text, all of it or nothing: what `write!(buf, …)` calls, whichever `Write` traits are in scope.
+    /// Appends a formatted text, all of it or nothing: what `write!(buf, …)` calls, whichever
+    /// `Write` traits are in scope.
     ///
     /// The error becomes that of `std::io`, of `core::fmt` and of this crate by `?`.
     ///
@@ -27,7 +28,8 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Errors
     ///
-    /// When there is no room for all of the text; `requested` is its length. Nothing is appended then.
+    /// When there is no room for all of the text; `requested` is its length. Nothing is appended
+    /// then.
     ///
     /// # Panics
     ///
@@ -88,8 +90,9 @@ impl From<ReserveError> for fmt::Error {
 ///
 /// # Panics
 ///
-/// When the buffer is full and a byte is left, as `bytes::BufMut` does: a buffer does not grow. What was appended before stays.
-/// [`extend_from_slice`](Buf::extend_from_slice) returns an error instead.
+/// When the buffer is full and a byte is left, as `bytes::BufMut` does: a buffer does not grow.
+/// What was appended before stays. [`extend_from_slice`](Buf::extend_from_slice) returns an error
+/// instead.
 impl<L: Lease> Extend<u8> for Buf<L> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = u8>>(&mut self, bytes: I) {

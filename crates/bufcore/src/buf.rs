@@ -10,15 +10,17 @@ use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
 use crate::{Frozen, Lease, ReserveError};
 
-/// Owned, exclusive bytes from a pool: `len` filled of `capacity`, like a `Vec<u8>` that cannot reallocate.
+/// Owned, exclusive bytes from a pool: `len` filled of `capacity`, like a `Vec<u8>` that cannot
+/// reallocate.
 ///
-/// A buffer starts empty. It derefs to its filled part; fill it with [`extend_from_slice`](Self::extend_from_slice),
-/// [`push`](Self::push), `write!`, `std::io::Write`, `bytes::BufMut`, `embedded_io::Write`, or in place with
-/// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit). Drop from its front what was used with
-/// [`consume`](Self::consume), or as `bytes::Buf`, whose `advance` means the same.
+/// A buffer starts empty. It derefs to its filled part; fill it with
+/// [`extend_from_slice`](Self::extend_from_slice), [`push`](Self::push), `write!`,
+/// `std::io::Write`, `bytes::BufMut`, `embedded_io::Write`, or in place with
+/// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit). Drop from its front what was used
+/// with [`consume`](Self::consume), or as `bytes::Buf`, whose `advance` means the same.
 ///
-/// Ownership: dropping it returns the memory to its pool, on any thread, whether the pool still exists or not. It is
-/// neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it shareable.
+/// Ownership: dropping it returns the memory to its pool, on any thread, whether the pool still
+/// exists or not. It is neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it shareable.
 ///
 /// # Memory layout
 ///
@@ -64,8 +66,8 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Safety
     ///
-    /// 1. `ptr` is valid for reads and writes of `capacity` bytes, all of them initialised, at most `isize::MAX`, until
-    ///    `lease` has been dropped.
+    /// 1. `ptr` is valid for reads and writes of `capacity` bytes, all of them initialised, at most
+    ///    `isize::MAX`, until `lease` has been dropped.
     /// 2. Nobody else reads or writes them until then.
     #[inline]
     pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {
@@ -104,15 +106,17 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Safety
     ///
-    /// They belong to the same memory, and to no other handle from here on. `len` is at most `capacity`, and 0 unless this buffer is full.
+    /// They belong to the same memory, and to no other handle from here on. `len` is at most
+    /// `capacity`, and 0 unless this buffer is full.
     pub(crate) unsafe fn append_part(&mut self, len: usize, capacity: usize) {
         debug_assert!(len == 0 || self.len == self.capacity, "a gap between the filled bytes");
         self.len += len;
         self.capacity += capacity;
     }
 
-    /// Replaces the tracker's ticket and returns the old one; `None`, and `ticket` is dropped, for one of several parts. The ticket is
-    /// the memory's then, and the other parts hold copies of it, of which the last handle drops one.
+    /// Replaces the tracker's ticket and returns the old one; `None`, and `ticket` is dropped, for
+    /// one of several parts. The ticket is the memory's then, and the other parts hold copies of
+    /// it, of which the last handle drops one.
     #[cfg(feature = "track")]
     pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
         // No part can appear meanwhile: that takes this buffer.
@@ -132,10 +136,12 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Safety
     ///
-    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes (see [`Lease`]), for the same memory, and says of
-    ///    itself what that one says of whether it is shared.
-    /// 2. For one of several parts `wrap` neither panics nor drops the lease that it takes: that would release the memory of the other
-    ///    parts. For a buffer that is alone in its memory it may, and the memory is then released, once.
+    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes (see
+    ///    [`Lease`]), for the same memory, and says of itself what that one says of whether it is
+    ///    shared.
+    /// 2. For one of several parts `wrap` neither panics nor drops the lease that it takes: that
+    ///    would release the memory of the other parts. For a buffer that is alone in its memory it
+    ///    may, and the memory is then released, once.
     #[inline]
     pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
         let (ptr, len, capacity, guard) = self.into_guard();
@@ -197,7 +203,8 @@ impl<L: Lease> Buf<L> {
     /// Returns the unfilled part, to write into in place; [`commit`](Self::commit) then says how
     /// much was written.
     ///
-    /// Contents: recycled bytes, whatever an earlier user of the memory left there, unless the pool wipes on release.
+    /// Contents: recycled bytes, whatever an earlier user of the memory left there, unless the pool
+    /// wipes on release.
     /// Cost: nothing; the memory is initialised already.
     ///
     /// ```
@@ -213,13 +220,13 @@ impl<L: Lease> Buf<L> {
     pub fn spare_mut(&mut self) -> &mut [u8] {
         // SAFETY: `len <= capacity` (I2), so this stays within the buffer's memory.
         let start = unsafe { self.ptr.add(self.len) };
-        // SAFETY: the `capacity - len` bytes from there are valid, initialised and ours (I1), and `&mut self` makes this
-        // the only borrow.
+        // SAFETY: the `capacity - len` bytes from there are valid, initialised and ours (I1), and
+        // `&mut self` makes this the only borrow.
         unsafe { slice::from_raw_parts_mut(start.as_ptr(), self.capacity - self.len) }
     }
 
-    /// Counts the next `bytes` of the spare part as filled. The caller has just written them through
-    /// [`spare_mut`](Self::spare_mut); bytes that it did not write are recycled ones.
+    /// Counts the next `bytes` of the spare part as filled. The caller has just written them
+    /// through [`spare_mut`](Self::spare_mut); bytes that it did not write are recycled ones.
     ///
     /// # Panics
     ///
@@ -316,8 +323,8 @@ impl<L: Lease> Buf<L> {
         self.len = 0;
     }
 
-    /// Drops the first `bytes` filled bytes. They cost capacity: the buffer's start moves behind them. [`compact`](Self::compact) gets
-    /// it back.
+    /// Drops the first `bytes` filled bytes. They cost capacity: the buffer's start moves behind
+    /// them. [`compact`](Self::compact) gets it back.
     ///
     /// Cost: nothing is copied.
     ///
@@ -340,14 +347,15 @@ impl<L: Lease> Buf<L> {
     #[track_caller]
     pub fn consume(&mut self, bytes: usize) {
         assert!(bytes <= self.len, "consume({bytes}) of {} filled bytes", self.len);
-        // SAFETY: `bytes <= len <= capacity`, so the new start is within the memory or one past its end.
+        // SAFETY: `bytes <= len <= capacity`, so the new start is within the memory or one past its
+        // end.
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
         self.capacity -= bytes;
     }
 
-    /// Moves the filled bytes to the start of the buffer's memory, so that what was [consumed](Self::consume) in front of them is room
-    /// again, behind them.
+    /// Moves the filled bytes to the start of the buffer's memory, so that what was
+    /// [consumed](Self::consume) in front of them is room again, behind them.
     ///
     /// It does so when the buffer is the only handle of its memory. Then it also gets back the room
     /// in front of it that other parts had, which are gone. So a reader that splits off message
@@ -375,8 +383,9 @@ impl<L: Lease> Buf<L> {
         }
         let Some(start) = self.guard.lease.start() else { return };
         let front = self.ptr.addr().get() - start.addr().get();
-        // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`, rule 5), and nobody else's: the buffer
-        // is the only handle. So the filled bytes may move there; the two places may overlap.
+        // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`,
+        // rule 5), and nobody else's: the buffer is the only handle. So the filled bytes may move
+        // there; the two places may overlap.
         unsafe { self.ptr.copy_to(start, self.len) };
         self.ptr = start;
         self.capacity += front;

@@ -1,4 +1,5 @@
-//! Buffers and views beside slices, texts and each other: equal, ordered and hashed by their filled bytes alone, as a `[u8]` is.
+//! Buffers and views beside slices, texts and each other: equal, ordered and hashed by their filled
+//! bytes alone, as a `[u8]` is.
 
 use core::cmp::Ordering;
 use core::hash::{Hash, Hasher};

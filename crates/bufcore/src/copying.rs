@@ -1,21 +1,24 @@
 //! Copies that keep out of a trap.
 
-/// Copies of so many bytes and more are made by `rep movsb` in common C libraries (glibc from 2112 bytes on, on processors that have
-/// it fast). Below, by ordinary loads and stores, at any placement.
+/// Copies of so many bytes and more are made by `rep movsb` in common C libraries (glibc from 2112
+/// bytes on, on processors that have it fast). Below, by ordinary loads and stores, at any
+/// placement.
 const STRINGS_FROM_BYTES: usize = 2 << 10;
 /// Pieces of so many bytes are copied without it.
 const PIECE_BYTES: usize = STRINGS_FROM_BYTES;
-/// What of two addresses is compared by processors that guess whether a store and a load touch the same memory.
+/// What of two addresses is compared by processors that guess whether a store and a load touch the
+/// same memory.
 const PAGE_BYTES: usize = 4 << 10;
 /// A copy to so many bytes behind where it comes from, or fewer, modulo `PAGE_BYTES`, is the trap.
 const TRAP_BYTES: usize = 32;
 
 /// Copies `from` to `into`, which is as long.
 ///
-/// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32 bytes behind the source, modulo 4 KiB: each
-/// store seems to hit a load that is still to come. The C library does not care, so a `memcpy` of 4 KiB takes 60 or 1400 ns there,
-/// depending on nothing but placement (docs/decisions.md has the figures). This function copies in pieces then, which the library does with
-/// ordinary loads and stores. So do all copies of ours.
+/// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32
+/// bytes behind the source, modulo 4 KiB: each store seems to hit a load that is still to come. The
+/// C library does not care, so a `memcpy` of 4 KiB takes 60 or 1400 ns there, depending on nothing
+/// but placement (docs/decisions.md has the figures). This function copies in pieces then, which
+/// the library does with ordinary loads and stores. So do all copies of ours.
 ///
 /// Cost: that of `copy_from_slice`, and a comparison; of long ones two more instructions.
 ///

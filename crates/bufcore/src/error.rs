@@ -1,8 +1,9 @@
-//! The errors of all strategies. Each is small and `Copy` and holds the numbers of the call that failed, in bytes unless
-//! a field says otherwise.
+//! The errors of all strategies. Each is small and `Copy` and holds the numbers of the call that
+//! failed, in bytes unless a field says otherwise.
 //!
-//! An error that passes another on prints as that one does and has its source, so that a chain of causes says everything once. One
-//! that has something to say for itself says only that, and names the other as its source.
+//! An error that passes another on prints as that one does and has its source, so that a chain of
+//! causes says everything once. One that has something to say for itself says only that, and names
+//! the other as its source.
 
 use core::fmt;
 
@@ -182,7 +183,8 @@ pub enum ConfigError {
         /// The alignment asked for, in bytes.
         alignment: usize,
     },
-    /// The region that was given does not hold the pool's bookkeeping and at least one byte to hand out.
+    /// The region that was given does not hold the pool's bookkeeping and at least one byte to hand
+    /// out.
     RegionTooSmall {
         /// Bytes that the pool needs at the least.
         required: usize,

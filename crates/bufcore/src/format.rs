@@ -26,8 +26,8 @@ impl Debug for Literal<'_> {
     }
 }
 
-/// The length, the capacity, and the first 64 bytes, escaped; `..` in their place for a buffer of a pool that wipes, since those may be
-/// secrets.
+/// The length, the capacity, and the first 64 bytes, escaped; `..` in their place for a buffer of a
+/// pool that wipes, since those may be secrets.
 impl<L: Lease> Debug for Buf<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Buf");
@@ -39,7 +39,8 @@ impl<L: Lease> Debug for Buf<L> {
     }
 }
 
-/// The length and the first 64 bytes, escaped; `..` in their place for a view of a pool that wipes, since those may be secrets.
+/// The length and the first 64 bytes, escaped; `..` in their place for a view of a pool that wipes,
+/// since those may be secrets.
 impl<L: Lease> Debug for Frozen<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Frozen");
@@ -51,7 +52,8 @@ impl<L: Lease> Debug for Frozen<L> {
     }
 }
 
-/// The first 64 bytes as a literal; the length in their place for those of a pool that wipes, since they may be secrets.
+/// The first 64 bytes as a literal; the length in their place for those of a pool that wipes, since
+/// they may be secrets.
 impl Debug for SharedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_wiped() {

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - W1: `front <= buf.len()`: the frame's bytes are those from `front` on; the ones before were consumed.
+//! - W1: `front <= buf.len()`: the frame's bytes are those from `front` on; the ones before were
+//!   consumed.
 
 use core::fmt;
 
@@ -17,8 +18,8 @@ use crate::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
 /// buffer, if there is room enough where bytes were consumed, or else to a buffer of twice the
 /// size. Strategies that grow frames in place (`bufslot`, `bufring`) move them less often.
 ///
-/// `P` is a pool, a handle to a shared one, or a reference: see [`BufferPool::open_frame`]. The writer is a pool as well, and hands out
-/// what that does.
+/// `P` is a pool, a handle to a shared one, or a reference: see [`BufferPool::open_frame`]. The
+/// writer is a pool as well, and hands out what that does.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -70,7 +71,8 @@ impl<P: BufferPool> FrameWriter<P> {
         self.buf.as_ref().map_or(0, Buf::spare_capacity)
     }
 
-    /// Sees to it that the frame can grow by `additional` bytes, more than it can already, and that there is a buffer.
+    /// Sees to it that the frame can grow by `additional` bytes, more than it can already, and that
+    /// there is a buffer.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -101,7 +103,8 @@ impl<P: BufferPool> FrameWriter<P> {
         Ok(())
     }
 
-    /// A buffer as it comes from a pool of the user's, which may return one that is not empty, or too small.
+    /// A buffer as it comes from a pool of the user's, which may return one that is not empty, or
+    /// too small.
     fn empty(mut buf: Buf<P::Lease>, wanted: usize) -> Result<Buf<P::Lease>, usize> {
         buf.clear();
         if buf.capacity() < wanted { Err(buf.capacity()) } else { Ok(buf) }
@@ -121,7 +124,8 @@ impl<P: BufferPool> FrameWriter<P> {
         true
     }
 
-    /// Cuts the buffer down to `len` filled bytes. A pool that wipes lends what was there as zeroes.
+    /// Cuts the buffer down to `len` filled bytes. A pool that wipes lends what was there as
+    /// zeroes.
     fn cut(&mut self, len: usize) {
         let Some(buf) = &mut self.buf else { return };
         if buf.lease().wipe_range().is_some()
@@ -133,7 +137,8 @@ impl<P: BufferPool> FrameWriter<P> {
     }
 }
 
-/// The pool's refusal of a frame of `additional` bytes more than the `len` that it has, in numbers of what was asked for.
+/// The pool's refusal of a frame of `additional` bytes more than the `len` that it has, in numbers
+/// of what was asked for.
 fn less(error: AcquireError, additional: usize, len: usize) -> AcquireError {
     let requested = additional;
     // Nobody can have what was just refused.

@@ -11,18 +11,20 @@ use crate::track::Ticket;
 use crate::views::Views;
 use crate::{Buf, Lease, size};
 
-/// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the last view of it goes.
+/// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the
+/// last view of it goes.
 ///
 /// The count of views is in the pool's own memory, so freezing, cloning and slicing allocate
 /// nothing.
 ///
 /// A view without bytes holds nothing: it keeps no buffer in use, and keeps no other view from
-/// [`try_into_mut`](Self::try_into_mut). So a view lets go of the memory when it has been consumed to its end, cut to
-/// nothing, or [taken](Self::split_to) whole. There is one exception: a buffer that was empty when it was frozen is held
-/// by that view, so that `try_into_mut` gives it back.
+/// [`try_into_mut`](Self::try_into_mut). So a view lets go of the memory when it has been consumed
+/// to its end, cut to nothing, or [taken](Self::split_to) whole. There is one exception: a buffer
+/// that was empty when it was frozen is held by that view, so that `try_into_mut` gives it back.
 ///
-/// It can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: the methods of its own, `consume`
-/// and [`take`](Self::take), are the ones that are found first. Both have a `chain`, which must be named by its trait then.
+/// It can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: the methods
+/// of its own, `consume` and [`take`](Self::take), are the ones that are found first. Both have a
+/// `chain`, which must be named by its trait then.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -42,22 +44,25 @@ use crate::{Buf, Lease, size};
 /// # }
 /// ```
 pub struct Frozen<L: Lease> {
-    /// Start of the view; `capacity` bytes from here are initialised, and shared by views only while any other exists.
+    /// Start of the view; `capacity` bytes from here are initialised, and shared by views only
+    /// while any other exists.
     ptr: NonNull<u8>,
     /// Bytes of the view, in `0 ..= capacity`.
     len: usize,
     /// Bytes up to the end of what this view may fill again once it is the only one.
     capacity: usize,
-    /// The lease. Of the views of one buffer, all hold a bitwise copy and the last one drops its own (`Lease`, rules 2 and 3).
-    /// Where the lease has no count, each view, all of zero bytes, has a lease of its own. `None`, as of views that let go of the
-    /// memory, where the pool has no leases of nothing.
+    /// The lease. Of the views of one buffer, all hold a bitwise copy and the last one drops its
+    /// own (`Lease`, rules 2 and 3). Where the lease has no count, each view, all of zero bytes,
+    /// has a lease of its own. `None`, as of views that let go of the memory, where the pool has no
+    /// leases of nothing.
     guard: ManuallyDrop<Option<LeaseGuard<L>>>,
 }
 
-// SAFETY: views only read; the count is atomic, and whoever drops the lease last has seen all other views' reads end (see
-// `Drop`). The lease itself is `Send`.
+// SAFETY: views only read; the count is atomic, and whoever drops the lease last has seen all other
+// views' reads end (see `Drop`). The lease itself is `Send`.
 unsafe impl<L: Lease> Send for Frozen<L> {}
-// SAFETY: a shared view gives out shared bytes, clones through the atomic count; the lease is `Sync`.
+// SAFETY: a shared view gives out shared bytes, clones through the atomic count; the lease is
+// `Sync`.
 unsafe impl<L: Lease> Sync for Frozen<L> {}
 
 impl<L: Lease> Frozen<L> {
@@ -108,15 +113,16 @@ impl<L: Lease> Frozen<L> {
     /// Returns the bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes from `ptr` are valid and initialised while a view of the buffer lives, and no writer exists.
+        // SAFETY: `len` bytes from `ptr` are valid and initialised while a view of the buffer
+        // lives, and no writer exists.
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
     /// Returns whether this is the only view of the buffer, at this moment. Views without bytes do
     /// not count.
     ///
-    /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases of
-    /// nothing](Lease::another_of_nothing).
+    /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases
+    /// of nothing](Lease::another_of_nothing).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -242,7 +248,8 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Errors
     ///
-    /// Returns `other` when its bytes do not come right behind this view's, in the same buffer; both are unchanged then.
+    /// Returns `other` when its bytes do not come right behind this view's, in the same buffer;
+    /// both are unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -271,7 +278,8 @@ impl<L: Lease> Frozen<L> {
         if !is_one_memory || self.ptr.addr().get() + self.len != other.ptr.addr().get() {
             return Err(other);
         }
-        // Of the two ends up to which a view may fill again, when it is the only handle, the farther.
+        // Of the two ends up to which a view may fill again, when it is the only handle, the
+        // farther.
         self.capacity = self.capacity.max(self.len + other.capacity);
         self.len += other.len;
         Ok(())
@@ -280,7 +288,8 @@ impl<L: Lease> Frozen<L> {
     /// Returns the first `bytes` bytes of the view, or all of it when it has fewer: a reader with a
     /// limit.
     ///
-    /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found before theirs.
+    /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is
+    /// found before theirs.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -385,8 +394,9 @@ impl<L: Lease> Frozen<L> {
         let Some(guard) = view.guard.take() else {
             return Err(ManuallyDrop::into_inner(view));
         };
-        // SAFETY: this was the only view, and `view` is not dropped, so the lease moves into the buffer and the memory from
-        // `ptr` on is ours alone. No other buffer can hold a part of it: buffers come out of views only here.
+        // SAFETY: this was the only view, and `view` is not dropped, so the lease moves into the
+        // buffer and the memory from `ptr` on is ours alone. No other buffer can hold a part of it:
+        // buffers come out of views only here.
         Ok(unsafe { Buf::from_guard(view.ptr, view.len, view.capacity, guard) })
     }
 
@@ -442,8 +452,8 @@ impl<L: Lease> Clone for Frozen<L> {
             return self.nothing();
         };
         views.join();
-        // SAFETY: `guard` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
-        // only. The ticket beside the lease follows the same rule.
+        // SAFETY: `guard` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and
+        // `Drop` drops one copy only. The ticket beside the lease follows the same rule.
         let guard = unsafe { ptr::read(&raw const *self.guard) };
         Self { ptr: self.ptr, len: self.len, capacity: self.capacity, guard: ManuallyDrop::new(guard) }
     }
@@ -456,8 +466,9 @@ impl<L: Lease> Drop for Frozen<L> {
             return;
         }
         if let Some(guard) = &mut *self.guard {
-            // SAFETY: we are the last view (the count said so, or there is no count and the lease is this view's own), so this is
-            // the one copy that is released; `guard` is not used again.
+            // SAFETY: we are the last view (the count said so, or there is no count and the lease
+            // is this view's own), so this is the one copy that is released; `guard` is not used
+            // again.
             unsafe { guard.release() }
         }
     }

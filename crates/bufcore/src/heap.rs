@@ -16,9 +16,11 @@ use crate::{stats::Released, sync::Arc};
 
 /// Every acquire is a fresh, zeroed heap allocation, and every release frees it.
 ///
-/// The usual fallback of the strategies, and the control in every comparison: what a pool has to beat.
+/// The usual fallback of the strategies, and the control in every comparison: what a pool has to
+/// beat.
 ///
-/// Cost: what the global allocator takes to allocate, zero and free `capacity` bytes and a header of one cache line at most.
+/// Cost: what the global allocator takes to allocate, zero and free `capacity` bytes and a header
+/// of one cache line at most.
 ///
 /// Failure: what the allocator refuses for a buffer is an error. With the features `stats` and
 /// `track`, which are for debugging, the pool has bookkeeping on the heap as well. It consists of
@@ -42,8 +44,8 @@ pub struct HeapPool {
     released: Arc<Released>,
 }
 
-/// What stands behind the bytes of each allocation, `header_offset(capacity)` bytes from their start. Behind, so that the bytes can
-/// start where the allocation does, whatever their alignment.
+/// What stands behind the bytes of each allocation, `header_offset(capacity)` bytes from their
+/// start. Behind, so that the bytes can start where the allocation does, whatever their alignment.
 pub(crate) struct Header {
     views: Views,
     wipe: bool,
@@ -77,7 +79,8 @@ pub type HeapBuf = Buf<HeapLease>;
 /// A view of a buffer of a [`HeapPool`].
 pub type HeapView = Frozen<HeapLease>;
 
-// SAFETY: one field; a header is only read while shared, but for its atomic count, and freeing may happen on any thread.
+// SAFETY: one field; a header is only read while shared, but for its atomic count, and freeing may
+// happen on any thread.
 crate::one_word_lease!(unsafe impl HeapLease => Header);
 
 impl HeapLease {
@@ -97,7 +100,8 @@ impl HeapLease {
     unsafe fn memory(header: NonNull<Header>) -> NonNull<u8> {
         // SAFETY: the caller's promise.
         let offset = header_offset(unsafe { header.as_ref() }.capacity);
-        // SAFETY: `take` put the header so many bytes behind the start of the allocation, which the pointer reaches all of.
+        // SAFETY: `take` put the header so many bytes behind the start of the allocation, which the
+        // pointer reaches all of.
         unsafe { header.cast::<u8>().sub(offset) }
     }
 }
@@ -160,7 +164,8 @@ impl Drop for HeapLease {
 impl HeapPool {
     /// Makes a pool whose buffers start at any pointer-aligned address.
     ///
-    /// Cost: nothing; with `stats` or `track` one or two small allocations, which abort the process when they are refused.
+    /// Cost: nothing; with `stats` or `track` one or two small allocations, which abort the process
+    /// when they are refused.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -254,9 +259,11 @@ impl HeapPool {
             #[cfg(feature = "stats")]
             released: Arc::clone(&self.released),
         };
-        // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and `offset` is a multiple of that.
+        // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and
+        // `offset` is a multiple of that.
         unsafe { header.write(contents) };
-        // SAFETY: `capacity` zeroed bytes are in front of the header, which nobody else knows of until the lease frees them.
+        // SAFETY: `capacity` zeroed bytes are in front of the header, which nobody else knows of
+        // until the lease frees them.
         Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease::of(header)) })
     }
 }
@@ -289,7 +296,8 @@ impl BufferPool for HeapPool {
     }
 
     fn max_capacity(&self) -> usize {
-        // What a layout of this alignment can have, less the header and the rounding in front of it.
+        // What a layout of this alignment can have, less the header and the rounding in front of
+        // it.
         MAX_BYTES - size_of::<Header>() - MIN_ALIGNMENT - self.alignment
     }
 

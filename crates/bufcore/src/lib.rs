@@ -3,14 +3,17 @@
 //!
 //! # What it gives you
 //!
-//! - [`Buf`]: owned, exclusive, `Send` bytes; like a `Vec<u8>` that cannot reallocate. [`Frozen`]: its read-only,
-//!   cloneable view. [`SharedBytes`]: such a view with its strategy erased, or a program's own bytes.
-//! - [`BufferPool`]: acquire whole buffers. [`FrameBuffer`]: fill bytes in steps, then detach them as one buffer; a
-//!   [`FrameWriter`] does so over any pool.
-//!   [`ByteSink`] and [`ByteSource`]: bytes that stream through.
-//! - [`AcquireError`], [`ReserveError`], [`ConfigError`], [`RegionError`]: small, `Copy`, with numbers in them.
+//! - [`Buf`]: owned, exclusive, `Send` bytes; like a `Vec<u8>` that cannot reallocate. [`Frozen`]:
+//!   its read-only, cloneable view. [`SharedBytes`]: such a view with its strategy erased, or a
+//!   program's own bytes.
+//! - [`BufferPool`]: acquire whole buffers. [`FrameBuffer`]: fill bytes in steps, then detach them
+//!   as one buffer; a [`FrameWriter`] does so over any pool. [`ByteSink`] and [`ByteSource`]: bytes
+//!   that stream through.
+//! - [`AcquireError`], [`ReserveError`], [`ConfigError`], [`RegionError`]: small, `Copy`, with
+//!   numbers in them.
 //! - [`Region`]: where the bytes come from: the heap, a caller's static memory, or mapped pages.
-//! - [`HeapPool`]: every acquire is a fresh heap allocation; the usual fallback, and the control in every comparison.
+//! - [`HeapPool`]: every acquire is a fresh heap allocation; the usual fallback, and the control in
+//!   every comparison.
 //!
 //! It allocates nothing of its own and decides no strategy: those are `bufslot` and its siblings.
 //! [`strategy`] has what a new strategy needs beyond the above.
@@ -25,13 +28,14 @@
 //!    thread unwinds or ends. Dropping a buffer or a pool never blocks. The memory is freed when
 //!    the last buffer has been dropped; [`strategy::orphans`] describes the one case in which that
 //!    is a little later.
-//! 4. Failure is a value. Exhaustion, absurd sizes and a refusing system are errors with numbers in them; nothing is
-//!    lost by them.
+//! 4. Failure is a value. Exhaustion, absurd sizes and a refusing system are errors with numbers in
+//!    them; nothing is lost by them.
 //!
 //! # Features
 //!
-//! `std` (default), `alloc`, `bytes`, `embedded-io`, `serde`, `stats`, `track`, `mmap`, `wipe`; `fences` is for strategies. Features
-//! only add items. Without any of them the crate needs neither an operating system nor an allocator. `portable-atomic` adds none: it takes the atomics from the
+//! `std` (default), `alloc`, `bytes`, `embedded-io`, `serde`, `stats`, `track`, `mmap`, `wipe`;
+//! `fences` is for strategies. Features only add items. Without any of them the crate needs neither
+//! an operating system nor an allocator. `portable-atomic` adds none: it takes the atomics from the
 //! crate of that name, for processors without compare-and-swap.
 //!
 //! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own. With

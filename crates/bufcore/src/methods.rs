@@ -1,6 +1,7 @@
 //! The methods of the pool traits as a pool's own, so that its users import no trait.
 
-/// Gives a pool the methods of [`BufferPool`](crate::BufferPool), which it implements, as its own: for authors of strategies.
+/// Gives a pool the methods of [`BufferPool`](crate::BufferPool), which it implements, as its own:
+/// for authors of strategies.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, Reject};
@@ -26,19 +27,22 @@
 #[macro_export]
 macro_rules! pool_methods {
     (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
-        /// The methods of [`BufferPool`](bufcore::BufferPool), which need no import of the trait here.
+        /// The methods of [`BufferPool`](bufcore::BufferPool), which need no import of the trait
+        /// here.
         impl<$($generics)*> $pool {
             /// Takes one empty buffer with room for `capacity` bytes.
             ///
-            /// Contents: the filled part is empty; what [`Buf::spare_mut`](bufcore::Buf::spare_mut) shows is recycled. `acquire(0)` always
-            /// succeeds. Cost: that of the [`BufferPool`](bufcore::BufferPool) below, which this is.
+            /// Contents: the filled part is empty; what [`Buf::spare_mut`](bufcore::Buf::spare_mut)
+            /// shows is recycled. `acquire(0)` always succeeds. Cost: that of the
+            /// [`BufferPool`](bufcore::BufferPool) below, which this is.
             ///
             /// # Errors
             ///
-            /// [`AcquireError::TooLarge`](bufcore::AcquireError::TooLarge) when it can never succeed,
-            /// [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted) when it may once buffers return,
-            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError::OutOfMemory) when the system refused. The pool is unchanged then, and
-            /// nothing waits.
+            /// [`AcquireError::TooLarge`](bufcore::AcquireError::TooLarge) when it can never
+            /// succeed, [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted) when it may
+            /// once buffers return,
+            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError::OutOfMemory) when the system
+            /// refused. The pool is unchanged then, and nothing waits.
             #[inline(always)]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn acquire(&mut self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
@@ -47,7 +51,8 @@ macro_rules! pool_methods {
 
             /// Takes one buffer with `len` filled bytes, all zero.
             ///
-            /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to be zero.
+            /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the
+            /// memory to be zero.
             ///
             /// # Errors
             ///
@@ -58,8 +63,8 @@ macro_rules! pool_methods {
                 $crate::BufferPool::acquire_zeroed(self, len)
             }
 
-            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with the same
-            /// filled bytes, which replaces it. A buffer that has the room stays as it is.
+            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with
+            /// the same filled bytes, which replaces it. A buffer that has the room stays as it is.
             ///
             /// Cost: an acquire, a copy of the filled bytes, and a release.
             ///
@@ -92,18 +97,21 @@ macro_rules! pool_methods {
     };
 }
 
-/// Gives a pool the methods of [`FrameBuffer`](crate::FrameBuffer), which it implements, as its own: for authors of strategies.
+/// Gives a pool the methods of [`FrameBuffer`](crate::FrameBuffer), which it implements, as its
+/// own: for authors of strategies.
 ///
 /// Used [in the same way](crate::pool_methods).
 #[macro_export]
 macro_rules! frame_methods {
     (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
-        /// The methods of [`FrameBuffer`](bufcore::FrameBuffer), which need no import of the trait here.
+        /// The methods of [`FrameBuffer`](bufcore::FrameBuffer), which need no import of the trait
+        /// here.
         impl<$($generics)*> $pool {
-            /// Appends `additional` bytes to the open frame and lends them to be written; they count as filled at once.
+            /// Appends `additional` bytes to the open frame and lends them to be written; they
+            /// count as filled at once.
             ///
-            /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them. Cost: that of the
-            /// [`FrameBuffer`](bufcore::FrameBuffer) below, which this is.
+            /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them.
+            /// Cost: that of the [`FrameBuffer`](bufcore::FrameBuffer) below, which this is.
             ///
             /// # Errors
             ///
@@ -157,11 +165,13 @@ macro_rules! frame_methods {
                 $crate::FrameBuffer::truncate(self, len);
             }
 
-            /// Closes the frame and returns its bytes as an owned buffer; an empty one when no frame is open.
+            /// Closes the frame and returns its bytes as an owned buffer; an empty one when no
+            /// frame is open.
             ///
             /// # Errors
             ///
-            /// When the strategy could not give the bytes a place of their own; the frame stays open then.
+            /// When the strategy could not give the bytes a place of their own; the frame stays
+            /// open then.
             #[inline(always)]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn detach(&mut self) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
@@ -171,10 +181,11 @@ macro_rules! frame_methods {
     };
 }
 
-/// Implements [`BufferPool`](crate::BufferPool) for a pool that threads share, and for references to it, by the methods of the same names
-/// that it has of its own: for authors of strategies.
+/// Implements [`BufferPool`](crate::BufferPool) for a pool that threads share, and for references
+/// to it, by the methods of the same names that it has of its own: for authors of strategies.
 ///
-/// Used [in the same way](crate::pool_methods), the other way round: here the methods are there, and the trait is made of them.
+/// Used [in the same way](crate::pool_methods), the other way round: here the methods are there,
+/// and the trait is made of them.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, Reject};
@@ -202,10 +213,11 @@ macro_rules! frame_methods {
 #[macro_export]
 macro_rules! shared_pool {
     (impl $pool:ty => $lease:ty) => {
-        /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait here.
+        /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait
+        /// here.
         impl $pool {
-            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with the same
-            /// filled bytes, which replaces it. A buffer that has the room stays as it is.
+            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with
+            /// the same filled bytes, which replaces it. A buffer that has the room stays as it is.
             ///
             /// Cost: an acquire, a copy of the filled bytes, and a release.
             ///
@@ -228,7 +240,8 @@ macro_rules! shared_pool {
         $crate::shared_pool!(impl $pool => $lease, for &$pool);
     };
     (impl $pool:ty => $lease:ty, for $holder:ty) => {
-        /// The pool's own methods, as the trait. A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
+        /// The pool's own methods, as the trait. A shared pool serves through a shared reference,
+        /// as `std::io::Read` is there for `&File`.
         impl $crate::BufferPool for $holder {
             type Lease = $lease;
 

@@ -8,13 +8,15 @@ use crate::ByteSource;
 /// Bytes that are compared at once.
 const STEP_BYTES: usize = 32;
 
-/// The complete pieces at the front of a [`ByteSource`], each up to a delimiter; made by [`ByteSource::pieces`].
+/// The complete pieces at the front of a [`ByteSource`], each up to a delimiter; made by
+/// [`ByteSource::pieces`].
 ///
 /// Iterate over `&mut` of it. A piece is lent without its delimiter, in place, and several may be
 /// held at a time. The bytes behind the last delimiter are no piece: their rest has yet to come.
 ///
-/// Ownership: when this drops, the pieces that the iteration came to are consumed with their delimiters, all others stay: also after
-/// a `break`, and while a thread unwinds. When this is forgotten (`mem::forget`), nothing is consumed.
+/// Ownership: when this drops, the pieces that the iteration came to are consumed with their
+/// delimiters, all others stay: also after a `break`, and while a thread unwinds. When this is
+/// forgotten (`mem::forget`), nothing is consumed.
 ///
 /// Cost: one look at each byte. Bytes without a delimiter are searched again the next time.
 ///

@@ -7,7 +7,8 @@ use crate::{AcquireError, Buf, FrameWriter, Lease, NoLease, PoolStats, SplitLeas
 
 /// A strategy that hands out whole buffers.
 ///
-/// Takes `&mut self`, as `std::io::Read` does; a pool that may be shared implements it for `&Pool` too.
+/// Takes `&mut self`, as `std::io::Read` does; a pool that may be shared implements it for `&Pool`
+/// too.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -39,12 +40,14 @@ pub trait BufferPool {
     /// fills buffers does the same over all of them. If a pool rounds a request up, the rest stays
     /// its own.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled. `acquire(0)` always succeeds.
+    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled. `acquire(0)`
+    /// always succeeds.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] when it can never succeed, [`AcquireError::Exhausted`] when it may once buffers return,
-    /// [`AcquireError::OutOfMemory`] when the system refused. The pool is unchanged then, and nothing waits.
+    /// [`AcquireError::TooLarge`] when it can never succeed, [`AcquireError::Exhausted`] when it
+    /// may once buffers return, [`AcquireError::OutOfMemory`] when the system refused. The pool is
+    /// unchanged then, and nothing waits.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -63,7 +66,8 @@ pub trait BufferPool {
 
     /// Takes one buffer with `len` filled bytes, all zero.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to be zero.
+    /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to
+    /// be zero.
     ///
     /// # Errors
     ///
@@ -92,10 +96,12 @@ pub trait BufferPool {
     /// Moves the filled bytes of `buf` to a buffer of this pool with room for `capacity` bytes,
     /// which replaces `buf`. A buffer that has the room stays as it is.
     ///
-    /// `buf` may be of another pool with the same kind of lease, a part of a split buffer, or one whose front was consumed: the bytes
-    /// come to the front. Where [`Buf::compact`] makes room enough, that is cheaper.
+    /// `buf` may be of another pool with the same kind of lease, a part of a split buffer, or one
+    /// whose front was consumed: the bytes come to the front. Where [`Buf::compact`] makes room
+    /// enough, that is cheaper.
     ///
-    /// Cost: an acquire, a copy of the filled bytes, and a release. While both are out, the pool needs room for both.
+    /// Cost: an acquire, a copy of the filled bytes, and a release. While both are out, the pool
+    /// needs room for both.
     ///
     /// # Errors
     ///
@@ -133,7 +139,8 @@ pub trait BufferPool {
     /// Returns a writer that fills bytes in steps in buffers of this pool: a [`FrameBuffer`] over
     /// any pool. See [`FrameWriter`].
     ///
-    /// Pools with frames of their own, which grow in place, have a function of this name that returns those.
+    /// Pools with frames of their own, which grow in place, have a function of this name that
+    /// returns those.
     ///
     /// Cost: nothing.
     ///
@@ -208,8 +215,8 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
 /// header, learns the length of the payload from it, reads the payload, and passes both on
 /// together.
 ///
-/// One frame is open at a time. It opens with the first [`writable`](Self::writable) and closes with
-/// [`detach`](Self::detach); its bytes stay contiguous, moving if they have to.
+/// One frame is open at a time. It opens with the first [`writable`](Self::writable) and closes
+/// with [`detach`](Self::detach); its bytes stay contiguous, moving if they have to.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be filled in frames",
     label = "no frame can be opened in this",
@@ -219,7 +226,8 @@ pub trait FrameBuffer {
     /// The lease type: the part of the pool that its frames keep.
     type Lease: Lease;
 
-    /// Appends `additional` bytes to the open frame and lends them to be written; they count as filled at once.
+    /// Appends `additional` bytes to the open frame and lends them to be written; they count as
+    /// filled at once.
     ///
     /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them.
     ///
@@ -310,7 +318,8 @@ pub trait FrameBuffer {
     /// Keeps the first `len` bytes of the open frame; a `len` over its length changes nothing. The
     /// frame can grow into the room again.
     ///
-    /// For codecs that decrypt in place, and for those that ask for room before they know how much they write.
+    /// For codecs that decrypt in place, and for those that ask for room before they know how much
+    /// they write.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -326,7 +335,8 @@ pub trait FrameBuffer {
     /// ```
     fn truncate(&mut self, len: usize);
 
-    /// Closes the frame and returns its bytes as an owned buffer, whose capacity is its length; an empty one when no frame is open.
+    /// Closes the frame and returns its bytes as an owned buffer, whose capacity is its length; an
+    /// empty one when no frame is open.
     ///
     /// # Errors
     ///
@@ -386,7 +396,8 @@ impl<F: FrameBuffer + ?Sized> FrameBuffer for &mut F {
     }
 }
 
-/// A pool that refuses every request for bytes: as a fallback, it makes its strategy report exhaustion instead of falling back.
+/// A pool that refuses every request for bytes: as a fallback, it makes its strategy report
+/// exhaustion instead of falling back.
 ///
 /// ```
 /// use bufcore::{AcquireError, BufferPool, Reject};

@@ -2,8 +2,8 @@
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// More handles of one pool than this are refused, long before the count could wrap: on 32 bits that takes minutes of clones that are
-/// forgotten.
+/// More handles of one pool than this are refused, long before the count could wrap: on 32 bits
+/// that takes minutes of clones that are forgotten.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
 /// The reference counts of a pool that threads share.
@@ -13,7 +13,8 @@ const MAX_HANDLES: usize = usize::MAX / 2;
 ///
 /// All handles together count as one of the latter, which the pool's end gives back.
 ///
-/// There is nothing in it but atomics, so who counts itself off may do so by a reference into what another frees at that moment.
+/// There is nothing in it but atomics, so who counts itself off may do so by a reference into what
+/// another frees at that moment.
 #[derive(Debug)]
 pub struct RefCounts {
     handles: AtomicUsize,
@@ -39,7 +40,8 @@ impl RefCounts {
     ///
     /// # Panics
     ///
-    /// With more than half as many handles as a `usize` counts, which only forgotten ones can be. There is none more then.
+    /// With more than half as many handles as a `usize` counts, which only forgotten ones can be.
+    /// There is none more then.
     #[inline]
     pub fn add_handle(&self) {
         // ORDER: Relaxed: the caller's handle keeps the pool.
@@ -51,7 +53,8 @@ impl RefCounts {
     #[cold]
     #[inline(never)]
     fn too_many(&self) -> ! {
-        // ORDER: Relaxed, as the increment that it takes back. There are not as many threads as the count is from its end.
+        // ORDER: Relaxed, as the increment that it takes back. There are not as many threads as the
+        // count is from its end.
         self.handles.fetch_sub(1, Ordering::Relaxed);
         panic!("more than {MAX_HANDLES} handles of one pool");
     }
@@ -61,15 +64,16 @@ impl RefCounts {
     #[must_use = "the last handle ends the pool"]
     #[inline]
     pub fn drop_handle(&self) -> bool {
-        // ORDER: Release pairs with the Acquire of the last: what other handles did happened before the end.
+        // ORDER: Release pairs with the Acquire of the last: what other handles did happened before
+        // the end.
         self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// Counts one more reference to the bookkeeping. It is for those that have one already, and
     /// holders of a handle.
     ///
-    /// Each has memory of its own that stays as long, or is on a thread's stack: so there is no room for as many as would make the
-    /// count wrap.
+    /// Each has memory of its own that stays as long, or is on a thread's stack: so there is no
+    /// room for as many as would make the count wrap.
     #[inline]
     pub fn add_ref(&self) {
         // ORDER: Relaxed: the caller has a reference already, or a handle.
@@ -81,7 +85,8 @@ impl RefCounts {
     #[must_use = "the last reference frees the bookkeeping"]
     #[inline]
     pub fn drop_refs(&self, count: usize) -> bool {
-        // ORDER: Release pairs with the Acquire of the last: all uses of the bookkeeping happened before it is freed.
+        // ORDER: Release pairs with the Acquire of the last: all uses of the bookkeeping happened
+        // before it is freed.
         self.refs.fetch_sub(count, Ordering::AcqRel) == count
     }
 }

@@ -1,4 +1,5 @@
-//! Backing memory: the only place of the workspace that allocates, maps or frees raw bytes for pools.
+//! Backing memory: the only place of the workspace that allocates, maps or frees raw bytes for
+//! pools.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -8,10 +9,12 @@ use crate::RegionError;
 #[cfg(feature = "alloc")]
 use core::alloc::Layout;
 
-/// One contiguous piece of initialised, exclusively owned bytes, from which a strategy carves its buffers.
+/// One contiguous piece of initialised, exclusively owned bytes, from which a strategy carves its
+/// buffers.
 ///
 /// Contents: zero when it comes from the heap or a mapping; as found when it is the caller's.
-/// Ownership: dropping it gives the memory back, on any thread. A `&'static mut` region is never given back.
+/// Ownership: dropping it gives the memory back, on any thread. A `&'static mut` region is never
+/// given back.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -31,7 +34,8 @@ pub struct Region {
 enum Backing {
     /// The caller's for ever: nothing to give back.
     Static,
-    /// From the global allocator: the start of the allocation, at most an alignment before the region's, and its layout.
+    /// From the global allocator: the start of the allocation, at most an alignment before the
+    /// region's, and its layout.
     #[cfg(feature = "alloc")]
     Heap(NonNull<u8>, Layout),
     /// From the operating system; unmapped, and with that unlocked, when it drops.
@@ -73,7 +77,8 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// [`RegionError::Empty`], [`RegionError::BadAlignment`], [`RegionError::TooLarge`], [`RegionError::OutOfMemory`].
+    /// [`RegionError::Empty`], [`RegionError::BadAlignment`], [`RegionError::TooLarge`],
+    /// [`RegionError::OutOfMemory`].
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -92,7 +97,8 @@ impl Region {
         if !alignment.is_power_of_two() {
             return Err(RegionError::BadAlignment { alignment });
         }
-        // Aligned here: asked for more than its usual alignment, an allocator has no zeroed memory and writes all of it.
+        // Aligned here: asked for more than its usual alignment, an allocator has no zeroed memory
+        // and writes all of it.
         let layout = len
             .checked_add(alignment - 1)
             .and_then(|bytes| Layout::from_size_align(bytes, 1).ok())
@@ -123,12 +129,14 @@ impl Region {
 
     /// Maps a zeroed region of at least `len` bytes from the operating system.
     ///
-    /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked for.
+    /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked
+    /// for.
     ///
     /// # Errors
     ///
-    /// [`RegionError::Empty`], [`RegionError::TooLarge`], and [`RegionError::Refused`] with the failing call when the system
-    /// refuses the mapping or, where asked for, its lock. Nothing stays mapped then.
+    /// [`RegionError::Empty`], [`RegionError::TooLarge`], and [`RegionError::Refused`] with the
+    /// failing call when the system refuses the mapping or, where asked for, its lock. Nothing
+    /// stays mapped then.
     ///
     /// ```
     /// use bufcore::{MapOptions, Region};
@@ -192,7 +200,8 @@ impl Drop for Region {
             Backing::Static => {}
             #[cfg(feature = "alloc")]
             Backing::Heap(start, layout) => {
-                // SAFETY: `start` came from `alloc_zeroed` with this layout and is given back once, here.
+                // SAFETY: `start` came from `alloc_zeroed` with this layout and is given back once,
+                // here.
                 unsafe { alloc::alloc::dealloc(start.as_ptr(), *layout) }
             }
             #[cfg(feature = "mmap")]
@@ -209,9 +218,11 @@ pub enum HugePages {
     /// Ordinary pages.
     #[default]
     No,
-    /// Ordinary pages that the kernel is asked to merge into huge ones (`madvise`). A hint: never fails.
+    /// Ordinary pages that the kernel is asked to merge into huge ones (`madvise`). A hint: never
+    /// fails.
     Advise,
-    /// Huge pages set aside by the administrator (`MAP_HUGETLB`, 2 MiB); fails where there are none.
+    /// Huge pages set aside by the administrator (`MAP_HUGETLB`, 2 MiB); fails where there are
+    /// none.
     Require,
 }
 
@@ -297,7 +308,8 @@ mod map {
         }
         if populate_by_touch {
             for page in mapping.chunks_mut(PAGE_BYTES) {
-                // SAFETY: the first byte of a chunk is valid to write; volatile so that the store of zero over zero stays.
+                // SAFETY: the first byte of a chunk is valid to write; volatile so that the store
+                // of zero over zero stays.
                 unsafe { page.as_mut_ptr().write_volatile(0) }
             }
         }

@@ -31,7 +31,8 @@ impl<T> Default for Link<T> {
     }
 }
 
-/// All that a pool ever made of one kind: an entry is never taken off, so it is valid as long as the roll, whoever uses it.
+/// All that a pool ever made of one kind: an entry is never taken off, so it is valid as long as
+/// the roll, whoever uses it.
 ///
 /// # Invariants
 ///
@@ -59,7 +60,8 @@ impl<T: Listed> Roll<T> {
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
             entry.link().next.set(first);
-            // ORDER: Release pairs with the Acquire in `iter`: the entry is complete. A failure publishes nothing.
+            // ORDER: Release pairs with the Acquire in `iter`: the entry is complete. A failure
+            // publishes nothing.
             match self.first.compare_exchange_weak(first, item.as_ptr(), Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => return Some(entry),

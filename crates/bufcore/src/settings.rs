@@ -2,8 +2,8 @@
 
 use core::fmt::{self, Write};
 
-/// Writes the settings of a builder that differ from its defaults, as `name=value` with commas between: what the `Display` of a strategy's
-/// builder writes.
+/// Writes the settings of a builder that differ from its defaults, as `name=value` with commas
+/// between: what the `Display` of a strategy's builder writes.
 ///
 /// ```
 /// use core::fmt;

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `guard` lives; for ever when there is none.
+//! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `guard` lives; for
+//!   ever when there is none.
 //! - H2: a handle of no bytes holds nothing.
 
 use core::ops::{Range, RangeBounds};
@@ -17,9 +18,11 @@ mod erased;
 mod owner;
 mod traits;
 
-/// Read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of whichever strategy, a `Vec<u8>`, static bytes.
+/// Read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of whichever
+/// strategy, a `Vec<u8>`, static bytes.
 ///
-/// Structs that keep bytes name this type instead of a [`Frozen`] with the lease of one strategy. Code that takes it serves all pools.
+/// Structs that keep bytes name this type instead of a [`Frozen`] with the lease of one strategy.
+/// Code that takes it serves all pools.
 ///
 /// | made from | cost |
 /// | --- | --- |
@@ -28,10 +31,11 @@ mod traits;
 /// | `&'static [u8]`, `&'static str` | nothing |
 /// | `Vec<u8>`, `Box<[u8]>`, `String`, [`from_owner`](Self::from_owner) | one small allocation, no copy; nothing when empty |
 ///
-/// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing. A handle is eight words.
+/// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing.
+/// A handle is eight words.
 ///
-/// Ownership: the memory is released when its last handle goes, on any thread, whether the pool still exists or not. A handle of no
-/// bytes holds no memory, whatever it was made from.
+/// Ownership: the memory is released when its last handle goes, on any thread, whether the pool
+/// still exists or not. A handle of no bytes holds no memory, whatever it was made from.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -100,7 +104,8 @@ impl SharedBytes {
     ///
     /// # Safety
     ///
-    /// 1. `len` bytes from `ptr` are valid and initialised, and nobody writes them, while `guard` lives.
+    /// 1. `len` bytes from `ptr` are valid and initialised, and nobody writes them, while `guard`
+    ///    lives.
     /// 2. `len` is not zero.
     #[inline]
     unsafe fn guarded_by(ptr: NonNull<u8>, len: usize, guard: ErasedGuard) -> Self {
@@ -172,7 +177,8 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `range` is out of bounds or ends before it starts. With more than two thousand million handles of one memory.
+    /// When `range` is out of bounds or ends before it starts. With more than two thousand million
+    /// handles of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -226,7 +232,8 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one
+    /// memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -254,7 +261,8 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one
+    /// memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -353,11 +361,12 @@ impl SharedBytes {
     ///
     /// # Errors
     ///
-    /// Returns itself when the bytes are another strategy's, a program's own, or static; when there are none; or when the lease is of
-    /// over four words (six with `track`).
+    /// Returns itself when the bytes are another strategy's, a program's own, or static; when there
+    /// are none; or when the lease is of over four words (six with `track`).
     pub fn downcast<L: Lease>(mut self) -> Result<Frozen<L>, Self> {
         match self.guard.take().map(ErasedGuard::into_guard::<L>) {
-            // SAFETY: the bytes of a view that was taken apart; its lease goes along, with its place in the count.
+            // SAFETY: the bytes of a view that was taken apart; its lease goes along, with its
+            // place in the count.
             Some(Ok(guard)) => Ok(unsafe { Frozen::from_parts(self.ptr, self.len, guard) }),
             Some(Err(guard)) => {
                 self.guard = Some(guard);
@@ -368,7 +377,8 @@ impl SharedBytes {
     }
 }
 
-/// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view lets its buffer go.
+/// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view lets its buffer
+/// go.
 ///
 /// Without the feature `alloc` a view with a lease of over four words does not compile.
 impl<L: Lease> From<Frozen<L>> for SharedBytes {
@@ -384,7 +394,8 @@ impl<L: Lease> From<Frozen<L>> for SharedBytes {
                 // A lease that counts nothing is over no bytes (`Lease`, rule 3).
                 return Self::new();
             };
-            // SAFETY: the bytes of a view are valid and not written while its lease lives, which the guard has now; there are some.
+            // SAFETY: the bytes of a view are valid and not written while its lease lives, which
+            // the guard has now; there are some.
             return unsafe { Self::guarded_by(ptr, len, guard) };
         }
         #[cfg(feature = "alloc")]

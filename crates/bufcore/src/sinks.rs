@@ -7,11 +7,12 @@ use crate::{ByteSink, ByteSource, ReserveError};
 
 /// A `Vec<u8>` as a sink: what is committed is appended, and it grows as it has to.
 ///
-/// The vector itself cannot be one. It lends its spare room uninitialised, and does not remember how much of it was written; this
-/// does.
+/// The vector itself cannot be one. It lends its spare room uninitialised, and does not remember
+/// how much of it was written; this does.
 ///
-/// Ownership: it borrows the vector. When it drops, the vector has what was committed, and nothing behind it. When it is forgotten
-/// (`mem::forget`), room that was lent last stays at the vector's end, as zeros or as it was written.
+/// Ownership: it borrows the vector. When it drops, the vector has what was committed, and nothing
+/// behind it. When it is forgotten (`mem::forget`), room that was lent last stays at the vector's
+/// end, as zeros or as it was written.
 ///
 /// Cost: room that is lent for the first time is zeroed.
 ///

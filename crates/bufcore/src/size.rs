@@ -46,8 +46,9 @@ pub const fn align_up(bytes: usize, alignment: usize) -> Option<usize> {
 /// Returns the distance to the next buffer: from [`STAGGER_FROM_BYTES`] on an odd number of cache
 /// lines, below that `bytes`.
 ///
-/// Buffers whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache and evict each other;
-/// an odd number of lines spreads them over all sets (Bonwick's slab colouring, 1994). Adds at most 127 bytes.
+/// Buffers whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache
+/// and evict each other; an odd number of lines spreads them over all sets (Bonwick's slab
+/// colouring, 1994). Adds at most 127 bytes.
 ///
 /// `bytes` is at most [`MAX_BYTES`].
 #[inline]

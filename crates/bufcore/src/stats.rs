@@ -5,8 +5,8 @@ use crate::sync::{AtomicUsize, Ordering};
 
 /// A snapshot of one pool, in plain numbers. Taking it stops no thread.
 ///
-/// The event counters and the high-water marks are zero unless the `stats` feature is on; what a pool knows without
-/// counting (`reserved_bytes`, and `in_use` in some strategies) is always there.
+/// The event counters and the high-water marks are zero unless the `stats` feature is on; what a
+/// pool knows without counting (`reserved_bytes`, and `in_use` in some strategies) is always there.
 ///
 /// # How the numbers add up
 ///
@@ -15,15 +15,15 @@ use crate::sync::{AtomicUsize, Ordering};
 /// - `acquired == reused + fresh`, and `fallbacks <= fresh`.
 /// - `in_use <= high_water`, and `in_use_bytes <= high_water_bytes`.
 /// - `idle_bytes + pinned_bytes <= reserved_bytes`. In `bufbump` they are equal.
-/// - What is out of the pool's own memory and `idle_bytes` are together at most `reserved_bytes`: equal to it in pools over one
-///   region, and less by headers and alignment in the others. A fallback's buffers count in `in_use_bytes`, and its memory not in
-///   `reserved_bytes`.
+/// - What is out of the pool's own memory and `idle_bytes` are together at most `reserved_bytes`:
+///   equal to it in pools over one region, and less by headers and alignment in the others. A
+///   fallback's buffers count in `in_use_bytes`, and its memory not in `reserved_bytes`.
 ///
 /// # Counters that start again
 ///
-/// Nobody sets a counter back: another reader of the same pool would be wrong. [`since`](Self::since) tells what was
-/// counted between two snapshots. High-water marks have no difference: each pool has `reset_high_water`, after which they start
-/// again from what is out.
+/// Nobody sets a counter back: another reader of the same pool would be wrong.
+/// [`since`](Self::since) tells what was counted between two snapshots. High-water marks have no
+/// difference: each pool has `reset_high_water`, after which they start again from what is out.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -61,11 +61,12 @@ pub struct PoolStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
-    /// Of those, bytes that no buffer has: what the next requests may be served from. In pools over one region it needs the `stats`
-    /// feature, and is 0 without it.
+    /// Of those, bytes that no buffer has: what the next requests may be served from. In pools over
+    /// one region it needs the `stats` feature, and is 0 without it.
     pub idle_bytes: usize,
-    /// Of those, bytes that cannot be used for anything else because a buffer in them is out: for strategies that give memory back
-    /// in larger pieces than they hand out. Far above `in_use_bytes`, it says that small survivors hold large pieces. Zero for others.
+    /// Of those, bytes that cannot be used for anything else because a buffer in them is out: for
+    /// strategies that give memory back in larger pieces than they hand out. Far above
+    /// `in_use_bytes`, it says that small survivors hold large pieces. Zero for others.
     pub pinned_bytes: usize,
 }
 
@@ -111,7 +112,8 @@ pub struct Counters {
     counts: PoolStats,
 }
 
-/// The half of [`Counters`] that leases write, on whichever thread they are dropped. It lives where they can reach it.
+/// The half of [`Counters`] that leases write, on whichever thread they are dropped. It lives where
+/// they can reach it.
 #[derive(Debug, Default)]
 pub struct Released {
     #[cfg(feature = "stats")]
@@ -153,8 +155,8 @@ impl Released {
 }
 
 impl Counters {
-    /// Counts one buffer of `bytes` as handed out. `elsewhere` is what is out of the fallback, for the high-water marks; a
-    /// buffer that the fallback served counts there.
+    /// Counts one buffer of `bytes` as handed out. `elsewhere` is what is out of the fallback, for
+    /// the high-water marks; a buffer that the fallback served counts there.
     #[inline]
     pub fn acquired(
         &mut self,
@@ -178,7 +180,8 @@ impl Counters {
                 }
             }
             if served != Served::Fallback {
-                // The totals wrap around together with those of `Released`, so the differences stay right.
+                // The totals wrap around together with those of `Released`, so the differences stay
+                // right.
                 counts.in_use = counts.in_use.wrapping_add(1);
                 counts.in_use_bytes = counts.in_use_bytes.wrapping_add(bytes);
             }
@@ -193,7 +196,8 @@ impl Counters {
         let _ = (served, bytes, released, elsewhere);
     }
 
-    /// Lets the high-water marks start again from what is out now, of the fallback (`elsewhere`) too.
+    /// Lets the high-water marks start again from what is out now, of the fallback (`elsewhere`)
+    /// too.
     pub fn reset_high_water(&mut self, released: &Released, elsewhere: &PoolStats) {
         #[cfg(feature = "stats")]
         {
@@ -237,7 +241,8 @@ impl Counters {
     }
 }
 
-/// The counters of a pool that several threads acquire from. Unlike [`Counters`] they are shared, and so cost locked instructions.
+/// The counters of a pool that several threads acquire from. Unlike [`Counters`] they are shared,
+/// and so cost locked instructions.
 ///
 /// Without the `stats` feature this is a type of no size whose methods do nothing.
 #[derive(Debug, Default)]
@@ -282,8 +287,8 @@ impl SharedCounters {
         let _ = (served, bytes);
     }
 
-    /// Lets the high-water marks start again from what is out now. An acquire on another thread at the same moment may be missed, or be
-    /// counted though it came before.
+    /// Lets the high-water marks start again from what is out now. An acquire on another thread at
+    /// the same moment may be missed, or be counted though it came before.
     pub fn reset_high_water(&self) {
         #[cfg(feature = "stats")]
         {

@@ -29,8 +29,8 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
     zeroize::Zeroize::zeroize(bytes);
 }
 
-/// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or those of a model
-/// checker under `--cfg loom` or `--cfg shuttle`.
+/// The atomics and locks that strategies use: `core`'s and `std`'s, `portable-atomic`'s with the
+/// feature of that name, or those of a model checker under `--cfg loom` or `--cfg shuttle`.
 ///
 /// Other packages in the program may decide which they are.
 pub mod sync {
@@ -43,11 +43,13 @@ pub mod sync {
 
 /// Two fences that belong together, of which one costs nothing, and the other a system call.
 ///
-/// Two threads that each announce something and then look for the other's announcement need a fence between the two steps, so that not
-/// both can miss the other (Dekker 1965). Where one side does so all the time, its fence should cost nothing: on Linux
-/// [`light`](fences::light) only keeps the compiler from moving the two, and the other side's [`heavy`](fences::heavy) makes every running
-/// thread of the process execute a full one in between, wherever it is, by `membarrier(2)`. So do the hazard pointers of folly and the
-/// proposal P1202 for C++. Elsewhere, under Miri and in models both sides execute a full fence.
+/// Two threads that each announce something and then look for the other's announcement need a fence
+/// between the two steps, so that not both can miss the other (Dekker 1965). Where one side does so
+/// all the time, its fence should cost nothing: on Linux [`light`](fences::light) only keeps the
+/// compiler from moving the two, and the other side's [`heavy`](fences::heavy) makes every running
+/// thread of the process execute a full one in between, wherever it is, by `membarrier(2)`. So do
+/// the hazard pointers of folly and the proposal P1202 for C++. Elsewhere, under Miri and in models
+/// both sides execute a full fence.
 #[cfg(feature = "fences")]
 pub mod fences {
     pub use crate::fences::{full, has_heavy, heavy, light};
@@ -55,15 +57,17 @@ pub mod fences {
 
 /// Memory that outlived its pool.
 ///
-/// A strategy whose release is a plain store cannot tell, in that store, whether it was the last buffer of a pool that is
-/// already gone: two threads that only load and store cannot agree on who is last. So the pool, when it is dropped with
-/// buffers out, marks and counts them, and gives its memory to a list here
-/// ([`adopt_counted`](orphans::adopt_counted)). A release that sees the mark counts itself
-/// ([`release_late`](orphans::release_late)), and the last one frees the memory, in constant time whatever else is on the list.
+/// A strategy whose release is a plain store cannot tell, in that store, whether it was the last
+/// buffer of a pool that is already gone: two threads that only load and store cannot agree on who
+/// is last. So the pool, when it is dropped with buffers out, marks and counts them, and gives its
+/// memory to a list here ([`adopt_counted`](orphans::adopt_counted)). A release that sees the mark
+/// counts itself ([`release_late`](orphans::release_late)), and the last one frees the memory, in
+/// constant time whatever else is on the list.
 ///
-/// Only a release that was stopped by the scheduler between reading "pool alive" and storing "free", while the pool was dropped
-/// on another thread in just that moment, is not counted. Looks find it: by one of the last late releases of the same pool, by
-/// later ends of pools, which look at a bounded part of the list each, or by [`sweep`](orphans::sweep), which looks at all of it.
+/// Only a release that was stopped by the scheduler between reading "pool alive" and storing
+/// "free", while the pool was dropped on another thread in just that moment, is not counted. Looks
+/// find it: by one of the last late releases of the same pool, by later ends of pools, which look
+/// at a bounded part of the list each, or by [`sweep`](orphans::sweep), which looks at all of it.
 ///
 /// A strategy that counts by itself asks for such a sweep instead: [`adopt`](orphans::adopt).
 pub mod orphans {
@@ -74,14 +78,16 @@ pub mod orphans {
 
 /// How a thread finds what it has in a pool, for strategies with caches for each thread.
 ///
-/// A cache is the strategy's own type, with a [`Cache`](threads::Cache) as its head. A thread has one for each pool that it uses, on
-/// a list that this module keeps, and a table without a destructor for what the fast paths need: a look into it is a handful of
-/// instructions. When the thread ends, or the pool is found to be gone, the cache is told by one of its
+/// A cache is the strategy's own type, with a [`Cache`](threads::Cache) as its head. A thread has
+/// one for each pool that it uses, on a list that this module keeps, and a table without a
+/// destructor for what the fast paths need: a look into it is a handful of instructions. When the
+/// thread ends, or the pool is found to be gone, the cache is told by one of its
 /// [`Methods`](threads::Methods).
 ///
-/// A thread looks at some of its caches whenever it looks for one, at more when it has none yet. So of pools that ended on other threads
-/// a thread that goes on to use new ones keeps at most about as many caches as it ever had at once; one that does nothing keeps those
-/// that it has, until it uses a pool or ends.
+/// A thread looks at some of its caches whenever it looks for one, at more when it has none yet. So
+/// of pools that ended on other threads a thread that goes on to use new ones keeps at most about
+/// as many caches as it ever had at once; one that does nothing keeps those that it has, until it
+/// uses a pool or ends.
 #[cfg(feature = "std")]
 pub mod threads {
     #[cfg(any(loom, shuttle))]

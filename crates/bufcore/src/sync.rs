@@ -1,5 +1,5 @@
-//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors that `core` has none for, or those of a
-//! model checker under `--cfg loom` or `--cfg shuttle`.
+//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors
+//! that `core` has none for, or those of a model checker under `--cfg loom` or `--cfg shuttle`.
 
 // Loom has none; what it models are processors, and its compiler moves nothing.
 /// Shared ownership, of what is no part of the models.

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-/// Set in the address of a block that is one of several, and in that of no block: what is neither is told by one look at one bit.
+/// Set in the address of a block that is one of several, and in that of no block: what is neither
+/// is told by one look at one bit.
 const MARK: usize = 1;
 /// The address of no block.
 const NOTHING: usize = MARK;
@@ -74,7 +75,8 @@ impl<B> TaggedPtr<B> {
     }
 }
 
-/// Whether a marked address is that of a block. In a call, so that the compiler does not look at this first.
+/// Whether a marked address is that of a block. In a call, so that the compiler does not look at
+/// this first.
 #[cold]
 #[inline(never)]
 fn is_some(address: usize) -> bool {

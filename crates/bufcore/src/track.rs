@@ -104,8 +104,8 @@ mod on {
         Unused(Option<usize>),
     }
 
-    /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and writers are users' code, which may use the
-    /// pool.
+    /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and
+    /// writers are users' code, which may use the pool.
     #[derive(Debug, Default)]
     struct Ledger {
         lines: Vec<Line>,
@@ -132,7 +132,8 @@ mod on {
             Some(index)
         }
 
-        /// Takes an entry off. Returns memory that is to be freed when the list is not locked any more.
+        /// Takes an entry off. Returns memory that is to be freed when the list is not locked any
+        /// more.
         fn strike(&mut self, index: usize) -> Vec<Line> {
             self.lines[index] = Line::Unused(self.unused);
             self.unused = Some(index);
@@ -161,8 +162,8 @@ mod on {
     impl Tracker {
         /// Notes `buf` as acquired by the caller's caller.
         ///
-        /// One of several parts of a buffer that was split is not noted: its memory is on the list of the pool that it was acquired
-        /// from until the last part goes.
+        /// One of several parts of a buffer that was split is not noted: its memory is on the list
+        /// of the pool that it was acquired from until the last part goes.
         #[track_caller]
         pub fn attach<L: Lease>(&self, mut buf: Buf<L>) -> Buf<L> {
             let entry =

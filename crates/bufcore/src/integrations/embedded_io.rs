@@ -27,7 +27,8 @@ impl<L: Lease> ErrorType for Buf<L> {
     type Error = ReserveError;
 }
 
-/// Appends. Unlike `std::io::Write`, a full buffer is an error, as `embedded_io` demands. `write_all` appends all or nothing.
+/// Appends. Unlike `std::io::Write`, a full buffer is an error, as `embedded_io` demands.
+/// `write_all` appends all or nothing.
 impl<L: Lease> Write for Buf<L> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
         let n = bytes.len().min(self.spare_capacity());

@@ -6,8 +6,8 @@ use crate::{Buf, Frozen, Lease, SharedBytes};
 
 /// As bytes, which a format of texts may write as a sequence of numbers.
 ///
-/// There is no `Deserialize`: a buffer comes from a pool, which a deserializer does not have. Deserialize borrowed bytes, and append
-/// them to a buffer.
+/// There is no `Deserialize`: a buffer comes from a pool, which a deserializer does not have.
+/// Deserialize borrowed bytes, and append them to a buffer.
 impl<L: Lease> Serialize for Buf<L> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self)

@@ -110,8 +110,8 @@ mod bytes {
         }
     }
 
-    /// Cost: nothing for static bytes and for none; otherwise one small allocation, which `Bytes` needs for an owner of another type.
-    /// No bytes are copied.
+    /// Cost: nothing for static bytes and for none; otherwise one small allocation, which `Bytes`
+    /// needs for an owner of another type. No bytes are copied.
     impl From<SharedBytes> for Bytes {
         fn from(shared: SharedBytes) -> Self {
             match shared.static_bytes() {

@@ -13,8 +13,8 @@ impl From<ReserveError> for io::Error {
     }
 }
 
-/// Appends. `write` takes what there is room for, 0 bytes when the buffer is full, as of a slice. `write_all` and `write!` append all or
-/// nothing, and fail with `StorageFull`.
+/// Appends. `write` takes what there is room for, 0 bytes when the buffer is full, as of a slice.
+/// `write_all` and `write!` append all or nothing, and fail with `StorageFull`.
 impl<L: Lease> Write for Buf<L> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -45,7 +45,8 @@ impl<L: Lease> Write for Buf<L> {
 }
 
 impl<L: Lease> Buf<L> {
-    /// Reads once from `reader` into the unfilled part; returns how many bytes came, 0 at its end only.
+    /// Reads once from `reader` into the unfilled part; returns how many bytes came, 0 at its end
+    /// only.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -69,9 +70,9 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Errors
     ///
-    /// `StorageFull`, with a [`ReserveError`] within, when the buffer is full or has no capacity: the reader is not asked then. What
-    /// the reader returns; the buffer is unchanged then. A reader that claims more bytes than it was lent room for is broken and gets
-    /// `InvalidData`.
+    /// `StorageFull`, with a [`ReserveError`] within, when the buffer is full or has no capacity:
+    /// the reader is not asked then. What the reader returns; the buffer is unchanged then. A
+    /// reader that claims more bytes than it was lent room for is broken and gets `InvalidData`.
     pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
         if self.spare_capacity() == 0 {
             return Err(ReserveError { requested: 1, available: 0 }.into());
@@ -91,8 +92,9 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when the reader ends before, `StorageFull` when the buffer has no room for `n`, for which the reader is not
-    /// asked, or what the reader returns. The filled length is unchanged then.
+    /// `UnexpectedEof` when the reader ends before, `StorageFull` when the buffer has no room for
+    /// `n`, for which the reader is not asked, or what the reader returns. The filled length is
+    /// unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -10,8 +10,8 @@ use crate::sync::{AtomicUsize, Ordering};
 pub(super) const RUNNING: usize = 1 << (usize::BITS - 1);
 
 /// The ordering of what counts releases.
-// ORDER: Release pairs with the Acquire of whoever settles the last one, which so sees all that the others did with the memory
-// and with the block. Acquire is for that one.
+// ORDER: Release pairs with the Acquire of whoever settles the last one, which so sees all that the
+// others did with the memory and with the block. Acquire is for that one.
 pub(super) const JOINED: Ordering = Ordering::AcqRel;
 
 pub(super) type Link = Cell<*mut Orphan>;
@@ -20,12 +20,15 @@ pub(super) type Link = Cell<*mut Orphan>;
 ///
 /// # Invariants
 ///
-/// - O1: `next` and `prev` are written by whoever adopts the block, until it has pushed it, and by the sweeper after that;
-///   `finished` is written by whoever brought `out` to 0, and read by the sweeper after that.
-/// - O2: after the pool's end `out` is the number of buffers whose release was not counted. One step brings it to 0, and whoever
-///   takes that step has the block alone, with the list. Until that step the block is valid.
+/// - O1: `next` and `prev` are written by whoever adopts the block, until it has pushed it, and by
+///   the sweeper after that; `finished` is written by whoever brought `out` to 0, and read by the
+///   sweeper after that.
+/// - O2: after the pool's end `out` is the number of buffers whose release was not counted. One
+///   step brings it to 0, and whoever takes that step has the block alone, with the list. Until
+///   that step the block is valid.
 pub struct Orphan {
-    /// Releases that are not counted yet, and `RUNNING` until the pool's end has counted the buffers (O2).
+    /// Releases that are not counted yet, and `RUNNING` until the pool's end has counted the
+    /// buffers (O2).
     pub(super) out: AtomicUsize,
     /// The next block of the arrived ones, and then of the list.
     pub(super) next: Link,
@@ -50,20 +53,24 @@ pub(super) enum Kind {
 /// What the list asks of a block whose releases are counted.
 #[derive(Debug)]
 pub struct Methods {
-    /// Looks for buffers that were released without being counted: by plain stores that saw their pool alive. Marks each, so that
-    /// no other call finds it again, and returns how many it marked. Several threads may be in it with one block.
+    /// Looks for buffers that were released without being counted: by plain stores that saw their
+    /// pool alive. Marks each, so that no other call finds it again, and returns how many it
+    /// marked. Several threads may be in it with one block.
     ///
     /// Called with the address of a valid block, after its pool has marked what is out.
     pub settle: unsafe fn(NonNull<Orphan>) -> usize,
-    /// Frees the block and its memory. Called once, when nobody else uses it. It neither panics nor keeps a link to it.
+    /// Frees the block and its memory. Called once, when nobody else uses it. It neither panics nor
+    /// keeps a link to it.
     pub free: unsafe fn(NonNull<Orphan>),
 }
 
 impl Orphan {
-    /// A head whose block is freed by `try_free`, which finds out by itself whether anything is out.
+    /// A head whose block is freed by `try_free`, which finds out by itself whether anything is
+    /// out.
     ///
-    /// `try_free` is called with the block's address, by one thread at a time, after [`adopt`](super::adopt). It returns `false` while
-    /// anything is out; once it has returned `true` the block does not exist any more. It does not panic.
+    /// `try_free` is called with the block's address, by one thread at a time, after
+    /// [`adopt`](super::adopt). It returns `false` while anything is out; once it has returned
+    /// `true` the block does not exist any more. It does not panic.
     #[must_use]
     pub fn new(try_free: unsafe fn(NonNull<Orphan>) -> bool) -> Self {
         Self::of(Kind::Asked(try_free))

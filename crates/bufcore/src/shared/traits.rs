@@ -1,4 +1,5 @@
-//! What the language and its library know of [`SharedBytes`]: borrowed, compared and hashed as the bytes that they are.
+//! What the language and its library know of [`SharedBytes`]: borrowed, compared and hashed as the
+//! bytes that they are.
 
 use core::borrow::Borrow;
 use core::cmp::Ordering as Order;

@@ -1,11 +1,14 @@
-//! A thread's caches: a search tree and a ring, both of links in the caches themselves, so that nothing is allocated.
+//! A thread's caches: a search tree and a ring, both of links in the caches themselves, so that
+//! nothing is allocated.
 //!
 //! # Invariants
 //!
-//! - C1: a cache's place is found by its number: its last digit (of `ROOTS`) says in which tree it is; the further ones (of `WAYS`) lead from
-//!   cache to cache, and it is the first on this way that is not another. So there is no need for a balance: a way is no longer than
-//!   the number, and for numbers that lie close together as long as their logarithm.
-//! - C2: a cache is in the tree and in the ring, or in neither; `round` is a cache of the ring, or null when it is empty.
+//! - C1: a cache's place is found by its number: its last digit (of `ROOTS`) says in which tree it
+//!   is; the further ones (of `WAYS`) lead from cache to cache, and it is the first on this way
+//!   that is not another. So there is no need for a balance: a way is no longer than the number,
+//!   and for numbers that lie close together as long as their logarithm.
+//! - C2: a cache is in the tree and in the ring, or in neither; `round` is a cache of the ring, or
+//!   null when it is empty.
 //! - C3: a cache in a `Chain` is off the list, and `next` leads to the one behind it.
 
 use core::cell::Cell;
@@ -75,7 +78,8 @@ pub(super) struct Caches {
 ///
 /// The cache is on the list that is borrowed for `'a`, or there is none.
 unsafe fn follow<'a>(link: &Cell<*const Cache>) -> Option<&'a Cache> {
-    // SAFETY: the caller's promise; valid while it is on the list, from which nothing goes without the list (`threads`, L4).
+    // SAFETY: the caller's promise; valid while it is on the list, from which nothing goes without
+    // the list (`threads`, L4).
     unsafe { link.get().as_ref() }
 }
 
@@ -129,7 +133,8 @@ impl Caches {
     pub(super) fn remove(&self, cache: &Cache) {
         let place = self.place(cache.id);
         debug_assert!(ptr::eq(place.get(), cache), "it is on the list");
-        // Any cache behind it can take its place, since its own way goes through there; one without others behind it is easily moved.
+        // Any cache behind it can take its place, since its own way goes through there; one without
+        // others behind it is easily moved.
         let mut last = place;
         // SAFETY: in the tree.
         while let Some(cache) = unsafe { follow(last) } {
@@ -183,7 +188,8 @@ impl Caches {
     }
 }
 
-/// Caches that were taken off a list, for their methods to be called when nothing is borrowed any more (C3).
+/// Caches that were taken off a list, for their methods to be called when nothing is borrowed any
+/// more (C3).
 pub(super) struct Chain {
     first: *const Cache,
 }

@@ -1,7 +1,5 @@
 //! The owned buffer.
 
-use core::borrow::{Borrow, BorrowMut};
-use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::slice;
 
@@ -9,6 +7,9 @@ use crate::copying::copy_bytes;
 use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
 use crate::{Frozen, Lease, ReserveError};
+
+mod parts;
+mod traits;
 
 /// Owned, exclusive bytes from a pool: `len` filled of `capacity`, like a `Vec<u8>` that cannot
 /// reallocate.
@@ -61,94 +62,6 @@ unsafe impl<L: Lease> Send for Buf<L> {}
 unsafe impl<L: Lease> Sync for Buf<L> {}
 
 impl<L: Lease> Buf<L> {
-    /// Makes an empty buffer over memory that a strategy has found. For strategies; users call
-    /// [`BufferPool::acquire`](crate::BufferPool::acquire).
-    ///
-    /// # Safety
-    ///
-    /// 1. `ptr` is valid for reads and writes of `capacity` bytes, all of them initialised, at most
-    ///    `isize::MAX`, until `lease` has been dropped.
-    /// 2. Nobody else reads or writes them until then.
-    #[inline]
-    pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {
-        debug_assert!(capacity <= crate::size::MAX_BYTES, "capacity {capacity} is over isize::MAX");
-        Self { ptr, len: 0, capacity, guard: LeaseGuard::new(lease, Ticket::none()) }
-    }
-
-    /// Puts a filled, unshared buffer together again.
-    ///
-    /// # Safety
-    ///
-    /// As [`from_raw_parts`](Self::from_raw_parts), and `len` is at most `capacity`.
-    #[inline]
-    pub(crate) unsafe fn from_guard(
-        ptr: NonNull<u8>,
-        len: usize,
-        capacity: usize,
-        guard: LeaseGuard<L>,
-    ) -> Self {
-        debug_assert!(len <= capacity, "{len} filled of {capacity}");
-        Self { ptr, len, capacity, guard }
-    }
-
-    #[inline]
-    pub(crate) fn into_guard(self) -> (NonNull<u8>, usize, usize, LeaseGuard<L>) {
-        (self.ptr, self.len, self.capacity, self.guard)
-    }
-
-    /// The addresses of its bytes, filled or not.
-    pub(crate) fn memory(&self) -> core::ops::Range<usize> {
-        let start = self.ptr.addr().get();
-        start..start + self.capacity
-    }
-
-    /// Takes `capacity` bytes behind its own over, of which the first `len` are filled.
-    ///
-    /// # Safety
-    ///
-    /// They belong to the same memory, and to no other handle from here on. `len` is at most
-    /// `capacity`, and 0 unless this buffer is full.
-    pub(crate) unsafe fn append_part(&mut self, len: usize, capacity: usize) {
-        debug_assert!(len == 0 || self.len == self.capacity, "a gap between the filled bytes");
-        self.len += len;
-        self.capacity += capacity;
-    }
-
-    /// Replaces the tracker's ticket and returns the old one; `None`, and `ticket` is dropped, for
-    /// one of several parts. The ticket is the memory's then, and the other parts hold copies of
-    /// it, of which the last handle drops one.
-    #[cfg(feature = "track")]
-    pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
-        // No part can appear meanwhile: that takes this buffer.
-        let is_alone = self.guard.is_alone();
-        is_alone.then(|| core::mem::replace(&mut *self.guard.ticket, ticket()))
-    }
-
-    /// Returns the lease, for strategies and for wrappers that look into it.
-    #[inline]
-    pub fn lease(&self) -> &L {
-        &self.guard.lease
-    }
-
-    /// Swaps the lease for one that wraps it, such as a recorder's. For strategies.
-    ///
-    /// Cost: a move. The tracker's ticket goes along.
-    ///
-    /// # Safety
-    ///
-    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes (see
-    ///    [`Lease`]), for the same memory, and says of itself what that one says of whether it is
-    ///    shared.
-    /// 2. For one of several parts `wrap` neither panics nor drops the lease that it takes: that
-    ///    would release the memory of the other parts. For a buffer that is alone in its memory it
-    ///    may, and the memory is then released, once.
-    #[inline]
-    pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
-        let (ptr, len, capacity, guard) = self.into_guard();
-        let (lease, ticket) = guard.into_parts();
-        Buf { ptr, len, capacity, guard: LeaseGuard::new(wrap(lease), ticket) }
-    }
-
     /// Returns the number of filled bytes.
     #[inline]
     pub fn len(&self) -> usize {
@@ -438,66 +351,51 @@ impl<L: Lease> Buf<L> {
     }
 }
 
+/// The methods that strategies, and wrappers of their leases, use.
+impl<L: Lease> Buf<L> {
+    /// Makes an empty buffer over memory that a strategy has found. For strategies; users call
+    /// [`BufferPool::acquire`](crate::BufferPool::acquire).
+    ///
+    /// # Safety
+    ///
+    /// 1. `ptr` is valid for reads and writes of `capacity` bytes, all of them initialised, at most
+    ///    `isize::MAX`, until `lease` has been dropped.
+    /// 2. Nobody else reads or writes them until then.
+    #[inline]
+    pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {
+        debug_assert!(capacity <= crate::size::MAX_BYTES, "capacity {capacity} is over isize::MAX");
+        Self { ptr, len: 0, capacity, guard: LeaseGuard::new(lease, Ticket::none()) }
+    }
+
+    /// Returns the lease, for strategies and for wrappers that look into it.
+    #[inline]
+    pub fn lease(&self) -> &L {
+        &self.guard.lease
+    }
+
+    /// Swaps the lease for one that wraps it, such as a recorder's. For strategies.
+    ///
+    /// Cost: a move. The tracker's ticket goes along.
+    ///
+    /// # Safety
+    ///
+    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes (see
+    ///    [`Lease`]), for the same memory, and says of itself what that one says of whether it is
+    ///    shared.
+    /// 2. For one of several parts `wrap` neither panics nor drops the lease that it takes: that
+    ///    would release the memory of the other parts. For a buffer that is alone in its memory it
+    ///    may, and the memory is then released, once.
+    #[inline]
+    pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
+        let (ptr, len, capacity, guard) = self.into_guard();
+        let (lease, ticket) = guard.into_parts();
+        Buf { ptr, len, capacity, guard: LeaseGuard::new(wrap(lease), ticket) }
+    }
+}
+
 #[cold]
 #[inline(never)]
 #[track_caller]
 fn commit_past_capacity(bytes: usize, spare: usize) -> ! {
     panic!("commit({bytes}) past the capacity: there is room for {spare}")
-}
-
-impl<L: Lease> Deref for Buf<L> {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        self.as_slice()
-    }
-}
-
-impl<L: Lease> DerefMut for Buf<L> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        self.as_mut_slice()
-    }
-}
-
-impl<L: Lease> AsRef<[u8]> for Buf<L> {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<L: Lease> AsMut<[u8]> for Buf<L> {
-    #[inline]
-    fn as_mut(&mut self) -> &mut [u8] {
-        self
-    }
-}
-
-impl<L: Lease> Borrow<[u8]> for Buf<L> {
-    fn borrow(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<L: Lease> BorrowMut<[u8]> for Buf<L> {
-    fn borrow_mut(&mut self) -> &mut [u8] {
-        self
-    }
-}
-
-impl<'a, L: Lease> IntoIterator for &'a Buf<L> {
-    type Item = &'a u8;
-    type IntoIter = slice::Iter<'a, u8>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-impl<'a, L: Lease> IntoIterator for &'a mut Buf<L> {
-    type Item = &'a mut u8;
-    type IntoIter = slice::IterMut<'a, u8>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
-    }
 }

@@ -1,8 +1,7 @@
 //! Read-only, cloneable views of a buffer.
 
-use core::borrow::Borrow;
 use core::mem::{self, ManuallyDrop};
-use core::ops::{Deref, Range, RangeBounds};
+use core::ops::{Range, RangeBounds};
 use core::ptr::{self, NonNull};
 use core::slice;
 
@@ -10,6 +9,8 @@ use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
 use crate::views::Views;
 use crate::{Buf, Lease, size};
+
+mod traits;
 
 /// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the
 /// last view of it goes.
@@ -471,40 +472,5 @@ impl<L: Lease> Drop for Frozen<L> {
             // again.
             unsafe { guard.release() }
         }
-    }
-}
-
-impl<L: Lease> Deref for Frozen<L> {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        self.as_slice()
-    }
-}
-
-impl<L: Lease> AsRef<[u8]> for Frozen<L> {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<L: Lease> Borrow<[u8]> for Frozen<L> {
-    fn borrow(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<L: Lease> From<Buf<L>> for Frozen<L> {
-    fn from(buf: Buf<L>) -> Self {
-        buf.freeze()
-    }
-}
-
-impl<'a, L: Lease> IntoIterator for &'a Frozen<L> {
-    type Item = &'a u8;
-    type IntoIter = slice::Iter<'a, u8>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }

@@ -112,21 +112,6 @@ impl Region {
         Ok(Self { ptr, len, backing: Backing::Heap(start, layout) })
     }
 
-    /// Rebuilds the region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten,
-    /// from its address. It is for strategies that keep what they know of a block in the block
-    /// itself.
-    ///
-    /// # Safety
-    ///
-    /// `start` and `len` are those of such a region, which is put together once.
-    #[cfg(feature = "alloc")]
-    #[must_use]
-    pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize) -> Self {
-        // SAFETY: a region of this size was made, so the layout is right; its alignment was 1.
-        let layout = unsafe { Layout::from_size_align_unchecked(len, 1) };
-        Self { ptr: start, len, backing: Backing::Heap(start, layout) }
-    }
-
     /// Maps a zeroed region of at least `len` bytes from the operating system.
     ///
     /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked
@@ -178,6 +163,21 @@ impl Region {
     #[must_use]
     pub fn is_static(&self) -> bool {
         matches!(self.backing, Backing::Static)
+    }
+
+    /// Rebuilds the region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten,
+    /// from its address. It is for strategies that keep what they know of a block in the block
+    /// itself.
+    ///
+    /// # Safety
+    ///
+    /// `start` and `len` are those of such a region, which is put together once.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize) -> Self {
+        // SAFETY: a region of this size was made, so the layout is right; its alignment was 1.
+        let layout = unsafe { Layout::from_size_align_unchecked(len, 1) };
+        Self { ptr: start, len, backing: Backing::Heap(start, layout) }
     }
 }
 

@@ -419,27 +419,3 @@ impl<L: Lease> From<Buf<L>> for SharedBytes {
         buf.freeze().into()
     }
 }
-
-/// Cost: nothing.
-impl From<&'static [u8]> for SharedBytes {
-    #[inline]
-    fn from(bytes: &'static [u8]) -> Self {
-        Self::from_static(bytes)
-    }
-}
-
-/// Cost: nothing.
-impl<const N: usize> From<&'static [u8; N]> for SharedBytes {
-    #[inline]
-    fn from(bytes: &'static [u8; N]) -> Self {
-        Self::from_static(bytes)
-    }
-}
-
-/// Cost: nothing.
-impl From<&'static str> for SharedBytes {
-    #[inline]
-    fn from(text: &'static str) -> Self {
-        Self::from_static(text.as_bytes())
-    }
-}

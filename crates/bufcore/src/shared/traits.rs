@@ -39,6 +39,30 @@ impl Default for SharedBytes {
     }
 }
 
+/// Cost: nothing.
+impl From<&'static [u8]> for SharedBytes {
+    #[inline]
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::from_static(bytes)
+    }
+}
+
+/// Cost: nothing.
+impl<const N: usize> From<&'static [u8; N]> for SharedBytes {
+    #[inline]
+    fn from(bytes: &'static [u8; N]) -> Self {
+        Self::from_static(bytes)
+    }
+}
+
+/// Cost: nothing.
+impl From<&'static str> for SharedBytes {
+    #[inline]
+    fn from(text: &'static str) -> Self {
+        Self::from_static(text.as_bytes())
+    }
+}
+
 impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for SharedBytes {
     #[inline]
     fn eq(&self, other: &T) -> bool {

@@ -18,17 +18,20 @@ pub fn light() {
     }
 }
 
-/// Executes the fence between the two steps of a claim; `both_full` says that the other side
-/// executes a `full`. It returns `false` when the system gives none, and then nothing may be
-/// concluded.
+/// Executes the fence between the two steps of a claim. `both_full` says that the other side
+/// executes a `full`.
+///
+/// It returns `false` when the system refuses the fence, and then nothing may be concluded.
 pub fn heavy(both_full: bool) -> bool {
     // ORDER: SeqCst pairs with `light`.
     fence(Ordering::SeqCst);
     !IS_LIGHT || both_full || membarrier::execute()
 }
 
-/// Makes `heavy` possible, once in a process. `false` where the system has none to give: threads
-/// then have to execute `full` on their side.
+/// Makes `heavy` possible, once in a process.
+///
+/// It returns `false` where the system has no such fence. Threads then have to execute `full` on
+/// their side.
 pub fn has_heavy() -> bool {
     !IS_LIGHT || membarrier::register()
 }

@@ -12,20 +12,21 @@ use crate::{Buf, Lease, size};
 
 mod traits;
 
-/// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the
-/// last view of it goes.
+/// Shows the bytes of a buffer, read-only. A view is cheap to clone, slice and send; the memory is
+/// released when its last view is dropped.
 ///
 /// The count of views is in the pool's own memory, so freezing, cloning and slicing allocate
 /// nothing.
 ///
 /// A view without bytes holds nothing: it keeps no buffer in use, and keeps no other view from
-/// [`try_into_mut`](Self::try_into_mut). So a view lets go of the memory when it has been consumed
-/// to its end, cut to nothing, or [taken](Self::split_to) whole. There is one exception: a buffer
-/// that was empty when it was frozen is held by that view, so that `try_into_mut` gives it back.
+/// [`try_into_mut`](Self::try_into_mut). So a view releases its share of the memory when it has
+/// been consumed to its end, cut to nothing, or [taken](Self::split_to) whole. There is one
+/// exception: a buffer that was empty when it was frozen is held by that view, so that
+/// `try_into_mut` gives it back.
 ///
-/// It can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: the methods
-/// of its own, `consume` and [`take`](Self::take), are the ones that are found first. Both have a
-/// `chain`, which must be named by its trait then.
+/// A view can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: its own
+/// methods `consume` and [`take`](Self::take) are found before theirs. Both traits have a `chain`.
+/// With both in scope it must be named by its trait.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -111,7 +112,20 @@ impl<L: Lease> Frozen<L> {
         self.len == 0
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes, as `&view[..]` does.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// write!(buf, "{}", 1500)?;
+    /// let view = buf.freeze();
+    /// let text = std::str::from_utf8(view.as_slice()).unwrap();
+    /// assert_eq!(text.parse(), Ok(1500));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: `len` bytes from `ptr` are valid and initialised while a view of the buffer
@@ -122,8 +136,8 @@ impl<L: Lease> Frozen<L> {
     /// Returns whether this is the only view of the buffer, at this moment. Views without bytes do
     /// not count.
     ///
-    /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases
-    /// of nothing](Lease::another_of_nothing).
+    /// A view that holds nothing is the only one. For a lease of another author, this is so only if
+    /// it has [leases of nothing](Lease::another_of_nothing).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -146,12 +160,12 @@ impl<L: Lease> Frozen<L> {
         }
     }
 
-    /// Returns a view of part of this one; both share the memory. A part without bytes has no
+    /// Returns a view of part of this one. Both share the memory; a part without bytes has no
     /// share.
     ///
     /// # Panics
     ///
-    /// When `range` is out of bounds or ends before it starts.
+    /// Panics when `range` is out of bounds or ends before it starts.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -184,7 +198,7 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len).
+    /// Panics when `at` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -214,7 +228,7 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len).
+    /// Panics when `at` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -249,8 +263,8 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Errors
     ///
-    /// Returns `other` when its bytes do not come right behind this view's, in the same buffer;
-    /// both are unchanged then.
+    /// Returns `other` when its bytes do not follow this view's in the same buffer. Both are
+    /// unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -286,11 +300,11 @@ impl<L: Lease> Frozen<L> {
         Ok(())
     }
 
-    /// Returns the first `bytes` bytes of the view, or all of it when it has fewer: a reader with a
-    /// limit.
+    /// Returns the first `bytes` bytes of the view, or all of it when it has fewer. The result is a
+    /// reader with a limit.
     ///
-    /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is
-    /// found before theirs.
+    /// It reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found
+    /// before theirs.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -309,8 +323,9 @@ impl<L: Lease> Frozen<L> {
         self
     }
 
-    /// Keeps the first `len` bytes; a `len` over the view's length changes nothing. The view
-    /// releases the memory when no byte is left.
+    /// Keeps the first `len` bytes. A `len` over the view's length changes nothing.
+    ///
+    /// The view releases its share of the memory when no byte is left.
     ///
     /// Cost: nothing is copied.
     ///
@@ -338,7 +353,24 @@ impl<L: Lease> Frozen<L> {
     }
 
     /// Makes the view empty and releases its share of the memory, as [`truncate`](Self::truncate)
-    /// to 0.
+    /// to 0 does.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, HeapView};
+    ///
+    /// /// A cache that keeps a name in it, and forgets what was under the name.
+    /// struct Entry {
+    ///     body: HeapView,
+    /// }
+    ///
+    /// let body = HeapPool::new().acquire_zeroed(64)?.freeze();
+    /// let mut entry = Entry { body: body.clone() };
+    /// entry.body.clear();
+    /// assert!(entry.body.is_empty() && body.is_unique());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         drop(self.take_all());
     }
@@ -363,9 +395,10 @@ impl<L: Lease> Frozen<L> {
         self.guard.as_ref().is_some_and(|guard| guard.lease.wipe_range().is_some())
     }
 
-    /// Turns the view back into a writable buffer, when it is the only view. Its bytes are filled,
-    /// and those that follow them can be filled again. A view that holds nothing becomes a buffer
-    /// without capacity.
+    /// Turns the view back into a writable buffer, when it is the only view.
+    ///
+    /// The bytes of the view are filled, and those that follow them can be filled again. A view
+    /// that holds nothing becomes a buffer without capacity.
     ///
     /// # Errors
     ///
@@ -401,13 +434,14 @@ impl<L: Lease> Frozen<L> {
         Ok(unsafe { Buf::from_guard(view.ptr, view.len, view.capacity, guard) })
     }
 
-    /// Drops the first `bytes` bytes from this view. It releases the memory when no byte is left.
+    /// Drops the first `bytes` bytes from this view. It releases its share of the memory when no
+    /// byte is left.
     ///
     /// Cost: nothing is copied.
     ///
     /// # Panics
     ///
-    /// When `bytes` is over [`len`](Self::len).
+    /// Panics when `bytes` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -440,23 +474,6 @@ impl<L: Lease> Frozen<L> {
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
         self.capacity -= bytes;
-    }
-}
-
-impl<L: Lease> Clone for Frozen<L> {
-    /// # Panics
-    ///
-    /// With more than two thousand million views of one buffer.
-    #[inline]
-    fn clone(&self) -> Self {
-        let Some(views) = self.views().filter(|_| self.len > 0) else {
-            return self.nothing();
-        };
-        views.join();
-        // SAFETY: `guard` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and
-        // `Drop` drops one copy only. The ticket beside the lease follows the same rule.
-        let guard = unsafe { ptr::read(&raw const *self.guard) };
-        Self { ptr: self.ptr, len: self.len, capacity: self.capacity, guard: ManuallyDrop::new(guard) }
     }
 }
 

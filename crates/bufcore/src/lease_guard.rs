@@ -75,8 +75,9 @@ impl<L: Lease> Drop for LeaseGuard<L> {
     }
 }
 
-/// The end of one part of a buffer that was split, in a call and by value: what drops a buffer
-/// stays small enough to be compiled in where it is dropped, and the buffer need not be in memory.
+/// Drops one part of a buffer that was split, in a call and by value. So the code that drops a
+/// buffer stays small enough to be compiled in where it is dropped, and the buffer need not be in
+/// memory.
 ///
 /// # Safety
 ///

@@ -18,8 +18,8 @@ mod erased;
 mod owner;
 mod traits;
 
-/// Read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of whichever
-/// strategy, a `Vec<u8>`, static bytes.
+/// Holds read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of any
+/// strategy, a `Vec<u8>`, or static bytes.
 ///
 /// Structs that keep bytes name this type instead of a [`Frozen`] with the lease of one strategy.
 /// Code that takes it serves all pools.
@@ -34,8 +34,8 @@ mod traits;
 /// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing.
 /// A handle is eight words.
 ///
-/// Ownership: the memory is released when its last handle goes, on any thread, whether the pool
-/// still exists or not. A handle of no bytes holds no memory, whatever it was made from.
+/// Ownership: the memory is released with its last handle, on any thread, whether the pool still
+/// exists or not. A handle of no bytes holds no memory, whatever it was made from.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -77,6 +77,13 @@ impl SharedBytes {
     /// Makes a handle of no bytes.
     ///
     /// Cost: nothing.
+    ///
+    /// ```
+    /// use bufcore::SharedBytes;
+    ///
+    /// static NOTHING: SharedBytes = SharedBytes::new();
+    /// assert!(NOTHING.is_empty() && NOTHING.is_static());
+    /// ```
     #[inline]
     #[must_use]
     pub const fn new() -> Self {
@@ -85,7 +92,7 @@ impl SharedBytes {
 
     /// Makes a handle of bytes that exist as long as the program runs.
     ///
-    /// Cost: nothing; neither do its clones and slices cost anything.
+    /// Cost: nothing. Its clones and slices cost nothing either.
     ///
     /// ```
     /// # use bufcore::SharedBytes;
@@ -127,7 +134,7 @@ impl SharedBytes {
         self.len == 0
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes, as `&bytes[..]` does.
     #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> &[u8] {
@@ -168,17 +175,30 @@ impl SharedBytes {
     /// false when the handle holds none.
     ///
     /// Other views of the same buffer count, erased or not.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, SharedBytes};
+    ///
+    /// let view = HeapPool::new().acquire_zeroed(64)?.freeze();
+    /// let shared = SharedBytes::from(view.clone());
+    /// assert!(!shared.is_unique());
+    /// drop(view);
+    /// assert!(shared.is_unique());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn is_unique(&self) -> bool {
         self.guard.as_ref().is_some_and(ErasedGuard::is_only)
     }
 
-    /// Returns a handle of part of the bytes; both share the memory.
+    /// Returns a handle of part of the bytes. Both share the memory.
     ///
     /// # Panics
     ///
-    /// When `range` is out of bounds or ends before it starts. With more than two thousand million
-    /// handles of one memory.
+    /// Panics when `range` is out of bounds or ends before it starts, and with more than two
+    /// thousand million handles of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -208,7 +228,7 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `part` is not empty and lies elsewhere.
+    /// Panics when `part` is not empty and lies elsewhere.
     ///
     /// ```
     /// # use bufcore::SharedBytes;
@@ -232,8 +252,8 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one
-    /// memory.
+    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million handles
+    /// of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -261,8 +281,8 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one
-    /// memory.
+    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million handles
+    /// of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -288,11 +308,11 @@ impl SharedBytes {
 
     /// Drops the first `bytes` bytes from this handle.
     ///
-    /// Cost: nothing is copied. Without bytes left the memory is let go.
+    /// Cost: nothing is copied. When no byte is left, the handle releases its share of the memory.
     ///
     /// # Panics
     ///
-    /// When `bytes` is over [`len`](Self::len).
+    /// Panics when `bytes` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -316,9 +336,9 @@ impl SharedBytes {
         self.len -= bytes;
     }
 
-    /// Keeps the first `len` bytes; a `len` over their number changes nothing.
+    /// Keeps the first `len` bytes. A `len` over their number changes nothing.
     ///
-    /// Cost: nothing is copied. Without bytes left the memory is let go.
+    /// Cost: nothing is copied. When no byte is left, the handle releases its share of the memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -339,6 +359,17 @@ impl SharedBytes {
     }
 
     /// Makes the handle empty, and releases its share of the memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let mut body = SharedBytes::from(b"a body".to_vec());
+    /// let sent = body.clone();
+    /// body.clear(); // the queue that sends it has the only handle now
+    /// assert!(body.is_empty() && sent.is_unique());
+    /// # }
+    /// ```
     #[inline]
     pub fn clear(&mut self) {
         *self = Self::new();
@@ -346,6 +377,13 @@ impl SharedBytes {
 
     /// Turns the handle back into a view with the lease of its strategy, which can become a buffer
     /// again ([`Frozen::try_into_mut`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns the handle itself in these cases:
+    ///
+    /// - The bytes are of another strategy, a program's own, or static, or there are none.
+    /// - The lease is of over four words (six with `track`).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -358,11 +396,6 @@ impl SharedBytes {
     /// # }
     /// # Ok::<(), bufcore::AcquireError>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// Returns itself when the bytes are another strategy's, a program's own, or static; when there
-    /// are none; or when the lease is of over four words (six with `track`).
     pub fn downcast<L: Lease>(mut self) -> Result<Frozen<L>, Self> {
         match self.guard.take().map(ErasedGuard::into_guard::<L>) {
             // SAFETY: the bytes of a view that was taken apart; its lease goes along, with its
@@ -377,8 +410,8 @@ impl SharedBytes {
     }
 }
 
-/// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view lets its buffer
-/// go.
+/// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view releases its
+/// buffer.
 ///
 /// Without the feature `alloc` a view with a lease of over four words does not compile.
 impl<L: Lease> From<Frozen<L>> for SharedBytes {

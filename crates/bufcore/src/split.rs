@@ -21,16 +21,16 @@ impl<L: SplitLease> Buf<L> {
     /// Splits the buffer: returns the first `at` filled bytes as a buffer of their own, and keeps
     /// the rest.
     ///
-    /// Both are exclusive and writable, each in its part; the memory is released, as a whole, when
-    /// the last part and the last view of a part has gone. The front's capacity is `at`. A view of
-    /// a part thaws only when no other part is left.
+    /// Both are exclusive and writable, each in its part. The memory is released as a whole, when
+    /// the last part and the last view of a part are dropped. The front's capacity is `at`. A view
+    /// of a part becomes a buffer again only when no other part is left.
     ///
     /// Cost: one plain store the first time, then one locked addition; no allocation, no copy.
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million parts and views of
-    /// one memory.
+    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million parts
+    /// and views of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -56,12 +56,12 @@ impl<L: SplitLease> Buf<L> {
     /// Splits the buffer: keeps the first `at` bytes of its capacity and returns the rest, filled
     /// or not, as a buffer of its own.
     ///
-    /// As [`split_to`](Self::split_to), with the parts the other way round.
+    /// All else is as for [`split_to`](Self::split_to).
     ///
     /// # Panics
     ///
-    /// When `at` is over [`capacity`](Self::capacity). With more than two thousand million parts
-    /// and views of one memory.
+    /// Panics when `at` is over [`capacity`](Self::capacity), and with more than two thousand
+    /// million parts and views of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -88,15 +88,15 @@ impl<L: SplitLease> Buf<L> {
     /// This is the reverse of [`split_to`](Self::split_to) and [`split_off`](Self::split_off).
     ///
     /// The filled bytes have to be without a gap: this buffer is full, or `other` is empty. A
-    /// buffer of no capacity becomes `other`, and one of no capacity is always joined. Both are of
-    /// the same pool and memory, or else it is not done; nothing is ever copied.
+    /// buffer of no capacity becomes `other`, and an `other` of no capacity is always joined.
+    /// Nothing is ever copied.
     ///
     /// Cost: one locked subtraction. The buffer keeps the slower release of a part, also when it is
     /// the only handle again.
     ///
     /// # Errors
     ///
-    /// Returns `other` when the two are not neighbours in this sense; both are unchanged then.
+    /// Returns `other` when the two are not neighbours in this sense. Both are unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

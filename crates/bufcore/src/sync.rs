@@ -32,6 +32,19 @@ pub use std::sync::{Mutex, MutexGuard};
 pub const RELEASE: Ordering = Ordering::Release;
 
 /// Locks `mutex`, ignoring poisoning.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use bufcore::strategy::sync::{lock, try_lock};
+///
+/// let bins = Mutex::new(vec![1]);
+/// let guard = lock(&bins);
+/// assert!(try_lock(&bins).is_none());
+/// drop(guard);
+/// lock(&bins).push(2);
+/// assert_eq!(*lock(&bins), [1, 2]);
+/// ```
 #[cfg(any(feature = "std", loom, shuttle))]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {

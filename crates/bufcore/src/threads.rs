@@ -37,22 +37,32 @@ const LAST: usize = usize::MAX / 2;
 /// the list does not grow for good.
 const LOOKS: (usize, usize) = (1, 2);
 
-/// The methods that the list calls on a cache of an unknown type.
+/// Holds the functions that the list calls on a cache, whose type it does not know. [`Cache`] has
+/// an example of them.
 ///
 /// All are called with the address of a cache that is or was on the calling thread's list, and may
 /// use the pool.
+///
+/// ```
+/// use bufcore::strategy::threads::Methods;
+///
+/// /// Those of caches that are never freed, and whose pools never end.
+/// static STATIC: Methods =
+///     Methods { is_closed: |_| false, end_of_thread: |_| (), let_go: |_| () };
+/// # let _ = &STATIC;
+/// ```
 #[derive(Debug)]
 pub struct Methods {
-    /// Whether the cache's pool is gone. Calls no code of the user's, nor any function of this
-    /// module.
+    /// Says whether the cache's pool has ended. It calls no code of the user's, nor any function of
+    /// this module.
     pub is_closed: unsafe fn(NonNull<Cache>) -> bool,
-    /// The thread ends. The cache is off the list, and its memory may go.
+    /// Is called when the thread ends. The cache is off the list, and its memory may go.
     ///
     /// Code of the user's that panics in it, such as a waker's drop, has nobody to tell: the panic
     /// ends here.
     pub end_of_thread: unsafe fn(NonNull<Cache>),
-    /// The pool is gone. The cache is off the list, and its memory may go. A panic ends here, as
-    /// above.
+    /// Is called when the pool has ended. The cache is off the list, and its memory may go. A panic
+    /// ends here, as above.
     pub let_go: unsafe fn(NonNull<Cache>),
 }
 
@@ -170,12 +180,19 @@ fn next_of(numbers: &AtomicUsize) -> Option<usize> {
     Some(number)
 }
 
-/// Returns a number for a new pool, which no other pool ever had or has; `None` after some thousand
-/// million million.
+/// Returns a number for a new pool, which no other pool ever had or has.
 ///
 /// # Errors
 ///
-/// The number that was one too many, and the last one.
+/// Returns [`ConfigError::TooLarge`](crate::ConfigError::TooLarge) after some thousand million
+/// million numbers.
+///
+/// ```
+/// use bufcore::strategy::threads;
+///
+/// assert_ne!(threads::new_id()?, threads::new_id()?);
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub fn new_id() -> Result<usize, crate::ConfigError> {
     next_of(&IDS).ok_or(crate::ConfigError::TooLarge { setting: "pools", requested: LAST + 1, limit: LAST })
 }
@@ -187,7 +204,7 @@ pub fn token() -> usize {
     LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
 }
 
-/// Returns what the calling thread remembered for the pool `id`, if it is found at once.
+/// Returns the value that the calling thread remembered for the pool `id`, if it is found at once.
 #[inline(always)]
 #[must_use]
 pub fn recall(id: usize) -> Option<NonNull<()>> {
@@ -204,9 +221,9 @@ pub fn recall(id: usize) -> Option<NonNull<()>> {
 /// # Safety
 ///
 /// 1. The calling thread has a cache for the pool `id` on its list.
-/// 2. `value` is what those who call [`recall`] for this pool take it for, whenever they do while
-///    that cache is on the list. Only the strategy that made the pool, and got `id` from
-///    [`new_id`], can know that.
+/// 2. `value` is what callers of [`recall`] take it for, whenever they ask for this pool while that
+///    cache is on the list. Only the strategy that made the pool, and got `id` from [`new_id`], can
+///    know that.
 pub unsafe fn remember(id: usize, value: NonNull<()>) {
     let _ = LOCAL.try_with(|local| {
         let entry = &local.entries[id % ENTRIES];
@@ -225,11 +242,19 @@ fn forget(id: usize) {
     });
 }
 
-/// Gives the calling thread a token, if it has none. `None` when the thread is ending, and keeps no
-/// caches any more.
+/// Gives the calling thread a token, if it has none. It returns `None` when the thread is ending,
+/// and keeps no caches any more.
 ///
-/// Cost: on a thread's first call, the standard library registers a destructor, for which it may
-/// take a few bytes from the system; it ends the process when it gets none.
+/// Cost: on a thread's first call, the standard library registers a destructor. It may take a few
+/// bytes from the system for that, and ends the process when it gets none.
+///
+/// ```
+/// use bufcore::strategy::threads;
+///
+/// let here = threads::register().expect("the thread is not ending");
+/// assert_eq!(threads::token(), here);
+/// assert_ne!(std::thread::spawn(threads::register).join().unwrap(), Some(here));
+/// ```
 #[must_use]
 pub fn register() -> Option<usize> {
     CACHES.try_with(|_| ()).ok()?;
@@ -252,10 +277,10 @@ fn with_caches<R>(f: impl FnOnce(&Caches) -> R) -> Option<R> {
     CACHES.try_with(f).ok()
 }
 
-/// Returns the calling thread's cache for the pool `id`; null when there is none.
+/// Returns the calling thread's cache for the pool `id`, or null when there is none.
 ///
-/// Lets go of caches whose pool is gone, but not of that one: of some with each call, so that a
-/// thread that goes on to use pools keeps few of them. So code of the user's may run in it.
+/// It lets go of other caches, whose pool has ended: of some with each call, so that a thread that
+/// continues to use pools keeps few of them. So code of the user's may run in it.
 ///
 /// Cost: a step for each second bit in which the numbers of the thread's pools differ.
 #[must_use]
@@ -287,13 +312,13 @@ pub fn find(id: usize) -> *const Cache {
 ///
 /// # Safety
 ///
-/// 1. The cache is on no list, and valid until one of its [`Methods`] has been called with the note
-///    that it is off the list, or until [`remove`] has returned it.
-/// 2. Its methods are for caches of its kind, and the first field of a `repr(C)` type, whose
-///    address this is, is its head.
-/// 3. Its number came from [`new_id`], the thread has no other cache with it on its list, and
-///    whoever casts what [`find`] and [`remove`] return for this number takes it for the type that
-///    it is.
+/// 1. The cache is on no list. It is valid until [`remove`] has returned it, or until one of its
+///    [`Methods`] has been called that says that it is off the list.
+/// 2. Its methods are for caches of its kind. Its head is the first field of a `repr(C)` type,
+///    whose address this is.
+/// 3. Its number came from [`new_id`], and the thread has no other cache with it on its list. Code
+///    that casts the result of [`find`] or [`remove`] for this number takes it for the type that it
+///    is.
 pub unsafe fn add(cache: NonNull<Cache>) {
     // SAFETY: the caller's promise.
     let head = unsafe { cache.as_ref() };
@@ -301,7 +326,8 @@ pub unsafe fn add(cache: NonNull<Cache>) {
     debug_assert!(added.is_some(), "a thread with a token has a list until it ends");
 }
 
-/// Takes the cache for the pool `id` off the calling thread's list, if it is there; else null.
+/// Takes the cache for the pool `id` off the calling thread's list and returns it, or null when it
+/// is not there.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! What this crate takes a buffer apart into, and puts it together from.
+//! The parts of a buffer, for the rest of this crate.
 
 use core::ptr::NonNull;
 
@@ -13,7 +13,9 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Safety
     ///
-    /// As [`from_raw_parts`](Self::from_raw_parts), and `len` is at most `capacity`.
+    /// 1. `ptr`, `capacity` and the lease of `guard` are as for
+    ///    [`from_raw_parts`](Self::from_raw_parts).
+    /// 2. `len` is at most `capacity`.
     #[inline]
     pub(crate) unsafe fn from_guard(
         ptr: NonNull<u8>,
@@ -36,7 +38,7 @@ impl<L: Lease> Buf<L> {
         start..start + self.capacity
     }
 
-    /// Takes `capacity` bytes behind its own over, of which the first `len` are filled.
+    /// Takes over `capacity` bytes that follow its own, of which the first `len` are filled.
     ///
     /// # Safety
     ///
@@ -48,8 +50,8 @@ impl<L: Lease> Buf<L> {
         self.capacity += capacity;
     }
 
-    /// Replaces the tracker's ticket and returns the old one; `None`, and `ticket` is dropped, for
-    /// one of several parts. The ticket is the memory's then, and the other parts hold copies of
+    /// Replaces the tracker's ticket and returns the old one. For one of several parts it returns
+    /// `None` and drops `ticket`: the ticket is the memory's then. The other parts hold copies of
     /// it, of which the last handle drops one.
     #[cfg(feature = "track")]
     pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {

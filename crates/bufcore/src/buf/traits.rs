@@ -1,5 +1,5 @@
-//! What the language and its library know of a [`Buf`]: it derefs to its filled bytes, and is
-//! borrowed and iterated over as they are.
+//! Traits of the standard library for [`Buf`]: it derefs to its filled bytes, and is borrowed and
+//! iterated over as they are.
 
 use core::borrow::{Borrow, BorrowMut};
 use core::ops::{Deref, DerefMut};

@@ -10,34 +10,72 @@ use crate::sync::Ordering;
 /// being counted.
 const FEW: usize = 16;
 
-/// Takes over a block whose pool is gone, and frees it as soon as nothing of it is out.
+/// Takes over a block whose pool has ended, and frees it as soon as nothing of it is out.
 ///
 /// # Safety
 ///
-/// 1. `orphan` was made by [`Orphan::new`]; it is the first field of a block that its `try_free`
+/// 1. `orphan` was made by [`Orphan::new`]. It is the first field of a block that its `try_free`
 ///    knows how to free, and was not adopted before.
 /// 2. Nobody but the outstanding leases uses the block from here on, and those only until their
 ///    release.
+///
+/// ```
+/// use std::ptr::NonNull;
+/// use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+///
+/// use bufcore::strategy::orphans::{self, Orphan};
+///
+/// /// A control block that counts its buffers itself.
+/// #[repr(C)]
+/// struct Control {
+///     orphan: Orphan,
+///     out: AtomicUsize,
+/// }
+///
+/// static IS_FREED: AtomicBool = AtomicBool::new(false);
+///
+/// unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
+///     let control = orphan.cast::<Control>();
+///     // SAFETY: not freed yet.
+///     if unsafe { control.as_ref() }.out.load(Ordering::Acquire) > 0 {
+///         return false;
+///     }
+///     // SAFETY: boxed, and nothing is out.
+///     drop(unsafe { Box::from_raw(control.as_ptr()) });
+///     IS_FREED.store(true, Ordering::Relaxed);
+///     true
+/// }
+///
+/// let control = Control { orphan: Orphan::new(try_free), out: AtomicUsize::new(1) };
+/// let control = NonNull::from(Box::leak(Box::new(control)));
+/// // SAFETY: the head of such a block, adopted once.
+/// unsafe { orphans::adopt(control.cast()) };
+/// // SAFETY: valid while something is out.
+/// unsafe { control.as_ref() }.out.store(0, Ordering::Release);
+/// orphans::sweep();
+/// assert!(IS_FREED.load(Ordering::Relaxed));
+/// ```
 pub unsafe fn adopt(orphan: NonNull<Orphan>) {
     // SAFETY: the caller's promise: nobody but the list has it from here on.
     unsafe { arrive(orphan) };
     request(SWEEP);
 }
 
-/// Takes over a block whose pool is gone, and of which `out` buffers, in so many `places`, were
-/// marked as ones that outlive it.
+/// Takes over a block whose pool has ended. `out` buffers of it, in `places` places, were marked as
+/// ones that outlive it. [`Orphan`] has an example.
 ///
-/// The memory is freed with the last buffer, unless that is released by a plain store that another
-/// thread had begun before the pool's end and completes after it: then by one of the next looks.
+/// The memory is freed with the last buffer, with one exception: a plain store that another thread
+/// had begun before the pool's end releases that buffer after it. One of the next looks frees the
+/// memory then.
 ///
 /// Cost: a look at each place of the block, and at some of other blocks that wait: in the mean
 /// twice as many, and some dozens.
 ///
 /// # Safety
 ///
-/// 1. `orphan` was made by [`Orphan::counted`]; it is the first field of a block that its methods
+/// 1. `orphan` was made by [`Orphan::counted`]. It is the first field of a block that its methods
 ///    know how to use, and was not adopted before.
-/// 2. `out` releases are to come, or have come: each is counted by one [`release_late`], which may
+/// 2. `out` releases are to come, or have come. Each is counted by one [`release_late`], which may
 ///    have been called already, or is found by one call of `settle`, but not both.
 /// 3. Nobody else uses the block from here on, and those only until their release.
 pub unsafe fn adopt_counted(orphan: NonNull<Orphan>, out: usize, places: usize) {
@@ -61,16 +99,16 @@ pub unsafe fn adopt_counted(orphan: NonNull<Orphan>, out: usize, places: usize) 
 }
 
 /// Counts the release of a buffer that was marked before its pool ended, and frees the block if it
-/// was the last one.
+/// was the last one. [`Orphan`] has an example.
 ///
 /// Cost: one locked instruction. The last releases of a block, up to five, look at each of its
 /// places as well.
 ///
 /// # Safety
 ///
-/// `orphan` is that of the buffer's block, and was made by [`Orphan::counted`]. The buffer was one
-/// of those that were marked, was not counted before, and nobody uses it or the block for its sake
-/// after this call.
+/// 1. `orphan` is that of the buffer's block, and was made by [`Orphan::counted`].
+/// 2. The buffer was one of those that were marked, and was not counted before.
+/// 3. Nobody uses the buffer after this call, nor the block for its sake.
 pub unsafe fn release_late(orphan: NonNull<Orphan>) {
     // SAFETY: valid until this release is counted (O2).
     let count = unsafe { &(*orphan.as_ptr()).out };

@@ -52,17 +52,25 @@ unsafe impl Sync for Sweepers {}
 // SAFETY: likewise.
 unsafe impl Send for Sweepers {}
 
-/// Blocks that wait for their last buffer. A momentary number.
+/// Returns how many blocks wait for their last buffer, at this moment.
 #[must_use]
 pub fn pending() -> usize {
     // ORDER: Relaxed, a count for people only.
     PENDING.load(Ordering::Relaxed)
 }
 
-/// Looks at every block that waits, and frees what has nothing out any more.
+/// Looks at every block that waits, and frees those of which nothing is out any more.
 ///
-/// Never waits: when another thread is sweeping, it is told to look once more, and this call
+/// This never waits. When another thread is sweeping, it is told to look once more, and this call
 /// returns.
+///
+/// ```
+/// use bufcore::strategy::orphans;
+///
+/// // A program that is idle may ask for a look.
+/// orphans::sweep();
+/// assert_eq!(orphans::pending(), 0); // no pool ended with buffers out
+/// ```
 pub fn sweep() {
     request(SWEEP);
 }

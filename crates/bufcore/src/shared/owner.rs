@@ -57,9 +57,8 @@ impl SharedBytes {
     ///
     /// `owner` is asked for its bytes once.
     ///
-    /// Cost: one allocation of the owner's size and a word, which goes at once, with the owner,
-    /// when it gives no bytes. The process aborts when the allocator refuses, as it does for a
-    /// `Vec`.
+    /// Cost: one allocation of the owner's size and a word. When the owner gives no bytes, both are
+    /// dropped at once. The process aborts when the allocator refuses, as it does for a `Vec`.
     ///
     /// ```
     /// # use bufcore::SharedBytes;

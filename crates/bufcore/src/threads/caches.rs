@@ -22,7 +22,42 @@ const ROOTS: usize = 8;
 /// Branches of each cache.
 const WAYS: usize = 4;
 
-/// The head of a cache: what a thread has for one pool. First field of a `repr(C)` cache.
+/// Heads a cache: what a thread has for one pool. It is the first field of a `repr(C)` cache.
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::ptr::NonNull;
+///
+/// use bufcore::strategy::threads::{self, Cache, Methods};
+///
+/// /// What a thread has in one pool.
+/// #[repr(C)]
+/// struct Local {
+///     head: Cache,
+///     blocks: Cell<usize>,
+/// }
+///
+/// unsafe fn end(cache: NonNull<Cache>) {
+///     // SAFETY: the head of a boxed cache that is off the list.
+///     drop(unsafe { Box::from_raw(cache.cast::<Local>().as_ptr()) });
+/// }
+///
+/// static METHODS: Methods = Methods { is_closed: |_| false, end_of_thread: end, let_go: end };
+///
+/// let pool = threads::new_id()?;
+/// threads::register().expect("the thread is not ending");
+/// let local = Local { head: Cache::new(pool, &METHODS), blocks: Cell::new(0) };
+/// // SAFETY: a new cache of this thread's, with a number of its own and methods of its kind.
+/// unsafe { threads::add(NonNull::from(Box::leak(Box::new(local))).cast()) };
+///
+/// let found = threads::find(pool).cast::<Local>();
+/// // SAFETY: on this thread's list.
+/// let local = unsafe { found.as_ref() }.expect("just added");
+/// local.blocks.set(local.blocks.get() + 1);
+/// assert_eq!((local.head.id(), local.blocks.get()), (pool, 1));
+/// assert!(std::thread::spawn(move || threads::find(pool).is_null()).join().unwrap());
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub struct Cache {
     /// The pool's number.
     id: usize,

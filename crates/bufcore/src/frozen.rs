@@ -91,7 +91,8 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Safety
     ///
-    /// What [`into_parts`](Self::into_parts) returned, or a part of the bytes.
+    /// The arguments are those that [`into_parts`](Self::into_parts) returned, or a part of the
+    /// bytes.
     pub(crate) unsafe fn from_parts(ptr: NonNull<u8>, len: usize, guard: LeaseGuard<L>) -> Self {
         Self { ptr, len, capacity: len, guard: ManuallyDrop::new(Some(guard)) }
     }
@@ -122,7 +123,7 @@ impl<L: Lease> Frozen<L> {
     /// write!(buf, "{}", 1500)?;
     /// let view = buf.freeze();
     /// let text = std::str::from_utf8(view.as_slice()).unwrap();
-    /// assert_eq!(text.parse(), Ok(1500));
+    /// assert_eq!(text.parse::<u32>(), Ok(1500));
     /// # }
     /// # Ok::<(), bufcore::Error>(())
     /// ```
@@ -359,7 +360,7 @@ impl<L: Lease> Frozen<L> {
     /// # #[cfg(feature = "alloc")] {
     /// use bufcore::{HeapPool, HeapView};
     ///
-    /// /// A cache that keeps a name in it, and forgets what was under the name.
+    /// /// An entry in a cache of responses.
     /// struct Entry {
     ///     body: HeapView,
     /// }

@@ -136,7 +136,7 @@ impl<S: Bookkeeping> Clone for Handle<S> {
     ///
     /// # Panics
     ///
-    /// As [`RefCounts::add_handle`].
+    /// Panics as [`RefCounts::add_handle`] does.
     #[inline]
     fn clone(&self) -> Self {
         self.ref_counts().add_handle();

@@ -51,7 +51,7 @@ pub(crate) struct Header {
     wipe: bool,
     /// Bytes handed out.
     capacity: usize,
-    /// Of the allocation.
+    /// The alignment of the allocation.
     alignment: usize,
     #[cfg(feature = "stats")]
     released: Arc<Released>,
@@ -125,7 +125,7 @@ pub type HeapBuf = Buf<HeapLease>;
 /// ```
 pub type HeapView = Frozen<HeapLease>;
 
-// SAFETY: one field; a header is only read while shared, but for its atomic count, and freeing may
+// SAFETY: one field; a header is only read while shared, except its atomic count, and freeing may
 // happen on any thread.
 crate::one_word_lease!(unsafe impl HeapLease => Header);
 
@@ -146,8 +146,8 @@ impl HeapLease {
     unsafe fn memory(header: NonNull<Header>) -> NonNull<u8> {
         // SAFETY: the caller's promise.
         let offset = header_offset(unsafe { header.as_ref() }.capacity);
-        // SAFETY: `take` put the header so many bytes behind the start of the allocation, which the
-        // pointer reaches all of.
+        // SAFETY: `take` put the header that many bytes behind the start of the allocation, which
+        // the pointer reaches all of.
         unsafe { header.cast::<u8>().sub(offset) }
     }
 }
@@ -388,8 +388,8 @@ impl BufferPool for HeapPool {
     }
 
     fn max_capacity(&self) -> usize {
-        // What a layout of this alignment can have, less the header and the rounding in front of
-        // it.
+        // The most that a layout of this alignment can have, less the header and the rounding in
+        // front of it.
         MAX_BYTES - size_of::<Header>() - MIN_ALIGNMENT - self.alignment
     }
 

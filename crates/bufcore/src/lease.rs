@@ -51,7 +51,7 @@ use crate::views::Views;
 ///
 /// fn acquire(capacity: usize) -> Buf<Leaked> {
 ///     let bytes = Box::leak(vec![0; capacity].into_boxed_slice());
-///     let lease = Leaked { views: Box::leak(Box::default()) };
+///     let lease = Leaked { views: Box::leak(Box::new(Views::new())) };
 ///     // SAFETY: the bytes are initialised and valid for ever, and nobody else has them.
 ///     unsafe { Buf::from_raw_parts(NonNull::from(bytes).cast(), capacity, lease) }
 /// }
@@ -153,7 +153,7 @@ pub unsafe trait Lease: Send + Sync + 'static {
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
-/// use bufcore::{Buf, BufferPool, HeapPool, SplitLease};
+/// use bufcore::{Buf, HeapPool, SplitLease};
 ///
 /// /// Cuts messages of `len` bytes off a buffer: for the pools whose leases allow it.
 /// fn messages<L: SplitLease>(buf: &mut Buf<L>, len: usize) -> Vec<Buf<L>> {

@@ -15,8 +15,8 @@ pub(crate) struct LeaseGuard<L: Lease> {
 }
 
 impl<L: Lease> LeaseGuard<L> {
-    /// Whether this is the only handle of its memory. Of a buffer's lease. What others did with the
-    /// memory happened before what the caller does next.
+    /// Whether this is the only handle of its memory, for a buffer's lease. Other handles'
+    /// uses of the memory happened before the caller's next step.
     pub(crate) fn is_alone(&self) -> bool {
         !self.lease.is_shared() || self.lease.views().is_none_or(Views::is_one)
     }

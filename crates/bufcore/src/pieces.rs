@@ -115,7 +115,7 @@ impl<S: ByteSource + ?Sized> fmt::Debug for Pieces<'_, S> {
 /// assert_eq!(source, b"body");
 /// ```
 pub struct PiecesIter<'p> {
-    /// What no piece was made of yet.
+    /// The bytes that no piece was made of yet.
     rest: &'p [u8],
     delimiter: u8,
     /// As in `Pieces`.

@@ -106,7 +106,7 @@ impl RefCounts {
 mod tests {
     use super::*;
 
-    /// As after so many clones that were forgotten.
+    /// The counts are as after that many clones that were forgotten.
     #[test]
     fn handles_do_not_wrap() {
         let counts = RefCounts { handles: AtomicUsize::new(MAX_HANDLES), refs: AtomicUsize::new(1) };

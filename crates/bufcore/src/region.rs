@@ -152,10 +152,8 @@ impl Region {
     /// ```
     /// use bufcore::Region;
     ///
-    /// static mut MEMORY: [u8; 0] = [];
-    /// // SAFETY: nobody else takes it.
-    /// let region = Region::from_static(unsafe { &mut *(&raw mut MEMORY) });
-    /// assert!(region.is_empty());
+    /// let region = Region::from_static(&mut []);
+    /// assert!(region.is_empty() && region.is_static());
     /// ```
     #[inline]
     #[must_use]

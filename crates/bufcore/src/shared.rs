@@ -64,7 +64,7 @@ pub struct SharedBytes {
     ptr: NonNull<u8>,
     /// Their number.
     len: usize,
-    /// What keeps them; `None` for static bytes and for none (H2).
+    /// The lease that keeps them; `None` for static bytes and for none (H2).
     guard: Option<ErasedGuard>,
 }
 

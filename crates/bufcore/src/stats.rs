@@ -46,11 +46,12 @@ use crate::sync::{AtomicUsize, Ordering};
 pub struct PoolStats {
     /// Buffers handed out since the pool was made.
     pub acquired: u64,
-    /// Of those, from memory that the pool already held.
+    /// Buffers out of `acquired` whose memory the pool already held.
     pub reused: u64,
-    /// Of those, from memory that was taken from the system or from the fallback for the purpose.
+    /// Buffers out of `acquired` whose memory was taken from the system or from the fallback for
+    /// them.
     pub fresh: u64,
-    /// Of the fresh ones, those because the strategy was exhausted.
+    /// Buffers out of `fresh` that the fallback served, because the strategy was exhausted.
     pub fallbacks: u64,
     /// Requests refused as exhausted.
     pub exhausted: u64,
@@ -64,12 +65,12 @@ pub struct PoolStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
-    /// Of those, bytes that no buffer has, so that the next requests may be served from them. In
-    /// pools over one region it needs the `stats` feature, and is 0 without it.
+    /// Bytes out of `reserved_bytes` that no buffer has, so that the next requests may be served
+    /// from them. In pools over one region it needs the `stats` feature, and is 0 without it.
     pub idle_bytes: usize,
-    /// Of those, bytes that no request can use because a buffer near them is out. Only strategies
-    /// that give memory back in larger pieces than they hand out have them; it is zero for others.
-    /// When it is far above `in_use_bytes`, small survivors hold large pieces.
+    /// Bytes out of `reserved_bytes` that no request can use because a buffer near them is out.
+    /// Only strategies that give memory back in larger pieces than they hand out have them; it is
+    /// zero for others. When it is far above `in_use_bytes`, small survivors hold large pieces.
     pub pinned_bytes: usize,
 }
 

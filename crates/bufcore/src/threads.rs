@@ -1,4 +1,4 @@
-//! What a thread knows of the pools that it uses; see [`crate::strategy::threads`].
+//! The caches that a thread has in the pools that it uses; see [`crate::strategy::threads`].
 //!
 //! # Invariants
 //!
@@ -73,8 +73,8 @@ struct Entry {
     value: Cell<NonNull<()>>,
 }
 
-/// What the fast paths need. Without a destructor, so that it is there to a thread's very end,
-/// where the system allows that.
+/// The table for the fast paths. It has no destructor, so it lasts to a thread's very end, where
+/// the system allows that.
 struct Local {
     token: Cell<usize>,
     entries: [Entry; ENTRIES],

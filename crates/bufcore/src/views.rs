@@ -75,7 +75,7 @@ impl Views {
     ///
     /// # Panics
     ///
-    /// With more than two thousand million handles of one memory.
+    /// Panics with more than two thousand million handles of one memory.
     #[inline]
     pub(crate) fn join(&self) {
         // ORDER: Relaxed, because the caller's handle keeps the count above zero, and whatever

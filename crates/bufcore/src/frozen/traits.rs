@@ -1,4 +1,4 @@
-//! Traits of the standard library for [`Frozen`]: it is cloned by its count, derefs to its bytes,
+//! Traits of the standard library for [`Frozen`]. It is cloned by its count, derefs to its bytes,
 //! is borrowed and iterated over as they are, and is made from a buffer.
 
 use core::borrow::Borrow;

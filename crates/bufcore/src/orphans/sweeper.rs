@@ -8,7 +8,7 @@ use super::head::{JOINED, Kind, Link, Orphan};
 use super::list::List;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
-/// What a look at a block costs beside its places.
+/// The cost of a look at a block, beside its places.
 const COST: usize = 8;
 
 /// Nobody is sweeping.

@@ -1,4 +1,4 @@
-//! What keeps the bytes of a [`SharedBytes`](super::SharedBytes): a lease of any type, in place.
+//! The guard of a [`SharedBytes`](super::SharedBytes): a lease of any type, in place.
 //!
 //! # Invariants
 //!
@@ -34,7 +34,7 @@ unsafe impl Send for ErasedGuard {}
 // SAFETY: through a shared guard the count alone is used, which is `Sync`.
 unsafe impl Sync for ErasedGuard {}
 
-/// What depends on the type of the lease.
+/// The functions that depend on the type of the lease.
 struct Methods {
     lease: fn() -> TypeId,
     /// Whether the bytes may be secrets, which are not shown.

@@ -198,7 +198,7 @@ impl Caches {
         }
     }
 
-    /// Shows `f`, which may take it off, the next caches of the ring, at most so many.
+    /// Shows `f`, which may take it off, the next caches of the ring, at most `looks` of them.
     pub(super) fn look_round(&self, looks: usize, mut f: impl FnMut(&Cache)) {
         for _ in 0..looks {
             // SAFETY: in the ring (C2).

@@ -87,6 +87,21 @@ pub unsafe trait Lease: Send + Sync + 'static {
     /// Returns the memory that is zeroed before the lease is dropped, if its pool was told to wipe.
     ///
     /// This is all of the memory, not only the filled part: the unfilled part was lent out as well.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, Lease};
+    ///
+    /// let buf = HeapPool::new().acquire(32)?;
+    /// assert!(buf.lease().wipe_range().is_none()); // this pool does not wipe
+    /// # #[cfg(feature = "wipe")] {
+    /// let buf = HeapPool::new().with_wipe(true).acquire(32)?;
+    /// let range = buf.lease().wipe_range().expect("this one does");
+    /// assert_eq!(range.len(), 32);
+    /// # }
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         None
     }

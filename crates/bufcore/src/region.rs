@@ -304,6 +304,15 @@ impl MapOptions {
     }
 
     /// Sets which pages to use.
+    ///
+    /// ```
+    /// use bufcore::{HugePages, MapOptions, Region};
+    ///
+    /// // A hint to the kernel, which never fails. The length is rounded up to huge pages.
+    /// let options = MapOptions::new().huge_pages(HugePages::Advise);
+    /// assert_eq!(Region::mapped(3 << 20, options)?.len(), 4 << 20);
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
     #[must_use]
     pub fn huge_pages(mut self, huge_pages: HugePages) -> Self {
         self.huge_pages = huge_pages;

@@ -51,6 +51,25 @@ impl<B> TaggedPtr<B> {
     /// Returns the block, if there is one and it is not marked.
     ///
     /// This is one comparison, for the releases of all buffers that were never split.
+    ///
+    /// ```
+    /// use std::ptr::NonNull;
+    ///
+    /// use bufcore::strategy::TaggedPtr;
+    ///
+    /// /// What a lease does with its block when it is dropped.
+    /// fn release(tagged: TaggedPtr<u64>, free: &mut Vec<NonNull<u64>>) {
+    ///     // A buffer of no bytes has no block.
+    ///     if let Some(block) = tagged.unmarked().or_else(|| tagged.block()) {
+    ///         free.push(block);
+    ///     }
+    /// }
+    ///
+    /// let (mut header, mut free) = (0, Vec::new());
+    /// release(TaggedPtr::of(NonNull::from(&mut header)), &mut free);
+    /// release(TaggedPtr::nothing(), &mut free);
+    /// assert_eq!(free.len(), 1);
+    /// ```
     #[inline(always)]
     #[must_use]
     pub fn unmarked(&self) -> Option<NonNull<B>> {

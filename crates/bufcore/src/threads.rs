@@ -205,6 +205,7 @@ pub fn token() -> usize {
 }
 
 /// Returns the value that the calling thread remembered for the pool `id`, if it is found at once.
+/// [`remember`] has an example.
 #[inline(always)]
 #[must_use]
 pub fn recall(id: usize) -> Option<NonNull<()>> {
@@ -224,6 +225,29 @@ pub fn recall(id: usize) -> Option<NonNull<()>> {
 /// 2. `value` is what callers of [`recall`] take it for, whenever they ask for this pool while that
 ///    cache is on the list. Only the strategy that made the pool, and got `id` from [`new_id`], can
 ///    know that.
+///
+/// ```
+/// use std::ptr::{self, NonNull};
+///
+/// use bufcore::strategy::threads::{self, Cache, Methods};
+///
+/// static METHODS: Methods =
+///     Methods { is_closed: |_| false, end_of_thread: |_| (), let_go: |_| () };
+///
+/// let pool = threads::new_id()?;
+/// threads::register().expect("the thread is not ending");
+/// let cache = NonNull::from(Box::leak(Box::new(Cache::new(pool, &METHODS))));
+/// // SAFETY: a new cache of this thread's, which is never freed.
+/// unsafe { threads::add(cache) };
+/// assert_eq!(threads::recall(pool), None);
+/// // SAFETY: the cache is on the list, and the value is its address.
+/// unsafe { threads::remember(pool, cache.cast()) };
+/// assert_eq!(threads::recall(pool), Some(cache.cast()));
+/// // SAFETY: the pool is this example's; its caches are never freed.
+/// let removed = unsafe { threads::remove(pool) };
+/// assert!(ptr::eq(removed, cache.as_ptr()) && threads::recall(pool).is_none());
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub unsafe fn remember(id: usize, value: NonNull<()>) {
     let _ = LOCAL.try_with(|local| {
         let entry = &local.entries[id % ENTRIES];

@@ -33,6 +33,18 @@ impl<L: Lease> Buf<L> {
 
     /// Returns the number of bytes that the buffer can hold. In a buffer that a pool has just
     /// handed out, this is exactly the number that was asked for.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(1500)?;
+    /// assert_eq!((buf.capacity(), buf.spare_capacity()), (1500, 1500));
+    /// let rest = buf.split_off(500); // its capacity is divided, too
+    /// assert_eq!((buf.capacity(), rest.capacity()), (500, 1000));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity

@@ -2,9 +2,9 @@
 
 use core::ptr::NonNull;
 
-use crate::Lease;
 use crate::lease_guard::LeaseGuard;
 use crate::track::Ticket;
+use crate::{Frozen, Lease};
 
 // Documentation lists the methods of a child module before those of this one.
 mod methods;
@@ -61,6 +61,31 @@ pub struct Buf<L: Lease> {
 unsafe impl<L: Lease> Send for Buf<L> {}
 // SAFETY: a shared `Buf` gives out shared bytes only, and its lease is `Sync`.
 unsafe impl<L: Lease> Sync for Buf<L> {}
+
+// Here, because messages of the compiler name the function that a buffer was moved into.
+impl<L: Lease> Buf<L> {
+    /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].
+    ///
+    /// Cost: one plain store; no allocation, no copy.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"shared")?;
+    /// let view = buf.freeze();
+    /// let other = view.clone(); // counts, and copies nothing
+    /// let thread = std::thread::spawn(move || other.len());
+    /// assert_eq!((&view[..], thread.join().unwrap()), (&b"shared"[..], 6));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub fn freeze(self) -> Frozen<L> {
+        Frozen::new(self)
+    }
+}
 
 /// Methods for authors of strategies, and of wrappers of their leases.
 impl<L: Lease> Buf<L> {

@@ -277,7 +277,11 @@ impl HeapPool {
         self.wipe = wipe;
         self
     }
+}
 
+crate::pool_methods!(impl[] HeapPool => HeapLease);
+
+impl HeapPool {
     /// Restarts the high-water marks of the statistics from the buffers that are out now.
     ///
     /// The other counters are never reset: [`PoolStats::since`] returns their difference. Without
@@ -359,8 +363,6 @@ impl HeapPool {
         Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease::of(header)) })
     }
 }
-
-crate::pool_methods!(impl[] HeapPool => HeapLease);
 
 impl BufferPool for HeapPool {
     type Lease = HeapLease;

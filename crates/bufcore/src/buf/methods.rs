@@ -1,10 +1,10 @@
-//! The everyday methods of a buffer: its bytes, its room, and views of it.
+//! The everyday methods of a buffer: its bytes and its room.
 
 use core::slice;
 
 use super::Buf;
 use crate::copying::copy_bytes;
-use crate::{Frozen, Lease, ReserveError};
+use crate::{Lease, ReserveError};
 
 impl<L: Lease> Buf<L> {
     /// Returns the number of filled bytes.
@@ -384,28 +384,6 @@ impl<L: Lease> Buf<L> {
     #[inline]
     pub fn shrink_to(&mut self, capacity: usize) {
         self.capacity = self.capacity.min(capacity.max(self.len));
-    }
-
-    /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].
-    ///
-    /// Cost: one plain store; no allocation, no copy.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(8)?;
-    /// buf.extend_from_slice(b"shared")?;
-    /// let view = buf.freeze();
-    /// let other = view.clone(); // counts, and copies nothing
-    /// let thread = std::thread::spawn(move || other.len());
-    /// assert_eq!((&view[..], thread.join().unwrap()), (&b"shared"[..], 6));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    pub fn freeze(self) -> Frozen<L> {
-        Frozen::new(self)
     }
 }
 

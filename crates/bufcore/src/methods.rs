@@ -228,7 +228,7 @@ macro_rules! frame_methods {
 /// Implements [`BufferPool`](crate::BufferPool) for a pool that threads share, and for references
 /// to it. The pool's own methods of the same names do the work.
 ///
-/// It is for authors of strategies, and the reverse of [`pool_methods`](crate::pool_methods): the
+/// It is for authors of strategies, and the reverse of [the other macro](crate::pool_methods): the
 /// methods exist, and the trait is made of them.
 ///
 /// ```

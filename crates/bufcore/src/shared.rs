@@ -27,9 +27,10 @@ mod traits;
 /// | made from | cost |
 /// | --- | --- |
 /// | [`Frozen`] or [`Buf`] of a strategy | a move; no allocation |
-/// | a view with a lease of over four words (six with `track`), such as that of one recorder around another | one small allocation |
+/// | a view whose lease has over four words (six with `track`) | one small allocation |
 /// | `&'static [u8]`, `&'static str` | nothing |
-/// | `Vec<u8>`, `Box<[u8]>`, `String`, [`from_owner`](Self::from_owner) | one small allocation, no copy; nothing when empty |
+/// | `Vec<u8>`, `Box<[u8]>`, `String` | one small allocation, no copy; nothing when empty |
+/// | any owner of bytes: [`from_owner`](Self::from_owner) | one small allocation, no copy |
 ///
 /// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing.
 /// A handle is eight words.

@@ -82,7 +82,7 @@ pub trait ByteSink {
 /// ```
 /// use bufcore::ByteSource;
 ///
-/// /// Takes a field off the front, once all of it has come: a byte with its length, then its bytes.
+/// /// Takes a field off the front, once all of it has come: its length in a byte, and its bytes.
 /// fn field(source: &mut impl ByteSource) -> Option<Vec<u8>> {
 ///     let (length, rest) = source.peek().split_first()?;
 ///     let field = rest.get(..usize::from(*length))?.to_vec();

@@ -6,9 +6,22 @@ use crate::copying::copy_bytes;
 use crate::{Buf, Lease, ReserveError};
 
 impl<L: Lease> Buf<L> {
-    /// Appends a formatted text, all of it or nothing: what `write!(buf, …)` calls, whichever `Write` traits are in scope.
+    /// Appends a formatted text, all of it or nothing. `write!(buf, …)` calls it, whichever
+    /// `Write` traits are in scope.
     ///
-    /// The error becomes that of `std::io`, of `core::fmt` and of this crate by `?`.
+    /// By `?`, the error becomes that of `std::io`, of `core::fmt` or of this crate.
+    ///
+    /// Cost: the text is formatted into its place; no allocation.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReserveError`] when there is no room for all of the text; `requested` is its
+    /// length. Nothing is appended then.
+    ///
+    /// # Panics
+    ///
+    /// Panics when a value's own `Display` returns an error, as `format!` does. Nothing is appended
+    /// then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -22,16 +35,6 @@ impl<L: Lease> Buf<L> {
     /// assert_eq!(buf, "Content: 42");
     /// # }
     /// ```
-    ///
-    /// Cost: the text is formatted into its place; no allocation.
-    ///
-    /// # Errors
-    ///
-    /// When there is no room for all of the text; `requested` is its length. Nothing is appended then.
-    ///
-    /// # Panics
-    ///
-    /// When a value's own `Display` says that it failed, as of `format!`. Nothing is appended then.
     pub fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<(), ReserveError> {
         let mut target = Target { room: self.spare_mut(), len: 0 };
         if fmt::write(&mut target, text).is_err() {
@@ -63,21 +66,21 @@ impl fmt::Write for Target<'_> {
     }
 }
 
-/// Appends. Fails when there is no room for all of a text, and appends nothing then.
+/// Appends texts. A text for which there is no room is an error, and nothing of it is appended.
 impl<L: Lease> fmt::Write for Buf<L> {
     #[inline]
     fn write_str(&mut self, text: &str) -> fmt::Result {
         Ok(self.extend_from_slice(text.as_bytes())?)
     }
 
-    /// All or nothing, too: [`Buf::write_fmt`].
+    /// Appends all or nothing, as [`Buf::write_fmt`] does.
     #[inline]
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> fmt::Result {
         Ok(self.write_fmt(text)?)
     }
 }
 
-/// What `?` makes of it in code that formats.
+/// Makes `?` work in code that formats.
 impl From<ReserveError> for fmt::Error {
     fn from(_: ReserveError) -> Self {
         Self
@@ -88,8 +91,20 @@ impl From<ReserveError> for fmt::Error {
 ///
 /// # Panics
 ///
-/// When the buffer is full and a byte is left, as `bytes::BufMut` does: a buffer does not grow. What was appended before stays.
-/// [`extend_from_slice`](Buf::extend_from_slice) returns an error instead.
+/// Panics when the buffer is full and a byte is left, as `bytes::BufMut` does: a buffer does not
+/// grow. The bytes that were appended before stay. [`extend_from_slice`](Buf::extend_from_slice)
+/// returns an error instead.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::HeapPool;
+///
+/// let mut buf = HeapPool::new().acquire(8)?;
+/// buf.extend((b'a'..=b'e').map(|letter| letter.to_ascii_uppercase()));
+/// assert_eq!(buf, "ABCDE");
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 impl<L: Lease> Extend<u8> for Buf<L> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = u8>>(&mut self, bytes: I) {
@@ -101,7 +116,7 @@ impl<L: Lease> Extend<u8> for Buf<L> {
     }
 }
 
-/// As of bytes by value.
+/// Appends each byte, as for bytes by value.
 impl<'a, L: Lease> Extend<&'a u8> for Buf<L> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = &'a u8>>(&mut self, bytes: I) {

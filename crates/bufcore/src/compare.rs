@@ -1,4 +1,5 @@
-//! Buffers and views beside slices, texts and each other: equal, ordered and hashed by their filled bytes alone, as a `[u8]` is.
+//! Buffers and views beside slices, texts and each other: equal, ordered and hashed by their filled
+//! bytes alone, as a `[u8]` is.
 
 use core::cmp::Ordering;
 use core::hash::{Hash, Hasher};
@@ -7,7 +8,8 @@ use crate::{Buf, Frozen, Lease};
 
 macro_rules! as_bytes {
     ($($handle:ident),+) => {$(
-        /// With whatever is bytes: slices, arrays, vectors, texts, buffers and views of any pool.
+        /// Compares with anything that is bytes: slices, arrays, vectors, texts, buffers and views
+        /// of any pool.
         impl<L: Lease, T: AsRef<[u8]> + ?Sized> PartialEq<T> for $handle<L> {
             #[inline]
             fn eq(&self, other: &T) -> bool {

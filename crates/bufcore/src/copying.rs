@@ -1,27 +1,38 @@
 //! Copies that keep out of a trap.
 
-/// Copies of so many bytes and more are made by `rep movsb` in common C libraries (glibc from 2112 bytes on, on processors that have
-/// it fast). Below, by ordinary loads and stores, at any placement.
+/// Common C libraries copy this many bytes and more by `rep movsb` (glibc from 2112 bytes on, on
+/// processors that have it fast). They copy fewer by ordinary loads and stores, at any placement.
 const STRINGS_FROM_BYTES: usize = 2 << 10;
-/// Pieces of so many bytes are copied without it.
+/// Pieces of this size are copied without it.
 const PIECE_BYTES: usize = STRINGS_FROM_BYTES;
-/// What of two addresses is compared by processors that guess whether a store and a load touch the same memory.
+/// Processors compare two addresses modulo this, when they guess whether a store and a load touch
+/// the same memory.
 const PAGE_BYTES: usize = 4 << 10;
-/// A copy to so many bytes behind where it comes from, or fewer, modulo `PAGE_BYTES`, is the trap.
+/// A copy is the trap when its target lies at most this far behind its source, modulo `PAGE_BYTES`.
 const TRAP_BYTES: usize = 32;
 
 /// Copies `from` to `into`, which is as long.
 ///
-/// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32 bytes behind the source, modulo 4 KiB: each
-/// store seems to hit a load that is still to come. The C library does not care, so a `memcpy` of 4 KiB takes 60 or 1400 ns there,
-/// depending on nothing but placement (docs/decisions.md has the figures). This function copies in pieces then, which the library does with
-/// ordinary loads and stores. So do all copies of ours.
+/// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32
+/// bytes behind the source, modulo 4 KiB. Each store then seems to hit a load that is still to
+/// come. C libraries do not avoid this, so a `memcpy` of 4 KiB takes 60 or 1400 ns there, depending
+/// on placement alone; docs/decisions.md has the figures. In this case the function copies in
+/// pieces, for which the library uses ordinary loads and stores. All copies of these packages are
+/// made by it.
 ///
 /// Cost: that of `copy_from_slice`, and a comparison; of long ones two more instructions.
 ///
 /// # Panics
 ///
-/// When the lengths differ.
+/// Panics when the lengths differ.
+///
+/// ```
+/// use bufcore::strategy::copy_bytes;
+///
+/// let mut frame = [b'.'; 8];
+/// copy_bytes(&mut frame[..5], b"hello");
+/// assert_eq!(&frame, b"hello...");
+/// ```
 #[inline(always)]
 pub fn copy_bytes(into: &mut [u8], from: &[u8]) {
     if cfg!(target_arch = "x86_64") && from.len() >= STRINGS_FROM_BYTES && is_trap(into, from) {

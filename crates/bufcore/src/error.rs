@@ -1,12 +1,13 @@
-//! The errors of all strategies. Each is small and `Copy` and holds the numbers of the call that failed, in bytes unless
-//! a field says otherwise.
+//! The errors of all strategies. Each is small and `Copy` and holds the numbers of the call that
+//! failed, in bytes unless a field says otherwise.
 //!
-//! An error that passes another on prints as that one does and has its source, so that a chain of causes says everything once. One
-//! that has something to say for itself says only that, and names the other as its source.
+//! An error that passes another on prints as that one does and has its source, so that a chain of
+//! causes says everything once. One that has something to say for itself says only that, and names
+//! the other as its source.
 
 use core::fmt;
 
-/// The reason why a pool could not hand out a buffer. The pool is unchanged by the failed call.
+/// Says why a pool could not hand out a buffer. The failed call leaves the pool unchanged.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -28,7 +29,7 @@ pub enum AcquireError {
         /// The largest request, in bytes, that can ever succeed here.
         limit: usize,
     },
-    /// The pool has nothing to give now; the same request may succeed once buffers come back.
+    /// The pool cannot serve the request now. It may succeed when buffers have been released.
     Exhausted {
         /// Bytes asked for.
         requested: usize,
@@ -58,7 +59,7 @@ impl fmt::Display for AcquireError {
 
 impl core::error::Error for AcquireError {}
 
-/// A write into a buffer or sink that has no room for it. Nothing was written.
+/// Says that a buffer or sink has no room for a write. Nothing was written.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -86,7 +87,7 @@ impl fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
-/// The reason why backing memory was refused.
+/// Says why backing memory was refused.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -140,7 +141,7 @@ impl fmt::Display for RegionError {
 
 impl core::error::Error for RegionError {}
 
-/// The reason why a pool could not be built from its settings.
+/// Says why a pool could not be built from its settings.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -182,14 +183,15 @@ pub enum ConfigError {
         /// The alignment asked for, in bytes.
         alignment: usize,
     },
-    /// The region that was given does not hold the pool's bookkeeping and at least one byte to hand out.
+    /// The region that was given does not hold the pool's bookkeeping and at least one byte to hand
+    /// out.
     RegionTooSmall {
-        /// Bytes that the pool needs at the least.
+        /// The least number of bytes that the pool needs.
         required: usize,
         /// Bytes that the region has, after aligning its start.
         available: usize,
     },
-    /// The backing memory could not be had.
+    /// The backing memory was refused.
     Region(RegionError),
 }
 
@@ -227,7 +229,7 @@ impl From<RegionError> for ConfigError {
     }
 }
 
-/// Any error of this crate, for callers that only pass errors on with `?`.
+/// Unites the errors of this crate, for callers that only pass errors on with `?`.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -245,11 +247,11 @@ impl From<RegionError> for ConfigError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// From building a pool.
+    /// Building a pool failed.
     Config(ConfigError),
-    /// From acquiring a buffer.
+    /// Acquiring a buffer failed.
     Acquire(AcquireError),
-    /// From writing into one.
+    /// Writing into a buffer failed.
     Reserve(ReserveError),
 }
 

@@ -1,4 +1,5 @@
-//! The fence that costs one side nothing and the other a system call; see [`crate::strategy::fences`].
+//! The fence that costs one side nothing and the other a system call; see
+//! [`crate::strategy::fences`].
 
 use crate::sync::{Ordering, compiler_fence, fence};
 
@@ -8,7 +9,8 @@ const IS_LIGHT: bool = cfg!(all(target_os = "linux", not(miri), not(any(loom, sh
 /// Executes the fence between the two steps of a fast path.
 #[inline(always)]
 pub fn light() {
-    // ORDER: SeqCst pairs with `heavy`: either that side sees what this one announced, or this one sees the claim.
+    // ORDER: SeqCst pairs with `heavy`: either that side sees what this one announced, or this one
+    // sees the claim.
     if IS_LIGHT {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -16,17 +18,20 @@ pub fn light() {
     }
 }
 
-/// Executes the fence between the two steps of a claim; `both_full` says that the other side
-/// executes a `full`. It returns `false` when the system gives none, and then nothing may be
-/// concluded.
+/// Executes the fence between the two steps of a claim. `both_full` says that the other side
+/// executes a `full`.
+///
+/// It returns `false` when the system refuses the fence, and then nothing may be concluded.
 pub fn heavy(both_full: bool) -> bool {
     // ORDER: SeqCst pairs with `light`.
     fence(Ordering::SeqCst);
     !IS_LIGHT || both_full || membarrier::execute()
 }
 
-/// Makes `heavy` possible, once in a process. `false` where the system has none to give: threads then have to execute
-/// `full` on their side.
+/// Makes `heavy` possible, once in a process.
+///
+/// It returns `false` where the system has no such fence. Threads then have to execute `full` on
+/// their side.
 pub fn has_heavy() -> bool {
     !IS_LIGHT || membarrier::register()
 }
@@ -53,7 +58,8 @@ mod membarrier {
     }
 
     pub(super) fn register() -> bool {
-        // ORDER: Relaxed: the answer is the kernel's, for the whole process. An old one makes `heavy` fail, which is seen there.
+        // ORDER: Relaxed: the answer is the kernel's, for the whole process. An old one makes
+        // `heavy` fail, which is seen there.
         let mut state = STATE.load(Ordering::Relaxed);
         if state == UNKNOWN {
             let answer = call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
@@ -63,7 +69,8 @@ mod membarrier {
         state == REGISTERED
     }
 
-    /// A filter may come later, as sandboxes are often closed after the start; who asks for `has_heavy` from then on is told.
+    /// A filter may come later, as sandboxes are often closed after the start; who asks for
+    /// `has_heavy` from then on is told.
     pub(super) fn execute() -> bool {
         let is_executed = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
         if !is_executed {

@@ -4,7 +4,7 @@ use core::fmt::{self, Debug, LowerHex, UpperHex, Write};
 
 use crate::{Buf, Frozen, Lease, SharedBytes};
 
-/// `Debug` shows so many bytes.
+/// `Debug` shows this many bytes.
 const SHOWN_BYTES: usize = 64;
 
 /// Bytes as a literal, `b"…"`, escaped as `bytes` and the compiler do it, and cut.
@@ -26,8 +26,8 @@ impl Debug for Literal<'_> {
     }
 }
 
-/// The length, the capacity, and the first 64 bytes, escaped; `..` in their place for a buffer of a pool that wipes, since those may be
-/// secrets.
+/// Shows the length, the capacity, and the first 64 bytes, escaped. For a buffer of a pool that
+/// wipes it shows `..` in place of the bytes, since they may be secrets.
 impl<L: Lease> Debug for Buf<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Buf");
@@ -39,7 +39,8 @@ impl<L: Lease> Debug for Buf<L> {
     }
 }
 
-/// The length and the first 64 bytes, escaped; `..` in their place for a view of a pool that wipes, since those may be secrets.
+/// Shows the length and the first 64 bytes, escaped. For a view of a pool that wipes it shows `..`
+/// in place of the bytes, since they may be secrets.
 impl<L: Lease> Debug for Frozen<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Frozen");
@@ -51,7 +52,8 @@ impl<L: Lease> Debug for Frozen<L> {
     }
 }
 
-/// The first 64 bytes as a literal; the length in their place for those of a pool that wipes, since they may be secrets.
+/// Shows the first 64 bytes as a literal. For bytes of a pool that wipes it shows their length
+/// instead, since they may be secrets.
 impl Debug for SharedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_wiped() {
@@ -64,9 +66,9 @@ impl Debug for SharedBytes {
 /// Each byte as two digits.
 macro_rules! hex {
     ($($trait:ident $format:literal),+) => {$(
-        hex!($trait $format, [L: Lease] Buf<L>, "All bytes, two digits each; `{:#…}` puts `0x` in front.");
-        hex!($trait $format, [L: Lease] Frozen<L>, "As of a [`Buf`].");
-        hex!($trait $format, [] SharedBytes, "As of a [`Buf`].");
+        hex!($trait $format, [L: Lease] Buf<L>, "Shows all bytes, two digits each; `{:#…}` puts `0x` in front.");
+        hex!($trait $format, [L: Lease] Frozen<L>, "Shows the bytes as for a [`Buf`].");
+        hex!($trait $format, [] SharedBytes, "Shows the bytes as for a [`Buf`].");
     )+};
     ($trait:ident $format:literal, [$($generics:tt)*] $type:ty, $doc:literal) => {
         #[doc = $doc]

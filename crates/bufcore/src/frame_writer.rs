@@ -2,30 +2,34 @@
 //!
 //! # Invariants
 //!
-//! - W1: `front <= buf.len()`: the frame's bytes are those from `front` on; the ones before were consumed.
+//! - W1: `front <= buf.len()`: the frame's bytes are those from `front` on; the ones before were
+//!   consumed.
 
 use core::fmt;
 
 use crate::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
 
-/// A writer with one open frame, which it fills in buffers of any pool.
+/// Fills one open frame in buffers of any pool.
 ///
-/// It is the [`FrameBuffer`] of the pools that have none of their own, such as
-/// [`HeapPool`](crate::HeapPool), and so the control for code that is generic over it.
+/// It is the [`FrameBuffer`] of the pools that have no frames of their own, such as
+/// [`HeapPool`](crate::HeapPool). So it is the control for code that is generic over `FrameBuffer`.
 ///
 /// The frame is a buffer of the pool. When it is full, its bytes move. They go to the start of the
-/// buffer, if there is room enough where bytes were consumed, or else to a buffer of twice the
-/// size. Strategies that grow frames in place (`bufslot`, `bufring`) move them less often.
+/// buffer, if enough bytes were consumed there, or else to a buffer of twice the size. Strategies
+/// that grow frames in place (`bufslot`, `bufring`) move them less often.
 ///
-/// `P` is a pool, a handle to a shared one, or a reference: see [`BufferPool::open_frame`]. The writer is a pool as well, and hands out
-/// what that does.
+/// `P` is a pool, a handle to a shared one, or a reference: see [`BufferPool::open_frame`]. The
+/// writer is a pool as well, and hands out the buffers of `P`.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
 /// use bufcore::{AcquireError, Buf, FrameBuffer, FrameWriter, HeapPool};
 ///
 /// /// A byte with the length, and the bytes.
-/// fn message<F: FrameBuffer>(frames: &mut F, bytes: &[u8]) -> Result<Buf<F::Lease>, AcquireError> {
+/// fn message<F: FrameBuffer>(
+///     frames: &mut F,
+///     bytes: &[u8],
+/// ) -> Result<Buf<F::Lease>, AcquireError> {
 ///     frames.writable(1)?[0] = bytes.len() as u8;
 ///     frames.extend_from_slice(bytes)?;
 ///     frames.detach()
@@ -51,17 +55,44 @@ impl<P: BufferPool> FrameWriter<P> {
         Self { buf: None, front: 0, pool }
     }
 
-    /// Returns the pool.
+    /// Returns a reference to the pool.
     pub fn get_ref(&self) -> &P {
         &self.pool
     }
 
-    /// Returns the pool. The open frame stays as it is.
+    /// Returns a mutable reference to the pool. The open frame stays as it is.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{FrameBuffer, FrameWriter, HeapPool};
+    ///
+    /// let mut frames = FrameWriter::new(HeapPool::new());
+    /// frames.extend_from_slice(b"open ")?;
+    /// let other = frames.get_mut().acquire(64)?; // beside the frame
+    /// frames.extend_from_slice(b"frame")?;
+    /// assert_eq!((frames.filled(), other.capacity()), (&b"open frame"[..], 64));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn get_mut(&mut self) -> &mut P {
         &mut self.pool
     }
 
-    /// Returns the pool, and drops the open frame.
+    /// Drops the open frame, and returns the pool.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{FrameBuffer, FrameWriter, HeapPool};
+    ///
+    /// let mut frames = FrameWriter::new(HeapPool::new());
+    /// frames.extend_from_slice(b"half a frame, and then a ti")?;
+    /// let pool = frames.into_inner();
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!(pool.stats().in_use, 0);
+    /// # drop(pool);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn into_inner(self) -> P {
         self.pool
     }
@@ -70,7 +101,7 @@ impl<P: BufferPool> FrameWriter<P> {
         self.buf.as_ref().map_or(0, Buf::spare_capacity)
     }
 
-    /// Sees to it that the frame can grow by `additional` bytes, more than it can already, and that there is a buffer.
+    /// Makes room for `additional` bytes behind the frame, more than there is, in a buffer.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -101,7 +132,8 @@ impl<P: BufferPool> FrameWriter<P> {
         Ok(())
     }
 
-    /// A buffer as it comes from a pool of the user's, which may return one that is not empty, or too small.
+    /// Empties a buffer of the pool's. A pool that a user wrote may return one that is not empty,
+    /// or too small.
     fn empty(mut buf: Buf<P::Lease>, wanted: usize) -> Result<Buf<P::Lease>, usize> {
         buf.clear();
         if buf.capacity() < wanted { Err(buf.capacity()) } else { Ok(buf) }
@@ -121,7 +153,8 @@ impl<P: BufferPool> FrameWriter<P> {
         true
     }
 
-    /// Cuts the buffer down to `len` filled bytes. A pool that wipes lends what was there as zeroes.
+    /// Cuts the buffer down to `len` filled bytes. A pool that wipes lends what was there as
+    /// zeroes.
     fn cut(&mut self, len: usize) {
         let Some(buf) = &mut self.buf else { return };
         if buf.lease().wipe_range().is_some()
@@ -133,7 +166,8 @@ impl<P: BufferPool> FrameWriter<P> {
     }
 }
 
-/// The pool's refusal of a frame of `additional` bytes more than the `len` that it has, in numbers of what was asked for.
+/// Restates the pool's refusal of a frame in the numbers of the request: `additional` bytes more
+/// than the `len` that it has.
 fn less(error: AcquireError, additional: usize, len: usize) -> AcquireError {
     let requested = additional;
     // Nobody can have what was just refused.
@@ -191,7 +225,8 @@ impl<P: BufferPool> FrameBuffer for FrameWriter<P> {
 
     /// # Errors
     ///
-    /// Never, with a pool that keeps to [`BufferPool`]: the open frame has its place already.
+    /// There are none with a pool that keeps to [`BufferPool`]: the open frame has its place
+    /// already.
     fn detach(&mut self) -> Result<Buf<P::Lease>, AcquireError> {
         let front = core::mem::take(&mut self.front);
         // An empty buffer holds nothing: one without bytes goes back.

@@ -1,8 +1,7 @@
 //! Read-only, cloneable views of a buffer.
 
-use core::borrow::Borrow;
 use core::mem::{self, ManuallyDrop};
-use core::ops::{Deref, Range, RangeBounds};
+use core::ops::{Range, RangeBounds};
 use core::ptr::{self, NonNull};
 use core::slice;
 
@@ -11,18 +10,23 @@ use crate::track::Ticket;
 use crate::views::Views;
 use crate::{Buf, Lease, size};
 
-/// A read-only view of a buffer, cheap to clone, slice and send; the memory is released when the last view of it goes.
+mod traits;
+
+/// Shows the bytes of a buffer, read-only. A view is cheap to clone, slice and send; the memory is
+/// released when its last view is dropped.
 ///
 /// The count of views is in the pool's own memory, so freezing, cloning and slicing allocate
 /// nothing.
 ///
 /// A view without bytes holds nothing: it keeps no buffer in use, and keeps no other view from
-/// [`try_into_mut`](Self::try_into_mut). So a view lets go of the memory when it has been consumed to its end, cut to
-/// nothing, or [taken](Self::split_to) whole. There is one exception: a buffer that was empty when it was frozen is held
-/// by that view, so that `try_into_mut` gives it back.
+/// [`try_into_mut`](Self::try_into_mut). So a view releases its share of the memory when it has
+/// been consumed to its end, cut to nothing, or [taken](Self::split_to) whole. There is one
+/// exception: a buffer that was empty when it was frozen is held by that view, so that
+/// `try_into_mut` gives it back.
 ///
-/// It can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: the methods of its own, `consume`
-/// and [`take`](Self::take), are the ones that are found first. Both have a `chain`, which must be named by its trait then.
+/// A view can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: its own
+/// methods `consume` and [`take`](Self::take) are found before theirs. Both traits have a `chain`.
+/// With both in scope it must be named by its trait.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -42,22 +46,25 @@ use crate::{Buf, Lease, size};
 /// # }
 /// ```
 pub struct Frozen<L: Lease> {
-    /// Start of the view; `capacity` bytes from here are initialised, and shared by views only while any other exists.
+    /// Start of the view; `capacity` bytes from here are initialised, and shared by views only
+    /// while any other exists.
     ptr: NonNull<u8>,
     /// Bytes of the view, in `0 ..= capacity`.
     len: usize,
     /// Bytes up to the end of what this view may fill again once it is the only one.
     capacity: usize,
-    /// The lease. Of the views of one buffer, all hold a bitwise copy and the last one drops its own (`Lease`, rules 2 and 3).
-    /// Where the lease has no count, each view, all of zero bytes, has a lease of its own. `None`, as of views that let go of the
-    /// memory, where the pool has no leases of nothing.
+    /// The lease. Of the views of one buffer, all hold a bitwise copy and the last one drops its
+    /// own (`Lease`, rules 2 and 3). Where the lease has no count, each view, all of zero bytes,
+    /// has a lease of its own. `None`, as of views that let go of the memory, where the pool has no
+    /// leases of nothing.
     guard: ManuallyDrop<Option<LeaseGuard<L>>>,
 }
 
-// SAFETY: views only read; the count is atomic, and whoever drops the lease last has seen all other views' reads end (see
-// `Drop`). The lease itself is `Send`.
+// SAFETY: views only read; the count is atomic, and whoever drops the lease last has seen all other
+// views' reads end (see `Drop`). The lease itself is `Send`.
 unsafe impl<L: Lease> Send for Frozen<L> {}
-// SAFETY: a shared view gives out shared bytes, clones through the atomic count; the lease is `Sync`.
+// SAFETY: a shared view gives out shared bytes, clones through the atomic count; the lease is
+// `Sync`.
 unsafe impl<L: Lease> Sync for Frozen<L> {}
 
 impl<L: Lease> Frozen<L> {
@@ -84,7 +91,8 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Safety
     ///
-    /// What [`into_parts`](Self::into_parts) returned, or a part of the bytes.
+    /// The arguments are those that [`into_parts`](Self::into_parts) returned, or a part of the
+    /// bytes.
     pub(crate) unsafe fn from_parts(ptr: NonNull<u8>, len: usize, guard: LeaseGuard<L>) -> Self {
         Self { ptr, len, capacity: len, guard: ManuallyDrop::new(Some(guard)) }
     }
@@ -105,18 +113,32 @@ impl<L: Lease> Frozen<L> {
         self.len == 0
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes, as `&view[..]` does.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// write!(buf, "{}", 1500)?;
+    /// let view = buf.freeze();
+    /// let text = std::str::from_utf8(view.as_slice()).unwrap();
+    /// assert_eq!(text.parse::<u32>(), Ok(1500));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes from `ptr` are valid and initialised while a view of the buffer lives, and no writer exists.
+        // SAFETY: `len` bytes from `ptr` are valid and initialised while a view of the buffer
+        // lives, and no writer exists.
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
     /// Returns whether this is the only view of the buffer, at this moment. Views without bytes do
     /// not count.
     ///
-    /// A view that holds nothing is the only one; of a lease from elsewhere only if it has [leases of
-    /// nothing](Lease::another_of_nothing).
+    /// A view that holds nothing is the only one. For a lease of another author, this is so only if
+    /// it has [leases of nothing](Lease::another_of_nothing).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -139,12 +161,12 @@ impl<L: Lease> Frozen<L> {
         }
     }
 
-    /// Returns a view of part of this one; both share the memory. A part without bytes has no
+    /// Returns a view of part of this one. Both share the memory; a part without bytes has no
     /// share.
     ///
     /// # Panics
     ///
-    /// When `range` is out of bounds or ends before it starts.
+    /// Panics when `range` is out of bounds or ends before it starts.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -177,7 +199,7 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len).
+    /// Panics when `at` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -207,7 +229,7 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len).
+    /// Panics when `at` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -242,7 +264,8 @@ impl<L: Lease> Frozen<L> {
     ///
     /// # Errors
     ///
-    /// Returns `other` when its bytes do not come right behind this view's, in the same buffer; both are unchanged then.
+    /// Returns `other` when its bytes do not follow this view's in the same buffer. Both are
+    /// unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -271,16 +294,18 @@ impl<L: Lease> Frozen<L> {
         if !is_one_memory || self.ptr.addr().get() + self.len != other.ptr.addr().get() {
             return Err(other);
         }
-        // Of the two ends up to which a view may fill again, when it is the only handle, the farther.
+        // Of the two ends up to which a view may fill again, when it is the only handle, the
+        // farther.
         self.capacity = self.capacity.max(self.len + other.capacity);
         self.len += other.len;
         Ok(())
     }
 
-    /// Returns the first `bytes` bytes of the view, or all of it when it has fewer: a reader with a
-    /// limit.
+    /// Returns the first `bytes` bytes of the view, or all of it when it has fewer. The result is a
+    /// reader with a limit.
     ///
-    /// The result reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found before theirs.
+    /// It reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found
+    /// before theirs.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -299,8 +324,9 @@ impl<L: Lease> Frozen<L> {
         self
     }
 
-    /// Keeps the first `len` bytes; a `len` over the view's length changes nothing. The view
-    /// releases the memory when no byte is left.
+    /// Keeps the first `len` bytes. A `len` over the view's length changes nothing.
+    ///
+    /// The view releases its share of the memory when no byte is left.
     ///
     /// Cost: nothing is copied.
     ///
@@ -328,7 +354,24 @@ impl<L: Lease> Frozen<L> {
     }
 
     /// Makes the view empty and releases its share of the memory, as [`truncate`](Self::truncate)
-    /// to 0.
+    /// to 0 does.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, HeapView};
+    ///
+    /// /// An entry in a cache of responses.
+    /// struct Entry {
+    ///     body: HeapView,
+    /// }
+    ///
+    /// let body = HeapPool::new().acquire_zeroed(64)?.freeze();
+    /// let mut entry = Entry { body: body.clone() };
+    /// entry.body.clear();
+    /// assert!(entry.body.is_empty() && body.is_unique());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         drop(self.take_all());
     }
@@ -353,9 +396,10 @@ impl<L: Lease> Frozen<L> {
         self.guard.as_ref().is_some_and(|guard| guard.lease.wipe_range().is_some())
     }
 
-    /// Turns the view back into a writable buffer, when it is the only view. Its bytes are filled,
-    /// and those that follow them can be filled again. A view that holds nothing becomes a buffer
-    /// without capacity.
+    /// Turns the view back into a writable buffer, when it is the only view.
+    ///
+    /// The bytes of the view are filled, and those that follow them can be filled again. A view
+    /// that holds nothing becomes a buffer without capacity.
     ///
     /// # Errors
     ///
@@ -385,18 +429,20 @@ impl<L: Lease> Frozen<L> {
         let Some(guard) = view.guard.take() else {
             return Err(ManuallyDrop::into_inner(view));
         };
-        // SAFETY: this was the only view, and `view` is not dropped, so the lease moves into the buffer and the memory from
-        // `ptr` on is ours alone. No other buffer can hold a part of it: buffers come out of views only here.
+        // SAFETY: this was the only view, and `view` is not dropped, so the lease moves into the
+        // buffer and the memory from `ptr` on is ours alone. No other buffer can hold a part of it:
+        // buffers come out of views only here.
         Ok(unsafe { Buf::from_guard(view.ptr, view.len, view.capacity, guard) })
     }
 
-    /// Drops the first `bytes` bytes from this view. It releases the memory when no byte is left.
+    /// Drops the first `bytes` bytes from this view. It releases its share of the memory when no
+    /// byte is left.
     ///
     /// Cost: nothing is copied.
     ///
     /// # Panics
     ///
-    /// When `bytes` is over [`len`](Self::len).
+    /// Panics when `bytes` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -432,23 +478,6 @@ impl<L: Lease> Frozen<L> {
     }
 }
 
-impl<L: Lease> Clone for Frozen<L> {
-    /// # Panics
-    ///
-    /// With more than two thousand million views of one buffer.
-    #[inline]
-    fn clone(&self) -> Self {
-        let Some(views) = self.views().filter(|_| self.len > 0) else {
-            return self.nothing();
-        };
-        views.join();
-        // SAFETY: `guard` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and `Drop` drops one copy
-        // only. The ticket beside the lease follows the same rule.
-        let guard = unsafe { ptr::read(&raw const *self.guard) };
-        Self { ptr: self.ptr, len: self.len, capacity: self.capacity, guard: ManuallyDrop::new(guard) }
-    }
-}
-
 impl<L: Lease> Drop for Frozen<L> {
     #[inline]
     fn drop(&mut self) {
@@ -456,44 +485,10 @@ impl<L: Lease> Drop for Frozen<L> {
             return;
         }
         if let Some(guard) = &mut *self.guard {
-            // SAFETY: we are the last view (the count said so, or there is no count and the lease is this view's own), so this is
-            // the one copy that is released; `guard` is not used again.
+            // SAFETY: we are the last view (the count said so, or there is no count and the lease
+            // is this view's own), so this is the one copy that is released; `guard` is not used
+            // again.
             unsafe { guard.release() }
         }
-    }
-}
-
-impl<L: Lease> Deref for Frozen<L> {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        self.as_slice()
-    }
-}
-
-impl<L: Lease> AsRef<[u8]> for Frozen<L> {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<L: Lease> Borrow<[u8]> for Frozen<L> {
-    fn borrow(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<L: Lease> From<Buf<L>> for Frozen<L> {
-    fn from(buf: Buf<L>) -> Self {
-        buf.freeze()
-    }
-}
-
-impl<'a, L: Lease> IntoIterator for &'a Frozen<L> {
-    type Item = &'a u8;
-    type IntoIter = slice::Iter<'a, u8>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }

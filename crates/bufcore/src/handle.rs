@@ -7,14 +7,50 @@ use core::ptr::NonNull;
 
 use crate::strategy::{RefCounts, boxed};
 
-/// What all handles of a pool share, with the counts of those that keep it.
+/// Keeps what all handles of a pool share, with the counts of those that keep it.
 ///
 /// # Safety
 ///
 /// 1. [`ref_counts`](Self::ref_counts) returns the same counts of a value each time. They were made
-///    with the value, by [`RefCounts::one_handle`], and the strategy lets no code of others reach
-///    them.
+///    with the value, by [`RefCounts::one_handle`], and the strategy lets no other code reach them.
 /// 2. The strategy takes from the counts only what it added to them, and never a handle.
+///
+/// ```
+/// use std::ptr::NonNull;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use bufcore::strategy::{Bookkeeping, Handle, RefCounts};
+///
+/// struct Shared {
+///     counts: RefCounts,
+///     is_closed: &'static AtomicBool,
+/// }
+///
+/// // SAFETY: one field, made with the value; nothing but handles is counted.
+/// unsafe impl Bookkeeping for Shared {
+///     fn ref_counts(&self) -> &RefCounts {
+///         &self.counts
+///     }
+///
+///     unsafe fn close(this: NonNull<Self>) {
+///         // SAFETY: the caller keeps it until this returns.
+///         unsafe { this.as_ref() }.is_closed.store(true, Ordering::Relaxed);
+///     }
+/// }
+///
+/// /// A pool that threads share.
+/// #[derive(Clone)]
+/// struct Pool(Handle<Shared>);
+///
+/// static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+/// let shared = Shared { counts: RefCounts::one_handle(), is_closed: &IS_CLOSED };
+/// let pool = Pool(Handle::new(shared).expect("room for the bookkeeping"));
+/// let other = pool.clone();
+/// drop(pool);
+/// assert!(!IS_CLOSED.load(Ordering::Relaxed));
+/// drop(other); // the last handle ends the pool
+/// assert!(IS_CLOSED.load(Ordering::Relaxed));
+/// ```
 pub unsafe trait Bookkeeping: Sized {
     /// Returns the counts of the handles, and of the references.
     fn ref_counts(&self) -> &RefCounts;
@@ -28,13 +64,36 @@ pub unsafe trait Bookkeeping: Sized {
     unsafe fn close(this: NonNull<Self>);
 }
 
-/// A handle of a pool: what a pool that threads share is made of. Clones share one pool, which ends
-/// with the last of them.
+/// Shares a pool between threads: the pool is made of it. Clones share one pool, which ends with
+/// the last of them. [`Bookkeeping`] has an example of a whole pool.
 ///
 /// # Invariants
 ///
 /// - `shared` was made by [`boxed`], and is valid while the handle lives: the handle is counted,
 ///   and all handles have a reference.
+///
+/// ```
+/// # use std::ptr::NonNull;
+/// use bufcore::strategy::{Bookkeeping, Handle, RefCounts};
+///
+/// struct Shared {
+///     counts: RefCounts,
+///     name: &'static str,
+/// }
+/// # // SAFETY: one field, made with the value; nothing but handles is counted.
+/// # unsafe impl Bookkeeping for Shared {
+/// #     fn ref_counts(&self) -> &RefCounts {
+/// #         &self.counts
+/// #     }
+/// #     unsafe fn close(_: NonNull<Self>) {}
+/// # }
+///
+/// let shared = Shared { counts: RefCounts::one_handle(), name: "packets" };
+/// let handle = Handle::new(shared).expect("room for the bookkeeping");
+/// let other = handle.clone();
+/// let name = std::thread::spawn(move || other.name).join();
+/// assert_eq!(name.unwrap(), handle.name);
+/// ```
 pub struct Handle<S: Bookkeeping> {
     shared: NonNull<S>,
 }
@@ -45,8 +104,8 @@ unsafe impl<S: Bookkeeping + Send + Sync> Send for Handle<S> {}
 unsafe impl<S: Bookkeeping + Send + Sync> Sync for Handle<S> {}
 
 impl<S: Bookkeeping> Handle<S> {
-    /// Puts the bookkeeping of a new pool on the heap; `None` when there is no memory. This is its
-    /// one handle.
+    /// Puts the bookkeeping of a new pool on the heap. It returns the pool's one handle, or `None`
+    /// when there is no memory.
     pub fn new(shared: S) -> Option<Self> {
         Some(Self { shared: boxed(shared)? })
     }
@@ -77,7 +136,7 @@ impl<S: Bookkeeping> Clone for Handle<S> {
     ///
     /// # Panics
     ///
-    /// As [`RefCounts::add_handle`].
+    /// Panics as [`RefCounts::add_handle`] does.
     #[inline]
     fn clone(&self) -> Self {
         self.ref_counts().add_handle();
@@ -103,8 +162,35 @@ impl<S: Bookkeeping> fmt::Debug for Handle<S> {
     }
 }
 
-/// References to the bookkeeping of a pool, which are given back when this is dropped. The last one
-/// frees it.
+/// Holds references to the bookkeeping of a pool, and gives them back when it is dropped. The last
+/// one frees the bookkeeping.
+///
+/// ```
+/// # use std::ptr::NonNull;
+/// use bufcore::strategy::{Bookkeeping, Handle, RefCounts, Refs};
+///
+/// struct Shared {
+///     counts: RefCounts,
+///     name: &'static str,
+/// }
+/// # // SAFETY: one field, made with the value; what is added is taken.
+/// # unsafe impl Bookkeeping for Shared {
+/// #     fn ref_counts(&self) -> &RefCounts {
+/// #         &self.counts
+/// #     }
+/// #     unsafe fn close(_: NonNull<Self>) {}
+/// # }
+///
+/// let shared = Shared { counts: RefCounts::one_handle(), name: "packets" };
+/// let handle = Handle::new(shared).expect("room for the bookkeeping");
+/// let bookkeeping = handle.as_ptr();
+/// // SAFETY: of a handle, which keeps it.
+/// let reference = unsafe { Refs::add(bookkeeping) }; // a thread's cache has one
+/// drop(handle);
+/// // SAFETY: the reference keeps it, although the pool has ended.
+/// assert_eq!(unsafe { bookkeeping.as_ref() }.name, "packets");
+/// drop(reference); // frees it
+/// ```
 pub struct Refs<S: Bookkeeping> {
     shared: NonNull<S>,
     count: usize,

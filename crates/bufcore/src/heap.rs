@@ -14,13 +14,15 @@ use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats
 #[cfg(feature = "stats")]
 use crate::{stats::Released, sync::Arc};
 
-/// Every acquire is a fresh, zeroed heap allocation, and every release frees it.
+/// Serves every acquire with a fresh, zeroed heap allocation, which the release frees.
 ///
-/// The usual fallback of the strategies, and the control in every comparison: what a pool has to beat.
+/// It is the usual fallback of the strategies, and the control in every comparison: a pool has to
+/// be faster than this.
 ///
-/// Cost: what the global allocator takes to allocate, zero and free `capacity` bytes and a header of one cache line at most.
+/// Cost: the global allocator's for `capacity` bytes and a header of at most one cache line, which
+/// it allocates, zeroes and frees.
 ///
-/// Failure: what the allocator refuses for a buffer is an error. With the features `stats` and
+/// Failure: when the allocator refuses a buffer, that is an error. With the features `stats` and
 /// `track`, which are for debugging, the pool has bookkeeping on the heap as well. It consists of
 /// counters that [`new`](Self::new) allocates, and a list that grows with each acquire. When the
 /// allocator refuses that, the process aborts.
@@ -42,14 +44,14 @@ pub struct HeapPool {
     released: Arc<Released>,
 }
 
-/// What stands behind the bytes of each allocation, `header_offset(capacity)` bytes from their start. Behind, so that the bytes can
-/// start where the allocation does, whatever their alignment.
+/// Describes an allocation. It lies behind the bytes, `header_offset(capacity)` bytes from their
+/// start, so that the bytes can start where the allocation does, whatever their alignment.
 pub(crate) struct Header {
     views: Views,
     wipe: bool,
     /// Bytes handed out.
     capacity: usize,
-    /// Of the allocation.
+    /// The alignment of the allocation.
     alignment: usize,
     #[cfg(feature = "stats")]
     released: Arc<Released>,
@@ -57,38 +59,85 @@ pub(crate) struct Header {
 
 const MIN_ALIGNMENT: usize = align_of::<Header>();
 
-/// Where the header stands behind `capacity` bytes, at most `max_capacity`.
+/// Returns the distance from the start of `capacity` bytes to their header. `capacity` is at most
+/// `max_capacity`.
 #[inline]
 fn header_offset(capacity: usize) -> usize {
     // Wraps only with the defect that lets every size pass.
     capacity.wrapping_add(MIN_ALIGNMENT - 1) & !(MIN_ALIGNMENT - 1)
 }
 
-/// The lease of a [`HeapPool`]: one word, which names a header behind the bytes.
+/// Frees the memory of a buffer of a [`HeapPool`]. It is one word, which names a header behind the
+/// bytes.
+///
+/// ```
+/// use std::collections::VecDeque;
+///
+/// use bufcore::{Buf, HeapLease, HeapPool};
+///
+/// /// Packets that wait to be sent.
+/// struct Outgoing {
+///     packets: VecDeque<Buf<HeapLease>>, // or `HeapBuf`, for short
+/// }
+///
+/// let mut outgoing = Outgoing { packets: VecDeque::new() };
+/// outgoing.packets.push_back(HeapPool::new().acquire_zeroed(1500)?);
+/// assert_eq!(outgoing.packets.iter().map(|packet| packet.len()).sum::<usize>(), 1500);
+/// assert_eq!(size_of::<HeapLease>(), size_of::<usize>());
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct HeapLease {
     /// A header is valid until this lease is dropped; nobody else frees it.
     tagged: TaggedPtr<Header>,
 }
 
-/// A buffer of a [`HeapPool`].
+/// Names a buffer of a [`HeapPool`].
+///
+/// ```
+/// use bufcore::{HeapBuf, HeapPool, ReserveError};
+///
+/// fn log(line: &mut HeapBuf, status: u16) -> Result<(), ReserveError> {
+///     write!(line, "status={status}\n")
+/// }
+///
+/// let mut line = HeapPool::new().acquire(64)?;
+/// log(&mut line, 404)?;
+/// assert_eq!(line, "status=404\n");
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub type HeapBuf = Buf<HeapLease>;
 
-/// A view of a buffer of a [`HeapPool`].
+/// Names a view of a buffer of a [`HeapPool`].
+///
+/// ```
+/// use std::collections::HashMap;
+///
+/// use bufcore::{HeapPool, HeapView};
+///
+/// let mut responses: HashMap<&str, HeapView> = HashMap::new();
+/// let mut body = HeapPool::new().acquire(64)?;
+/// body.extend_from_slice(b"hello")?;
+/// responses.insert("/", body.freeze());
+/// let response = responses["/"].clone(); // no bytes are copied
+/// assert_eq!(response, "hello");
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub type HeapView = Frozen<HeapLease>;
 
-// SAFETY: one field; a header is only read while shared, but for its atomic count, and freeing may happen on any thread.
+// SAFETY: one field; a header is only read while shared, except its atomic count, and freeing may
+// happen on any thread.
 crate::one_word_lease!(unsafe impl HeapLease => Header);
 
 impl HeapLease {
-    /// The header, but for a part of no bytes.
+    /// Returns the header; a part of no bytes has none.
     #[inline]
     fn header(&self) -> Option<&Header> {
         // SAFETY: valid until the lease is dropped, and never written but through its atomics.
         self.block().map(|header| unsafe { header.as_ref() })
     }
 
-    /// Where the bytes, and the allocation, start.
+    /// Returns where the bytes, and the allocation, start.
     ///
     /// # Safety
     ///
@@ -97,7 +146,8 @@ impl HeapLease {
     unsafe fn memory(header: NonNull<Header>) -> NonNull<u8> {
         // SAFETY: the caller's promise.
         let offset = header_offset(unsafe { header.as_ref() }.capacity);
-        // SAFETY: `take` put the header so many bytes behind the start of the allocation, which the pointer reaches all of.
+        // SAFETY: `take` put the header that many bytes behind the start of the allocation, which
+        // the pointer reaches all of.
         unsafe { header.cast::<u8>().sub(offset) }
     }
 }
@@ -160,7 +210,19 @@ impl Drop for HeapLease {
 impl HeapPool {
     /// Makes a pool whose buffers start at any pointer-aligned address.
     ///
-    /// Cost: nothing; with `stats` or `track` one or two small allocations, which abort the process when they are refused.
+    /// Cost: nothing; with `stats` or `track` one or two small allocations, which abort the process
+    /// when they are refused.
+    ///
+    /// ```
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut buf = pool.acquire(1500)?;
+    /// drop(pool); // buffers outlive their pool
+    /// buf.extend_from_slice(b"packet")?;
+    /// assert_eq!(buf, "packet");
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -177,7 +239,8 @@ impl HeapPool {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::BadAlignment`], also for an alignment so large that no buffer could exist.
+    /// Returns [`ConfigError::BadAlignment`] for a number that is no power of two, and for one so
+    /// large that no buffer could exist.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -197,23 +260,61 @@ impl HeapPool {
     }
 
     /// Sets whether the pool zeroes bytes before they go back to the allocator.
+    ///
+    /// ```
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new().with_wipe(true);
+    /// let mut key = pool.acquire(32)?;
+    /// key.extend_from_slice(b"secret")?;
+    /// assert!(!format!("{key:?}").contains("secret")); // may be a secret: not shown
+    /// drop(key); // zeroed, then freed
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[cfg(feature = "wipe")]
     #[must_use]
     pub fn with_wipe(mut self, wipe: bool) -> Self {
         self.wipe = wipe;
         self
     }
+}
 
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
+crate::pool_methods!(impl[] HeapPool => HeapLease);
+
+impl HeapPool {
+    /// Restarts the high-water marks of the statistics from the buffers that are out now.
     ///
-    /// Without the `stats` feature it does nothing.
+    /// The other counters are never reset: [`PoolStats::since`] returns their difference. Without
+    /// the `stats` feature this does nothing.
+    ///
+    /// ```
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// drop((pool.acquire(100)?, pool.acquire(100)?)); // a burst
+    /// pool.reset_high_water(); // each minute, say
+    /// let _one = pool.acquire(100)?;
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!(pool.stats().high_water, 1);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn reset_high_water(&mut self) {
         #[cfg(feature = "stats")]
         self.counters.reset_high_water(&self.released, &PoolStats::default());
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
+    ///
+    /// ```
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// std::mem::forget(pool.acquire(64)?); // a leak
+    /// let leaks = pool.outstanding();
+    /// assert_eq!(leaks.len(), 1);
+    /// assert!(leaks[0].to_string().starts_with("64 bytes acquired at "));
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<crate::Outstanding> {
@@ -254,14 +355,14 @@ impl HeapPool {
             #[cfg(feature = "stats")]
             released: Arc::clone(&self.released),
         };
-        // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and `offset` is a multiple of that.
+        // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and
+        // `offset` is a multiple of that.
         unsafe { header.write(contents) };
-        // SAFETY: `capacity` zeroed bytes are in front of the header, which nobody else knows of until the lease frees them.
+        // SAFETY: `capacity` zeroed bytes are in front of the header, which nobody else knows of
+        // until the lease frees them.
         Ok(unsafe { Buf::from_raw_parts(start, capacity, HeapLease::of(header)) })
     }
 }
-
-crate::pool_methods!(impl[] HeapPool => HeapLease);
 
 impl BufferPool for HeapPool {
     type Lease = HeapLease;
@@ -289,7 +390,8 @@ impl BufferPool for HeapPool {
     }
 
     fn max_capacity(&self) -> usize {
-        // What a layout of this alignment can have, less the header and the rounding in front of it.
+        // The most that a layout of this alignment can have, less the header and the rounding in
+        // front of it.
         MAX_BYTES - size_of::<Header>() - MIN_ALIGNMENT - self.alignment
     }
 

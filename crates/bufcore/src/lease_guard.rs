@@ -7,16 +7,16 @@ use crate::Lease;
 use crate::track::Ticket;
 use crate::views::Views;
 
-/// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory wipes, if the pool asked for
-/// that, and releases.
+/// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory
+/// wipes, if the pool asked for that, and releases.
 pub(crate) struct LeaseGuard<L: Lease> {
     pub(crate) lease: ManuallyDrop<L>,
     pub(crate) ticket: ManuallyDrop<Ticket>,
 }
 
 impl<L: Lease> LeaseGuard<L> {
-    /// Whether this is the only handle of its memory. Of a buffer's lease. What others did with the memory happened before what the
-    /// caller does next.
+    /// Whether this is the only handle of its memory, for a buffer's lease. Other handles'
+    /// uses of the memory happened before the caller's next step.
     pub(crate) fn is_alone(&self) -> bool {
         !self.lease.is_shared() || self.lease.views().is_none_or(Views::is_one)
     }
@@ -46,11 +46,12 @@ impl<L: Lease> LeaseGuard<L> {
     pub(crate) unsafe fn release(&mut self) {
         #[cfg(feature = "wipe")]
         if let Some(range) = self.lease.wipe_range() {
-            // SAFETY: the range is the memory of a lease that is being dropped (`Lease`, rule 4): valid, initialised, and by
-            // rule 1 exclusive to this last holder.
+            // SAFETY: the range is the memory of a lease that is being dropped (`Lease`, rule 4):
+            // valid, initialised, and by rule 1 exclusive to this last holder.
             unsafe { crate::strategy::wipe(range) };
         }
-        // Dropped behind the lease, also when code of the user's that the release calls, such as a waker, panics.
+        // Dropped behind the lease, also when code of the user's that the release calls, such as a
+        // waker, panics.
         // SAFETY: not used again, by the caller's promise.
         let _ticket = unsafe { ManuallyDrop::take(&mut self.ticket) };
         // SAFETY: likewise.
@@ -61,7 +62,8 @@ impl<L: Lease> LeaseGuard<L> {
 impl<L: Lease> Drop for LeaseGuard<L> {
     #[inline]
     fn drop(&mut self) {
-        // An exclusive buffer is not counted. A part of one that was split is, together with all other parts and views.
+        // An exclusive buffer is not counted. A part of one that was split is, together with all
+        // other parts and views.
         if self.lease.is_shared() {
             // SAFETY: this is being dropped, and so moved out once.
             let part = unsafe { ptr::read(self) };
@@ -73,8 +75,9 @@ impl<L: Lease> Drop for LeaseGuard<L> {
     }
 }
 
-/// The end of one part of a buffer that was split, in a call and by value: what drops a buffer stays small enough to be compiled in
-/// where it is dropped, and the buffer need not be in memory.
+/// Drops one part of a buffer that was split, in a call and by value. So the code that drops a
+/// buffer stays small enough to be compiled in where it is dropped, and the buffer need not be in
+/// memory.
 ///
 /// # Safety
 ///
@@ -83,7 +86,8 @@ impl<L: Lease> Drop for LeaseGuard<L> {
 #[inline(never)]
 unsafe fn drop_part<L: Lease>(mut part: ManuallyDrop<LeaseGuard<L>>) {
     if part.lease.views().is_none_or(Views::leave) {
-        // SAFETY: the last of several handles, which is not used or dropped again, by the caller's promise.
+        // SAFETY: the last of several handles, which is not used or dropped again, by the caller's
+        // promise.
         unsafe { part.release() };
     }
 }

@@ -3,17 +3,21 @@
 //!
 //! # What it gives you
 //!
-//! - [`Buf`]: owned, exclusive, `Send` bytes; like a `Vec<u8>` that cannot reallocate. [`Frozen`]: its read-only,
-//!   cloneable view. [`SharedBytes`]: such a view with its strategy erased, or a program's own bytes.
-//! - [`BufferPool`]: acquire whole buffers. [`FrameBuffer`]: fill bytes in steps, then detach them as one buffer; a
-//!   [`FrameWriter`] does so over any pool.
-//!   [`ByteSink`] and [`ByteSource`]: bytes that stream through.
-//! - [`AcquireError`], [`ReserveError`], [`ConfigError`], [`RegionError`]: small, `Copy`, with numbers in them.
-//! - [`Region`]: where the bytes come from: the heap, a caller's static memory, or mapped pages.
-//! - [`HeapPool`]: every acquire is a fresh heap allocation; the usual fallback, and the control in every comparison.
+//! - [`Buf`] owns bytes exclusively, like a `Vec<u8>` that cannot reallocate, and is `Send`.
+//!   [`Frozen`] is its read-only view, which can be cloned. [`SharedBytes`] is such a view with its
+//!   strategy erased, or a program's own bytes.
+//! - A [`BufferPool`] hands out whole buffers. A [`FrameBuffer`] fills bytes in steps, then
+//!   detaches them as one buffer; a [`FrameWriter`] does so over any pool. Bytes stream through a
+//!   [`ByteSink`] and a [`ByteSource`].
+//! - [`AcquireError`], [`ReserveError`], [`ConfigError`] and [`RegionError`] are small, `Copy`, and
+//!   have the numbers of the failed call in them.
+//! - A [`Region`] is where the bytes come from: the heap, a caller's static memory, or mapped
+//!   pages.
+//! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback, and
+//!   the control in every comparison.
 //!
-//! It allocates nothing of its own and decides no strategy: those are `bufslot` and its siblings.
-//! [`strategy`] has what a new strategy needs beyond the above.
+//! The crate allocates nothing of its own and decides no strategy: those are `bufslot` and its
+//! siblings. [`strategy`] has what a new strategy needs beyond the above.
 //!
 //! # The rules that every strategy keeps
 //!
@@ -25,20 +29,31 @@
 //!    thread unwinds or ends. Dropping a buffer or a pool never blocks. The memory is freed when
 //!    the last buffer has been dropped; [`strategy::orphans`] describes the one case in which that
 //!    is a little later.
-//! 4. Failure is a value. Exhaustion, absurd sizes and a refusing system are errors with numbers in them; nothing is
-//!    lost by them.
+//! 4. Failure is a value. Exhaustion, absurd sizes and a system that refuses are errors with
+//!    numbers in them. The failed call changes nothing.
 //!
 //! # Features
 //!
-//! `std` (default), `alloc`, `bytes`, `embedded-io`, `serde`, `stats`, `track`, `mmap`, `wipe`; `fences` is for strategies. Features
-//! only add items. Without any of them the crate needs neither an operating system nor an allocator. `portable-atomic` adds none: it takes the atomics from the
-//! crate of that name, for processors without compare-and-swap.
+//! | feature | adds |
+//! | --- | --- |
+//! | `std` (default) | `std::io` for buffers; it implies `alloc` |
+//! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
+//! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
+//! | `embedded-io` | the traits of `embedded_io` |
+//! | `serde` | `Serialize` for buffers and views |
+//! | `mmap` | regions of mapped pages |
+//! | `wipe` | pools that zero bytes on release |
+//! | `stats`, `track` | counters, and lists of the buffers that are out, for debugging |
+//! | `fences` | [`strategy::fences`](strategy), for strategies |
 //!
-//! `stats` and `track` are for debugging and do not keep rule 4 for bookkeeping of their own. With
-//! `stats` a [`HeapPool`] allocates its counters when it is made. With `track` every pool allocates
-//! a list when it is made and an entry with each buffer. When the allocator refuses these few
-//! bytes, the process aborts, as it does for a `Vec`. When it refuses bytes for a buffer, that is
-//! an error as always.
+//! Features only add items. Without any of them the crate needs neither an operating system nor an
+//! allocator. `portable-atomic` adds none: it takes the atomics from the crate of that name, for
+//! processors without compare-and-swap.
+//!
+//! `stats` and `track` do not keep rule 4 for bookkeeping of their own. With `stats` a [`HeapPool`]
+//! allocates its counters when it is made. With `track` every pool allocates a list when it is made
+//! and an entry with each buffer. When the allocator refuses these few bytes, the process aborts,
+//! as it does for a `Vec`. When it refuses bytes for a buffer, that is an error as always.
 //!
 //! # Example
 //!

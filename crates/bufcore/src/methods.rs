@@ -1,6 +1,8 @@
 //! The methods of the pool traits as a pool's own, so that its users import no trait.
 
-/// Gives a pool the methods of [`BufferPool`](crate::BufferPool), which it implements, as its own: for authors of strategies.
+/// Gives a pool the methods of [`BufferPool`](crate::BufferPool), which it implements, as its own.
+///
+/// It is for authors of strategies: their users then import no trait.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, Reject};
@@ -26,19 +28,28 @@
 #[macro_export]
 macro_rules! pool_methods {
     (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
-        /// The methods of [`BufferPool`](bufcore::BufferPool), which need no import of the trait here.
+        /// Methods of [`BufferPool`](bufcore::BufferPool), which need no import of the trait here.
         impl<$($generics)*> $pool {
             /// Takes one empty buffer with room for `capacity` bytes.
             ///
-            /// Contents: the filled part is empty; what [`Buf::spare_mut`](bufcore::Buf::spare_mut) shows is recycled. `acquire(0)` always
-            /// succeeds. Cost: that of the [`BufferPool`](bufcore::BufferPool) below, which this is.
+            /// `acquire(0)` always succeeds.
+            ///
+            /// Contents: the filled part is empty; [`Buf::spare_mut`](bufcore::Buf::spare_mut)
+            /// shows recycled bytes.
+            ///
+            /// Cost: that of [`BufferPool::acquire`](bufcore::BufferPool::acquire) for this pool,
+            /// described below.
             ///
             /// # Errors
             ///
-            /// [`AcquireError::TooLarge`](bufcore::AcquireError::TooLarge) when it can never succeed,
-            /// [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted) when it may once buffers return,
-            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError::OutOfMemory) when the system refused. The pool is unchanged then, and
-            /// nothing waits.
+            /// Returns one of these errors. The pool is unchanged then, and nothing waits.
+            ///
+            /// - [`AcquireError::TooLarge`](bufcore::AcquireError::TooLarge): the request can never
+            ///   succeed.
+            /// - [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted): it may succeed when
+            ///   buffers have been released.
+            /// - [`AcquireError::OutOfMemory`](bufcore::AcquireError::OutOfMemory): the system
+            ///   refused.
             #[inline(always)]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn acquire(&mut self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
@@ -47,25 +58,26 @@ macro_rules! pool_methods {
 
             /// Takes one buffer with `len` filled bytes, all zero.
             ///
-            /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to be zero.
+            /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the
+            /// memory to be zero.
             ///
             /// # Errors
             ///
-            /// As [`acquire`](Self::acquire).
+            /// The errors are those of [`acquire`](Self::acquire).
             #[inline]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn acquire_zeroed(&mut self, len: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
                 $crate::BufferPool::acquire_zeroed(self, len)
             }
 
-            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with the same
-            /// filled bytes, which replaces it. A buffer that has the room stays as it is.
+            /// Replaces `buf` by a larger buffer of this pool, which has room for `capacity` bytes
+            /// in all and the same filled bytes. A buffer that has the room stays as it is.
             ///
             /// Cost: an acquire, a copy of the filled bytes, and a release.
             ///
             /// # Errors
             ///
-            /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+            /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
             #[inline]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn grow(
@@ -92,22 +104,61 @@ macro_rules! pool_methods {
     };
 }
 
-/// Gives a pool the methods of [`FrameBuffer`](crate::FrameBuffer), which it implements, as its own: for authors of strategies.
+/// Gives a pool the methods of [`FrameBuffer`](crate::FrameBuffer), which it implements, as its
+/// own.
 ///
-/// Used [in the same way](crate::pool_methods).
+/// It is for authors of strategies, and used [in the same way](crate::pool_methods).
+///
+/// ```
+/// # use bufcore::{AcquireError, Buf, FrameBuffer, FrameWriter, NoLease, Reject};
+/// struct Frames(FrameWriter<Reject>);
+///
+/// impl FrameBuffer for Frames {
+///     type Lease = NoLease;
+/// #   fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
+/// #       self.0.writable(additional)
+/// #   }
+/// #   fn filled(&self) -> &[u8] {
+/// #       self.0.filled()
+/// #   }
+/// #   fn filled_mut(&mut self) -> &mut [u8] {
+/// #       self.0.filled_mut()
+/// #   }
+/// #   fn consume(&mut self, bytes: usize) {
+/// #       self.0.consume(bytes);
+/// #   }
+/// #   fn truncate(&mut self, len: usize) {
+/// #       self.0.truncate(len);
+/// #   }
+/// #   fn detach(&mut self) -> Result<Buf<NoLease>, AcquireError> {
+/// #       self.0.detach()
+/// #   }
+///     // ...
+/// }
+///
+/// bufcore::frame_methods!(impl[] Frames => NoLease);
+/// let mut frames = Frames(FrameWriter::new(Reject));
+/// assert!(frames.extend_from_slice(b"hello").is_err()); // the same without the trait
+/// assert!(frames.filled().is_empty());
+/// ```
 #[macro_export]
 macro_rules! frame_methods {
     (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
-        /// The methods of [`FrameBuffer`](bufcore::FrameBuffer), which need no import of the trait here.
+        /// Methods of [`FrameBuffer`](bufcore::FrameBuffer), which need no import of the trait
+        /// here.
         impl<$($generics)*> $pool {
-            /// Appends `additional` bytes to the open frame and lends them to be written; they count as filled at once.
+            /// Appends `additional` bytes to the open frame and lends them to be written. They
+            /// count as filled at once.
             ///
-            /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them. Cost: that of the
-            /// [`FrameBuffer`](bufcore::FrameBuffer) below, which this is.
+            /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them.
+            ///
+            /// Cost: that of [`FrameBuffer::writable`](bufcore::FrameBuffer::writable) for this
+            /// pool, described below.
             ///
             /// # Errors
             ///
-            /// As [`acquire`](Self::acquire). The frame and the bytes in it are unchanged then.
+            /// The errors are those of [`acquire`](Self::acquire). The frame and the bytes in it
+            /// are unchanged then.
             #[inline(always)]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn writable(&mut self, additional: usize) -> Result<&mut [u8], $crate::AcquireError> {
@@ -118,50 +169,53 @@ macro_rules! frame_methods {
             ///
             /// # Errors
             ///
-            /// As [`writable`](Self::writable): then nothing is appended.
+            /// The errors are those of [`writable`](Self::writable). Nothing is appended then.
             #[inline(always)]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), $crate::AcquireError> {
                 $crate::FrameBuffer::extend_from_slice(self, bytes)
             }
 
-            /// Returns the bytes of the open frame; an empty slice when none is open.
+            /// Returns the bytes of the open frame, or an empty slice when none is open.
             #[inline(always)]
             #[must_use]
             pub fn filled(&self) -> &[u8] {
                 $crate::FrameBuffer::filled(self)
             }
 
-            /// Returns the bytes of the open frame, to be changed in place; an empty slice when
-            /// none is open.
+            /// Returns the bytes of the open frame, which can be changed in place. The slice is
+            /// empty when no frame is open.
             #[inline(always)]
             #[must_use]
             pub fn filled_mut(&mut self) -> &mut [u8] {
                 $crate::FrameBuffer::filled_mut(self)
             }
 
-            /// Drops the first `bytes` bytes of the open frame; the detached frame starts behind
+            /// Drops the first `bytes` bytes of the open frame. The detached frame starts behind
             /// them.
             ///
             /// # Panics
             ///
-            /// When `bytes` is over the length of the open frame.
+            /// Panics when `bytes` is over the length of the open frame.
             #[inline]
             pub fn consume(&mut self, bytes: usize) {
                 $crate::FrameBuffer::consume(self, bytes);
             }
 
-            /// Cuts the open frame to its first `len` bytes. A longer `len` changes nothing.
+            /// Keeps the first `len` bytes of the open frame. A `len` over its length changes
+            /// nothing.
             #[inline]
             pub fn truncate(&mut self, len: usize) {
                 $crate::FrameBuffer::truncate(self, len);
             }
 
-            /// Closes the frame and returns its bytes as an owned buffer; an empty one when no frame is open.
+            /// Closes the frame and returns its bytes as an owned buffer. The buffer is empty when
+            /// no frame is open.
             ///
             /// # Errors
             ///
-            /// When the strategy could not give the bytes a place of their own; the frame stays open then.
+            /// Returns an error when the pool could not give the bytes a place of their own. The
+            /// frame stays open then.
             #[inline(always)]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn detach(&mut self) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
@@ -171,10 +225,11 @@ macro_rules! frame_methods {
     };
 }
 
-/// Implements [`BufferPool`](crate::BufferPool) for a pool that threads share, and for references to it, by the methods of the same names
-/// that it has of its own: for authors of strategies.
+/// Implements [`BufferPool`](crate::BufferPool) for a pool that threads share, and for references
+/// to it. The pool's own methods of the same names do the work.
 ///
-/// Used [in the same way](crate::pool_methods), the other way round: here the methods are there, and the trait is made of them.
+/// It is for authors of strategies, and the reverse of [the other macro](crate::pool_methods): the
+/// methods exist, and the trait is made of them.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, Reject};
@@ -202,16 +257,17 @@ macro_rules! frame_methods {
 #[macro_export]
 macro_rules! shared_pool {
     (impl $pool:ty => $lease:ty) => {
-        /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait here.
+        /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait
+        /// here.
         impl $pool {
-            /// Gives `buf` room for `capacity` bytes in all: by a larger buffer of this pool with the same
-            /// filled bytes, which replaces it. A buffer that has the room stays as it is.
+            /// Replaces `buf` by a larger buffer of this pool, which has room for `capacity` bytes
+            /// in all and the same filled bytes. A buffer that has the room stays as it is.
             ///
             /// Cost: an acquire, a copy of the filled bytes, and a release.
             ///
             /// # Errors
             ///
-            /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+            /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
             #[inline]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn grow(
@@ -228,7 +284,8 @@ macro_rules! shared_pool {
         $crate::shared_pool!(impl $pool => $lease, for &$pool);
     };
     (impl $pool:ty => $lease:ty, for $holder:ty) => {
-        /// The pool's own methods, as the trait. A shared pool serves through a shared reference, as `std::io::Read` is there for `&File`.
+        /// The pool's own methods, as the trait. A shared pool serves through a shared reference,
+        /// as `&File` implements `std::io::Read`.
         impl $crate::BufferPool for $holder {
             type Lease = $lease;
 

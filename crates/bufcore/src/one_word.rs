@@ -1,15 +1,15 @@
-//! What every lease of one word has alike.
+//! The parts that all leases of one word share.
 
-/// Makes a lease of a struct with one field, `tagged`: what every lease of one word has alike, for
-/// authors of strategies.
+/// Makes a lease of a struct with one field, `tagged`: the parts that all leases of one word share.
 ///
-/// That is its `Send` and `Sync`, [`SplitLease`](crate::SplitLease), and methods for the strategy
-/// itself: `of`, which makes the lease of a block, and `block`, which is `None` for a buffer of no
-/// bytes. [`Lease`](crate::Lease) is the strategy's.
+/// It is for authors of strategies. The parts are `Send`, `Sync` and
+/// [`SplitLease`](crate::SplitLease), and two methods for the strategy itself. `of` makes the lease
+/// of a block. `block` returns the block, or `None` for a buffer of no bytes. The strategy
+/// implements [`Lease`](crate::Lease).
 ///
 /// # Safety
 ///
-/// Whoever writes the `unsafe` of an invocation promises:
+/// The author who writes the `unsafe` of an invocation promises:
 ///
 /// 1. The struct has one field, `tagged`, a [`TaggedPtr`](crate::strategy::TaggedPtr) to the header
 ///    of a block.

@@ -16,6 +16,6 @@ pub use self::head::{Methods, Orphan};
 #[cfg(feature = "alloc")]
 pub use self::sweeper::{pending, sweep};
 
-/// Frees what has nothing out any more. Without `alloc` there is nothing that could be freed.
+/// Frees blocks of which nothing is out any more. Without `alloc` there are none.
 #[cfg(not(feature = "alloc"))]
 pub fn sweep() {}

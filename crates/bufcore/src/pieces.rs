@@ -8,13 +8,15 @@ use crate::ByteSource;
 /// Bytes that are compared at once.
 const STEP_BYTES: usize = 32;
 
-/// The complete pieces at the front of a [`ByteSource`], each up to a delimiter; made by [`ByteSource::pieces`].
+/// Lends the complete pieces at the front of a [`ByteSource`], each up to a delimiter.
+/// [`ByteSource::pieces`] makes it.
 ///
 /// Iterate over `&mut` of it. A piece is lent without its delimiter, in place, and several may be
 /// held at a time. The bytes behind the last delimiter are no piece: their rest has yet to come.
 ///
-/// Ownership: when this drops, the pieces that the iteration came to are consumed with their delimiters, all others stay: also after
-/// a `break`, and while a thread unwinds. When this is forgotten (`mem::forget`), nothing is consumed.
+/// Ownership: when this drops, the pieces that the iteration came to are consumed with their
+/// delimiters. All others stay, also after a `break`, and while a thread unwinds. When this is
+/// forgotten (`mem::forget`), nothing is consumed.
 ///
 /// Cost: one look at each byte. Bytes without a delimiter are searched again the next time.
 ///
@@ -69,7 +71,7 @@ impl<'p, S: ByteSource + ?Sized> IntoIterator for &'p mut Pieces<'_, S> {
     type Item = &'p [u8];
     type IntoIter = PiecesIter<'p>;
 
-    /// Goes on where the last iteration ended, with what has come meanwhile.
+    /// Continues where the last iteration ended, with the bytes that have come meanwhile.
     #[inline]
     fn into_iter(self) -> PiecesIter<'p> {
         let bytes = self.source.peek();
@@ -100,9 +102,20 @@ impl<S: ByteSource + ?Sized> fmt::Debug for Pieces<'_, S> {
     }
 }
 
-/// The iterator over a [`Pieces`].
+/// Iterates over a [`Pieces`].
+///
+/// ```
+/// use bufcore::ByteSource;
+///
+/// let mut source = &b"GET / HTTP/1.1\r\nHost: a\r\n\r\nbody"[..];
+/// let mut lines = source.pieces(b'\n');
+/// let head = lines.into_iter().take_while(|line| *line != b"\r").count();
+/// assert_eq!(head, 2);
+/// drop(lines);
+/// assert_eq!(source, b"body");
+/// ```
 pub struct PiecesIter<'p> {
-    /// What no piece was made of yet.
+    /// The bytes that no piece was made of yet.
     rest: &'p [u8],
     delimiter: u8,
     /// As in `Pieces`.

@@ -5,9 +5,10 @@ use core::ptr::NonNull;
 use crate::copying::copy_bytes;
 use crate::{AcquireError, Buf, FrameWriter, Lease, NoLease, PoolStats, SplitLease};
 
-/// A strategy that hands out whole buffers.
+/// Hands out whole buffers: every strategy is such a pool.
 ///
-/// Takes `&mut self`, as `std::io::Read` does; a pool that may be shared implements it for `&Pool` too.
+/// The methods take `&mut self`, as those of `std::io::Read` do. A pool that may be shared
+/// implements the trait for `&Pool` too.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -35,16 +36,19 @@ pub trait BufferPool {
 
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
-    /// Its [`capacity`](Buf::capacity) is what was asked for, in every pool, so that code which
-    /// fills buffers does the same over all of them. If a pool rounds a request up, the rest stays
-    /// its own.
+    /// Its [`capacity`](Buf::capacity) is the number that was asked for, in every pool. So code
+    /// that fills buffers does the same over all of them. If a pool rounds a request up, the rest
+    /// stays its own. `acquire(0)` always succeeds.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled. `acquire(0)` always succeeds.
+    /// Contents: the filled part is empty; [`Buf::spare_mut`] shows recycled bytes.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] when it can never succeed, [`AcquireError::Exhausted`] when it may once buffers return,
-    /// [`AcquireError::OutOfMemory`] when the system refused. The pool is unchanged then, and nothing waits.
+    /// Returns one of these errors. The pool is unchanged then, and nothing waits.
+    ///
+    /// - [`AcquireError::TooLarge`]: the request can never succeed.
+    /// - [`AcquireError::Exhausted`]: it may succeed when buffers have been released.
+    /// - [`AcquireError::OutOfMemory`]: the system refused.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -63,11 +67,12 @@ pub trait BufferPool {
 
     /// Takes one buffer with `len` filled bytes, all zero.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to be zero.
+    /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to
+    /// be zero.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// The errors are those of [`acquire`](Self::acquire).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -92,14 +97,16 @@ pub trait BufferPool {
     /// Moves the filled bytes of `buf` to a buffer of this pool with room for `capacity` bytes,
     /// which replaces `buf`. A buffer that has the room stays as it is.
     ///
-    /// `buf` may be of another pool with the same kind of lease, a part of a split buffer, or one whose front was consumed: the bytes
-    /// come to the front. Where [`Buf::compact`] makes room enough, that is cheaper.
+    /// `buf` may be of another pool with the same kind of lease, or a part of a split buffer. The
+    /// bytes come to the front, also when bytes before them were consumed. Where [`Buf::compact`]
+    /// makes enough room, that is cheaper.
     ///
-    /// Cost: an acquire, a copy of the filled bytes, and a release. While both are out, the pool needs room for both.
+    /// Cost: an acquire, a copy of the filled bytes, and a release. While both are out, the pool
+    /// needs room for both.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+    /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -133,7 +140,8 @@ pub trait BufferPool {
     /// Returns a writer that fills bytes in steps in buffers of this pool: a [`FrameBuffer`] over
     /// any pool. See [`FrameWriter`].
     ///
-    /// Pools with frames of their own, which grow in place, have a function of this name that returns those.
+    /// Pools with frames of their own, which grow in place, have a function of this name that
+    /// returns those.
     ///
     /// Cost: nothing.
     ///
@@ -157,10 +165,28 @@ pub trait BufferPool {
     }
 
     /// Returns the largest request, in bytes, that can ever succeed.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{AcquireError, BufferPool, HeapPool};
+    ///
+    /// /// Takes a buffer for a body whose length a header announced.
+    /// fn body<P: BufferPool>(pool: &mut P, announced: usize) -> Result<usize, AcquireError> {
+    ///     if announced > pool.max_capacity() {
+    ///         return Ok(0); // no pool is large enough: the body is read in pieces
+    ///     }
+    ///     Ok(pool.acquire(announced)?.capacity())
+    /// }
+    /// assert_eq!(body(&mut HeapPool::new(), 1500), Ok(1500));
+    /// assert_eq!(body(&mut HeapPool::new(), usize::MAX), Ok(0));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     fn max_capacity(&self) -> usize;
 
-    /// Returns a snapshot of what the pool has done and holds. The counters are zero unless the
-    /// `stats` feature is on.
+    /// Returns a snapshot of the pool's counters, and of the memory that it holds.
+    ///
+    /// The counters are zero unless the `stats` feature is on.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -204,12 +230,34 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     }
 }
 
-/// A strategy in which bytes are filled in steps and then detached as one buffer. A codec reads a
-/// header, learns the length of the payload from it, reads the payload, and passes both on
-/// together.
+/// Fills bytes in steps, then detaches them as one buffer.
 ///
-/// One frame is open at a time. It opens with the first [`writable`](Self::writable) and closes with
-/// [`detach`](Self::detach); its bytes stay contiguous, moving if they have to.
+/// A codec reads a header, learns the length of the payload from it, reads the payload, and passes
+/// both on together. One frame is open at a time. It opens with the first
+/// [`writable`](Self::writable) and closes with [`detach`](Self::detach). Its bytes stay
+/// contiguous; they move if they have to.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use std::io::{self, Read};
+///
+/// use bufcore::{Buf, BufferPool, FrameBuffer, HeapPool};
+///
+/// /// Reads a message: two bytes with its length, and as many bytes.
+/// fn message<F: FrameBuffer>(frame: &mut F, socket: &mut impl Read) -> io::Result<Buf<F::Lease>> {
+///     let header = frame.writable(2).map_err(io::Error::other)?;
+///     socket.read_exact(header)?;
+///     let length = usize::from(u16::from_be_bytes([header[0], header[1]]));
+///     socket.read_exact(frame.writable(length).map_err(io::Error::other)?)?;
+///     frame.detach().map_err(io::Error::other)
+/// }
+///
+/// let mut pool = HeapPool::new();
+/// let message = message(&mut pool.open_frame(), &mut &b"\0\x05hello, and more"[..])?;
+/// assert_eq!(message, b"\0\x05hello");
+/// # }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be filled in frames",
     label = "no frame can be opened in this",
@@ -219,13 +267,15 @@ pub trait FrameBuffer {
     /// The lease type: the part of the pool that its frames keep.
     type Lease: Lease;
 
-    /// Appends `additional` bytes to the open frame and lends them to be written; they count as filled at once.
+    /// Appends `additional` bytes to the open frame and lends them to be written. They count as
+    /// filled at once.
     ///
     /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them.
     ///
     /// # Errors
     ///
-    /// As [`BufferPool::acquire`]. The frame and the bytes in it are unchanged then.
+    /// The errors are those of [`BufferPool::acquire`]. The frame and the bytes in it are unchanged
+    /// then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -246,7 +296,22 @@ pub trait FrameBuffer {
     ///
     /// # Errors
     ///
-    /// As [`writable`](Self::writable): then nothing is appended.
+    /// The errors are those of [`writable`](Self::writable). Nothing is appended then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut response = pool.open_frame();
+    /// for header in ["HTTP/1.1 200 OK", "Content-Length: 0", ""] {
+    ///     response.extend_from_slice(header.as_bytes())?;
+    ///     response.extend_from_slice(b"\r\n")?;
+    /// }
+    /// assert!(response.detach()?.ends_with(b": 0\r\n\r\n"));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
@@ -254,7 +319,7 @@ pub trait FrameBuffer {
         Ok(())
     }
 
-    /// Returns the bytes of the open frame; an empty slice when none is open.
+    /// Returns the bytes of the open frame, or an empty slice when none is open.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -270,8 +335,8 @@ pub trait FrameBuffer {
     /// ```
     fn filled(&self) -> &[u8];
 
-    /// Returns the bytes of the open frame, to be changed in place; an empty slice when none is
-    /// open.
+    /// Returns the bytes of the open frame, which can be changed in place. The slice is empty when
+    /// no frame is open.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -287,11 +352,11 @@ pub trait FrameBuffer {
     /// ```
     fn filled_mut(&mut self) -> &mut [u8];
 
-    /// Drops the first `bytes` bytes of the open frame; the detached frame starts behind them.
+    /// Drops the first `bytes` bytes of the open frame. The detached frame starts behind them.
     ///
     /// # Panics
     ///
-    /// When `bytes` is over the length of the open frame.
+    /// Panics when `bytes` is over the length of the open frame.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -307,10 +372,10 @@ pub trait FrameBuffer {
     /// ```
     fn consume(&mut self, bytes: usize);
 
-    /// Keeps the first `len` bytes of the open frame; a `len` over its length changes nothing. The
-    /// frame can grow into the room again.
+    /// Keeps the first `len` bytes of the open frame. A `len` over its length changes nothing.
     ///
-    /// For codecs that decrypt in place, and for those that ask for room before they know how much they write.
+    /// The frame can grow into the room again. Codecs that decrypt in place use this, and those
+    /// that ask for room before they know how much they write.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -326,11 +391,13 @@ pub trait FrameBuffer {
     /// ```
     fn truncate(&mut self, len: usize);
 
-    /// Closes the frame and returns its bytes as an owned buffer, whose capacity is its length; an empty one when no frame is open.
+    /// Closes the frame and returns its bytes as an owned buffer, whose capacity is its length. The
+    /// buffer is empty when no frame is open.
     ///
     /// # Errors
     ///
-    /// When the strategy could not give the bytes a place of their own; the frame stays open then.
+    /// Returns an error when the pool could not give the bytes a place of their own. The frame
+    /// stays open then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -386,7 +453,8 @@ impl<F: FrameBuffer + ?Sized> FrameBuffer for &mut F {
     }
 }
 
-/// A pool that refuses every request for bytes: as a fallback, it makes its strategy report exhaustion instead of falling back.
+/// Refuses every request for bytes. As a fallback, it makes its strategy report exhaustion instead
+/// of falling back.
 ///
 /// ```
 /// use bufcore::{AcquireError, BufferPool, Reject};

@@ -2,18 +2,30 @@
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// More handles of one pool than this are refused, long before the count could wrap: on 32 bits that takes minutes of clones that are
-/// forgotten.
+/// More handles of one pool than this are refused, long before the count could wrap: on 32 bits
+/// that takes minutes of clones that are forgotten.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
-/// The reference counts of a pool that threads share.
+/// Counts what keeps a pool that threads share.
 ///
-/// They count its handles, with the last of which it ends, and everything that may outlive them and
-/// still needs the pool's bookkeeping.
+/// The counts are of its handles, with the last of which it ends, and of everything that may
+/// outlive them and still needs the pool's bookkeeping. All handles together count as one reference
+/// to the bookkeeping, which the pool's end gives back.
 ///
-/// All handles together count as one of the latter, which the pool's end gives back.
+/// It holds nothing but atomics. So a thread may count itself off through a reference to memory
+/// that another thread frees at that moment.
 ///
-/// There is nothing in it but atomics, so who counts itself off may do so by a reference into what another frees at that moment.
+/// ```
+/// use bufcore::strategy::RefCounts;
+///
+/// let counts = RefCounts::one_handle();
+/// counts.add_handle(); // a clone
+/// counts.add_ref(); // a buffer that may outlive the pool
+/// assert!(!counts.drop_handle());
+/// assert!(counts.drop_handle()); // the last handle: the pool ends, and gives their reference back
+/// assert!(!counts.drop_refs(1));
+/// assert!(counts.drop_refs(1)); // the buffer's, the last one: the bookkeeping is freed
+/// ```
 #[derive(Debug)]
 pub struct RefCounts {
     handles: AtomicUsize,
@@ -24,7 +36,7 @@ pub struct RefCounts {
 }
 
 impl RefCounts {
-    /// Makes counts of one handle, and the reference of all handles.
+    /// Makes counts of one handle, and of the reference of all handles.
     #[must_use]
     pub fn one_handle() -> Self {
         Self {
@@ -35,11 +47,12 @@ impl RefCounts {
         }
     }
 
-    /// Counts one more handle. It is for holders of one.
+    /// Counts one more handle. The caller holds one.
     ///
     /// # Panics
     ///
-    /// With more than half as many handles as a `usize` counts, which only forgotten ones can be. There is none more then.
+    /// Panics with more than half as many handles as a `usize` counts, which only forgotten ones
+    /// can be. The handle is not counted then.
     #[inline]
     pub fn add_handle(&self) {
         // ORDER: Relaxed: the caller's handle keeps the pool.
@@ -51,25 +64,27 @@ impl RefCounts {
     #[cold]
     #[inline(never)]
     fn too_many(&self) -> ! {
-        // ORDER: Relaxed, as the increment that it takes back. There are not as many threads as the count is from its end.
+        // ORDER: Relaxed, as the increment that it takes back. There are not as many threads as the
+        // count is from its end.
         self.handles.fetch_sub(1, Ordering::Relaxed);
         panic!("more than {MAX_HANDLES} handles of one pool");
     }
 
-    /// Counts one handle less. It returns `true` when it was the last: what all others did with
-    /// theirs happened before.
+    /// Counts one handle less. It returns `true` when it was the last: all uses of the other
+    /// handles happened before.
     #[must_use = "the last handle ends the pool"]
     #[inline]
     pub fn drop_handle(&self) -> bool {
-        // ORDER: Release pairs with the Acquire of the last: what other handles did happened before the end.
+        // ORDER: Release pairs with the Acquire of the last: what other handles did happened before
+        // the end.
         self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Counts one more reference to the bookkeeping. It is for those that have one already, and
-    /// holders of a handle.
+    /// Counts one more reference to the bookkeeping. The caller has a reference already, or holds a
+    /// handle.
     ///
-    /// Each has memory of its own that stays as long, or is on a thread's stack: so there is no room for as many as would make the
-    /// count wrap.
+    /// Each reference has memory of its own that stays as long, or is on a thread's stack. So there
+    /// is no room for as many as would make the count wrap.
     #[inline]
     pub fn add_ref(&self) {
         // ORDER: Relaxed: the caller has a reference already, or a handle.
@@ -77,11 +92,12 @@ impl RefCounts {
     }
 
     /// Counts `count` references to the bookkeeping less. It returns `true` when they were the
-    /// last: what all others did with it happened before.
+    /// last: all uses of the bookkeeping happened before.
     #[must_use = "the last reference frees the bookkeeping"]
     #[inline]
     pub fn drop_refs(&self, count: usize) -> bool {
-        // ORDER: Release pairs with the Acquire of the last: all uses of the bookkeeping happened before it is freed.
+        // ORDER: Release pairs with the Acquire of the last: all uses of the bookkeeping happened
+        // before it is freed.
         self.refs.fetch_sub(count, Ordering::AcqRel) == count
     }
 }
@@ -90,7 +106,7 @@ impl RefCounts {
 mod tests {
     use super::*;
 
-    /// As after so many clones that were forgotten.
+    /// The counts are as after that many clones that were forgotten.
     #[test]
     fn handles_do_not_wrap() {
         let counts = RefCounts { handles: AtomicUsize::new(MAX_HANDLES), refs: AtomicUsize::new(1) };

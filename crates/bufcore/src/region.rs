@@ -1,4 +1,5 @@
-//! Backing memory: the only place of the workspace that allocates, maps or frees raw bytes for pools.
+//! Backing memory: the only place of the workspace that allocates, maps or frees raw bytes for
+//! pools.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -8,10 +9,13 @@ use crate::RegionError;
 #[cfg(feature = "alloc")]
 use core::alloc::Layout;
 
-/// One contiguous piece of initialised, exclusively owned bytes, from which a strategy carves its buffers.
+/// Owns one contiguous piece of initialised bytes, exclusively. A strategy carves its buffers from
+/// it.
 ///
 /// Contents: zero when it comes from the heap or a mapping; as found when it is the caller's.
-/// Ownership: dropping it gives the memory back, on any thread. A `&'static mut` region is never given back.
+///
+/// Ownership: dropping it gives the memory back, on any thread. A `&'static mut` region is never
+/// given back.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -31,7 +35,8 @@ pub struct Region {
 enum Backing {
     /// The caller's for ever: nothing to give back.
     Static,
-    /// From the global allocator: the start of the allocation, at most an alignment before the region's, and its layout.
+    /// From the global allocator: the start of the allocation, at most an alignment before the
+    /// region's, and its layout.
     #[cfg(feature = "alloc")]
     Heap(NonNull<u8>, Layout),
     /// From the operating system; unmapped, and with that unlocked, when it drops.
@@ -45,16 +50,17 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Makes a region over memory of the caller's; it needs no allocator. Slots and bookkeeping
-    /// live in it for ever, so the exclusive borrow is for ever too.
+    /// Makes a region over memory of the caller's. It needs no allocator.
     ///
-    /// A slice of no bytes makes a region that every pool refuses.
+    /// Slots and bookkeeping live in it for ever, so the exclusive borrow is for ever too. A slice
+    /// of no bytes makes a region that every pool refuses.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
     /// use bufcore::Region;
     ///
-    /// let memory: &'static mut [u8] = Box::leak(vec![0; 4096].into()); // or a `static`, taken once
+    /// // Or a `static`, taken once.
+    /// let memory: &'static mut [u8] = Box::leak(vec![0; 4096].into());
     /// let region = Region::from_static(memory);
     /// assert!(region.len() == 4096 && region.is_static());
     /// # }
@@ -73,7 +79,10 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// [`RegionError::Empty`], [`RegionError::BadAlignment`], [`RegionError::TooLarge`], [`RegionError::OutOfMemory`].
+    /// - [`RegionError::Empty`]: `len` is 0.
+    /// - [`RegionError::BadAlignment`]: `alignment` is no power of two.
+    /// - [`RegionError::TooLarge`]: no region of this size can exist.
+    /// - [`RegionError::OutOfMemory`]: the allocator refused.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -92,7 +101,8 @@ impl Region {
         if !alignment.is_power_of_two() {
             return Err(RegionError::BadAlignment { alignment });
         }
-        // Aligned here: asked for more than its usual alignment, an allocator has no zeroed memory and writes all of it.
+        // Aligned here: asked for more than its usual alignment, an allocator has no zeroed memory
+        // and writes all of it.
         let layout = len
             .checked_add(alignment - 1)
             .and_then(|bytes| Layout::from_size_align(bytes, 1).ok())
@@ -106,29 +116,17 @@ impl Region {
         Ok(Self { ptr, len, backing: Backing::Heap(start, layout) })
     }
 
-    /// Rebuilds the region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten,
-    /// from its address. It is for strategies that keep what they know of a block in the block
-    /// itself.
-    ///
-    /// # Safety
-    ///
-    /// `start` and `len` are those of such a region, which is put together once.
-    #[cfg(feature = "alloc")]
-    #[must_use]
-    pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize) -> Self {
-        // SAFETY: a region of this size was made, so the layout is right; its alignment was 1.
-        let layout = unsafe { Layout::from_size_align_unchecked(len, 1) };
-        Self { ptr: start, len, backing: Backing::Heap(start, layout) }
-    }
-
     /// Maps a zeroed region of at least `len` bytes from the operating system.
     ///
-    /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked for.
+    /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked
+    /// for.
     ///
     /// # Errors
     ///
-    /// [`RegionError::Empty`], [`RegionError::TooLarge`], and [`RegionError::Refused`] with the failing call when the system
-    /// refuses the mapping or, where asked for, its lock. Nothing stays mapped then.
+    /// - [`RegionError::Empty`]: `len` is 0.
+    /// - [`RegionError::TooLarge`]: no region of this size can exist.
+    /// - [`RegionError::Refused`]: the system refused the mapping or, where asked for, its lock.
+    ///   The error names the call. Nothing stays mapped.
     ///
     /// ```
     /// use bufcore::{MapOptions, Region};
@@ -150,6 +148,13 @@ impl Region {
     }
 
     /// Returns whether the region has no bytes, as only a caller's slice can.
+    ///
+    /// ```
+    /// use bufcore::Region;
+    ///
+    /// let region = Region::from_static(&mut []);
+    /// assert!(region.is_empty() && region.is_static());
+    /// ```
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -158,6 +163,19 @@ impl Region {
 
     /// Returns the address of the first byte. Strategies build buffers from here, and keep them
     /// apart from each other.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::Region;
+    ///
+    /// let region = Region::heap(4096, 64)?;
+    /// // A strategy marks where its second slot of 1024 bytes starts.
+    /// // SAFETY: 1024 bytes from the start is within the region.
+    /// let second = unsafe { region.as_ptr().add(1024) };
+    /// assert!(second.addr().get() % 64 == 0 && region.len() - 1024 >= 1024);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
@@ -170,6 +188,37 @@ impl Region {
     #[must_use]
     pub fn is_static(&self) -> bool {
         matches!(self.backing, Backing::Static)
+    }
+
+    /// Rebuilds the region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten,
+    /// from its address.
+    ///
+    /// It is for strategies that keep what they know of a block in the block itself.
+    ///
+    /// # Safety
+    ///
+    /// `start` and `len` are those of such a region, which is rebuilt once.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::mem::ManuallyDrop;
+    ///
+    /// use bufcore::Region;
+    ///
+    /// let region = ManuallyDrop::new(Region::heap(4096, 1)?);
+    /// let (start, len) = (region.as_ptr(), region.len()); // in the block's header, say
+    /// // SAFETY: of a region of `heap(len, 1)`, which is forgotten and rebuilt once.
+    /// let region = unsafe { Region::from_forgotten_heap(start, len) };
+    /// assert_eq!(region.len(), 4096); // freed when it drops
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize) -> Self {
+        // SAFETY: a region of this size was made, so the layout is right; its alignment was 1.
+        let layout = unsafe { Layout::from_size_align_unchecked(len, 1) };
+        Self { ptr: start, len, backing: Backing::Heap(start, layout) }
     }
 }
 
@@ -192,7 +241,8 @@ impl Drop for Region {
             Backing::Static => {}
             #[cfg(feature = "alloc")]
             Backing::Heap(start, layout) => {
-                // SAFETY: `start` came from `alloc_zeroed` with this layout and is given back once, here.
+                // SAFETY: `start` came from `alloc_zeroed` with this layout and is given back once,
+                // here.
                 unsafe { alloc::alloc::dealloc(start.as_ptr(), *layout) }
             }
             #[cfg(feature = "mmap")]
@@ -201,7 +251,20 @@ impl Drop for Region {
     }
 }
 
-/// The pages that back a mapped region.
+/// Chooses the pages that back a mapped region.
+///
+/// ```
+/// use bufcore::{HugePages, MapOptions, Region, RegionError};
+///
+/// /// Maps huge pages, or ordinary ones where the administrator set none aside.
+/// fn map(len: usize) -> Result<Region, RegionError> {
+///     let options = MapOptions::new();
+///     Region::mapped(len, options.huge_pages(HugePages::Require))
+///         .or_else(|_| Region::mapped(len, options.huge_pages(HugePages::Advise)))
+/// }
+/// assert!(map(1 << 20)?.len() >= 1 << 20);
+/// # Ok::<(), bufcore::RegionError>(())
+/// ```
 #[cfg(feature = "mmap")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -209,13 +272,15 @@ pub enum HugePages {
     /// Ordinary pages.
     #[default]
     No,
-    /// Ordinary pages that the kernel is asked to merge into huge ones (`madvise`). A hint: never fails.
+    /// Ordinary pages that the kernel is asked to merge into huge ones (`madvise`). A hint: never
+    /// fails.
     Advise,
-    /// Huge pages set aside by the administrator (`MAP_HUGETLB`, 2 MiB); fails where there are none.
+    /// Huge pages set aside by the administrator (`MAP_HUGETLB`, 2 MiB); fails where there are
+    /// none.
     Require,
 }
 
-/// The options of a mapped region.
+/// Holds the options of a mapped region.
 ///
 /// ```
 /// # use bufcore::{HugePages, MapOptions};
@@ -239,6 +304,15 @@ impl MapOptions {
     }
 
     /// Sets which pages to use.
+    ///
+    /// ```
+    /// use bufcore::{HugePages, MapOptions, Region};
+    ///
+    /// // A hint to the kernel, which never fails. The length is rounded up to huge pages.
+    /// let options = MapOptions::new().huge_pages(HugePages::Advise);
+    /// assert_eq!(Region::mapped(3 << 20, options)?.len(), 4 << 20);
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
     #[must_use]
     pub fn huge_pages(mut self, huge_pages: HugePages) -> Self {
         self.huge_pages = huge_pages;
@@ -246,6 +320,15 @@ impl MapOptions {
     }
 
     /// Sets whether to fault all pages in now, so that no later touch does.
+    ///
+    /// ```
+    /// use bufcore::{MapOptions, Region};
+    ///
+    /// // Every page is there before the first request comes.
+    /// let region = Region::mapped(64 << 10, MapOptions::new().populate(true))?;
+    /// assert_eq!(region.len(), 64 << 10);
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
     #[must_use]
     pub fn populate(mut self, populate: bool) -> Self {
         self.populate = populate;
@@ -254,6 +337,16 @@ impl MapOptions {
 
     /// Sets whether to lock the pages in memory (`mlock`); they stay locked until the region is
     /// dropped.
+    ///
+    /// ```
+    /// use bufcore::{MapOptions, Region, RegionError};
+    ///
+    /// // Keys must not reach the swap file. The system may refuse: its limit is small.
+    /// match Region::mapped(4096, MapOptions::new().lock(true)) {
+    ///     Ok(region) => assert_eq!(region.len(), 4096),
+    ///     Err(refused) => assert!(matches!(refused, RegionError::Refused { call: "mlock", .. })),
+    /// }
+    /// ```
     #[must_use]
     pub fn lock(mut self, lock: bool) -> Self {
         self.lock = lock;
@@ -297,7 +390,8 @@ mod map {
         }
         if populate_by_touch {
             for page in mapping.chunks_mut(PAGE_BYTES) {
-                // SAFETY: the first byte of a chunk is valid to write; volatile so that the store of zero over zero stays.
+                // SAFETY: the first byte of a chunk is valid to write; volatile so that the store
+                // of zero over zero stays.
                 unsafe { page.as_mut_ptr().write_volatile(0) }
             }
         }

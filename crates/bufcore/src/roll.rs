@@ -9,17 +9,50 @@ use core::ptr;
 use crate::strategy::boxed;
 use crate::sync::{AtomicPtr, Ordering};
 
-/// An entry of a [`Roll`].
+/// Lets a [`Roll`] hold values of a type, which has room for a [`Link`].
 ///
 /// # Safety
 ///
 /// [`link`](Self::link) returns the same link of a value each time.
+///
+/// ```
+/// use bufcore::strategy::{Link, Listed};
+///
+/// struct Entry {
+///     number: usize,
+///     link: Link<Self>,
+/// }
+///
+/// // SAFETY: one field.
+/// unsafe impl Listed for Entry {
+///     fn link(&self) -> &Link<Self> {
+///         &self.link
+///     }
+/// }
+///
+/// let entry = Entry { number: 7, link: Link::default() };
+/// assert!(std::ptr::eq(entry.link(), &entry.link));
+/// # assert_eq!(entry.number, 7);
+/// ```
 pub unsafe trait Listed: Sized {
     /// Returns where the roll notes the entry behind this one.
     fn link(&self) -> &Link<Self>;
 }
 
-/// The link from an entry of a [`Roll`] to the next.
+/// Leads from an entry of a [`Roll`] to the next. A new link leads nowhere.
+///
+/// ```
+/// use bufcore::strategy::Link;
+///
+/// struct Entry {
+///     number: usize,
+///     link: Link<Self>,
+/// }
+///
+/// let entry = Entry { number: 7, link: Link::default() };
+/// # assert_eq!(entry.number, 7);
+/// assert_eq!(format!("{:?}", entry.link), "Link { .. }");
+/// ```
 pub struct Link<T> {
     /// Written before the entry is known to others, and never again.
     next: Cell<*const T>,
@@ -31,11 +64,36 @@ impl<T> Default for Link<T> {
     }
 }
 
-/// All that a pool ever made of one kind: an entry is never taken off, so it is valid as long as the roll, whoever uses it.
+/// Lists all that a pool ever made of one kind. An entry is never taken off, so it is valid as long
+/// as the roll.
 ///
 /// # Invariants
 ///
-/// - Each entry was made by [`boxed`], stands on one roll, once, and is freed with it.
+/// - Each entry was made by [`boxed`], is on one roll, once, and is freed with it.
+///
+/// ```
+/// use bufcore::strategy::{Link, Listed, Roll};
+///
+/// /// What a pool has for one thread.
+/// struct Cache {
+///     thread: usize,
+///     link: Link<Self>,
+/// }
+///
+/// // SAFETY: one field.
+/// unsafe impl Listed for Cache {
+///     fn link(&self) -> &Link<Self> {
+///         &self.link
+///     }
+/// }
+///
+/// let caches = Roll::default();
+/// for thread in [1, 2, 3] {
+///     let cache = caches.add(Cache { thread, link: Link::default() }).expect("room for a cache");
+///     assert_eq!(cache.thread, thread);
+/// }
+/// assert!(caches.iter().map(|cache| cache.thread).eq([3, 2, 1])); // the newest first
+/// ```
 pub struct Roll<T: Listed> {
     /// The newest.
     first: AtomicPtr<T>,
@@ -50,7 +108,7 @@ impl<T: Listed> Default for Roll<T> {
 }
 
 impl<T: Listed> Roll<T> {
-    /// Puts `item` on the roll, for good; `None` when there is no memory.
+    /// Puts `item` on the roll, for good. It returns `None` when there is no memory.
     pub fn add(&self, item: T) -> Option<&T> {
         let item = boxed(item)?;
         // SAFETY: just made, and valid as long as the roll, which is borrowed.
@@ -59,7 +117,8 @@ impl<T: Listed> Roll<T> {
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
             entry.link().next.set(first);
-            // ORDER: Release pairs with the Acquire in `iter`: the entry is complete. A failure publishes nothing.
+            // ORDER: Release pairs with the Acquire in `iter`: the entry is complete. A failure
+            // publishes nothing.
             match self.first.compare_exchange_weak(first, item.as_ptr(), Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => return Some(entry),

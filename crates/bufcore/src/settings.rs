@@ -2,8 +2,8 @@
 
 use core::fmt::{self, Write};
 
-/// Writes the settings of a builder that differ from its defaults, as `name=value` with commas between: what the `Display` of a strategy's
-/// builder writes.
+/// Writes the settings of a builder that differ from its defaults, as `name=value` with commas
+/// between. The `Display` of a strategy's builder uses it.
 ///
 /// ```
 /// use core::fmt;
@@ -39,7 +39,26 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     ///
     /// # Errors
     ///
-    /// As the formatter's.
+    /// The errors are those of the formatter.
+    ///
+    /// ```
+    /// use std::fmt;
+    ///
+    /// use bufcore::strategy::SettingsText;
+    ///
+    /// struct Bytes(Option<usize>);
+    ///
+    /// impl fmt::Display for Bytes {
+    ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ///         SettingsText::new(f).bytes("limit", self.0, 4096)
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(Bytes(Some(3 << 20)).to_string(), "limit=3MiB");
+    /// assert_eq!(Bytes(Some(1500)).to_string(), "limit=1500");
+    /// assert_eq!(Bytes(Some(4096)).to_string(), ""); // the default
+    /// assert_eq!(Bytes(None).to_string(), "");
+    /// ```
     pub fn bytes(
         &mut self,
         name: &str,
@@ -62,7 +81,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     ///
     /// # Errors
     ///
-    /// As the formatter's.
+    /// The errors are those of the formatter.
     pub fn count(
         &mut self,
         name: &str,
@@ -79,7 +98,29 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     ///
     /// # Errors
     ///
-    /// As the formatter's.
+    /// The errors are those of the formatter.
+    ///
+    /// ```
+    /// use std::fmt;
+    ///
+    /// use bufcore::strategy::SettingsText;
+    ///
+    /// struct Builder {
+    ///     slots: usize,
+    ///     wipe: bool,
+    /// }
+    ///
+    /// impl fmt::Display for Builder {
+    ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ///         let mut text = SettingsText::new(f);
+    ///         text.count("slots", self.slots, 8)?;
+    ///         text.switch("wipe", self.wipe, false)
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(Builder { slots: 3, wipe: true }.to_string(), "slots=3,wipe=true");
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn switch(&mut self, name: &str, value: bool, default: bool) -> fmt::Result {
         if value == default { Ok(()) } else { self.setting(name, format_args!("{value}")) }
     }

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `guard` lives; for ever when there is none.
+//! - H1: `len` bytes from `ptr` are initialised, and nobody writes them, while `guard` lives; for
+//!   ever when there is none.
 //! - H2: a handle of no bytes holds nothing.
 
 use core::ops::{Range, RangeBounds};
@@ -17,21 +18,25 @@ mod erased;
 mod owner;
 mod traits;
 
-/// Read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of whichever strategy, a `Vec<u8>`, static bytes.
+/// Holds read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of any
+/// strategy, a `Vec<u8>`, or static bytes.
 ///
-/// Structs that keep bytes name this type instead of a [`Frozen`] with the lease of one strategy. Code that takes it serves all pools.
+/// Structs that keep bytes name this type instead of a [`Frozen`] with the lease of one strategy.
+/// Code that takes it serves all pools.
 ///
 /// | made from | cost |
 /// | --- | --- |
 /// | [`Frozen`] or [`Buf`] of a strategy | a move; no allocation |
-/// | a view with a lease of over four words (six with `track`), such as that of one recorder around another | one small allocation |
+/// | a view whose lease has over four words (six with `track`) | one small allocation |
 /// | `&'static [u8]`, `&'static str` | nothing |
-/// | `Vec<u8>`, `Box<[u8]>`, `String`, [`from_owner`](Self::from_owner) | one small allocation, no copy; nothing when empty |
+/// | `Vec<u8>`, `Box<[u8]>`, `String` | one small allocation, no copy; nothing when empty |
+/// | any owner of bytes: [`from_owner`](Self::from_owner) | one small allocation, no copy |
 ///
-/// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing. A handle is eight words.
+/// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing.
+/// A handle is eight words.
 ///
-/// Ownership: the memory is released when its last handle goes, on any thread, whether the pool still exists or not. A handle of no
-/// bytes holds no memory, whatever it was made from.
+/// Ownership: the memory is released with its last handle, on any thread, whether the pool still
+/// exists or not. A handle of no bytes holds no memory, whatever it was made from.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -60,7 +65,7 @@ pub struct SharedBytes {
     ptr: NonNull<u8>,
     /// Their number.
     len: usize,
-    /// What keeps them; `None` for static bytes and for none (H2).
+    /// The lease that keeps them; `None` for static bytes and for none (H2).
     guard: Option<ErasedGuard>,
 }
 
@@ -73,6 +78,13 @@ impl SharedBytes {
     /// Makes a handle of no bytes.
     ///
     /// Cost: nothing.
+    ///
+    /// ```
+    /// use bufcore::SharedBytes;
+    ///
+    /// static NOTHING: SharedBytes = SharedBytes::new();
+    /// assert!(NOTHING.is_empty() && NOTHING.is_static());
+    /// ```
     #[inline]
     #[must_use]
     pub const fn new() -> Self {
@@ -81,7 +93,7 @@ impl SharedBytes {
 
     /// Makes a handle of bytes that exist as long as the program runs.
     ///
-    /// Cost: nothing; neither do its clones and slices cost anything.
+    /// Cost: nothing. Its clones and slices cost nothing either.
     ///
     /// ```
     /// # use bufcore::SharedBytes;
@@ -100,7 +112,8 @@ impl SharedBytes {
     ///
     /// # Safety
     ///
-    /// 1. `len` bytes from `ptr` are valid and initialised, and nobody writes them, while `guard` lives.
+    /// 1. `len` bytes from `ptr` are valid and initialised, and nobody writes them, while `guard`
+    ///    lives.
     /// 2. `len` is not zero.
     #[inline]
     unsafe fn guarded_by(ptr: NonNull<u8>, len: usize, guard: ErasedGuard) -> Self {
@@ -122,7 +135,7 @@ impl SharedBytes {
         self.len == 0
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes, as `&bytes[..]` does.
     #[inline]
     #[must_use]
     pub const fn as_slice(&self) -> &[u8] {
@@ -163,16 +176,30 @@ impl SharedBytes {
     /// false when the handle holds none.
     ///
     /// Other views of the same buffer count, erased or not.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, SharedBytes};
+    ///
+    /// let view = HeapPool::new().acquire_zeroed(64)?.freeze();
+    /// let shared = SharedBytes::from(view.clone());
+    /// assert!(!shared.is_unique());
+    /// drop(view);
+    /// assert!(shared.is_unique());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn is_unique(&self) -> bool {
         self.guard.as_ref().is_some_and(ErasedGuard::is_only)
     }
 
-    /// Returns a handle of part of the bytes; both share the memory.
+    /// Returns a handle of part of the bytes. Both share the memory.
     ///
     /// # Panics
     ///
-    /// When `range` is out of bounds or ends before it starts. With more than two thousand million handles of one memory.
+    /// Panics when `range` is out of bounds or ends before it starts, and with more than two
+    /// thousand million handles of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -202,7 +229,7 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `part` is not empty and lies elsewhere.
+    /// Panics when `part` is not empty and lies elsewhere.
     ///
     /// ```
     /// # use bufcore::SharedBytes;
@@ -226,7 +253,8 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million handles
+    /// of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -254,7 +282,8 @@ impl SharedBytes {
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million handles of one memory.
+    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million handles
+    /// of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -280,11 +309,11 @@ impl SharedBytes {
 
     /// Drops the first `bytes` bytes from this handle.
     ///
-    /// Cost: nothing is copied. Without bytes left the memory is let go.
+    /// Cost: nothing is copied. When no byte is left, the handle releases its share of the memory.
     ///
     /// # Panics
     ///
-    /// When `bytes` is over [`len`](Self::len).
+    /// Panics when `bytes` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -308,9 +337,9 @@ impl SharedBytes {
         self.len -= bytes;
     }
 
-    /// Keeps the first `len` bytes; a `len` over their number changes nothing.
+    /// Keeps the first `len` bytes. A `len` over their number changes nothing.
     ///
-    /// Cost: nothing is copied. Without bytes left the memory is let go.
+    /// Cost: nothing is copied. When no byte is left, the handle releases its share of the memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -331,6 +360,17 @@ impl SharedBytes {
     }
 
     /// Makes the handle empty, and releases its share of the memory.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::SharedBytes;
+    ///
+    /// let mut body = SharedBytes::from(b"a body".to_vec());
+    /// let sent = body.clone();
+    /// body.clear(); // the queue that sends it has the only handle now
+    /// assert!(body.is_empty() && sent.is_unique());
+    /// # }
+    /// ```
     #[inline]
     pub fn clear(&mut self) {
         *self = Self::new();
@@ -338,6 +378,13 @@ impl SharedBytes {
 
     /// Turns the handle back into a view with the lease of its strategy, which can become a buffer
     /// again ([`Frozen::try_into_mut`]).
+    ///
+    /// # Errors
+    ///
+    /// Returns the handle itself in these cases:
+    ///
+    /// - The bytes are of another strategy, a program's own, or static, or there are none.
+    /// - The lease is of over four words (six with `track`).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -350,14 +397,10 @@ impl SharedBytes {
     /// # }
     /// # Ok::<(), bufcore::AcquireError>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// Returns itself when the bytes are another strategy's, a program's own, or static; when there are none; or when the lease is of
-    /// over four words (six with `track`).
     pub fn downcast<L: Lease>(mut self) -> Result<Frozen<L>, Self> {
         match self.guard.take().map(ErasedGuard::into_guard::<L>) {
-            // SAFETY: the bytes of a view that was taken apart; its lease goes along, with its place in the count.
+            // SAFETY: the bytes of a view that was taken apart; its lease goes along, with its
+            // place in the count.
             Some(Ok(guard)) => Ok(unsafe { Frozen::from_parts(self.ptr, self.len, guard) }),
             Some(Err(guard)) => {
                 self.guard = Some(guard);
@@ -368,7 +411,8 @@ impl SharedBytes {
     }
 }
 
-/// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view lets its buffer go.
+/// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view releases its
+/// buffer.
 ///
 /// Without the feature `alloc` a view with a lease of over four words does not compile.
 impl<L: Lease> From<Frozen<L>> for SharedBytes {
@@ -384,7 +428,8 @@ impl<L: Lease> From<Frozen<L>> for SharedBytes {
                 // A lease that counts nothing is over no bytes (`Lease`, rule 3).
                 return Self::new();
             };
-            // SAFETY: the bytes of a view are valid and not written while its lease lives, which the guard has now; there are some.
+            // SAFETY: the bytes of a view are valid and not written while its lease lives, which
+            // the guard has now; there are some.
             return unsafe { Self::guarded_by(ptr, len, guard) };
         }
         #[cfg(feature = "alloc")]
@@ -406,29 +451,5 @@ impl<L: Lease> From<Buf<L>> for SharedBytes {
     #[inline]
     fn from(buf: Buf<L>) -> Self {
         buf.freeze().into()
-    }
-}
-
-/// Cost: nothing.
-impl From<&'static [u8]> for SharedBytes {
-    #[inline]
-    fn from(bytes: &'static [u8]) -> Self {
-        Self::from_static(bytes)
-    }
-}
-
-/// Cost: nothing.
-impl<const N: usize> From<&'static [u8; N]> for SharedBytes {
-    #[inline]
-    fn from(bytes: &'static [u8; N]) -> Self {
-        Self::from_static(bytes)
-    }
-}
-
-/// Cost: nothing.
-impl From<&'static str> for SharedBytes {
-    #[inline]
-    fn from(text: &'static str) -> Self {
-        Self::from_static(text.as_bytes())
     }
 }

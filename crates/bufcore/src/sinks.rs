@@ -5,13 +5,15 @@ use alloc::vec::Vec;
 
 use crate::{ByteSink, ByteSource, ReserveError};
 
-/// A `Vec<u8>` as a sink: what is committed is appended, and it grows as it has to.
+/// Appends to a `Vec<u8>` as a [`ByteSink`]. Committed bytes are appended, and the vector grows as
+/// it has to.
 ///
-/// The vector itself cannot be one. It lends its spare room uninitialised, and does not remember how much of it was written; this
-/// does.
+/// The vector itself cannot be a sink. It lends its spare room uninitialised, and does not remember
+/// how much of it was written; this type does.
 ///
-/// Ownership: it borrows the vector. When it drops, the vector has what was committed, and nothing behind it. When it is forgotten
-/// (`mem::forget`), room that was lent last stays at the vector's end, as zeros or as it was written.
+/// Ownership: the sink borrows the vector. When it drops, the vector has the committed bytes, and
+/// nothing behind them. When it is forgotten (`mem::forget`), room that was lent last stays at the
+/// vector's end, as zeros or as it was written.
 ///
 /// Cost: room that is lent for the first time is zeroed.
 ///
@@ -65,7 +67,7 @@ impl ByteSink for VecSink<'_> {
 
     /// # Panics
     ///
-    /// When `n` is over what was reserved.
+    /// Panics when `n` is over the room that was reserved.
     #[track_caller]
     fn commit(&mut self, n: usize) {
         let room = self.vec.len() - self.len;
@@ -80,7 +82,7 @@ impl Drop for VecSink<'_> {
     }
 }
 
-/// Lends its first piece; what is consumed is removed.
+/// Lends its first piece. Consumed bytes are removed.
 impl ByteSource for VecDeque<u8> {
     fn peek(&mut self) -> &[u8] {
         let (front, back) = self.as_slices();
@@ -92,7 +94,7 @@ impl ByteSource for VecDeque<u8> {
     }
 }
 
-/// Lends what is behind the position, which moves on.
+/// Lends the bytes behind the position, which moves on.
 #[cfg(feature = "std")]
 impl<T: AsRef<[u8]>> ByteSource for std::io::Cursor<T> {
     fn peek(&mut self) -> &[u8] {
@@ -101,7 +103,7 @@ impl<T: AsRef<[u8]>> ByteSource for std::io::Cursor<T> {
 
     /// # Panics
     ///
-    /// When `n` is over the length of what is behind the position.
+    /// Panics when `n` is over the number of bytes behind the position.
     #[track_caller]
     fn consume(&mut self, n: usize) {
         let rest = rest(self).len();
@@ -117,7 +119,7 @@ fn rest<T: AsRef<[u8]>>(cursor: &std::io::Cursor<T>) -> &[u8] {
     usize::try_from(cursor.position()).ok().and_then(|at| bytes.get(at..)).unwrap_or_default()
 }
 
-/// Drops what was consumed, front first.
+/// Drops consumed bytes, front first.
 #[cfg(feature = "bytes")]
 impl ByteSource for bytes::Bytes {
     fn peek(&mut self) -> &[u8] {
@@ -129,7 +131,7 @@ impl ByteSource for bytes::Bytes {
     }
 }
 
-/// Drops what was consumed, front first.
+/// Drops consumed bytes, front first.
 #[cfg(feature = "bytes")]
 impl ByteSource for bytes::BytesMut {
     fn peek(&mut self) -> &[u8] {

@@ -34,6 +34,13 @@ pub(crate) fn within(range: impl RangeBounds<usize>, len: usize) -> Range<usize>
 }
 
 /// Rounds `bytes` up to a multiple of `alignment`, a power of two; `None` past `usize::MAX`.
+///
+/// ```
+/// use bufcore::size::align_up;
+///
+/// assert_eq!(align_up(5000, 4096), Some(8192));
+/// assert_eq!(align_up(usize::MAX, 64), None);
+/// ```
 #[inline]
 pub const fn align_up(bytes: usize, alignment: usize) -> Option<usize> {
     debug_assert!(alignment.is_power_of_two());
@@ -46,10 +53,16 @@ pub const fn align_up(bytes: usize, alignment: usize) -> Option<usize> {
 /// Returns the distance to the next buffer: from [`STAGGER_FROM_BYTES`] on an odd number of cache
 /// lines, below that `bytes`.
 ///
-/// Buffers whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache and evict each other;
-/// an odd number of lines spreads them over all sets (Bonwick's slab colouring, 1994). Adds at most 127 bytes.
+/// Buffers whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache
+/// and evict each other. An odd number of lines spreads them over all sets (Bonwick's slab
+/// colouring, 1994). This adds at most 127 bytes. `bytes` is at most [`MAX_BYTES`].
 ///
-/// `bytes` is at most [`MAX_BYTES`].
+/// ```
+/// use bufcore::size::{CACHE_LINE_BYTES, staggered};
+///
+/// assert_eq!(staggered(100), 100);
+/// assert_eq!(staggered(4096), 4096 + CACHE_LINE_BYTES);
+/// ```
 #[inline]
 pub const fn staggered(bytes: usize) -> usize {
     debug_assert!(bytes <= MAX_BYTES);

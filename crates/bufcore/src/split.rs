@@ -2,10 +2,13 @@
 //!
 //! # Invariants
 //!
-//! - S1: the parts of one memory do not overlap: a split gives each byte of a buffer's capacity to one of two.
-//! - S2: a lease that is marked as shared is counted: `views` is the number of handles, buffers and views, of its memory.
-//! - S3: a lease that is not marked belongs to an exclusive buffer, and `views` is of no meaning, or to views only, and it is
-//!   their number. Marking it makes S2 true by a store, while it is exclusive.
+//! - S1: the parts of one memory do not overlap: a split gives each byte of a buffer's capacity to
+//!   one of two.
+//! - S2: a lease that is marked as shared is counted: `views` is the number of handles, buffers and
+//!   views, of its memory.
+//! - S3: a lease that is not marked belongs to an exclusive buffer, and `views` is of no meaning,
+//!   or to views only, and it is their number. Marking it makes S2 true by a store, while it is
+//!   exclusive.
 
 use core::mem::ManuallyDrop;
 use core::ptr;
@@ -15,16 +18,19 @@ use crate::track::Ticket;
 use crate::{Buf, SplitLease};
 
 impl<L: SplitLease> Buf<L> {
-    /// Splits the buffer: returns the first `at` filled bytes as a buffer of their own, and keeps the rest.
+    /// Splits the buffer: returns the first `at` filled bytes as a buffer of their own, and keeps
+    /// the rest.
     ///
-    /// Both are exclusive and writable, each in its part; the memory is released, as a whole, when the last part and the last view
-    /// of a part has gone. The front's capacity is `at`. A view of a part thaws only when no other part is left.
+    /// Both are exclusive and writable, each in its part. The memory is released as a whole, when
+    /// the last part and the last view of a part are dropped. The front's capacity is `at`. A view
+    /// of a part becomes a buffer again only when no other part is left.
     ///
     /// Cost: one plain store the first time, then one locked addition; no allocation, no copy.
     ///
     /// # Panics
     ///
-    /// When `at` is over [`len`](Self::len). With more than two thousand million parts and views of one memory.
+    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million parts
+    /// and views of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -47,13 +53,15 @@ impl<L: SplitLease> Buf<L> {
         back
     }
 
-    /// Splits the buffer: keeps the first `at` bytes of its capacity and returns the rest, filled or not, as a buffer of its own.
+    /// Splits the buffer: keeps the first `at` bytes of its capacity and returns the rest, filled
+    /// or not, as a buffer of its own.
     ///
-    /// As [`split_to`](Self::split_to), with the parts the other way round.
+    /// All else is as for [`split_to`](Self::split_to).
     ///
     /// # Panics
     ///
-    /// When `at` is over [`capacity`](Self::capacity). With more than two thousand million parts and views of one memory.
+    /// Panics when `at` is over [`capacity`](Self::capacity), and with more than two thousand
+    /// million parts and views of one memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -79,14 +87,16 @@ impl<L: SplitLease> Buf<L> {
     ///
     /// This is the reverse of [`split_to`](Self::split_to) and [`split_off`](Self::split_off).
     ///
-    /// The filled bytes have to be without a gap: this buffer is full, or `other` is empty. A buffer of no capacity becomes `other`, and
-    /// one of no capacity is always joined. Both are of the same pool and memory, or else it is not done; nothing is ever copied.
+    /// The filled bytes have to be without a gap: this buffer is full, or `other` is empty. A
+    /// buffer of no capacity becomes `other`, and an `other` of no capacity is always joined.
+    /// Nothing is ever copied.
     ///
-    /// Cost: one locked subtraction. The buffer keeps the slower release of a part, also when it is the only handle again.
+    /// Cost: one locked subtraction. The buffer keeps the slower release of a part, also when it is
+    /// the only handle again.
     ///
     /// # Errors
     ///
-    /// Returns `other` when the two are not neighbours in this sense; both are unchanged then.
+    /// Returns `other` when the two are not neighbours in this sense. Both are unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -111,8 +121,9 @@ impl<L: SplitLease> Buf<L> {
         }
         let (_, len, capacity, guard) = other.into_guard();
         // Before the handle of the other part goes, which is not the last: this one is there.
-        // SAFETY: the other part's bytes come right behind this one's, in the same memory, and were the other part's alone (S1); what is
-        // filled is without a gap. This handle keeps the memory (S2).
+        // SAFETY: the other part's bytes come right behind this one's, in the same memory, and were
+        // the other part's alone (S1); what is filled is without a gap. This handle keeps the
+        // memory (S2).
         unsafe { self.append_part(len, capacity) };
         drop(guard);
         Ok(())
@@ -121,12 +132,13 @@ impl<L: SplitLease> Buf<L> {
     /// Whether `other` is the next part of the same memory.
     fn is_before(&self, other: &Self) -> bool {
         let (Some(views), Some(others)) = (self.lease().views(), other.lease().views()) else { return false };
-        // One counter is that of one memory (`Lease`, rule 3). That the one ends where the other starts is not enough: two memories may be
-        // neighbours.
+        // One counter is that of one memory (`Lease`, rule 3). That the one ends where the other
+        // starts is not enough: two memories may be neighbours.
         ptr::eq(views, others) && self.memory().end == other.memory().start
     }
 
-    /// Keeps the first `at` bytes of the capacity and returns the rest. `at` is at most the capacity.
+    /// Keeps the first `at` bytes of the capacity and returns the rest. `at` is at most the
+    /// capacity.
     fn split_at(&mut self, at: usize) -> Self {
         debug_assert!(at <= self.capacity(), "split at {at} of {}", self.capacity());
         let placeholder = Self::of_nothing();
@@ -140,8 +152,8 @@ impl<L: SplitLease> Buf<L> {
             _ => share(guard),
         };
         let front_len = len.min(at);
-        // SAFETY: the first `at` bytes were this buffer's and are now this part's alone (S1); they are released with the last
-        // handle (S2).
+        // SAFETY: the first `at` bytes were this buffer's and are now this part's alone (S1); they
+        // are released with the last handle (S2).
         *self = unsafe { Self::from_guard(start, front_len, at, front_guard) };
         // SAFETY: likewise for the rest. `front_len` is `len`, or all of the front.
         unsafe { Self::from_guard(middle, len - front_len, capacity - at, back_guard) }
@@ -167,8 +179,9 @@ fn share<L: SplitLease>(guard: LeaseGuard<L>) -> (LeaseGuard<L>, LeaseGuard<L>) 
     }
     let (lease, ticket) = guard.into_parts();
     let first = ManuallyDrop::new(LeaseGuard::new(lease.into_shared(), ticket));
-    // SAFETY: valid for reads, and never dropped; the copy follows the rule of bitwise copies (`Lease`, rule 2): of all of them, the
-    // last handle drops one. The ticket beside the lease follows the same rule.
+    // SAFETY: valid for reads, and never dropped; the copy follows the rule of bitwise copies
+    // (`Lease`, rule 2): of all of them, the last handle drops one. The ticket beside the lease
+    // follows the same rule.
     let second = unsafe { ptr::read(&raw const *first) };
     (ManuallyDrop::into_inner(first), second)
 }

@@ -1,12 +1,13 @@
-//! What a pool has done and holds.
+//! Statistics: what a pool has done and holds.
 
 #[cfg(feature = "stats")]
 use crate::sync::{AtomicUsize, Ordering};
 
-/// A snapshot of one pool, in plain numbers. Taking it stops no thread.
+/// Tells what a pool has done and holds, in plain numbers. Taking it stops no thread.
 ///
-/// The event counters and the high-water marks are zero unless the `stats` feature is on; what a pool knows without
-/// counting (`reserved_bytes`, and `in_use` in some strategies) is always there.
+/// The event counters and the high-water marks are zero unless the `stats` feature is on. Numbers
+/// that a pool knows without counting (`reserved_bytes`, and `in_use` in some strategies) are
+/// always valid.
 ///
 /// # How the numbers add up
 ///
@@ -15,15 +16,17 @@ use crate::sync::{AtomicUsize, Ordering};
 /// - `acquired == reused + fresh`, and `fallbacks <= fresh`.
 /// - `in_use <= high_water`, and `in_use_bytes <= high_water_bytes`.
 /// - `idle_bytes + pinned_bytes <= reserved_bytes`. In `bufbump` they are equal.
-/// - What is out of the pool's own memory and `idle_bytes` are together at most `reserved_bytes`: equal to it in pools over one
-///   region, and less by headers and alignment in the others. A fallback's buffers count in `in_use_bytes`, and its memory not in
-///   `reserved_bytes`.
+/// - Bytes that are out of the pool's own memory and `idle_bytes` are together at most
+///   `reserved_bytes`. In pools over one region they are equal to it. In the others they are less,
+///   by headers and alignment. A fallback's buffers count in `in_use_bytes`; its memory does not
+///   count in `reserved_bytes`.
 ///
 /// # Counters that start again
 ///
-/// Nobody sets a counter back: another reader of the same pool would be wrong. [`since`](Self::since) tells what was
-/// counted between two snapshots. High-water marks have no difference: each pool has `reset_high_water`, after which they start
-/// again from what is out.
+/// Nobody sets a counter back: another reader of the same pool would be wrong.
+/// [`since`](Self::since) tells what was counted between two snapshots. High-water marks have no
+/// difference. Each pool has `reset_high_water`, after which they start again from the buffers that
+/// are out.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -43,11 +46,12 @@ use crate::sync::{AtomicUsize, Ordering};
 pub struct PoolStats {
     /// Buffers handed out since the pool was made.
     pub acquired: u64,
-    /// Of those, from memory that the pool already held.
+    /// Buffers out of `acquired` whose memory the pool already held.
     pub reused: u64,
-    /// Of those, from memory that was taken from the system or from the fallback for the purpose.
+    /// Buffers out of `acquired` whose memory was taken from the system or from the fallback for
+    /// them.
     pub fresh: u64,
-    /// Of the fresh ones, those because the strategy was exhausted.
+    /// Buffers out of `fresh` that the fallback served, because the strategy was exhausted.
     pub fallbacks: u64,
     /// Requests refused as exhausted.
     pub exhausted: u64,
@@ -61,11 +65,12 @@ pub struct PoolStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
-    /// Of those, bytes that no buffer has: what the next requests may be served from. In pools over one region it needs the `stats`
-    /// feature, and is 0 without it.
+    /// Bytes out of `reserved_bytes` that no buffer has, so that the next requests may be served
+    /// from them. In pools over one region it needs the `stats` feature, and is 0 without it.
     pub idle_bytes: usize,
-    /// Of those, bytes that cannot be used for anything else because a buffer in them is out: for strategies that give memory back
-    /// in larger pieces than they hand out. Far above `in_use_bytes`, it says that small survivors hold large pieces. Zero for others.
+    /// Bytes out of `reserved_bytes` that no request can use because a buffer near them is out.
+    /// Only strategies that give memory back in larger pieces than they hand out have them; it is
+    /// zero for others. When it is far above `in_use_bytes`, small survivors hold large pieces.
     pub pinned_bytes: usize,
 }
 
@@ -73,8 +78,8 @@ impl PoolStats {
     /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
     /// event counters.
     ///
-    /// The numbers of what is out, idle and reserved are those of `self`. So are the high-water
-    /// marks: they cover the time since the pool was made, or they were reset.
+    /// The numbers of buffers that are out, and of idle and reserved bytes, are those of `self`. So
+    /// are the high-water marks: they cover the time since the pool was made, or they were reset.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -102,16 +107,47 @@ impl PoolStats {
     }
 }
 
-/// The counters of one pool: plain ones for the acquiring side, two shared ones for releases.
+/// Counts for one pool that one thread at a time acquires from. Releases on any thread are in
+/// [`Released`].
 ///
 /// Without the `stats` feature this is a type of no size whose methods do nothing.
+///
+/// ```
+/// use bufcore::strategy::{Counters, Released, Served};
+/// use bufcore::PoolStats;
+///
+/// let (mut counters, released) = (Counters::default(), Released::default());
+/// counters.acquired(Served::Fresh, 1500, &released, PoolStats::default);
+/// counters.acquired(Served::Reused, 500, &released, PoolStats::default);
+/// released.add(1500); // on whichever thread the lease was dropped
+/// let stats = counters.snapshot(&released, &PoolStats::default(), 4096);
+/// assert_eq!(stats.reserved_bytes, 4096);
+/// # #[cfg(feature = "stats")]
+/// assert_eq!((stats.acquired, stats.in_use_bytes, stats.high_water_bytes), (2, 500, 2000));
+/// ```
 #[derive(Debug, Default)]
 pub struct Counters {
     #[cfg(feature = "stats")]
     counts: PoolStats,
 }
 
-/// The half of [`Counters`] that leases write, on whichever thread they are dropped. It lives where they can reach it.
+/// Counts the releases of one pool: the half of [`Counters`] that leases write, on whichever thread
+/// they are dropped. It lives where they can reach it.
+///
+/// ```
+/// use bufcore::strategy::Released;
+///
+/// /// The bookkeeping in front of a pool's memory, which leases know.
+/// #[derive(Default)]
+/// struct Control {
+///     released: Released,
+/// }
+///
+/// let control = Control::default();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| control.released.add(1500));
+/// });
+/// ```
 #[derive(Debug, Default)]
 pub struct Released {
     #[cfg(feature = "stats")]
@@ -120,14 +156,28 @@ pub struct Released {
     bytes: AtomicUsize,
 }
 
-/// How an acquire was served.
+/// Says where the memory of a served request came from.
+///
+/// ```
+/// use bufcore::strategy::Served;
+///
+/// /// What an acquire of a strategy counts.
+/// fn served(has_idle: bool, is_exhausted: bool) -> Served {
+///     match (has_idle, is_exhausted) {
+///         (true, _) => Served::Reused,
+///         (false, false) => Served::Fresh,
+///         (false, true) => Served::Fallback,
+///     }
+/// }
+/// assert_eq!(served(false, true), Served::Fallback);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
-    /// From memory that the pool held.
+    /// The pool held the memory already.
     Reused,
-    /// From the system, as this strategy always does or because nothing idle fitted.
+    /// It came from the system, as this strategy always does, or because nothing idle fitted.
     Fresh,
-    /// From the fallback.
+    /// It came from the fallback.
     Fallback,
 }
 
@@ -153,8 +203,10 @@ impl Released {
 }
 
 impl Counters {
-    /// Counts one buffer of `bytes` as handed out. `elsewhere` is what is out of the fallback, for the high-water marks; a
-    /// buffer that the fallback served counts there.
+    /// Counts one buffer of `bytes` as handed out.
+    ///
+    /// `elsewhere` returns the statistics of the fallback, for the high-water marks. A buffer that
+    /// the fallback served counts there.
     #[inline]
     pub fn acquired(
         &mut self,
@@ -178,7 +230,8 @@ impl Counters {
                 }
             }
             if served != Served::Fallback {
-                // The totals wrap around together with those of `Released`, so the differences stay right.
+                // The totals wrap around together with those of `Released`, so the differences stay
+                // right.
                 counts.in_use = counts.in_use.wrapping_add(1);
                 counts.in_use_bytes = counts.in_use_bytes.wrapping_add(bytes);
             }
@@ -193,7 +246,8 @@ impl Counters {
         let _ = (served, bytes, released, elsewhere);
     }
 
-    /// Lets the high-water marks start again from what is out now, of the fallback (`elsewhere`) too.
+    /// Lets the high-water marks start again from the buffers that are out now, those of the
+    /// fallback (`elsewhere`) included.
     pub fn reset_high_water(&mut self, released: &Released, elsewhere: &PoolStats) {
         #[cfg(feature = "stats")]
         {
@@ -214,8 +268,8 @@ impl Counters {
         }
     }
 
-    /// Returns the snapshot: the pool's own counts, with what is out of the fallback (`elsewhere`)
-    /// added.
+    /// Returns the snapshot: the pool's own counts, to which the buffers that are out of the
+    /// fallback (`elsewhere`) are added.
     pub fn snapshot(&self, released: &Released, elsewhere: &PoolStats, reserved_bytes: usize) -> PoolStats {
         #[cfg(feature = "stats")]
         let stats = {
@@ -237,9 +291,24 @@ impl Counters {
     }
 }
 
-/// The counters of a pool that several threads acquire from. Unlike [`Counters`] they are shared, and so cost locked instructions.
+/// Counts for a pool that several threads acquire from. Unlike [`Counters`] the counts are shared,
+/// and so cost locked instructions.
 ///
 /// Without the `stats` feature this is a type of no size whose methods do nothing.
+///
+/// ```
+/// use bufcore::strategy::{Served, SharedCounters};
+///
+/// let counters = SharedCounters::default();
+/// std::thread::scope(|scope| {
+///     for _ in 0..2 {
+///         scope.spawn(|| counters.acquired(Served::Fresh, 1500));
+///     }
+/// });
+/// counters.released(1500);
+/// # #[cfg(feature = "stats")]
+/// assert_eq!((counters.snapshot().in_use, counters.snapshot().high_water_bytes), (1, 3000));
+/// ```
 #[derive(Debug, Default)]
 pub struct SharedCounters {
     #[cfg(feature = "stats")]
@@ -282,8 +351,10 @@ impl SharedCounters {
         let _ = (served, bytes);
     }
 
-    /// Lets the high-water marks start again from what is out now. An acquire on another thread at the same moment may be missed, or be
-    /// counted though it came before.
+    /// Lets the high-water marks start again from the buffers that are out now.
+    ///
+    /// An acquire on another thread at the same moment may be missed, or be counted although it
+    /// came before.
     pub fn reset_high_water(&self) {
         #[cfg(feature = "stats")]
         {

@@ -3,7 +3,28 @@
 use crate::copying::copy_bytes;
 use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
 
-/// Takes bytes: lends room, then counts what was written into it.
+/// Takes bytes in place: lends room, then counts the bytes that were written into it.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{ByteSink, HeapPool, ReserveError};
+///
+/// /// Writes a field: its length in one byte, then its bytes. It writes both or nothing.
+/// fn field(sink: &mut impl ByteSink, bytes: &[u8]) -> Result<(), ReserveError> {
+///     let room = sink.reserve(1 + bytes.len())?;
+///     room[0] = bytes.len() as u8;
+///     room[1..].copy_from_slice(bytes);
+///     sink.commit(1 + bytes.len());
+///     Ok(())
+/// }
+///
+/// let mut buf = HeapPool::new().acquire(8)?;
+/// field(&mut buf, b"news")?;
+/// assert_eq!(field(&mut buf, b"hello").unwrap_err().available, 3);
+/// assert_eq!(buf, b"\x04news");
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` takes no bytes in place",
     label = "this is not a `ByteSink`",
@@ -15,7 +36,8 @@ pub trait ByteSink {
     ///
     /// # Errors
     ///
-    /// When there is less room than `n` now; `available` says how much there is in one piece.
+    /// Returns a [`ReserveError`] when there is less room than `n` now. Its `available` is the room
+    /// that there is in one piece.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -34,18 +56,53 @@ pub trait ByteSink {
     ///
     /// # Panics
     ///
-    /// When `n` is over what there is room for.
+    /// Panics when `n` is over the room that there is.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::io::Read;
+    ///
+    /// use bufcore::{ByteSink, VecSink};
+    ///
+    /// let mut socket = &b"PONG"[..];
+    /// let mut received = Vec::new();
+    /// let mut sink = VecSink::new(&mut received);
+    /// let n = socket.read(sink.reserve(1500)?)?;
+    /// sink.commit(n); // 4 of the 1500
+    /// drop(sink);
+    /// assert_eq!(received, b"PONG");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn commit(&mut self, n: usize);
 }
 
-/// Gives bytes: lends what is there, then drops what was used.
+/// Gives bytes in place: lends those that can be read, then drops those that were used.
+///
+/// ```
+/// use bufcore::ByteSource;
+///
+/// /// Takes a field off the front, once all of it has come: its length in a byte, and its bytes.
+/// fn field(source: &mut impl ByteSource) -> Option<Vec<u8>> {
+///     let (length, rest) = source.peek().split_first()?;
+///     let field = rest.get(..usize::from(*length))?.to_vec();
+///     source.consume(1 + field.len());
+///     Some(field)
+/// }
+///
+/// let mut source = &b"\x04news\x05hel"[..];
+/// assert_eq!(field(&mut source).as_deref(), Some(&b"news"[..]));
+/// assert_eq!(field(&mut source), None); // the rest has yet to come
+/// assert_eq!(source, b"\x05hel");
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` gives no bytes in place",
     label = "this is not a `ByteSource`",
     note = "a `Buf`, a `&[u8]`, a mirrored ring and the reading end of a channel are; of a `Vec<u8>` take a slice: `&mut &vec[..]`"
 )]
 pub trait ByteSource {
-    /// Returns the bytes that can be read now in one piece; an empty slice when there are none.
+    /// Returns the bytes that can be read now in one piece. The slice is empty when there are none.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -65,13 +122,39 @@ pub trait ByteSource {
     ///
     /// # Panics
     ///
-    /// When `n` is over the length of what [`peek`](Self::peek) lends.
+    /// Panics when `n` is over the length of the slice that [`peek`](Self::peek) lends.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::collections::VecDeque;
+    ///
+    /// use bufcore::ByteSource;
+    ///
+    /// let mut queue: VecDeque<u8> = (0..8).collect();
+    /// let written = queue.peek().len().min(5); // as much as a socket took
+    /// queue.consume(written);
+    /// assert_eq!(queue.peek(), [5, 6, 7]);
+    /// # }
+    /// ```
     fn consume(&mut self, n: usize);
 
-    /// Returns the complete pieces that can be read now, each up to `delimiter`, in place: lines,
-    /// for `b'\n'`.
+    /// Returns the complete pieces that can be read now, each up to `delimiter`, in place. With
+    /// `b'\n'` they are lines.
     ///
     /// The pieces that were looked at are consumed when the returned value drops. See [`Pieces`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{ByteSource, HeapPool};
+    ///
+    /// let mut buf = HeapPool::new().acquire(64)?;
+    /// buf.extend_from_slice(b"level=info\nlevel=warn\nlev")?;
+    /// let warnings = buf.pieces(b'\n').into_iter().filter(|line| line.ends_with(b"warn")).count();
+    /// assert_eq!(warnings, 1);
+    /// assert_eq!(buf, "lev"); // waits for its end
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self>
     where
@@ -94,7 +177,7 @@ impl<L: Lease> ByteSink for Buf<L> {
     }
 }
 
-/// Reading a buffer as a source drops what was consumed, front first.
+/// Reading a buffer as a source drops the consumed bytes, front first.
 impl<L: Lease> ByteSource for Buf<L> {
     #[inline]
     fn peek(&mut self) -> &[u8] {
@@ -107,7 +190,7 @@ impl<L: Lease> ByteSource for Buf<L> {
     }
 }
 
-/// Reading a view as a source drops what was consumed, front first.
+/// Reading a view as a source drops the consumed bytes, front first.
 impl<L: Lease> ByteSource for Frozen<L> {
     #[inline]
     fn peek(&mut self) -> &[u8] {
@@ -120,7 +203,7 @@ impl<L: Lease> ByteSource for Frozen<L> {
     }
 }
 
-/// Fills the slice front first; what is left of it is the room.
+/// Fills the slice front first. The rest of it is the room.
 ///
 /// ```
 /// let mut memory = [0; 8];
@@ -181,7 +264,7 @@ impl<S: ByteSource + ?Sized> ByteSource for &mut S {
     }
 }
 
-/// Moves bytes from `source` to `sink` until one has no more to give or to take; returns their
+/// Moves bytes from `source` to `sink` until one has no more to give or to take. Returns their
 /// number.
 ///
 /// ```
@@ -197,10 +280,11 @@ pub fn copy(source: &mut impl ByteSource, sink: &mut impl ByteSink) -> usize {
     copy_up_to(source, sink, usize::MAX)
 }
 
-/// Moves at most `limit` bytes, as [`copy`] does: the body that a header announced, and nothing of
-/// what comes behind it.
+/// Moves at most `limit` bytes, as [`copy`] does. This is for the body that a header announced, and
+/// takes nothing of the bytes behind it.
 ///
-/// Less than `limit` is returned when the source has no more to give now, or the sink no more room.
+/// It returns less than `limit` when the source has no more to give now, or the sink has no more
+/// room.
 ///
 /// ```
 /// let mut source = &b"\x05helloGET /"[..];

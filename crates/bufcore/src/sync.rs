@@ -1,5 +1,5 @@
-//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors that `core` has none for, or those of a
-//! model checker under `--cfg loom` or `--cfg shuttle`.
+//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors
+//! that `core` has none for, or those of a model checker under `--cfg loom` or `--cfg shuttle`.
 
 // Loom has none; what it models are processors, and its compiler moves nothing.
 /// Shared ownership, of what is no part of the models.
@@ -32,6 +32,19 @@ pub use std::sync::{Mutex, MutexGuard};
 pub const RELEASE: Ordering = Ordering::Release;
 
 /// Locks `mutex`, ignoring poisoning.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use bufcore::strategy::sync::{lock, try_lock};
+///
+/// let bins = Mutex::new(vec![1]);
+/// let guard = lock(&bins);
+/// assert!(try_lock(&bins).is_none());
+/// drop(guard);
+/// lock(&bins).push(2);
+/// assert_eq!(*lock(&bins), [1, 2]);
+/// ```
 #[cfg(any(feature = "std", loom, shuttle))]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {

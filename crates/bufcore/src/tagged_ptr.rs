@@ -3,22 +3,37 @@
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-/// Set in the address of a block that is one of several, and in that of no block: what is neither is told by one look at one bit.
+/// Set in the address of a block that is one of several, and in that of no block: what is neither
+/// is told by one look at one bit.
 const MARK: usize = 1;
 /// The address of no block.
 const NOTHING: usize = MARK;
 
-/// A tagged pointer: a lease of one word, with the address of a block's header and room for a mark
-/// in its last bits.
+/// Points to a block's header, with room for a mark in its last bit: a lease of one word.
 ///
-/// It owns nothing: the lease that holds it does. For headers that start at multiples of 2 or more.
+/// It owns nothing: the lease that holds it does. Headers have to start at multiples of 2 or more.
+///
+/// ```
+/// use std::ptr::NonNull;
+///
+/// use bufcore::strategy::TaggedPtr;
+///
+/// let mut header = 1500_u64; // a block's capacity
+/// let tagged = TaggedPtr::of(NonNull::from(&mut header));
+/// assert!(!tagged.is_shared() && tagged.unmarked().is_some());
+/// let shared = tagged.shared(); // one of several parts
+/// assert!(shared.is_shared() && shared.unmarked().is_none());
+/// assert_eq!(shared.block(), tagged.block());
+/// assert_eq!(TaggedPtr::<u64>::nothing().block(), None);
+/// assert_eq!(size_of::<TaggedPtr<u64>>(), size_of::<usize>());
+/// ```
 pub struct TaggedPtr<B> {
     /// Never null.
     address: *mut B,
 }
 
 impl<B> TaggedPtr<B> {
-    /// Names `block`, unmarked.
+    /// Points to `block`, unmarked.
     #[inline(always)]
     #[must_use]
     pub fn of(block: NonNull<B>) -> Self {
@@ -26,15 +41,35 @@ impl<B> TaggedPtr<B> {
         Self { address: block.as_ptr() }
     }
 
-    /// Names no block: for a buffer of no bytes.
+    /// Points to no block, for a buffer of no bytes.
     #[inline]
     #[must_use]
     pub fn nothing() -> Self {
         Self { address: ptr::without_provenance_mut(NOTHING) }
     }
 
-    /// Returns the block, if there is one and it is not marked. This is one comparison, for the
-    /// releases of all buffers that were never split.
+    /// Returns the block, if there is one and it is not marked.
+    ///
+    /// This is one comparison, for the releases of all buffers that were never split.
+    ///
+    /// ```
+    /// use std::ptr::NonNull;
+    ///
+    /// use bufcore::strategy::TaggedPtr;
+    ///
+    /// /// What a lease does with its block when it is dropped.
+    /// fn release(tagged: TaggedPtr<u64>, free: &mut Vec<NonNull<u64>>) {
+    ///     // A buffer of no bytes has no block.
+    ///     if let Some(block) = tagged.unmarked().or_else(|| tagged.block()) {
+    ///         free.push(block);
+    ///     }
+    /// }
+    ///
+    /// let (mut header, mut free) = (0, Vec::new());
+    /// release(TaggedPtr::of(NonNull::from(&mut header)), &mut free);
+    /// release(TaggedPtr::nothing(), &mut free);
+    /// assert_eq!(free.len(), 1);
+    /// ```
     #[inline(always)]
     #[must_use]
     pub fn unmarked(&self) -> Option<NonNull<B>> {
@@ -56,14 +91,14 @@ impl<B> TaggedPtr<B> {
         NonNull::new(self.address.map_addr(|address| address & !MARK))
     }
 
-    /// Returns whether it is marked as one of several.
+    /// Returns whether the pointer is marked as that of one of several.
     #[inline(always)]
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.unmarked().is_none() && is_some(self.address.addr())
     }
 
-    /// Returns the same, marked as one of several; nothing stays nothing.
+    /// Returns the same pointer, marked as that of one of several. That of no block stays as it is.
     #[inline]
     #[must_use]
     pub fn shared(&self) -> Self {
@@ -74,7 +109,8 @@ impl<B> TaggedPtr<B> {
     }
 }
 
-/// Whether a marked address is that of a block. In a call, so that the compiler does not look at this first.
+/// Whether a marked address is that of a block. In a call, so that the compiler does not look at
+/// this first.
 #[cold]
 #[inline(never)]
 fn is_some(address: usize) -> bool {

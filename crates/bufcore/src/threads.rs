@@ -1,14 +1,16 @@
-//! What a thread knows of the pools that it uses; see [`crate::strategy::threads`].
+//! The caches that a thread has in the pools that it uses; see [`crate::strategy::threads`].
 //!
 //! # Invariants
 //!
-//! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`, whose cache is on the thread's list.
-//!   Numbers are never used twice, and an entry is cleared when the cache leaves the list: so an entry that is matched is what the
-//!   strategy said that it would be for those who ask for this pool (`remember`).
+//! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`,
+//!   whose cache is on the thread's list. Numbers are never used twice, and an entry is cleared
+//!   when the cache leaves the list: so an entry that is matched is what the strategy said that it
+//!   would be for those who ask for this pool (`remember`).
 //! - L2: the caches on a thread's list are the thread's, and each is valid until it is taken off.
 //! - L3: a token is never used twice.
-//! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a list is borrowed or half done, for
-//!   caches that are off it already. So it may use these functions itself.
+//! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a
+//!   list is borrowed or half done, for caches that are off it already. So it may use these
+//!   functions itself.
 
 mod caches;
 
@@ -30,22 +32,37 @@ pub const NO_TOKEN: usize = 0;
 const FIRST_TOKEN: usize = 2;
 /// The last token, and the last number of a pool, so that the counts do not wrap.
 const LAST: usize = usize::MAX / 2;
-/// Caches that a search looks at beside the one that it is for, whether their pool is gone: when it finds that one, and when not, which
-/// is when a cache is going to be added. More than one, so that the list does not grow for good.
+/// Caches that a search looks at beside the one that it is for, whether their pool is gone: when it
+/// finds that one, and when not, which is when a cache is going to be added. More than one, so that
+/// the list does not grow for good.
 const LOOKS: (usize, usize) = (1, 2);
 
-/// The methods that the list calls on a cache of an unknown type.
+/// Holds the functions that the list calls on a cache, whose type it does not know. [`Cache`] has
+/// an example of them.
 ///
-/// All are called with the address of a cache that is or was on the calling thread's list, and may use the pool.
+/// All are called with the address of a cache that is or was on the calling thread's list, and may
+/// use the pool.
+///
+/// ```
+/// use bufcore::strategy::threads::Methods;
+///
+/// /// Those of caches that are never freed, and whose pools never end.
+/// static STATIC: Methods =
+///     Methods { is_closed: |_| false, end_of_thread: |_| (), let_go: |_| () };
+/// # let _ = &STATIC;
+/// ```
 #[derive(Debug)]
 pub struct Methods {
-    /// Whether the cache's pool is gone. Calls no code of the user's, nor any function of this module.
+    /// Says whether the cache's pool has ended. It calls no code of the user's, nor any function of
+    /// this module.
     pub is_closed: unsafe fn(NonNull<Cache>) -> bool,
-    /// The thread ends. The cache is off the list, and its memory may go.
+    /// Is called when the thread ends. The cache is off the list, and its memory may go.
     ///
-    /// Code of the user's that panics in it, such as a waker's drop, has nobody to tell: the panic ends here.
+    /// Code of the user's that panics in it, such as a waker's drop, has nobody to tell: the panic
+    /// ends here.
     pub end_of_thread: unsafe fn(NonNull<Cache>),
-    /// The pool is gone. The cache is off the list, and its memory may go. A panic ends here, as above.
+    /// Is called when the pool has ended. The cache is off the list, and its memory may go. A panic
+    /// ends here, as above.
     pub let_go: unsafe fn(NonNull<Cache>),
 }
 
@@ -56,7 +73,8 @@ struct Entry {
     value: Cell<NonNull<()>>,
 }
 
-/// What the fast paths need. Without a destructor, so that it is there to a thread's very end, where the system allows that.
+/// The table for the fast paths. It has no destructor, so it lasts to a thread's very end, where
+/// the system allows that.
 struct Local {
     token: Cell<usize>,
     entries: [Entry; ENTRIES],
@@ -120,8 +138,9 @@ fn let_go(mut closed: Chain) {
     }
 }
 
-/// Calls a method in which code of the user's may run. If that panics, the panic was reported by its hook, and whoever met the cache
-/// goes on: it is a thread's end, or somebody who uses another pool.
+/// Calls a method in which code of the user's may run. If that panics, the panic was reported by
+/// its hook, and whoever met the cache goes on: it is a thread's end, or somebody who uses another
+/// pool.
 ///
 /// # Safety
 ///
@@ -161,12 +180,19 @@ fn next_of(numbers: &AtomicUsize) -> Option<usize> {
     Some(number)
 }
 
-/// Returns a number for a new pool, which no other pool ever had or has; `None` after some thousand
-/// million million.
+/// Returns a number for a new pool, which no other pool ever had or has.
 ///
 /// # Errors
 ///
-/// The number that was one too many, and the last one.
+/// Returns [`ConfigError::TooLarge`](crate::ConfigError::TooLarge) after some thousand million
+/// million numbers.
+///
+/// ```
+/// use bufcore::strategy::threads;
+///
+/// assert_ne!(threads::new_id()?, threads::new_id()?);
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub fn new_id() -> Result<usize, crate::ConfigError> {
     next_of(&IDS).ok_or(crate::ConfigError::TooLarge { setting: "pools", requested: LAST + 1, limit: LAST })
 }
@@ -178,7 +204,8 @@ pub fn token() -> usize {
     LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
 }
 
-/// Returns what the calling thread remembered for the pool `id`, if it is found at once.
+/// Returns the value that the calling thread remembered for the pool `id`, if it is found at once.
+/// [`remember`] has an example.
 #[inline(always)]
 #[must_use]
 pub fn recall(id: usize) -> Option<NonNull<()>> {
@@ -189,13 +216,38 @@ pub fn recall(id: usize) -> Option<NonNull<()>> {
     LOCAL.try_with(find).ok().flatten()
 }
 
-/// Lets the next [`recall`] find `value` at once, until the cache for the pool is off the thread's list.
+/// Lets the next [`recall`] find `value` at once, until the cache for the pool is off the thread's
+/// list.
 ///
 /// # Safety
 ///
 /// 1. The calling thread has a cache for the pool `id` on its list.
-/// 2. `value` is what those who call [`recall`] for this pool take it for, whenever they do while that cache is on the list. Only the
-///    strategy that made the pool, and got `id` from [`new_id`], can know that.
+/// 2. `value` is what callers of [`recall`] take it for, whenever they ask for this pool while that
+///    cache is on the list. Only the strategy that made the pool, and got `id` from [`new_id`], can
+///    know that.
+///
+/// ```
+/// use std::ptr::{self, NonNull};
+///
+/// use bufcore::strategy::threads::{self, Cache, Methods};
+///
+/// static METHODS: Methods =
+///     Methods { is_closed: |_| false, end_of_thread: |_| (), let_go: |_| () };
+///
+/// let pool = threads::new_id()?;
+/// threads::register().expect("the thread is not ending");
+/// let cache = NonNull::from(Box::leak(Box::new(Cache::new(pool, &METHODS))));
+/// // SAFETY: a new cache of this thread's, which is never freed.
+/// unsafe { threads::add(cache) };
+/// assert_eq!(threads::recall(pool), None);
+/// // SAFETY: the cache is on the list, and the value is its address.
+/// unsafe { threads::remember(pool, cache.cast()) };
+/// assert_eq!(threads::recall(pool), Some(cache.cast()));
+/// // SAFETY: the pool is this example's; its caches are never freed.
+/// let removed = unsafe { threads::remove(pool) };
+/// assert!(ptr::eq(removed, cache.as_ptr()) && threads::recall(pool).is_none());
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub unsafe fn remember(id: usize, value: NonNull<()>) {
     let _ = LOCAL.try_with(|local| {
         let entry = &local.entries[id % ENTRIES];
@@ -214,10 +266,19 @@ fn forget(id: usize) {
     });
 }
 
-/// Gives the calling thread a token, if it has none. `None` when the thread is ending, and keeps no caches any more.
+/// Gives the calling thread a token, if it has none. It returns `None` when the thread is ending,
+/// and keeps no caches any more.
 ///
-/// Cost: on a thread's first call, the standard library registers a destructor, for which it may take a few bytes from the system; it
-/// ends the process when it gets none.
+/// Cost: on a thread's first call, the standard library registers a destructor. It may take a few
+/// bytes from the system for that, and ends the process when it gets none.
+///
+/// ```
+/// use bufcore::strategy::threads;
+///
+/// let here = threads::register().expect("the thread is not ending");
+/// assert_eq!(threads::token(), here);
+/// assert_ne!(std::thread::spawn(threads::register).join().unwrap(), Some(here));
+/// ```
 #[must_use]
 pub fn register() -> Option<usize> {
     CACHES.try_with(|_| ()).ok()?;
@@ -230,7 +291,8 @@ pub fn register() -> Option<usize> {
     LOCAL.try_with(set).ok()?
 }
 
-/// Runs `f`, which calls no code of the user's (L4), with the calling thread's list; `None` for a thread that has no caches.
+/// Runs `f`, which calls no code of the user's (L4), with the calling thread's list; `None` for a
+/// thread that has no caches.
 fn with_caches<R>(f: impl FnOnce(&Caches) -> R) -> Option<R> {
     // A thread without a token has used no pool; asking for its list would register the destructor.
     if token() == NO_TOKEN {
@@ -239,10 +301,10 @@ fn with_caches<R>(f: impl FnOnce(&Caches) -> R) -> Option<R> {
     CACHES.try_with(f).ok()
 }
 
-/// Returns the calling thread's cache for the pool `id`; null when there is none.
+/// Returns the calling thread's cache for the pool `id`, or null when there is none.
 ///
-/// Lets go of caches whose pool is gone, but not of that one: of some with each call, so that a thread that goes on to use pools keeps
-/// few of them. So code of the user's may run in it.
+/// It lets go of other caches, whose pool has ended: of some with each call, so that a thread that
+/// continues to use pools keeps few of them. So code of the user's may run in it.
 ///
 /// Cost: a step for each second bit in which the numbers of the thread's pools differ.
 #[must_use]
@@ -274,11 +336,13 @@ pub fn find(id: usize) -> *const Cache {
 ///
 /// # Safety
 ///
-/// 1. The cache is on no list, and valid until one of its [`Methods`] has been called with the note that it is off the list, or until
-///    [`remove`] has returned it.
-/// 2. Its methods are for caches of its kind, and the first field of a `repr(C)` type, whose address this is, is its head.
-/// 3. Its number came from [`new_id`], the thread has no other cache with it on its list, and whoever casts what [`find`] and [`remove`]
-///    return for this number takes it for the type that it is.
+/// 1. The cache is on no list. It is valid until [`remove`] has returned it, or until one of its
+///    [`Methods`] has been called that says that it is off the list.
+/// 2. Its methods are for caches of its kind. Its head is the first field of a `repr(C)` type,
+///    whose address this is.
+/// 3. Its number came from [`new_id`], and the thread has no other cache with it on its list. Code
+///    that casts the result of [`find`] or [`remove`] for this number takes it for the type that it
+///    is.
 pub unsafe fn add(cache: NonNull<Cache>) {
     // SAFETY: the caller's promise.
     let head = unsafe { cache.as_ref() };
@@ -286,11 +350,13 @@ pub unsafe fn add(cache: NonNull<Cache>) {
     debug_assert!(added.is_some(), "a thread with a token has a list until it ends");
 }
 
-/// Takes the cache for the pool `id` off the calling thread's list, if it is there; else null.
+/// Takes the cache for the pool `id` off the calling thread's list and returns it, or null when it
+/// is not there.
 ///
 /// # Safety
 ///
-/// The caller made the pool, and does with the cache what its methods would have done: they are not called any more.
+/// The caller made the pool, and does with the cache what its methods would have done: they are not
+/// called any more.
 #[must_use]
 pub unsafe fn remove(id: usize) -> *const Cache {
     let remove = |caches: &Caches| {

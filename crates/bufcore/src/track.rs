@@ -14,7 +14,34 @@ pub use off::Tracker;
 mod off {
     use crate::{Buf, Lease};
 
-    /// Notes every buffer that is out. Does nothing without the `track` feature.
+    /// Notes every buffer that is out. Without the `track` feature it does nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::strategy::Tracker;
+    /// use bufcore::{Buf, HeapLease, HeapPool};
+    ///
+    /// /// A pool notes each buffer that it hands out.
+    /// #[derive(Default)]
+    /// struct Pool {
+    ///     tracker: Tracker,
+    /// }
+    ///
+    /// impl Pool {
+    ///     #[cfg_attr(feature = "track", track_caller)]
+    ///     fn acquire(&self) -> Buf<HeapLease> {
+    ///         let buf = HeapPool::new().acquire(64).expect("room");
+    ///         self.tracker.attach(buf)
+    ///     }
+    /// }
+    ///
+    /// let pool = Pool::default();
+    /// let buf = pool.acquire();
+    /// # #[cfg(feature = "track")]
+    /// assert_eq!(pool.tracker.outstanding().len(), 1);
+    /// drop(buf);
+    /// # }
+    /// ```
     #[derive(Debug, Default)]
     pub struct Tracker {}
 
@@ -51,7 +78,7 @@ mod on {
 
     use crate::{Buf, Lease};
 
-    /// A buffer that is out: where it was acquired, and when.
+    /// Describes a buffer that is out: where it was acquired, and when.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -80,6 +107,19 @@ mod on {
 
     impl Outstanding {
         /// Returns how long the buffer has been out.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use bufcore::HeapPool;
+        ///
+        /// let mut pool = HeapPool::new();
+        /// let _held = pool.acquire(1500)?;
+        /// // A watchdog looks for buffers that are out for too long.
+        /// let limit = Duration::from_secs(60);
+        /// assert!(pool.outstanding().iter().all(|buf| buf.age() < limit));
+        /// # Ok::<(), bufcore::Error>(())
+        /// ```
         #[must_use]
         pub fn age(&self) -> Duration {
             self.since.elapsed()
@@ -104,8 +144,8 @@ mod on {
         Unused(Option<usize>),
     }
 
-    /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and writers are users' code, which may use the
-    /// pool.
+    /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and
+    /// writers are users' code, which may use the pool.
     #[derive(Debug, Default)]
     struct Ledger {
         lines: Vec<Line>,
@@ -132,7 +172,8 @@ mod on {
             Some(index)
         }
 
-        /// Takes an entry off. Returns memory that is to be freed when the list is not locked any more.
+        /// Takes an entry off. Returns memory that is to be freed when the list is not locked any
+        /// more.
         fn strike(&mut self, index: usize) -> Vec<Line> {
             self.lines[index] = Line::Unused(self.unused);
             self.unused = Some(index);
@@ -145,9 +186,36 @@ mod on {
         }
     }
 
-    /// Notes every buffer that is out. Does nothing without the `track` feature.
+    /// Notes every buffer that is out. Without the `track` feature it does nothing.
     ///
     /// Cost with it: a short lock per acquire and per release, and now and then an allocation.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::strategy::Tracker;
+    /// use bufcore::{Buf, HeapLease, HeapPool};
+    ///
+    /// /// A pool notes each buffer that it hands out.
+    /// #[derive(Default)]
+    /// struct Pool {
+    ///     tracker: Tracker,
+    /// }
+    ///
+    /// impl Pool {
+    ///     #[cfg_attr(feature = "track", track_caller)]
+    ///     fn acquire(&self) -> Buf<HeapLease> {
+    ///         let buf = HeapPool::new().acquire(64).expect("room");
+    ///         self.tracker.attach(buf)
+    ///     }
+    /// }
+    ///
+    /// let pool = Pool::default();
+    /// let buf = pool.acquire();
+    /// # #[cfg(feature = "track")]
+    /// assert_eq!(pool.tracker.outstanding().len(), 1);
+    /// drop(buf);
+    /// # }
+    /// ```
     #[derive(Default)]
     pub struct Tracker {
         ledger: Arc<Mutex<Ledger>>,
@@ -161,8 +229,8 @@ mod on {
     impl Tracker {
         /// Notes `buf` as acquired by the caller's caller.
         ///
-        /// One of several parts of a buffer that was split is not noted: its memory is on the list of the pool that it was acquired
-        /// from until the last part goes.
+        /// One of several parts of a buffer that was split is not noted. Its memory is on the list
+        /// of the pool that it was acquired from, until the last part is dropped.
         #[track_caller]
         pub fn attach<L: Lease>(&self, mut buf: Buf<L>) -> Buf<L> {
             let entry =

@@ -1,5 +1,6 @@
-//! After a panic that was caught, buffers and views may be used as before: as a `Box<[u8]>` they have no state but their bytes and a length, and
-//! leases are only looked at and dropped. The compiler cannot see that of every lease.
+//! Unwind safety. After a panic that was caught, buffers and views may be used as before. As a
+//! `Box<[u8]>` they have no state except their bytes and a length, and leases are only looked at
+//! and dropped. The compiler cannot see that of every lease.
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 

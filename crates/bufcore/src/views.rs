@@ -5,10 +5,25 @@ use crate::sync::{AtomicU32, Ordering, RELEASE};
 /// More handles of one memory than this are refused, long before the count could wrap.
 const MAX_HANDLES: u32 = u32::MAX / 2;
 
-/// The count of the handles, views and parts, of one memory: what [`Lease::views`](crate::Lease::views) returns.
+/// Counts the handles of one memory: views, and parts of a buffer that was split.
 ///
-/// A lease only says where it is. The functions that change the count are private to `bufcore`, so safe code, which can reach the
-/// count through [`Buf::lease`](crate::Buf::lease), cannot make the memory go while a handle lives.
+/// [`Lease::views`](crate::Lease::views) returns it: a lease only says where the count is. The
+/// functions that change it are private to `bufcore`. So safe code, which can reach the count
+/// through [`Buf::lease`](crate::Buf::lease), cannot make the memory go while a handle lives.
+///
+/// ```
+/// use bufcore::strategy::Views;
+///
+/// /// The header in front of each block of a strategy.
+/// struct Header {
+///     views: Views,
+///     capacity: usize,
+/// }
+///
+/// let header = Header { views: Views::new(), capacity: 4096 };
+/// assert!(!header.views.is_one()); // a buffer is not counted before it is shared
+/// # assert_eq!(header.capacity, 4096);
+/// ```
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Views {
@@ -24,8 +39,23 @@ impl Views {
         Self { count: AtomicU32::new(0) }
     }
 
-    /// Returns whether one handle is left of a memory that is shared. Everything that the other
-    /// handles did with it happened before what the caller does next.
+    /// Returns whether one handle is left of a memory that is shared.
+    ///
+    /// Everything that the other handles did with the memory happened before the caller's next
+    /// step.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, Lease};
+    ///
+    /// let mut buf = HeapPool::new().acquire_zeroed(8)?;
+    /// let front = buf.split_to(4);
+    /// assert!(buf.lease().views().is_some_and(|views| !views.is_one()));
+    /// drop(front);
+    /// assert!(buf.lease().views().is_some_and(|views| views.is_one()));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn is_one(&self) -> bool {
@@ -36,8 +66,8 @@ impl Views {
     /// Starts the count of a memory that was exclusive until now.
     #[inline]
     pub(crate) fn start(&self, handles: u32) {
-        // ORDER: Relaxed, because the buffer was exclusive until now; whatever hands a view or a part to another thread publishes
-        // this store with it.
+        // ORDER: Relaxed, because the buffer was exclusive until now; whatever hands a view or a
+        // part to another thread publishes this store with it.
         self.count.store(handles, Ordering::Relaxed);
     }
 
@@ -45,11 +75,11 @@ impl Views {
     ///
     /// # Panics
     ///
-    /// With more than two thousand million handles of one memory.
+    /// Panics with more than two thousand million handles of one memory.
     #[inline]
     pub(crate) fn join(&self) {
-        // ORDER: Relaxed, because the caller's handle keeps the count above zero, and whatever hands the new one to another thread
-        // publishes it.
+        // ORDER: Relaxed, because the caller's handle keeps the count above zero, and whatever
+        // hands the new one to another thread publishes it.
         if self.count.fetch_add(1, Ordering::Relaxed) > MAX_HANDLES {
             self.too_many();
         }
@@ -66,8 +96,9 @@ impl Views {
     /// Takes one handle off the count, and says whether it was the last.
     #[inline]
     pub(crate) fn leave(&self) -> bool {
-        // ORDER: Acquire pairs with the Release decrement below of every other handle: what it did with the memory, it did before
-        // we release it. The load alone decides for the only handle, since nobody is left to change the count.
+        // ORDER: Acquire pairs with the Release decrement below of every other handle: what it did
+        // with the memory, it did before we release it. The load alone decides for the only handle,
+        // since nobody is left to change the count.
         if self.count.load(Ordering::Acquire) == 1 {
             return true;
         }
@@ -75,8 +106,9 @@ impl Views {
         if self.count.fetch_sub(1, RELEASE) != 1 {
             return false;
         }
-        // ORDER: Acquire pairs with the Release decrements of the handles that went before: they all head release sequences that
-        // end in our own decrement, which this reads. Not a fence, which ThreadSanitizer does not see.
+        // ORDER: Acquire pairs with the Release decrements of the handles that went before: they
+        // all head release sequences that end in our own decrement, which this reads. Not a fence,
+        // which ThreadSanitizer does not see.
         self.count.load(Ordering::Acquire);
         true
     }

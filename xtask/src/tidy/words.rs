@@ -40,8 +40,8 @@ pub(super) fn applies(name: &Path) -> bool {
 const PAGES: [&str; 3] = ["embedded.md", "testing.md", "unsafe.md"];
 
 /// The packages whose public items follow the rules in the first paragraph of their documentation.
-const PACKAGES: [&str; 7] =
-    ["bufbump", "bufmirror", "bufring", "bufshard", "bufslot", "buftrace", "bufworks"];
+const PACKAGES: [&str; 8] =
+    ["bufbump", "bufcore", "bufmirror", "bufring", "bufshard", "bufslot", "buftrace", "bufworks"];
 
 /// Whether the rules are for the public items of the source file `name`.
 pub(super) fn applies_to_items(name: &Path) -> bool {

@@ -9,15 +9,18 @@ use crate::{Buf, Frozen, Lease};
 ///
 /// # A full buffer and tokio
 ///
-/// A buffer does not grow as `BytesMut` does. Where generic code asks how much room there is, a full one says none, and tokio's
-/// `AsyncReadExt::read_buf` then returns `Ok(0)` without a look at the stream. **That reads as the end of the stream.** Before each
-/// `read_buf`, see that [`spare_capacity`](Buf::spare_capacity) is over 0, and treat a full buffer as what it is: a message that is too
-/// long, or the time for a larger buffer. [`Buf::read_from`] does that, with an error. So does `bufworks::net::read_ready` for tokio's
-/// sockets.
+/// A buffer does not grow as `BytesMut` does. Where generic code asks how much room there is, a
+/// full one says none. tokio's `AsyncReadExt::read_buf` then returns `Ok(0)` without a look at the
+/// stream. **That reads as the end of the stream.**
 ///
-/// What does not fit is a panic in `put_slice` and its kin, as `bytes` wants it.
-// SAFETY: `chunk_mut` lends the bytes from `len` on, `remaining_mut` counts them, and `advance_mut` moves `len` over them,
-// never past the capacity.
+/// Before each `read_buf`, check that [`spare_capacity`](Buf::spare_capacity) is over 0. A full
+/// buffer means that a message is too long, or that it is time for a larger buffer.
+/// [`Buf::read_from`] makes this an error. So does `bufworks::net::read_ready` for tokio's sockets.
+///
+/// Bytes that do not fit are a panic in `put_slice` and the other `put` methods, as `bytes`
+/// requires.
+// SAFETY: `chunk_mut` lends the bytes from `len` on, `remaining_mut` counts them, and `advance_mut`
+// moves `len` over them, never past the capacity.
 unsafe impl<L: Lease> BufMut for Buf<L> {
     #[inline]
     fn remaining_mut(&self) -> usize {
@@ -35,10 +38,11 @@ unsafe impl<L: Lease> BufMut for Buf<L> {
     }
 }
 
-/// What is left to read is what is filled: `remaining` is [`len`](Buf::len), and `advance` is [`consume`](Buf::consume).
+/// Reads the filled part: `remaining` is [`len`](Buf::len), and `advance` is
+/// [`consume`](Buf::consume).
 ///
-/// Code from `BytesMut` means the same here. There is one difference: what was consumed is not room again, since a buffer does not move
-/// its bytes or grow.
+/// Code from `BytesMut` means the same here. There is one difference: consumed bytes are not room
+/// again, since a buffer does not move its bytes or grow.
 impl<L: Lease> bytes::Buf for Buf<L> {
     #[inline]
     fn remaining(&self) -> usize {
@@ -56,7 +60,8 @@ impl<L: Lease> bytes::Buf for Buf<L> {
     }
 }
 
-/// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of another type. None for a view without bytes.
+/// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of another
+/// type. None for a view without bytes.
 impl<L: Lease> From<Frozen<L>> for Bytes {
     fn from(view: Frozen<L>) -> Self {
         if view.is_empty() { Self::new() } else { Self::from_owner(view) }
@@ -70,7 +75,7 @@ impl<L: Lease> From<Buf<L>> for Bytes {
     }
 }
 
-/// Reading a view drops what was read, front first.
+/// Reading a view drops the bytes that were read, front first.
 impl<L: Lease> bytes::Buf for Frozen<L> {
     #[inline]
     fn remaining(&self) -> usize {

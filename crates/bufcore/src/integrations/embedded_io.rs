@@ -13,7 +13,7 @@ impl Error for ReserveError {
     }
 }
 
-/// What a buffer that grows meets when it cannot.
+/// The error of a writer that grows, when it cannot.
 impl Error for AcquireError {
     fn kind(&self) -> ErrorKind {
         match self {
@@ -27,7 +27,8 @@ impl<L: Lease> ErrorType for Buf<L> {
     type Error = ReserveError;
 }
 
-/// Appends. Unlike `std::io::Write`, a full buffer is an error, as `embedded_io` demands. `write_all` appends all or nothing.
+/// Appends. Unlike with `std::io::Write`, a full buffer is an error, as `embedded_io` demands.
+/// `write_all` appends all or nothing.
 impl<L: Lease> Write for Buf<L> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
         let n = bytes.len().min(self.spare_capacity());
@@ -51,7 +52,7 @@ impl<L: Lease> ErrorType for Frozen<L> {
     type Error = Infallible;
 }
 
-/// Reading a view drops what was read, front first.
+/// Reading a view drops the bytes that were read, front first.
 impl<L: Lease> Read for Frozen<L> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
         let n = into.len().min(self.len());

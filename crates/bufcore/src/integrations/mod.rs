@@ -1,4 +1,4 @@
-//! Buffers in the vocabularies of others, each behind its feature.
+//! Buffers in the traits of other crates, each behind its feature.
 
 #[cfg(feature = "bytes")]
 mod bytes;

@@ -1,4 +1,5 @@
-//! [`SharedBytes`] in the vocabularies of others. Reading drops what was read, front first.
+//! [`SharedBytes`] in the traits of other crates. Reading drops the bytes that were read, front
+//! first.
 
 use crate::{ByteSource, SharedBytes};
 
@@ -29,7 +30,7 @@ mod std_io {
 
     use super::{SharedBytes, read};
 
-    /// Reading drops what was read, front first.
+    /// Reading drops the bytes that were read, front first.
     impl Read for SharedBytes {
         #[inline]
         fn read(&mut self, into: &mut [u8]) -> Result<usize> {
@@ -44,7 +45,7 @@ mod std_io {
 
         /// # Panics
         ///
-        /// When `bytes` is over the length.
+        /// Panics when `bytes` is over the length.
         fn consume(&mut self, bytes: usize) {
             self.consume(bytes);
         }
@@ -63,7 +64,7 @@ mod embedded_io {
         type Error = Infallible;
     }
 
-    /// Reading drops what was read, front first.
+    /// Reading drops the bytes that were read, front first.
     impl Read for SharedBytes {
         fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
             Ok(read(self, into))
@@ -87,7 +88,7 @@ mod bytes {
 
     use super::SharedBytes;
 
-    /// Reading drops what was read, front first.
+    /// Reading drops the bytes that were read, front first.
     impl Buf for SharedBytes {
         #[inline]
         fn remaining(&self) -> usize {
@@ -110,8 +111,8 @@ mod bytes {
         }
     }
 
-    /// Cost: nothing for static bytes and for none; otherwise one small allocation, which `Bytes` needs for an owner of another type.
-    /// No bytes are copied.
+    /// Cost: nothing for static bytes and for none; otherwise one small allocation, which `Bytes`
+    /// needs for an owner of another type. No bytes are copied.
     impl From<SharedBytes> for Bytes {
         fn from(shared: SharedBytes) -> Self {
             match shared.static_bytes() {

@@ -6,15 +6,15 @@ use std::io::{self, BufRead, Read, Write};
 use crate::copying::copy_bytes;
 use crate::{Buf, ByteSink, Frozen, Lease, ReserveError};
 
-/// Of kind `StorageFull`, with the [`ReserveError`] within.
+/// Makes an error of kind `StorageFull`, with the [`ReserveError`] within.
 impl From<ReserveError> for io::Error {
     fn from(error: ReserveError) -> Self {
         Self::new(io::ErrorKind::StorageFull, error)
     }
 }
 
-/// Appends. `write` takes what there is room for, 0 bytes when the buffer is full, as of a slice. `write_all` and `write!` append all or
-/// nothing, and fail with `StorageFull`.
+/// Appends. `write` takes the bytes that there is room for: 0 when the buffer is full, as for a
+/// slice. `write_all` and `write!` append all or nothing, and fail with `StorageFull`.
 impl<L: Lease> Write for Buf<L> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -26,7 +26,7 @@ impl<L: Lease> Write for Buf<L> {
 
     /// # Errors
     ///
-    /// `StorageFull` when there is no room for all of them; then nothing is written.
+    /// Returns `StorageFull` when there is no room for all of them. Nothing is written then.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         Ok(self.extend_from_slice(bytes)?)
@@ -34,7 +34,7 @@ impl<L: Lease> Write for Buf<L> {
 
     /// # Errors
     ///
-    /// As of [`write_all`](Self::write_all).
+    /// The errors are those of [`write_all`](Self::write_all).
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         Ok(self.write_fmt(text)?)
     }
@@ -45,7 +45,17 @@ impl<L: Lease> Write for Buf<L> {
 }
 
 impl<L: Lease> Buf<L> {
-    /// Reads once from `reader` into the unfilled part; returns how many bytes came, 0 at its end only.
+    /// Reads once from `reader` into the unfilled part. Returns how many bytes came; 0 is the end
+    /// of the reader, and nothing else.
+    ///
+    /// Cost: one `read` of the reader; no copy, no zeroing.
+    ///
+    /// # Errors
+    ///
+    /// - `StorageFull`, with a [`ReserveError`] within: the buffer is full or has no capacity. The
+    ///   reader is not asked.
+    /// - The error of the reader. The buffer is unchanged.
+    /// - `InvalidData`: the reader is broken, and claims more bytes than it was lent room for.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -64,14 +74,6 @@ impl<L: Lease> Buf<L> {
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// Cost: one `read` of the reader; no copy, no zeroing.
-    ///
-    /// # Errors
-    ///
-    /// `StorageFull`, with a [`ReserveError`] within, when the buffer is full or has no capacity: the reader is not asked then. What
-    /// the reader returns; the buffer is unchanged then. A reader that claims more bytes than it was lent room for is broken and gets
-    /// `InvalidData`.
     pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
         if self.spare_capacity() == 0 {
             return Err(ReserveError { requested: 1, available: 0 }.into());
@@ -91,8 +93,11 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when the reader ends before, `StorageFull` when the buffer has no room for `n`, for which the reader is not
-    /// asked, or what the reader returns. The filled length is unchanged then.
+    /// - `UnexpectedEof`: the reader ends before.
+    /// - `StorageFull`: the buffer has no room for `n` bytes. The reader is not asked.
+    /// - The error of the reader.
+    ///
+    /// The filled length is unchanged after each of them.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -115,7 +120,7 @@ impl<L: Lease> Buf<L> {
     }
 }
 
-/// Reading a view drops what was read, front first.
+/// Reading a view drops the bytes that were read, front first.
 impl<L: Lease> Read for Frozen<L> {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -133,7 +138,7 @@ impl<L: Lease> BufRead for Frozen<L> {
 
     /// # Panics
     ///
-    /// When `bytes` is over the length of the view.
+    /// Panics when `bytes` is over the length of the view.
     fn consume(&mut self, bytes: usize) {
         self.consume(bytes);
     }

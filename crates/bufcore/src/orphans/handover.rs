@@ -6,41 +6,85 @@ use super::head::{JOINED, Orphan, RUNNING, settle};
 use super::sweeper::{ASKED, SWEEP, arrive, finish, request};
 use crate::sync::Ordering;
 
-/// A late release that leaves 1, 2, 4, 8 or 16 others looks whether they have been released without being counted.
+/// A late release that leaves 1, 2, 4, 8 or 16 others looks whether they have been released without
+/// being counted.
 const FEW: usize = 16;
 
-/// Takes over a block whose pool is gone, and frees it as soon as nothing of it is out.
+/// Takes over a block whose pool has ended, and frees it as soon as nothing of it is out.
 ///
 /// # Safety
 ///
-/// 1. `orphan` was made by [`Orphan::new`]; it is the first field of a block that its `try_free` knows how to free, and was not
-///    adopted before.
-/// 2. Nobody but the outstanding leases uses the block from here on, and those only until their release.
+/// 1. `orphan` was made by [`Orphan::new`]. It is the first field of a block that its `try_free`
+///    knows how to free, and was not adopted before.
+/// 2. Nobody but the outstanding leases uses the block from here on, and those only until their
+///    release.
+///
+/// ```
+/// use std::ptr::NonNull;
+/// use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+///
+/// use bufcore::strategy::orphans::{self, Orphan};
+///
+/// /// A control block that counts its buffers itself.
+/// #[repr(C)]
+/// struct Control {
+///     orphan: Orphan,
+///     out: AtomicUsize,
+/// }
+///
+/// static IS_FREED: AtomicBool = AtomicBool::new(false);
+///
+/// unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
+///     let control = orphan.cast::<Control>();
+///     // SAFETY: not freed yet.
+///     if unsafe { control.as_ref() }.out.load(Ordering::Acquire) > 0 {
+///         return false;
+///     }
+///     // SAFETY: boxed, and nothing is out.
+///     drop(unsafe { Box::from_raw(control.as_ptr()) });
+///     IS_FREED.store(true, Ordering::Relaxed);
+///     true
+/// }
+///
+/// let control = Control { orphan: Orphan::new(try_free), out: AtomicUsize::new(1) };
+/// let control = NonNull::from(Box::leak(Box::new(control)));
+/// // SAFETY: the head of such a block, adopted once.
+/// unsafe { orphans::adopt(control.cast()) };
+/// // SAFETY: valid while something is out.
+/// unsafe { control.as_ref() }.out.store(0, Ordering::Release);
+/// orphans::sweep();
+/// assert!(IS_FREED.load(Ordering::Relaxed));
+/// ```
 pub unsafe fn adopt(orphan: NonNull<Orphan>) {
     // SAFETY: the caller's promise: nobody but the list has it from here on.
     unsafe { arrive(orphan) };
     request(SWEEP);
 }
 
-/// Takes over a block whose pool is gone, and of which `out` buffers, in so many `places`, were marked as ones that outlive it.
+/// Takes over a block whose pool has ended. `out` buffers of it, in `places` places, were marked as
+/// ones that outlive it. [`Orphan`] has an example.
 ///
-/// The memory is freed with the last buffer, unless that is released by a plain store that another thread had begun before the
-/// pool's end and completes after it: then by one of the next looks.
+/// The memory is freed with the last buffer, with one exception: a plain store that another thread
+/// had begun before the pool's end releases that buffer after it. One of the next looks frees the
+/// memory then.
 ///
-/// Cost: a look at each place of the block, and at some of other blocks that wait: in the mean twice as many, and some dozens.
+/// Cost: a look at each place of the block, and at some of other blocks that wait: in the mean
+/// twice as many, and some dozens.
 ///
 /// # Safety
 ///
-/// 1. `orphan` was made by [`Orphan::counted`]; it is the first field of a block that its methods know how to use, and was not
-///    adopted before.
-/// 2. `out` releases are to come, or have come: each is counted by one [`release_late`], which may have been called already, or
-///    is found by one call of `settle`, but not both.
+/// 1. `orphan` was made by [`Orphan::counted`]. It is the first field of a block that its methods
+///    know how to use, and was not adopted before.
+/// 2. `out` releases are to come, or have come. Each is counted by one [`release_late`], which may
+///    have been called already, or is found by one call of `settle`, but not both.
 /// 3. Nobody else uses the block from here on, and those only until their release.
 pub unsafe fn adopt_counted(orphan: NonNull<Orphan>, out: usize, places: usize) {
     // SAFETY: valid, and until the block arrives this field is the caller's.
     unsafe { orphan.as_ref() }.places.set(places);
-    // Before the block can be finished, so that what is finished is on the list, or among the arrived ones.
-    // SAFETY: the caller's promise. `RUNNING` is this thread's share: the block is valid up to the addition below (O2).
+    // Before the block can be finished, so that what is finished is on the list, or among the
+    // arrived ones.
+    // SAFETY: the caller's promise. `RUNNING` is this thread's share: the block is valid up to the
+    // addition below (O2).
     unsafe { arrive(orphan) };
     // SAFETY: valid, as above.
     let settled = unsafe { settle(orphan) };
@@ -57,14 +101,17 @@ pub unsafe fn adopt_counted(orphan: NonNull<Orphan>, out: usize, places: usize) 
     request(ASKED);
 }
 
-/// Counts the release of a buffer that was marked before its pool ended, and frees the block if it was the last one.
+/// Counts the release of a buffer that was marked before its pool ended, and frees the block if it
+/// was the last one. [`Orphan`] has an example.
 ///
-/// Cost: one locked instruction. The last releases of a block, up to five, look at each of its places as well.
+/// Cost: one locked instruction. The last releases of a block, up to five, look at each of its
+/// places as well.
 ///
 /// # Safety
 ///
-/// `orphan` is that of the buffer's block, and was made by [`Orphan::counted`]. The buffer was one of those that were marked, was
-/// not counted before, and nobody uses it or the block for its sake after this call.
+/// 1. `orphan` is that of the buffer's block, and was made by [`Orphan::counted`].
+/// 2. The buffer was one of those that were marked, and was not counted before.
+/// 3. Nobody uses the buffer after this call, nor the block for its sake.
 pub unsafe fn release_late(orphan: NonNull<Orphan>) {
     // SAFETY: valid until this release is counted (O2).
     let count = unsafe { &(*orphan.as_ptr()).out };
@@ -74,12 +121,14 @@ pub unsafe fn release_late(orphan: NonNull<Orphan>) {
     loop {
         let others = out.wrapping_sub(settled);
         if others.is_power_of_two() && others <= FEW {
-            // These may all have been released without being counted, and then nobody would come any more.
+            // These may all have been released without being counted, and then nobody would come
+            // any more.
             // SAFETY: valid, as above.
             settled += unsafe { settle(orphan) };
         }
         let left = out.wrapping_sub(settled);
-        // ORDER: JOINED, see there. Acquire on failure as above. Behind a success the block may be gone.
+        // ORDER: JOINED, see there. Acquire on failure as above. Behind a success the block may be
+        // gone.
         match count.compare_exchange_weak(out, left, JOINED, Ordering::Acquire) {
             Ok(_) if left == 0 => break,
             Ok(_) => return,

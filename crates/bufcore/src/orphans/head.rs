@@ -10,22 +10,63 @@ use crate::sync::{AtomicUsize, Ordering};
 pub(super) const RUNNING: usize = 1 << (usize::BITS - 1);
 
 /// The ordering of what counts releases.
-// ORDER: Release pairs with the Acquire of whoever settles the last one, which so sees all that the others did with the memory
-// and with the block. Acquire is for that one.
+// ORDER: Release pairs with the Acquire of whoever settles the last one, which so sees all that the
+// others did with the memory and with the block. Acquire is for that one.
 pub(super) const JOINED: Ordering = Ordering::AcqRel;
 
 pub(super) type Link = Cell<*mut Orphan>;
 
-/// The head of a control block that can be left behind. First field of a `repr(C)` block.
+/// Heads a control block that can outlive its pool. It is the first field of a `repr(C)` block.
 ///
 /// # Invariants
 ///
-/// - O1: `next` and `prev` are written by whoever adopts the block, until it has pushed it, and by the sweeper after that;
-///   `finished` is written by whoever brought `out` to 0, and read by the sweeper after that.
-/// - O2: after the pool's end `out` is the number of buffers whose release was not counted. One step brings it to 0, and whoever
-///   takes that step has the block alone, with the list. Until that step the block is valid.
+/// - O1: `next` and `prev` are written by the thread that adopts the block, until it has pushed it,
+///   and by the sweeper after that. `finished` is written by the thread that brought `out` to 0,
+///   and read by the sweeper after that.
+/// - O2: after the pool's end `out` is the number of buffers whose release was not counted. One
+///   step brings it to 0, and the thread that takes that step has the block alone, with the list.
+///   Until that step the block is valid.
+///
+/// ```
+/// use std::ptr::NonNull;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use bufcore::strategy::orphans::{self, Methods, Orphan};
+///
+/// /// The control block of a pool.
+/// #[repr(C)]
+/// struct Control {
+///     orphan: Orphan,
+///     is_freed: &'static AtomicBool,
+/// }
+///
+/// /// Releases of this strategy are always counted, so a look never finds one.
+/// unsafe fn settle(_: NonNull<Orphan>) -> usize {
+///     0
+/// }
+///
+/// unsafe fn free(orphan: NonNull<Orphan>) {
+///     // SAFETY: the head of a boxed block, which nobody uses any more.
+///     let control = unsafe { Box::from_raw(orphan.cast::<Control>().as_ptr()) };
+///     control.is_freed.store(true, Ordering::Relaxed);
+/// }
+///
+/// static METHODS: Methods = Methods { settle, free };
+/// static IS_FREED: AtomicBool = AtomicBool::new(false);
+///
+/// let control = Control { orphan: Orphan::counted(&METHODS), is_freed: &IS_FREED };
+/// let orphan = NonNull::from(Box::leak(Box::new(control))).cast::<Orphan>();
+/// // The pool ends while one buffer is out.
+/// // SAFETY: the head of such a block, adopted once; one release is to come.
+/// unsafe { orphans::adopt_counted(orphan, 1, 1) };
+/// assert!(!IS_FREED.load(Ordering::Relaxed));
+/// // SAFETY: the release of that buffer.
+/// unsafe { orphans::release_late(orphan) };
+/// assert!(IS_FREED.load(Ordering::Relaxed));
+/// ```
 pub struct Orphan {
-    /// Releases that are not counted yet, and `RUNNING` until the pool's end has counted the buffers (O2).
+    /// Releases that are not counted yet, and `RUNNING` until the pool's end has counted the
+    /// buffers (O2).
     pub(super) out: AtomicUsize,
     /// The next block of the arrived ones, and then of the list.
     pub(super) next: Link,
@@ -47,29 +88,73 @@ pub(super) enum Kind {
     Counted(&'static Methods),
 }
 
-/// What the list asks of a block whose releases are counted.
+/// Holds the functions that the list calls on a block whose releases are counted. [`Orphan`] has an
+/// example of them.
+///
+/// ```
+/// use std::ptr::NonNull;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use bufcore::strategy::orphans::{Methods, Orphan};
+///
+/// /// A block of one slot, whose release is a plain store: `true` is "released".
+/// #[repr(C)]
+/// struct Control {
+///     orphan: Orphan,
+///     is_released: AtomicBool,
+///     is_counted: AtomicBool,
+/// }
+///
+/// unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
+///     // SAFETY: the head of a valid block.
+///     let control = unsafe { orphan.cast::<Control>().as_ref() };
+///     let found = control.is_released.load(Ordering::Acquire)
+///         && !control.is_counted.swap(true, Ordering::Relaxed);
+///     usize::from(found)
+/// }
+///
+/// unsafe fn free(orphan: NonNull<Orphan>) {
+///     // SAFETY: the head of a boxed block, which nobody uses any more.
+///     drop(unsafe { Box::from_raw(orphan.cast::<Control>().as_ptr()) });
+/// }
+///
+/// static METHODS: Methods = Methods { settle, free };
+/// let mut control = Control {
+///     orphan: Orphan::counted(&METHODS),
+///     is_released: AtomicBool::new(true),
+///     is_counted: AtomicBool::new(false),
+/// };
+/// let orphan = NonNull::from(&mut control).cast();
+/// // SAFETY: the head of a valid block.
+/// assert_eq!(unsafe { [(METHODS.settle)(orphan), (METHODS.settle)(orphan)] }, [1, 0]);
+/// ```
 #[derive(Debug)]
 pub struct Methods {
-    /// Looks for buffers that were released without being counted: by plain stores that saw their pool alive. Marks each, so that
-    /// no other call finds it again, and returns how many it marked. Several threads may be in it with one block.
+    /// Looks for buffers that were released without being counted: by plain stores that saw their
+    /// pool alive. It marks each, so that no other call finds it again, and returns how many it
+    /// marked. Several threads may be in it with one block.
     ///
-    /// Called with the address of a valid block, after its pool has marked what is out.
+    /// The list calls it with the address of a valid block, after its pool has marked the buffers
+    /// that are out.
     pub settle: unsafe fn(NonNull<Orphan>) -> usize,
-    /// Frees the block and its memory. Called once, when nobody else uses it. It neither panics nor keeps a link to it.
+    /// Frees the block and its memory. The list calls it once, when nobody else uses the block. It
+    /// neither panics nor keeps a link to the block.
     pub free: unsafe fn(NonNull<Orphan>),
 }
 
 impl Orphan {
-    /// A head whose block is freed by `try_free`, which finds out by itself whether anything is out.
+    /// Makes a head whose block is freed by `try_free`, which finds out by itself whether anything
+    /// is out.
     ///
-    /// `try_free` is called with the block's address, by one thread at a time, after [`adopt`](super::adopt). It returns `false` while
-    /// anything is out; once it has returned `true` the block does not exist any more. It does not panic.
+    /// The list calls `try_free` with the block's address, from one thread at a time, after
+    /// [`adopt`](super::adopt). It returns `false` while anything is out. Once it has returned
+    /// `true`, the block does not exist any more. It does not panic.
     #[must_use]
     pub fn new(try_free: unsafe fn(NonNull<Orphan>) -> bool) -> Self {
         Self::of(Kind::Asked(try_free))
     }
 
-    /// A head whose late releases are counted by [`release_late`](super::release_late).
+    /// Makes a head whose late releases are counted by [`release_late`](super::release_late).
     #[must_use]
     pub fn counted(methods: &'static Methods) -> Self {
         Self::of(Kind::Counted(methods))

@@ -1,4 +1,5 @@
-//! The sweeper: whichever thread has something to do on the list, one at a time, and does what others ask of it meanwhile.
+//! The sweeper: whichever thread has something to do on the list, one at a time, and does what
+//! others ask of it meanwhile.
 
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
@@ -7,7 +8,7 @@ use super::head::{JOINED, Kind, Link, Orphan};
 use super::list::List;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
-/// What a look at a block costs beside its places.
+/// The cost of a look at a block, beside its places.
 const COST: usize = 8;
 
 /// Nobody is sweeping.
@@ -41,25 +42,35 @@ crate::sync::checker::lazy_static! {
     static ref LIST: Sweepers = Sweepers(UnsafeCell::new(List::EMPTY), #[cfg(loom)] loom::cell::UnsafeCell::new(()));
 }
 
-/// The list, which is the sweeper's: that of whoever made `STATE` `BUSY`. A model sees by the second cell whether there are two.
+/// The list, which is the sweeper's: that of whoever made `STATE` `BUSY`. A model sees by the
+/// second cell whether there are two.
 struct Sweepers(UnsafeCell<List>, #[cfg(loom)] loom::cell::UnsafeCell<()>);
 
-// SAFETY: used by the sweeper only, of which there is one at a time, each after the one before (`request`); the links lead to blocks
-// that any thread may free.
+// SAFETY: used by the sweeper only, of which there is one at a time, each after the one before
+// (`request`); the links lead to blocks that any thread may free.
 unsafe impl Sync for Sweepers {}
 // SAFETY: likewise.
 unsafe impl Send for Sweepers {}
 
-/// Blocks that wait for their last buffer. A momentary number.
+/// Returns how many blocks wait for their last buffer, at this moment.
 #[must_use]
 pub fn pending() -> usize {
     // ORDER: Relaxed, a count for people only.
     PENDING.load(Ordering::Relaxed)
 }
 
-/// Looks at every block that waits, and frees what has nothing out any more.
+/// Looks at every block that waits, and frees those of which nothing is out any more.
 ///
-/// Never waits: when another thread is sweeping, it is told to look once more, and this call returns.
+/// This never waits. When another thread is sweeping, it is told to look once more, and this call
+/// returns.
+///
+/// ```
+/// use bufcore::strategy::orphans;
+///
+/// // A program that is idle may ask for a look.
+/// orphans::sweep();
+/// assert_eq!(orphans::pending(), 0); // no pool ended with buffers out
+/// ```
 pub fn sweep() {
     request(SWEEP);
 }
@@ -82,7 +93,8 @@ pub(super) unsafe fn arrive(orphan: NonNull<Orphan>) {
 ///
 /// It was adopted, and the caller took the step to 0.
 pub(super) unsafe fn finish(orphan: NonNull<Orphan>) {
-    // SAFETY: `finished` is this thread's until the push (O1); only the sweeper frees the block, and after that.
+    // SAFETY: `finished` is this thread's until the push (O1); only the sweeper frees the block,
+    // and after that.
     unsafe { push(&FINISHED, orphan, |orphan| &orphan.finished) };
 }
 
@@ -95,7 +107,8 @@ unsafe fn push(stack: &AtomicPtr<Orphan>, orphan: NonNull<Orphan>, link: fn(&Orp
     // ORDER: Relaxed; the value is only compared, the exchange below does the publishing.
     let mut head = stack.load(Ordering::Relaxed);
     loop {
-        // SAFETY: valid until the exchange succeeds, at the least; all that changes in a head allows to be shared.
+        // SAFETY: valid until the exchange succeeds, at the least; all that changes in a head
+        // allows to be shared.
         link(unsafe { orphan.as_ref() }).set(head);
         // ORDER: Release pairs with the Acquire swap in `serve`; a failure publishes nothing.
         match stack.compare_exchange_weak(head, orphan.as_ptr(), Ordering::Release, Ordering::Relaxed) {
@@ -107,17 +120,20 @@ unsafe fn push(stack: &AtomicPtr<Orphan>, orphan: NonNull<Orphan>, link: fn(&Orp
 
 /// Asks the sweeper for `what`, or becomes the sweeper.
 pub(super) fn request(what: usize) {
-    // ORDER: AcqRel. Release pairs with the Acquire of the sweeper's swap below: what we stored before (a free slot, a block on a
-    // stack) is seen by its next look. Acquire pairs with the Release of the last sweeper's exchange: the list is as it left it.
+    // ORDER: AcqRel. Release pairs with the Acquire of the sweeper's swap below: what we stored
+    // before (a free slot, a block on a stack) is seen by its next look. Acquire pairs with the
+    // Release of the last sweeper's exchange: the list is as it left it.
     if STATE.fetch_or(BUSY | what, Ordering::AcqRel) != IDLE {
         return;
     }
     loop {
         // ORDER: AcqRel, as above.
         let asked = STATE.swap(BUSY, Ordering::AcqRel);
-        // SAFETY: this thread made the state `BUSY`, so it is the only sweeper, up to the exchange below.
+        // SAFETY: this thread made the state `BUSY`, so it is the only sweeper, up to the exchange
+        // below.
         unsafe { serve(asked & SWEEP != 0) };
-        // ORDER: Release pairs with the Acquire of the next sweeper. A failure reads nothing that is used.
+        // ORDER: Release pairs with the Acquire of the next sweeper. A failure reads nothing that
+        // is used.
         if STATE.compare_exchange(BUSY, IDLE, Ordering::Release, Ordering::Relaxed).is_ok() {
             return;
         }
@@ -134,7 +150,8 @@ unsafe fn list<'a>() -> &'a mut List {
     unsafe { &mut *LIST.0.get() }
 }
 
-/// Takes in what has arrived, frees what is finished, and looks at blocks that wait: at each, or at as many as were paid for.
+/// Takes in what has arrived, frees what is finished, and looks at blocks that wait: at each, or at
+/// as many as were paid for.
 ///
 /// # Safety
 ///
@@ -142,8 +159,9 @@ unsafe fn list<'a>() -> &'a mut List {
 unsafe fn serve(all: bool) {
     #[cfg(loom)]
     LIST.1.with_mut(|_| ());
-    // ORDER: Acquire, for both, pairs with the Release exchange in `push`. In this order: each block arrived before it was
-    // finished, and who finished it has seen that, so a finished one that is found here is on the list or among the arrived.
+    // ORDER: Acquire, for both, pairs with the Release exchange in `push`. In this order: each
+    // block arrived before it was finished, and who finished it has seen that, so a finished one
+    // that is found here is on the list or among the arrived.
     let mut finished = FINISHED.swap(ptr::null_mut(), Ordering::Acquire);
     let mut arrived = ARRIVED.swap(ptr::null_mut(), Ordering::Acquire);
     while let Some(orphan) = NonNull::new(arrived) {
@@ -187,7 +205,8 @@ unsafe fn look_at_all() {
 ///
 /// The caller is the sweeper.
 unsafe fn look_at_some() {
-    // SAFETY: the list is the caller's, and no borrow of it lasts while a block's methods are called; here and below.
+    // SAFETY: the list is the caller's, and no borrow of it lasts while a block's methods are
+    // called; here and below.
     let List { first, cursor, .. } = *unsafe { list() };
     let mut at = if cursor.is_null() { first } else { cursor };
     while let Some(orphan) = NonNull::new(at) {

@@ -1,9 +1,9 @@
-//! What keeps the bytes of a [`SharedBytes`](super::SharedBytes): a lease of any type, in place.
+//! The guard of a [`SharedBytes`](super::SharedBytes): a lease of any type, in place.
 //!
 //! # Invariants
 //!
-//! - W1: the first bytes of `words` are a bitwise copy of a `LeaseGuard<L>`, where `methods` are those of `L`; all copies of one memory but the
-//!   last are forgotten, never dropped.
+//! - W1: the first bytes of `words` are a bitwise copy of a `LeaseGuard<L>`, where `methods` are
+//!   those of `L`; all copies of one memory but the last are forgotten, never dropped.
 //! - W2: `views` is the counter of that lease, which counts this handle.
 
 use core::any::TypeId;
@@ -18,7 +18,8 @@ use crate::views::Views;
 /// Room for a lease, and for the tracker's ticket beside it.
 const WORDS: usize = if cfg!(feature = "track") { 6 } else { 4 };
 
-/// The bits of a `LeaseGuard`. Pointers, so that those among the bits keep their provenance in every copy.
+/// The bits of a `LeaseGuard`. Pointers, so that those among the bits keep their provenance in
+/// every copy.
 type Words = [MaybeUninit<*mut ()>; WORDS];
 
 /// A counted copy of a lease whose type is known to `methods` alone.
@@ -33,7 +34,7 @@ unsafe impl Send for ErasedGuard {}
 // SAFETY: through a shared guard the count alone is used, which is `Sync`.
 unsafe impl Sync for ErasedGuard {}
 
-/// What depends on the type of the lease.
+/// The functions that depend on the type of the lease.
 struct Methods {
     lease: fn() -> TypeId,
     /// Whether the bytes may be secrets, which are not shown.
@@ -68,7 +69,8 @@ impl ErasedGuard {
         size_of::<LeaseGuard<L>>() <= size_of::<Words>() && align_of::<LeaseGuard<L>>() <= align_of::<Words>()
     }
 
-    /// Takes over a view's lease, which fits, and its place in the count. `None`, and the lease is dropped, for one that counts nothing.
+    /// Takes over a view's lease, which fits, and its place in the count. `None`, and the lease is
+    /// dropped, for one that counts nothing.
     #[inline]
     pub(super) fn new<L: Lease>(guard: LeaseGuard<L>, is_wiped: bool) -> Option<Self> {
         // Not by the compiler: it also looks at calls that are never made.
@@ -76,8 +78,8 @@ impl ErasedGuard {
         let views = NonNull::from(guard.lease.views()?);
         let guard = ManuallyDrop::new(guard);
         let mut words: Words = [MaybeUninit::uninit(); WORDS];
-        // SAFETY: `guard` is valid for reads, `words` for writes of as many bytes, and they are different places. It moves: the source is
-        // never dropped.
+        // SAFETY: `guard` is valid for reads, `words` for writes of as many bytes, and they are
+        // different places. It moves: the source is never dropped.
         unsafe {
             ptr::copy_nonoverlapping(
                 (&raw const *guard).cast::<u8>(),
@@ -95,13 +97,15 @@ impl ErasedGuard {
             return Err(self);
         }
         let erased = ManuallyDrop::new(self);
-        // SAFETY: a `LeaseGuard<L>` is there, and aligned (W1). It moves: the erased guard is never dropped.
+        // SAFETY: a `LeaseGuard<L>` is there, and aligned (W1). It moves: the erased guard is never
+        // dropped.
         Ok(unsafe { ptr::read((&raw const erased.words).cast::<LeaseGuard<L>>()) })
     }
 
     #[inline]
     fn views(&self) -> &Views {
-        // SAFETY: valid until the lease is dropped (`Lease`, rule 3), which the handle that this is prevents (W2).
+        // SAFETY: valid until the lease is dropped (`Lease`, rule 3), which the handle that this is
+        // prevents (W2).
         unsafe { self.views.as_ref() }
     }
 
@@ -121,7 +125,8 @@ impl Clone for ErasedGuard {
     #[inline]
     fn clone(&self) -> Self {
         self.views().join();
-        // The lease may be copied bit by bit (`Lease`, rule 2), and its ticket; the copy is counted.
+        // The lease may be copied bit by bit (`Lease`, rule 2), and its ticket; the copy is
+        // counted.
         Self { views: self.views, methods: self.methods, words: self.words }
     }
 }
@@ -130,7 +135,8 @@ impl Drop for ErasedGuard {
     #[inline]
     fn drop(&mut self) {
         if self.views().leave() {
-            // SAFETY: the last handle, which is being dropped; its words hold what the methods are for (W1).
+            // SAFETY: the last handle, which is being dropped; its words hold what the methods are
+            // for (W1).
             unsafe { (self.methods.release)(&mut self.words) }
         }
     }

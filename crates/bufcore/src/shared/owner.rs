@@ -30,14 +30,16 @@ unsafe impl<T: Send> Send for OwnerLease<T> {}
 unsafe impl<T: Send> Sync for OwnerLease<T> {}
 
 // SAFETY:
-// - memory: what the owner lends, it lends as long as it is borrowed; it is never moved, and dropped with the lease only.
+// - memory: what the owner lends, it lends as long as it is borrowed; it is never moved, and
+//   dropped with the lease only.
 // - copies: one raw pointer.
 // - count: in the control block, which is this memory's alone.
 // - wipe: none.
 unsafe impl<T: Send + 'static> Lease for OwnerLease<T> {
     #[inline]
     fn views(&self) -> Option<&Views> {
-        // SAFETY: the control block is there until the lease is dropped, and nobody borrows it mutably.
+        // SAFETY: the control block is there until the lease is dropped, and nobody borrows it
+        // mutably.
         Some(unsafe { &(*self.control.as_ptr()).views })
     }
 }
@@ -55,8 +57,8 @@ impl SharedBytes {
     ///
     /// `owner` is asked for its bytes once.
     ///
-    /// Cost: one allocation of the owner's size and a word, which goes at once, with the owner, when it gives no bytes. The process aborts when
-    /// the allocator refuses, as it does for a `Vec`.
+    /// Cost: one allocation of the owner's size and a word. When the owner gives no bytes, both are
+    /// dropped at once. The process aborts when the allocator refuses, as it does for a `Vec`.
     ///
     /// ```
     /// # use bufcore::SharedBytes;
@@ -81,7 +83,8 @@ impl SharedBytes {
         }
         control.views.start(1);
         let Some(guard) = ErasedGuard::new(guard, is_wiped) else { return Self::new() };
-        // SAFETY: the owner lends the bytes as long as it is borrowed, which the guard lets it be; there are some.
+        // SAFETY: the owner lends the bytes as long as it is borrowed, which the guard lets it be;
+        // there are some.
         unsafe { Self::guarded_by(bytes.cast(), bytes.len(), guard) }
     }
 

@@ -1,4 +1,5 @@
-//! What the language and its library know of [`SharedBytes`]: borrowed, compared and hashed as the bytes that they are.
+//! Traits of the standard library for [`SharedBytes`]: it is borrowed, compared and hashed as the
+//! bytes that it holds.
 
 use core::borrow::Borrow;
 use core::cmp::Ordering as Order;
@@ -30,11 +31,35 @@ impl Borrow<[u8]> for SharedBytes {
     }
 }
 
-/// No bytes.
+/// Holds no bytes.
 impl Default for SharedBytes {
     #[inline]
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Cost: nothing.
+impl From<&'static [u8]> for SharedBytes {
+    #[inline]
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::from_static(bytes)
+    }
+}
+
+/// Cost: nothing.
+impl<const N: usize> From<&'static [u8; N]> for SharedBytes {
+    #[inline]
+    fn from(bytes: &'static [u8; N]) -> Self {
+        Self::from_static(bytes)
+    }
+}
+
+/// Cost: nothing.
+impl From<&'static str> for SharedBytes {
+    #[inline]
+    fn from(text: &'static str) -> Self {
+        Self::from_static(text.as_bytes())
     }
 }
 
@@ -88,7 +113,7 @@ impl Ord for SharedBytes {
     }
 }
 
-/// As a slice of the same bytes: so a map is looked into with `&[u8]`.
+/// Hashes as a slice of the same bytes does, so a map can be searched with a `&[u8]`.
 impl Hash for SharedBytes {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -1,11 +1,14 @@
-//! A thread's caches: a search tree and a ring, both of links in the caches themselves, so that nothing is allocated.
+//! A thread's caches: a search tree and a ring, both of links in the caches themselves, so that
+//! nothing is allocated.
 //!
 //! # Invariants
 //!
-//! - C1: a cache's place is found by its number: its last digit (of `ROOTS`) says in which tree it is; the further ones (of `WAYS`) lead from
-//!   cache to cache, and it is the first on this way that is not another. So there is no need for a balance: a way is no longer than
-//!   the number, and for numbers that lie close together as long as their logarithm.
-//! - C2: a cache is in the tree and in the ring, or in neither; `round` is a cache of the ring, or null when it is empty.
+//! - C1: a cache's place is found by its number: its last digit (of `ROOTS`) says in which tree it
+//!   is; the further ones (of `WAYS`) lead from cache to cache, and it is the first on this way
+//!   that is not another. So there is no need for a balance: a way is no longer than the number,
+//!   and for numbers that lie close together as long as their logarithm.
+//! - C2: a cache is in the tree and in the ring, or in neither; `round` is a cache of the ring, or
+//!   null when it is empty.
 //! - C3: a cache in a `Chain` is off the list, and `next` leads to the one behind it.
 
 use core::cell::Cell;
@@ -19,7 +22,42 @@ const ROOTS: usize = 8;
 /// Branches of each cache.
 const WAYS: usize = 4;
 
-/// The head of a cache: what a thread has for one pool. First field of a `repr(C)` cache.
+/// Heads a cache: what a thread has for one pool. It is the first field of a `repr(C)` cache.
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::ptr::NonNull;
+///
+/// use bufcore::strategy::threads::{self, Cache, Methods};
+///
+/// /// What a thread has in one pool.
+/// #[repr(C)]
+/// struct Local {
+///     head: Cache,
+///     blocks: Cell<usize>,
+/// }
+///
+/// unsafe fn end(cache: NonNull<Cache>) {
+///     // SAFETY: the head of a boxed cache that is off the list.
+///     drop(unsafe { Box::from_raw(cache.cast::<Local>().as_ptr()) });
+/// }
+///
+/// static METHODS: Methods = Methods { is_closed: |_| false, end_of_thread: end, let_go: end };
+///
+/// let pool = threads::new_id()?;
+/// threads::register().expect("the thread is not ending");
+/// let local = Local { head: Cache::new(pool, &METHODS), blocks: Cell::new(0) };
+/// // SAFETY: a new cache of this thread's, with a number of its own and methods of its kind.
+/// unsafe { threads::add(NonNull::from(Box::leak(Box::new(local))).cast()) };
+///
+/// let found = threads::find(pool).cast::<Local>();
+/// // SAFETY: on this thread's list.
+/// let local = unsafe { found.as_ref() }.expect("just added");
+/// local.blocks.set(local.blocks.get() + 1);
+/// assert_eq!((local.head.id(), local.blocks.get()), (pool, 1));
+/// assert!(std::thread::spawn(move || threads::find(pool).is_null()).join().unwrap());
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub struct Cache {
     /// The pool's number.
     id: usize,
@@ -75,7 +113,8 @@ pub(super) struct Caches {
 ///
 /// The cache is on the list that is borrowed for `'a`, or there is none.
 unsafe fn follow<'a>(link: &Cell<*const Cache>) -> Option<&'a Cache> {
-    // SAFETY: the caller's promise; valid while it is on the list, from which nothing goes without the list (`threads`, L4).
+    // SAFETY: the caller's promise; valid while it is on the list, from which nothing goes without
+    // the list (`threads`, L4).
     unsafe { link.get().as_ref() }
 }
 
@@ -129,7 +168,8 @@ impl Caches {
     pub(super) fn remove(&self, cache: &Cache) {
         let place = self.place(cache.id);
         debug_assert!(ptr::eq(place.get(), cache), "it is on the list");
-        // Any cache behind it can take its place, since its own way goes through there; one without others behind it is easily moved.
+        // Any cache behind it can take its place, since its own way goes through there; one without
+        // others behind it is easily moved.
         let mut last = place;
         // SAFETY: in the tree.
         while let Some(cache) = unsafe { follow(last) } {
@@ -158,7 +198,7 @@ impl Caches {
         }
     }
 
-    /// Shows `f`, which may take it off, the next caches of the ring, at most so many.
+    /// Shows `f`, which may take it off, the next caches of the ring, at most `looks` of them.
     pub(super) fn look_round(&self, looks: usize, mut f: impl FnMut(&Cache)) {
         for _ in 0..looks {
             // SAFETY: in the ring (C2).
@@ -183,7 +223,8 @@ impl Caches {
     }
 }
 
-/// Caches that were taken off a list, for their methods to be called when nothing is borrowed any more (C3).
+/// Caches that were taken off a list, for their methods to be called when nothing is borrowed any
+/// more (C3).
 pub(super) struct Chain {
     first: *const Cache,
 }

@@ -1,0 +1,62 @@
+//! The parts of a buffer, for the rest of this crate.
+
+use core::ptr::NonNull;
+
+use super::Buf;
+use crate::Lease;
+use crate::lease_guard::LeaseGuard;
+#[cfg(feature = "track")]
+use crate::track::Ticket;
+
+impl<L: Lease> Buf<L> {
+    /// Puts a filled, unshared buffer together again.
+    ///
+    /// # Safety
+    ///
+    /// 1. `ptr`, `capacity` and the lease of `guard` are as for
+    ///    [`from_raw_parts`](Self::from_raw_parts).
+    /// 2. `len` is at most `capacity`.
+    #[inline]
+    pub(crate) unsafe fn from_guard(
+        ptr: NonNull<u8>,
+        len: usize,
+        capacity: usize,
+        guard: LeaseGuard<L>,
+    ) -> Self {
+        debug_assert!(len <= capacity, "{len} filled of {capacity}");
+        Self { ptr, len, capacity, guard }
+    }
+
+    #[inline]
+    pub(crate) fn into_guard(self) -> (NonNull<u8>, usize, usize, LeaseGuard<L>) {
+        (self.ptr, self.len, self.capacity, self.guard)
+    }
+
+    /// The addresses of its bytes, filled or not.
+    pub(crate) fn memory(&self) -> core::ops::Range<usize> {
+        let start = self.ptr.addr().get();
+        start..start + self.capacity
+    }
+
+    /// Takes over `capacity` bytes that follow its own, of which the first `len` are filled.
+    ///
+    /// # Safety
+    ///
+    /// They belong to the same memory, and to no other handle from here on. `len` is at most
+    /// `capacity`, and 0 unless this buffer is full.
+    pub(crate) unsafe fn append_part(&mut self, len: usize, capacity: usize) {
+        debug_assert!(len == 0 || self.len == self.capacity, "a gap between the filled bytes");
+        self.len += len;
+        self.capacity += capacity;
+    }
+
+    /// Replaces the tracker's ticket and returns the old one. For one of several parts it returns
+    /// `None` and drops `ticket`: the ticket is the memory's then. The other parts hold copies of
+    /// it, of which the last handle drops one.
+    #[cfg(feature = "track")]
+    pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
+        // No part can appear meanwhile: that takes this buffer.
+        let is_alone = self.guard.is_alone();
+        is_alone.then(|| core::mem::replace(&mut *self.guard.ticket, ticket()))
+    }
+}

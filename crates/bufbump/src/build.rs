@@ -19,7 +19,8 @@ const LEAST_ALIGNMENT: usize = 8;
 /// Free shards that a thread keeps to itself, at the most.
 const MOST_SPARES: usize = 4;
 
-/// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is built.
+/// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is
+/// built.
 ///
 /// ```
 /// use bufbump::BumpPool;
@@ -81,8 +82,9 @@ impl Builder {
     /// Sets the bytes of a shard, 256 KiB unless set: the largest request that is not an allocation
     /// of its own. At most 1 GiB.
     ///
-    /// A shard is used again when all of it has come back, so one that holds some buffers of the usual size, and some time's worth of
-    /// them, is better than one that holds a single one, or the traffic of a day.
+    /// A shard is used again when all of it has come back, so one that holds some buffers of the
+    /// usual size, and some time's worth of them, is better than one that holds a single one, or
+    /// the traffic of a day.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -112,7 +114,8 @@ impl Builder {
     /// Sets the bytes of shards that the pool keeps for later when none of their buffers is out; 16
     /// MiB unless set. Memory over it is freed.
     ///
-    /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more that fit into this budget.
+    /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more
+    /// that fit into this budget.
     #[must_use]
     pub fn max_idle_bytes(mut self, bytes: usize) -> Self {
         self.max_idle_bytes = bytes;
@@ -158,8 +161,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for shards of no bytes, [`ConfigError::TooLarge`] for shards over 1 GiB, [`ConfigError::BadAlignment`],
-    /// also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::Zero`] for shards of no bytes, [`ConfigError::TooLarge`] for shards over 1
+    /// GiB, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`]
+    /// when the allocator refuses.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -202,7 +206,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `shard_size=64KiB,max_probes=4`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `shard_size=64KiB,max_probes=4`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();

@@ -17,16 +17,19 @@ pub type BumpBuf = Buf<BumpLease>;
 /// A view of a buffer of a [`BumpPool`](crate::BumpPool).
 pub type BumpView = Frozen<BumpLease>;
 
-/// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is in.
+/// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is
+/// in.
 pub struct BumpLease {
     tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread
+// (`release`), and the count is atomic.
 bufcore::one_word_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// Whether no other buffer or view shares the memory, at this moment. For the lease of a buffer.
+    /// Whether no other buffer or view shares the memory, at this moment. For the lease of a
+    /// buffer.
     pub(crate) fn is_alone(&self) -> bool {
         !self.is_shared() || self.views().is_none_or(Views::is_one)
     }
@@ -41,8 +44,8 @@ impl BumpLease {
 }
 
 // SAFETY:
-// - memory: a block is carved again only after its release has been counted, and a shard's memory is freed only when nothing of it
-//   is out (`shard`, B2, B3).
+// - memory: a block is carved again only after its release has been counted, and a shard's memory
+//   is freed only when nothing of it is out (`shard`, B2, B3).
 // - copies: one raw pointer.
 // - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
 // - wipe, start: the bytes behind the block's header, as carved.

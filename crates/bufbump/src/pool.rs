@@ -15,10 +15,12 @@ use crate::shard::Block;
 use crate::shared::Shared;
 use crate::stats::BumpStats;
 
-/// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
+/// A pool whose threads carve their buffers from shards of their own. See the [crate
+/// documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that holds no buffers, and leaves each
-/// other shard to its last buffer; buffers do not need the pool any more. It never waits.
+/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that
+/// holds no buffers, and leaves each other shard to its last buffer; buffers do not need the pool
+/// any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
 ///
@@ -75,17 +77,19 @@ impl BumpPool {
         &self.handle
     }
 
-    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as
+    /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
-    /// Cost: some twenty plain instructions and no locked one, when the thread's current shard has room; otherwise a look at up to
-    /// [`max_probes`](crate::Builder::max_probes) shards, an exchange or two for an idle one, and at last an allocation. A request larger
-    /// than a shard is an allocation of its own, zeroed by the allocator.
+    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
+    /// pool wipes. Cost: some twenty plain instructions and no locked one, when the thread's
+    /// current shard has room; otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
+    /// shards, an exchange or two for an idle one, and at last an allocation. A request larger than
+    /// a shard is an allocation of its own, zeroed by the allocator.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for what cannot exist, [`AcquireError::OutOfMemory`] when the allocator refuses. Never
-    /// [`AcquireError::Exhausted`].
+    /// [`AcquireError::TooLarge`] for what cannot exist, [`AcquireError::OutOfMemory`] when the
+    /// allocator refuses. Never [`AcquireError::Exhausted`].
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -106,12 +110,15 @@ impl BumpPool {
         {
             return Ok(self.hand_out(block, capacity, Served::Reused));
         }
-        // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+        // Taken apart and put together, so that what comes back in memory does not force the other
+        // case there too.
         #[allow(clippy::needless_question_mark, reason = "see above")]
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
-    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
+    /// Takes one buffer with `len` filled bytes, all zero, as
+    /// [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared
+    /// reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire).
     ///
@@ -144,8 +151,9 @@ impl BumpPool {
             // SAFETY: the block was made by this thread, and is out from here on.
             self.shared().counters.acquired(served, unsafe { Block::capacity(block) });
         }
-        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`, B2), as many as were asked for at the
-        // least, and initialised: those of a region are, and only whole headers without their padding are written over them.
+        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`,
+        // B2), as many as were asked for at the least, and initialised: those of a region are, and
+        // only whole headers without their padding are written over them.
         let buf = unsafe { Buf::from_raw_parts(Block::bytes(block), capacity, BumpLease::of(block)) };
         self.shared().tracker.attach(buf)
     }
@@ -183,7 +191,8 @@ impl BumpPool {
     /// The headers of shards without memory are freed as well. If other threads are looking for a
     /// shard or at the statistics at that very moment, they are kept for the next call.
     ///
-    /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
+    /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go,
+    /// and the allocator's for each that goes.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -216,11 +225,13 @@ impl BumpPool {
     /// place among the youngest buffers, so that the shard can be used again. Otherwise, and when
     /// there is no memory for it, the buffer is returned as it is.
     ///
-    /// It holds the shard up when all that is out of it is small: when as many buffers of its size as are out of the shard come to
-    /// less than one part in `ratio` of it. A part of a buffer that was split moves when it is the last part. Call it for a buffer
-    /// that is going to be kept for long.
+    /// It holds the shard up when all that is out of it is small: when as many buffers of its size
+    /// as are out of the shard come to less than one part in `ratio` of it. A part of a buffer that
+    /// was split moves when it is the last part. Call it for a buffer that is going to be kept for
+    /// long.
     ///
-    /// Cost: some loads; an acquire, a copy of the filled part, and a release if it moves. Its capacity stays at least as it was.
+    /// Cost: some loads; an acquire, a copy of the filled part, and a release if it moves. Its
+    /// capacity stays at least as it was.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -256,7 +267,8 @@ impl BumpPool {
         }
     }
 
-    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does.
+    /// Returns a snapshot of what the pool has done and holds, as
+    /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
     /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
@@ -286,7 +298,8 @@ impl BumpPool {
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
     /// never reset: [`PoolStats::since`] is their difference.
     ///
-    /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
+    /// With threads at work, what one acquires at this very moment may be missed. Without the
+    /// `stats` feature it does nothing.
     pub fn reset_high_water(&self) {
         self.shared().counters.reset_high_water();
     }
@@ -334,7 +347,8 @@ impl Clone for BumpPool {
     ///
     /// # Panics
     ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
+    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
+    /// (`mem::forget`).
     fn clone(&self) -> Self {
         Self { handle: self.handle.clone(), ..*self }
     }

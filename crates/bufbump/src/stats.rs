@@ -21,9 +21,11 @@ use crate::shared::Shared;
 ///
 /// # What to look at
 ///
-/// Much `allocations` and `discards` at the same time: [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small for the traffic. Much
-/// `pinned_bytes` beside [`in_use_bytes`](bufcore::PoolStats::in_use_bytes): small survivors hold large shards, which
-/// [`detach_if_pinning`](crate::BumpPool::detach_if_pinning) copies out. Rates are what [`since`](Self::since) gives.
+/// Much `allocations` and `discards` at the same time:
+/// [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small for the traffic. Much
+/// `pinned_bytes` beside [`in_use_bytes`](bufcore::PoolStats::in_use_bytes): small survivors hold
+/// large shards, which [`detach_if_pinning`](crate::BumpPool::detach_if_pinning) copies out. Rates
+/// are what [`since`](Self::since) gives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BumpStats {
@@ -31,8 +33,8 @@ pub struct BumpStats {
     pub allocations: u64,
     /// Shards that were allocated ahead ([`preallocate`](crate::Builder::preallocate)).
     pub preallocations: u64,
-    /// Pieces that were freed when they were back: for one buffer only, over the budget for idle memory, or from before a
-    /// [`clear`](crate::BumpPool::clear).
+    /// Pieces that were freed when they were back: for one buffer only, over the budget for idle
+    /// memory, or from before a [`clear`](crate::BumpPool::clear).
     pub discards: u64,
     /// Shards that were freed by trims.
     pub trims: u64,

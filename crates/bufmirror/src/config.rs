@@ -7,7 +7,8 @@ use bufcore::Region;
 use crate::map::{Mirror, Options};
 use crate::{MapError, MirrorRing};
 
-/// The settings of a [`MirrorRing`]. They can be given in any order and are checked when the ring is built.
+/// The settings of a [`MirrorRing`]. They can be given in any order and are checked when the ring
+/// is built.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -44,8 +45,9 @@ impl Builder {
     /// Sets whether to use huge pages where the system has some to give. The capacity is then a
     /// multiple of 2 MiB, with huge pages and without.
     ///
-    /// On Linux: those that the administrator has set aside (`vm.nr_hugepages`); else ordinary pages that the kernel is asked to
-    /// merge, which it does where `shmem_enabled` of transparent huge pages lets it. Elsewhere ordinary pages.
+    /// On Linux: those that the administrator has set aside (`vm.nr_hugepages`); else ordinary
+    /// pages that the kernel is asked to merge, which it does where `shmem_enabled` of transparent
+    /// huge pages lets it. Elsewhere ordinary pages.
     #[must_use]
     pub const fn huge_pages(mut self, huge_pages: bool) -> Self {
         self.options.huge_pages = huge_pages;
@@ -111,7 +113,8 @@ impl Builder {
         Mirror::new(self.capacity.unwrap_or(0), self.options).map(crate::channel::over)
     }
 
-    /// The memory alone, of a multiple of `granule` bytes where nothing is mapped; pages are a multiple of all that is asked for.
+    /// The memory alone, of a multiple of `granule` bytes where nothing is mapped; pages are a
+    /// multiple of all that is asked for.
     #[cfg(feature = "std")]
     pub(crate) fn mirror(self, granule: usize) -> Result<Mirror, MapError> {
         let requested = self.capacity.unwrap_or(0);
@@ -135,7 +138,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`], [`MapError::TooLarge`], [`MapError::RegionTooSmall`]; the region comes back in the error.
+    /// [`MapError::Empty`], [`MapError::TooLarge`], [`MapError::RegionTooSmall`]; the region comes
+    /// back in the error.
     pub fn build_in(self, region: Region) -> Result<MirrorRing, BuildInError> {
         match Mirror::over(region, self.capacity) {
             Ok(mirror) => Ok(MirrorRing::over(mirror)),

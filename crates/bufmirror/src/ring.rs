@@ -3,10 +3,11 @@
 //! # Invariants
 //!
 //! - R1: `head < capacity`, and `head <= tail <= head + capacity`.
-//! - R2: the filled bytes are those from `head` to `tail`, the free ones those from `tail` to `head + capacity`. So each byte of
-//!   the ring is at one address in one of the two windows, and neither reaches past the second mapping.
-//! - R3: a byte comes to be used through its other address only where `head` changes, which is in `consume`, and there
-//!   [`end_of_addresses`] stands in between.
+//! - R2: the filled bytes are those from `head` to `tail`, the free ones those from `tail` to
+//!   `head + capacity`. So each byte of the ring is at one address in one of the two windows, and
+//!   neither reaches past the second mapping.
+//! - R3: a byte comes to be used through its other address only where `head` changes, which is in
+//!   `consume`, and there [`end_of_addresses`] stands in between.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -20,15 +21,17 @@ use crate::map::Mirror;
 use crate::sync::end_of_addresses;
 use crate::{Builder, GetError};
 
-/// A ring of bytes for one thread: what was written is read in order, and both sides are one contiguous slice each.
+/// A ring of bytes for one thread: what was written is read in order, and both sides are one
+/// contiguous slice each.
 ///
-/// [`reserve`](Self::reserve) lends room and [`commit`](Self::commit) counts what was written into it; [`peek`](Self::peek) lends
-/// what can be read and [`consume`](Self::consume) drops what was used. [`put`](Self::put) and [`get`](Self::get) copy. A window
-/// borrows the ring, so there is never more than one for each side, and none while the other side moves on. One that is
-/// forgotten has changed nothing.
+/// [`reserve`](Self::reserve) lends room and [`commit`](Self::commit) counts what was written into
+/// it; [`peek`](Self::peek) lends what can be read and [`consume`](Self::consume) drops what was
+/// used. [`put`](Self::put) and [`get`](Self::get) copy. A window borrows the ring, so there is
+/// never more than one for each side, and none while the other side moves on. One that is forgotten
+/// has changed nothing.
 ///
-/// Contents: zero at first; what a reservation lends is recycled bytes after that. [`peek`](Self::peek) and
-/// [`get`](Self::get) show committed bytes only.
+/// Contents: zero at first; what a reservation lends is recycled bytes after that.
+/// [`peek`](Self::peek) and [`get`](Self::get) show committed bytes only.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -64,8 +67,9 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the failing call and the system's error
-    /// number; where nothing is mapped [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
+    /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the
+    /// failing call and the system's error number; where nothing is mapped
+    /// [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
     /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
     ///
     /// ```
@@ -144,7 +148,8 @@ impl MirrorRing {
     #[inline(always)]
     fn window(&self, at: usize, len: usize) -> NonNull<[u8]> {
         debug_assert!(at + len <= 2 * self.capacity());
-        // SAFETY: `at` is in the mirror's memory, as all offsets from `head` to `head + capacity` are (R1, M1).
+        // SAFETY: `at` is in the mirror's memory, as all offsets from `head` to `head + capacity`
+        // are (R1, M1).
         let start = unsafe { self.mirror.base().add(at) };
         NonNull::slice_from_raw_parts(start, len)
     }
@@ -179,9 +184,11 @@ impl MirrorRing {
         }
         let mut room = self.window(self.tail, n);
         // SAFETY:
-        // - valid and initialised: within the mirror's memory (M1), since `tail + n <= head + capacity` (R1).
-        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was done through
-        //   these bytes' other addresses ended before the last change of `head` (R3).
+        // - valid and initialised: within the mirror's memory (M1), since
+        //   `tail + n <= head + capacity` (R1).
+        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the
+        //   capacity (M2). What was done through these bytes' other addresses ended before the last
+        //   change of `head` (R3).
         Ok(unsafe { room.as_mut() })
     }
 
@@ -220,8 +227,9 @@ impl MirrorRing {
         let filled = self.window(self.head, self.len());
         // SAFETY:
         // - valid and initialised: within the mirror's memory (M1, R1).
-        // - not written meanwhile: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was
-        //   done through these bytes' other addresses ended before the last change of `head` (R3).
+        // - not written meanwhile: it borrows the ring, and has no byte twice, being no longer than
+        //   the capacity (M2). What was done through these bytes' other addresses ended before the
+        //   last change of `head` (R3).
         unsafe { filled.as_ref() }
     }
 
@@ -229,8 +237,8 @@ impl MirrorRing {
     ///
     /// An empty ring starts over at the front, where the memory is hot.
     ///
-    /// Cost: some plain instructions; where nothing is mapped ([`is_mapped`](Self::is_mapped)), once for every
-    /// [`capacity`](Self::capacity) bytes a copy of what the ring then holds.
+    /// Cost: some plain instructions; where nothing is mapped ([`is_mapped`](Self::is_mapped)),
+    /// once for every [`capacity`](Self::capacity) bytes a copy of what the ring then holds.
     ///
     /// # Panics
     ///
@@ -262,8 +270,9 @@ impl MirrorRing {
         self.head += n;
         let capacity = self.capacity();
         if self.head >= capacity {
-            // SAFETY: `capacity <= head`, and `tail` is at most a capacity behind it and at most twice the capacity, because `head`
-            // was less than that before, by R1, and `tail` has not changed. `&mut self`: nothing is lent.
+            // SAFETY: `capacity <= head`, and `tail` is at most a capacity behind it and at most
+            // twice the capacity, because `head` was less than that before, by R1, and `tail` has
+            // not changed. `&mut self`: nothing is lent.
             unsafe { self.mirror.rebase(self.head, self.tail - self.head) };
             self.head -= capacity;
             self.tail -= capacity;
@@ -350,8 +359,9 @@ impl MirrorRing {
         let mut filled = self.window(self.head, self.len());
         // SAFETY:
         // - valid and initialised: within the mirror's memory (M1, R1).
-        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was done through
-        //   these bytes' other addresses ended before the last change of `head` (R3).
+        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the
+        //   capacity (M2). What was done through these bytes' other addresses ended before the last
+        //   change of `head` (R3).
         unsafe { filled.as_mut() }
     }
 

@@ -12,7 +12,8 @@ use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, overhead_bytes};
 #[cfg(feature = "alloc")]
 const DEFAULT_CAPACITY: usize = 1 << 20;
 
-/// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is built.
+/// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is
+/// built.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -86,8 +87,9 @@ impl Builder {
     /// For each there is room for its guard and for rounding its size up, on top of the capacity.
     /// More buffers may be out, if they leave room for their guards.
     ///
-    /// So many buffers of equal size always fit, in whichever order they are released, as long as no others are out and no frame is
-    /// open. Buffers of different sizes may leave holes between them that are too small.
+    /// So many buffers of equal size always fit, in whichever order they are released, as long as
+    /// no others are out and no frame is open. Buffers of different sizes may leave holes between
+    /// them that are too small.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -156,9 +158,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no buffers or a capacity of 0, [`ConfigError::TooLarge`] for more than 64 GiB,
-    /// [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and [`ConfigError::Region`] when the allocator
-    /// refuses.
+    /// [`ConfigError::Zero`] for no buffers or a capacity of 0, [`ConfigError::TooLarge`] for more
+    /// than 64 GiB, [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and
+    /// [`ConfigError::Region`] when the allocator refuses.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -194,7 +196,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the
+    /// error.
     pub fn build_in(self, region: Region) -> Result<RingPool, BuildInError> {
         let checked = self.check().and_then(|grid| {
             let blocks = self.capacity.map(|capacity| self.blocks(capacity)).transpose()?;
@@ -266,7 +269,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `capacity=64KiB,buffers=16`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `capacity=64KiB,buffers=16`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::new();

@@ -12,11 +12,11 @@ use crate::{RingLease, RingPool};
 /// A buffer that is being filled and grows as it has to, then becomes a fixed one; made by
 /// [`RingPool::extendable`].
 ///
-/// It derefs to what is filled. It borrows its ring, so nothing else can be acquired meanwhile; where that is too strict, the
-/// ring is a [`FrameBuffer`](bufcore::FrameBuffer) by itself.
+/// It derefs to what is filled. It borrows its ring, so nothing else can be acquired meanwhile;
+/// where that is too strict, the ring is a [`FrameBuffer`](bufcore::FrameBuffer) by itself.
 ///
-/// Ownership: dropping it lets its bytes go, [`finish`](Self::finish) keeps them. A forgotten one costs nothing: its place is
-/// free again as soon as the ring needs it.
+/// Ownership: dropping it lets its bytes go, [`finish`](Self::finish) keeps them. A forgotten one
+/// costs nothing: its place is free again as soon as the ring needs it.
 ///
 /// ```
 /// # #[cfg(feature = "std")] {
@@ -37,7 +37,8 @@ pub struct Extendable<'a> {
     ring: &'a mut RingPool,
     /// The ring's `lent` is the block of this.
     frame: Frame,
-    /// Up to where bytes were lent by `reserve`, whether they were committed or not: a ring that wipes has to reach them.
+    /// Up to where bytes were lent by `reserve`, whether they were committed or not: a ring that
+    /// wipes has to reach them.
     #[cfg(feature = "wipe")]
     lent_to: core::ptr::NonNull<u8>,
 }
@@ -50,7 +51,8 @@ unsafe impl Sync for Extendable<'_> {}
 impl RingPool {
     /// Takes a buffer with room for `bytes` bytes at first, which grows while it is filled.
     ///
-    /// Cost: as an acquire. Each append is one comparison beside the copy, as long as what is behind is free.
+    /// Cost: as an acquire. Each append is one comparison beside the copy, as long as what is
+    /// behind is free.
     ///
     /// # Errors
     ///
@@ -102,7 +104,8 @@ impl Extendable<'_> {
         }
     }
 
-    /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need not be in memory.
+    /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need
+    /// not be in memory.
     #[cold]
     #[inline(never)]
     fn grow(ring: &mut RingPool, mut frame: Frame, additional: usize) -> (Frame, Result<(), AcquireError>) {
@@ -167,7 +170,8 @@ impl Extendable<'_> {
     pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
         self.make_room(bytes.len())?;
         let target = self.frame.advance(bytes.len());
-        // SAFETY: there is room for them in the frame's block (F2), which nobody else has, `bytes` among others.
+        // SAFETY: there is room for them in the frame's block (F2), which nobody else has, `bytes`
+        // among others.
         unsafe { target.copy_from_nonoverlapping(core::ptr::NonNull::from(bytes).cast(), bytes.len()) };
         Ok(())
     }
@@ -238,7 +242,8 @@ impl ByteSink for Extendable<'_> {
             self.lent_to = self.lent_to.max(unsafe { self.frame.next.add(n) });
         }
         let room = core::ptr::NonNull::slice_from_raw_parts(self.frame.next, n);
-        // SAFETY: there is room for `n` bytes in the frame's block (F2), which are initialised and nobody else's.
+        // SAFETY: there is room for `n` bytes in the frame's block (F2), which are initialised and
+        // nobody else's.
         Ok(unsafe { &mut *room.as_ptr() })
     }
 
@@ -252,7 +257,8 @@ impl ByteSink for Extendable<'_> {
 
 #[cfg(any(feature = "std", feature = "embedded-io"))]
 impl Extendable<'_> {
-    /// Appends all bytes, or else as many of the first ones as the ring says that it has room for, at least one; returns how many.
+    /// Appends all bytes, or else as many of the first ones as the ring says that it has room for,
+    /// at least one; returns how many.
     fn extend_by_some(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
         let mut n = bytes.len();
         loop {
@@ -272,8 +278,8 @@ impl Extendable<'_> {
     }
 }
 
-/// `write` appends as long as the ring has room; then it is short. `write_all` appends all or nothing, and so does `write!` with each of
-/// its parts.
+/// `write` appends as long as the ring has room; then it is short. `write_all` appends all or
+/// nothing, and so does `write!` with each of its parts.
 #[cfg(feature = "std")]
 impl std::io::Write for Extendable<'_> {
     #[inline]
@@ -283,7 +289,8 @@ impl std::io::Write for Extendable<'_> {
 
     /// # Errors
     ///
-    /// `StorageFull`, with the [`AcquireError`] in it, when the ring has no room for all of `bytes`; then nothing is appended.
+    /// `StorageFull`, with the [`AcquireError`] in it, when the ring has no room for all of
+    /// `bytes`; then nothing is appended.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.extend_from_slice(bytes)
@@ -301,8 +308,8 @@ impl embedded_io::ErrorType for Extendable<'_> {
     type Error = AcquireError;
 }
 
-/// `write` appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an error, as `embedded_io` demands.
-/// `write_all` appends all or nothing.
+/// `write` appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an
+/// error, as `embedded_io` demands. `write_all` appends all or nothing.
 #[cfg(feature = "embedded-io")]
 impl embedded_io::Write for Extendable<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {

@@ -20,10 +20,11 @@ pub struct RingLease {
 }
 
 // SAFETY:
-// - memory: a block is handed out again only after its handle has stored that it is free, and the region is freed only when all
-//   have (`ring`).
+// - memory: a block is handed out again only after its handle has stored that it is free, and the
+//   region is freed only when all have (`ring`).
 // - copies: a handle is raw pointers to shared atomics.
-// - count: in the guard, which nobody else uses while the block is live; none for a buffer of no bytes.
+// - count: in the guard, which nobody else uses while the block is live; none for a buffer of no
+//   bytes.
 // - wipe, start: the block's memory, as handed out.
 unsafe impl Lease for RingLease {
     #[inline]
@@ -57,7 +58,8 @@ unsafe impl Lease for RingLease {
     }
 }
 
-// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as guards are aligned.
+// SAFETY: the mark is in the pointer, which is what copies are made of; a new lease has none, as
+// guards are aligned.
 unsafe impl SplitLease for RingLease {
     #[inline]
     fn into_shared(self) -> Self {

@@ -8,7 +8,8 @@ use bufcore::{AcquireError, Buf, ConfigError};
 
 use crate::{Builder, RingLease, RingPool, RingVec};
 
-/// A ring for a `thread_local!` static: each thread that uses it gets its own, at its first request.
+/// A ring for a `thread_local!` static: each thread that uses it gets its own, at its first
+/// request.
 ///
 /// [`LocalAcquire`] gives the static its `acquire`. Buffers may leave their thread, and outlive it.
 ///
@@ -129,7 +130,8 @@ pub trait LocalAcquire: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// See [`LocalError`]. Nothing panics or aborts, also not in the destructor of another thread-local.
+    /// See [`LocalError`]. Nothing panics or aborts, also not in the destructor of another
+    /// thread-local.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -194,7 +196,8 @@ pub trait LocalAcquire: sealed::Sealed {
     fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingPool) -> R) -> Result<R, LocalError>;
 }
 
-/// The value of this thread. Not inside of a closure, where the caller's place in the source would be lost to the leak tracker.
+/// The value of this thread. Not inside of a closure, where the caller's place in the source would
+/// be lost to the leak tracker.
 ///
 /// # Safety
 ///
@@ -202,7 +205,8 @@ pub trait LocalAcquire: sealed::Sealed {
 #[inline(always)]
 unsafe fn local<'a>(key: &'static LocalKey<LocalRing>) -> Result<&'a LocalRing, LocalError> {
     let here = key.try_with(core::ptr::from_ref).map_err(|_| LocalError::Gone)?;
-    // SAFETY: the value lives until this thread's destructors run; they run on this thread, so not before the caller returns.
+    // SAFETY: the value lives until this thread's destructors run; they run on this thread, so not
+    // before the caller returns.
     Ok(unsafe { &*here })
 }
 

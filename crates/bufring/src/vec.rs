@@ -2,9 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - V1: `ptr` is aligned for `T` and valid for `capacity` values of it in `memory`; the first `len` are initialised, and this
-//!   vector's.
-//! - V2: no byte behind the first `dirty` ones was written as part of a `T`, but those of the first `len` values.
+//! - V1: `ptr` is aligned for `T` and valid for `capacity` values of it in `memory`; the first
+//!   `len` are initialised, and this vector's.
+//! - V2: no byte behind the first `dirty` ones was written as part of a `T`, but those of the first
+//!   `len` values.
 
 mod into_iter;
 mod traits;
@@ -18,13 +19,15 @@ use bufcore::{AcquireError, Buf, ReserveError, size};
 pub use self::into_iter::IntoIter;
 use crate::{RingLease, RingPool};
 
-/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by [`RingPool::acquire_vec`].
+/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by
+/// [`RingPool::acquire_vec`].
 ///
 /// It derefs to a slice. Values may have any size, none among them, any alignment, and a `Drop`.
 ///
-/// Ownership: dropping it drops the values and gives the memory back, on any thread, whether the ring still exists or not. It is
-/// as `Send` and `Sync` as its values. Before the memory goes back, what was used of it is zeroed, because values may have padding,
-/// which is not initialised, and the next owner may see the bytes.
+/// Ownership: dropping it drops the values and gives the memory back, on any thread, whether the
+/// ring still exists or not. It is as `Send` and `Sync` as its values. Before the memory goes back,
+/// what was used of it is zeroed, because values may have padding, which is not initialised, and
+/// the next owner may see the bytes.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -102,12 +105,13 @@ impl<T> core::error::Error for PushError<T> {}
 impl RingPool {
     /// Takes an empty vector with room for `capacity` values.
     ///
-    /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, and up to the alignment more where that is larger
-    /// than the ring's.
+    /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, and up to the
+    /// alignment more where that is larger than the ring's.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](RingPool::acquire), with the bytes that were needed. Values of no size need none.
+    /// As [`acquire`](RingPool::acquire), with the bytes that were needed. Values of no size need
+    /// none.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -250,9 +254,11 @@ impl<T> RingVec<T> {
         Some(unsafe { self.place(self.len).read() })
     }
 
-    /// Puts a value at `index`, and moves those from there on up by one. The index comes first, as in `Vec::insert`.
+    /// Puts a value at `index`, and moves those from there on up by one. The index comes first, as
+    /// in `Vec::insert`.
     ///
-    /// Not `insert`: that of `ringal` takes the value first, and calls of it with integers would compile, and do something else.
+    /// Not `insert`: that of `ringal` takes the value first, and calls of it with integers would
+    /// compile, and do something else.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -280,7 +286,8 @@ impl<T> RingVec<T> {
             return Err(PushError(value));
         }
         let place = self.place(index);
-        // SAFETY: the values from `index` on, and the place behind the last one, which is in the vector's memory.
+        // SAFETY: the values from `index` on, and the place behind the last one, which is in the
+        // vector's memory.
         unsafe { place.copy_to(self.place(index + 1), self.len - index) };
         // SAFETY: what was there has moved up, or there was nothing.
         unsafe { place.write(value) };

@@ -14,7 +14,8 @@ const DEFAULT_SLOTS: usize = 8;
 #[cfg(feature = "alloc")]
 const DEFAULT_CAPACITY: usize = 1 << 20;
 
-/// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is built.
+/// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is
+/// built.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -166,8 +167,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no slots or a capacity of 0, [`ConfigError::TooLarge`] for sizes that cannot exist,
-    /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::Zero`] for no slots or a capacity of 0, [`ConfigError::TooLarge`] for sizes
+    /// that cannot exist, [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the
+    /// allocator refuses.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -230,7 +232,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come back in the error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come
+    /// back in the error.
     pub fn build_in<F: BufferPool>(
         self,
         region: Region,
@@ -274,8 +277,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether buffers are staggered in so many bytes. Not where they are aligned to more than the lines of a cache: a gap
-    /// would be a whole alignment then, and take buffers their places.
+    /// Whether buffers are staggered in so many bytes. Not where they are aligned to more than the
+    /// lines of a cache: a gap would be a whole alignment then, and take buffers their places.
     fn staggers(&self, capacity: usize) -> bool {
         self.stagger
             && self.alignment <= size::CACHE_LINE_BYTES
@@ -293,7 +296,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `capacity=64KiB,slots=16`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `capacity=64KiB,slots=16`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();

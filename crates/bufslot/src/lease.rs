@@ -14,8 +14,8 @@ type DefaultLease = bufcore::HeapLease;
 #[cfg(not(feature = "alloc"))]
 type DefaultLease = bufcore::NoLease;
 
-/// A buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`: those of the fallback that a pool has unless it is given
-/// one.
+/// A buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`: those of the
+/// fallback that a pool has unless it is given one.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -110,7 +110,8 @@ impl<L> SlotLease<L> {
     }
 }
 
-/// Whether a buffer that has not all of a slot is one of several. By value and in a call: so a release looks at nothing of this first.
+/// Whether a buffer that has not all of a slot is one of several. By value and in a call: so a
+/// release looks at nothing of this first.
 #[cold]
 #[inline(never)]
 fn is_shared_elsewhere<L: Lease>(place: ManuallyDrop<Place<L>>) -> bool {
@@ -128,8 +129,8 @@ fn drop_elsewhere<L>(place: Place<L>) {
 }
 
 // SAFETY:
-// - memory: a slot is carved again only after its handle has stored that it is free, and the region is freed only when all
-//   have (`table`); the fallback's lease promises the same for its own.
+// - memory: a slot is carved again only after its handle has stored that it is free, and the region
+//   is freed only when all have (`table`); the fallback's lease promises the same for its own.
 // - copies: a handle is one raw pointer to shared atomics.
 // - count: in the slot, which nobody else uses while it is live; none for a buffer of no bytes.
 // - wipe, start: the slot's memory, as carved.
@@ -147,7 +148,8 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
     fn is_shared(&self) -> bool {
         match &*self.place {
             Place::Slot(_) => false,
-            // SAFETY: a copy of the lease in it, which is not dropped, may be used while this one lives (`Lease`, rule 2).
+            // SAFETY: a copy of the lease in it, which is not dropped, may be used while this one
+            // lives (`Lease`, rule 2).
             _ => is_shared_elsewhere(unsafe { ptr::read(&raw const self.place) }),
         }
     }
@@ -178,8 +180,9 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
     }
 }
 
-// SAFETY: a part of a slot is another place than all of one, and copies have it too; the fallback's lease promises the same of its
-// own mark. What is nowhere is over no bytes. Nothing here panics, as the fallback's lease does not.
+// SAFETY: a part of a slot is another place than all of one, and copies have it too; the fallback's
+// lease promises the same of its own mark. What is nowhere is over no bytes. Nothing here panics,
+// as the fallback's lease does not.
 unsafe impl<L: SplitLease> SplitLease for SlotLease<L> {
     #[inline]
     fn into_shared(self) -> Self {

@@ -2,18 +2,22 @@
 //!
 //! # Invariants
 //!
-//! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind it.
-//! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges come in the order of the list,
-//!   without overlap. The sentinel ends where the memory starts, and starts where it ends. So the gap behind a slot is from its end to the start of the
-//!   slot behind it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another request takes it.)
+//! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind
+//!   it.
+//! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges
+//!   come in the order of the list, without overlap. The sentinel ends where the memory starts, and
+//!   starts where it ends. So the gap behind a slot is from its end to the start of the slot behind
+//!   it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another
+//!   request takes it.)
 //! - P3: `resume` and `run` are slots in the list or the sentinel.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
-//! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is its slot, which is in the list
-//!   and live; otherwise `frame` is `NONE`, and the bytes are the first of `spill`, which counts none of them as filled, or there are
-//!   none.
-//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. With the fallback that is
-//!   the rest of `spill`. In the region it is nothing, or in the gap behind its slot, which the frame has then *borrowed*: the
-//!   slot's end in the table is the memory's end, behind every gap, so nobody else can carve there.
+//! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is
+//!   its slot, which is in the list and live; otherwise `frame` is `NONE`, and the bytes are the
+//!   first of `spill`, which counts none of them as filled, or there are none.
+//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without
+//!   asking. With the fallback that is the rest of `spill`. In the region it is nothing, or in the
+//!   gap behind its slot, which the frame has then *borrowed*: the slot's end in the table is the
+//!   memory's end, behind every gap, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 mod traits;
@@ -36,7 +40,8 @@ type DefaultFallback = bufcore::Reject;
 
 /// A slot pool: up to N buffers carved from one region. See the [crate documentation](crate).
 ///
-/// `F` serves what the region cannot: the heap by default, another pool, or [`Reject`](bufcore::Reject) for an error instead.
+/// `F` serves what the region cannot: the heap by default, another pool, or
+/// [`Reject`](bufcore::Reject) for an error instead.
 ///
 /// Threads: `Send`; one thread at a time acquires, any thread releases.
 ///
@@ -61,11 +66,13 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) free: u32,
     /// Where the search goes on. A slot in the list, or the sentinel.
     pub(crate) resume: u32,
-    /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A slot in the list, or the sentinel.
+    /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A
+    /// slot in the list, or the sentinel.
     pub(crate) run: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
-    /// Its first byte, and the address behind its last one (P5); the start of the region's memory while no frame is open.
+    /// Its first byte, and the address behind its last one (P5); the start of the region's memory
+    /// while no frame is open.
     pub(crate) frame_first: NonNull<u8>,
     pub(crate) frame_next: NonNull<u8>,
     pub(crate) frame_limit: usize,
@@ -88,8 +95,8 @@ unsafe impl<F: BufferPool + Send> Send for SlotPool<F> {}
 // SAFETY: through a shared pool the table is only read.
 unsafe impl<F: BufferPool + Sync> Sync for SlotPool<F> {}
 
-/// A place in the region that was just taken, or none. Two plain words, so that it is returned in registers, as an `Option` of
-/// it would not be.
+/// A place in the region that was just taken, or none. Two plain words, so that it is returned in
+/// registers, as an `Option` of it would not be.
 #[derive(Clone, Copy)]
 pub(crate) struct Carved {
     /// The slot, or `NONE`.
@@ -277,7 +284,8 @@ impl<F: BufferPool> SlotPool<F> {
 
     #[inline]
     pub(crate) fn align(&self, address: usize) -> usize {
-        // No overflow: the memory does not reach so near to the end of the address space (`Table::build`).
+        // No overflow: the memory does not reach so near to the end of the address space
+        // (`Table::build`).
         (address + self.alignment_mask) & !self.alignment_mask
     }
 
@@ -293,11 +301,11 @@ impl<F: BufferPool> SlotPool<F> {
         self.align(end + (size::staggered(length) - length))
     }
 
-    /// Takes `bytes` from the gap at the tail, or from where the tail or the slot behind it was; nothing when that does not do, or for
-    /// no bytes.
+    /// Takes `bytes` from the gap at the tail, or from where the tail or the slot behind it was;
+    /// nothing when that does not do, or for no bytes.
     ///
-    /// What this reads and writes of the pool itself is the tail: a processor makes one store per cycle, and those of a request and of
-    /// the buffer that it returns are what it costs.
+    /// What this reads and writes of the pool itself is the tail: a processor makes one store per
+    /// cycle, and those of a request and of the buffer that it returns are what it costs.
     #[inline(always)]
     fn carve(&mut self, bytes: usize) -> Option<Carved> {
         let (slots, tail) = (self.table.slots(), self.tail);
@@ -306,7 +314,8 @@ impl<F: BufferPool> SlotPool<F> {
         }
         let next = slots.next(tail);
         let (end, limit) = (slots.end(tail), slots.start(next));
-        // Whether the gap may do. A request so large that this overflows comes to nothing further down.
+        // Whether the gap may do. A request so large that this overflows comes to nothing further
+        // down.
         if end.wrapping_add(bytes) <= limit {
             let start = self.behind(slots, tail, bytes);
             // One comparison for `1 <= bytes <= room`.
@@ -314,8 +323,9 @@ impl<F: BufferPool> SlotPool<F> {
                 return Some(self.carve_new(slots, tail, start, bytes));
             }
         }
-        // Otherwise the gap and the place of the slot behind it, when that is free: the step of a queue, whose oldest buffer goes when
-        // the newest comes, and of a burst of buffers where the last one was. The slot is in the right place of the list already.
+        // Otherwise the gap and the place of the slot behind it, when that is free: the step of a
+        // queue, whose oldest buffer goes when the newest comes, and of a burst of buffers where
+        // the last one was. The slot is in the right place of the list already.
         if !slots.is_free(next) {
             return None;
         }
@@ -328,7 +338,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.follow_resized(next, bytes).found()
     }
 
-    /// Takes `bytes` in the place of `next`, the slot behind the tail, which is free but did not do as it was, and the gaps around.
+    /// Takes `bytes` in the place of `next`, the slot behind the tail, which is free but did not do
+    /// as it was, and the gaps around.
     #[inline(never)]
     fn follow_resized(&mut self, next: u32, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
@@ -345,7 +356,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.settle(slots, next, start, bytes)
     }
 
-    /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which must not be empty.
+    /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which
+    /// must not be empty.
     #[inline(always)]
     pub(crate) fn carve_new(&mut self, slots: Slots, tail: u32, start: usize, bytes: usize) -> Carved {
         let slot = self.free;
@@ -356,7 +368,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.settle(slots, slot, start, bytes)
     }
 
-    /// Takes `bytes` wherever they can be had, when neither the gap at the tail nor the places around it do.
+    /// Takes `bytes` wherever they can be had, when neither the gap at the tail nor the places
+    /// around it do.
     #[inline(never)]
     fn carve_elsewhere(&mut self, bytes: usize) -> Carved {
         self.return_gap();
@@ -385,7 +398,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.take_over_resized(bytes).found()
     }
 
-    /// [`take_over`](Self::take_over) when the tail's own place does not do as it was: with the gap behind it, and what is free around.
+    /// [`take_over`](Self::take_over) when the tail's own place does not do as it was: with the gap
+    /// behind it, and what is free around.
     #[inline(never)]
     fn take_over_resized(&mut self, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
@@ -404,10 +418,12 @@ impl<F: BufferPool> SlotPool<F> {
         self.settle(slots, tail, start, bytes)
     }
 
-    /// Moves the tail, which is free and has a free slot in front of it, down to the first slot of the newest run, or of those that
-    /// are free around it. The slots behind stay in the list, for [`carve`](Self::carve) to take one by one.
+    /// Moves the tail, which is free and has a free slot in front of it, down to the first slot of
+    /// the newest run, or of those that are free around it. The slots behind stay in the list, for
+    /// [`carve`](Self::carve) to take one by one.
     ///
-    /// Each slot that the loop passes was taken by an earlier request, so this is constant time per request on the whole.
+    /// Each slot that the loop passes was taken by an earlier request, so this is constant time per
+    /// request on the whole.
     #[inline(never)]
     fn rewind(&mut self) -> u32 {
         let slots = self.table.slots();
@@ -420,7 +436,8 @@ impl<F: BufferPool> SlotPool<F> {
         first
     }
 
-    /// Gives `bytes` bytes from `start` on to `slot`, which starts there and is the tail. There is room for them.
+    /// Gives `bytes` bytes from `start` on to `slot`, which starts there and is the tail. There is
+    /// room for them.
     #[inline(always)]
     fn settle(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
         debug_assert!((self.tail, slots.start(slot)) == (slot, start));
@@ -432,8 +449,8 @@ impl<F: BufferPool> SlotPool<F> {
         Carved { slot, start }
     }
 
-    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release will
-    /// count as back, `elsewhere` what is out of the fallback.
+    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release
+    /// will count as back, `elsewhere` what is out of the fallback.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(
@@ -444,8 +461,9 @@ impl<F: BufferPool> SlotPool<F> {
         elsewhere: PoolStats,
     ) -> Buf<SlotLease<F::Lease>> {
         let lease = SlotLease::of(self.table.slots().handle(carved.slot));
-        // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised when it was made; the slot is
-        // live until the lease is dropped, and a live slot's bytes are in no gap (P2), so nobody else gets them.
+        // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised
+        // when it was made; the slot is live until the lease is dropped, and a live slot's bytes
+        // are in no gap (P2), so nobody else gets them.
         let buf = unsafe { Buf::from_raw_parts(self.table.byte(carved.start), bytes, lease) };
         self.counters.acquired(Served::Reused, taken, self.table.released(), || elsewhere);
         self.tracker.attach(buf)

@@ -10,11 +10,13 @@ use crate::GetError;
 use crate::copy::copy;
 use crate::ring::over;
 
-/// The end of a [`channel`](super::channel) that reads. Dropping it closes the channel: the producer's waits and writes fail.
+/// The end of a [`channel`](super::channel) that reads. Dropping it closes the channel: the
+/// producer's waits and writes fail.
 ///
-/// [`peek`](Self::peek), [`consume`](Self::consume) and [`get`](Self::get) never wait. [`wait`](Self::wait) and its siblings wait for
-/// bytes, by blocking the thread or as a future. `std::io::Read` and `BufRead` block, as a pipe does, and read an end when the producer is
-/// gone and all was read.
+/// [`peek`](Self::peek), [`consume`](Self::consume) and [`get`](Self::get) never wait.
+/// [`wait`](Self::wait) and its siblings wait for bytes, by blocking the thread or as a future.
+/// `std::io::Read` and `BufRead` block, as a pipe does, and read an end when the producer is gone
+/// and all was read.
 ///
 /// ```
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -105,8 +107,8 @@ impl Consumer {
 
     /// Returns the oldest `n` bytes, if there are that many.
     ///
-    /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So this is what reads many short things
-    /// fast.
+    /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So
+    /// this is what reads many short things fast.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -130,7 +132,8 @@ impl Consumer {
     ///
     /// They stay as they are left, until they are consumed.
     ///
-    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is copied once when the ring's end is passed.
+    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is
+    /// copied once when the ring's end is passed.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -157,7 +160,8 @@ impl Consumer {
     /// The pieces that were looked at are consumed when the returned value drops, also after a
     /// `break`; see [`Pieces`].
     ///
-    /// To wait for more of a piece, wait for a byte more than there are: that fails when the piece can never be whole.
+    /// To wait for more of a piece, wait for a byte more than there are: that fails when the piece
+    /// can never be whole.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -188,15 +192,18 @@ impl Consumer {
     fn lend(&self, n: usize) -> &[u8] {
         let filled = self.end.window(n);
         // SAFETY:
-        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the capacity, and `n` at most that.
-        // - not written meanwhile: it borrows this end, which has the bytes alone (C2), and has no byte twice, being no longer than the
-        //   capacity (M2). What was done through their other addresses was ended (C4).
+        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the
+        //   capacity, and `n` at most that.
+        // - not written meanwhile: it borrows this end, which has the bytes alone (C2), and has no
+        //   byte twice, being no longer than the capacity (M2). What was done through their other
+        //   addresses was ended (C4).
         unsafe { filled.as_ref() }
     }
 
     /// Drops the `n` oldest bytes. The producer can write there, and is woken if it waits.
     ///
-    /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking it costs.
+    /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking
+    /// it costs.
     ///
     /// # Panics
     ///

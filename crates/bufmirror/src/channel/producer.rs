@@ -9,10 +9,12 @@ use super::waits::{task_waits, waits};
 use crate::copy::copy;
 use crate::ring::over;
 
-/// The end of a [`channel`](super::channel) that writes. Dropping it closes the channel: the consumer reads what is left.
+/// The end of a [`channel`](super::channel) that writes. Dropping it closes the channel: the
+/// consumer reads what is left.
 ///
-/// [`reserve`](Self::reserve), [`commit`](Self::commit) and [`put`](Self::put) never wait. [`wait`](Self::wait) and its siblings wait for
-/// room, by blocking the thread or as a future. `std::io::Write` blocks, as a pipe does.
+/// [`reserve`](Self::reserve), [`commit`](Self::commit) and [`put`](Self::put) never wait.
+/// [`wait`](Self::wait) and its siblings wait for room, by blocking the thread or as a future.
+/// `std::io::Write` blocks, as a pipe does.
 ///
 /// Contents: what a reservation lends is zeros or recycled bytes.
 ///
@@ -90,7 +92,8 @@ impl Producer {
     /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
     /// [`commit`](Self::commit).
     ///
-    /// Cost: a comparison; when there seems to be too little room, a look at the consumer's position.
+    /// Cost: a comparison; when there seems to be too little room, a look at the consumer's
+    /// position.
     ///
     /// # Errors
     ///
@@ -115,17 +118,21 @@ impl Producer {
         }
         let mut room = self.end.window(n);
         // SAFETY:
-        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the capacity, and `n` at most that.
-        // - exclusive: it borrows this end, which has the bytes alone (C2), and has no byte twice, being no longer than the capacity
-        //   (M2). What was done through their other addresses was ended (C4).
+        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the
+        //   capacity, and `n` at most that.
+        // - exclusive: it borrows this end, which has the bytes alone (C2), and has no byte twice,
+        //   being no longer than the capacity (M2). What was done through their other addresses was
+        //   ended (C4).
         Ok(unsafe { room.as_mut() })
     }
 
-    /// Counts the next `n` bytes of room as written: the consumer can read them, and is woken if it waits.
+    /// Counts the next `n` bytes of room as written: the consumer can read them, and is woken if it
+    /// waits.
     ///
     /// They are what was written into the last reservation, or recycled bytes.
     ///
-    /// Cost: a plain store that the consumer sees, and a load. If the consumer sleeps, what waking it costs.
+    /// Cost: a plain store that the consumer sees, and a load. If the consumer sleeps, what waking
+    /// it costs.
     ///
     /// # Panics
     ///

@@ -1,4 +1,5 @@
-//! The waits of all ends, which have an `End` in their field `end`: they differ in what they wait for, and in what can go wrong.
+//! The waits of all ends, which have an `End` in their field `end`: they differ in what they wait
+//! for, and in what can go wrong.
 
 /// The waits of threads.
 macro_rules! waits {
@@ -35,7 +36,8 @@ macro_rules! waits {
 macro_rules! task_waits {
     ($type:ident) => {
         impl $type {
-            /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses nothing.
+            /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses
+            /// nothing.
             ///
             /// # Errors
             ///
@@ -44,8 +46,8 @@ macro_rules! task_waits {
                 core::future::poll_fn(|cx| self.poll_wait(cx, n)).await
             }
 
-            /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken when there is
-            /// reason to look again.
+            /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken
+            /// when there is reason to look again.
             ///
             /// # Errors
             ///

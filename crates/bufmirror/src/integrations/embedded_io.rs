@@ -10,8 +10,8 @@ impl ErrorType for MirrorRing {
     type Error = ReserveError;
 }
 
-/// `write` appends what there is room for. Unlike with `std::io::Write`, a full ring is an error, as `embedded_io` demands. `write_all`
-/// appends all or nothing.
+/// `write` appends what there is room for. Unlike with `std::io::Write`, a full ring is an error,
+/// as `embedded_io` demands. `write_all` appends all or nothing.
 impl Write for MirrorRing {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
         let n = self.put_some(bytes);

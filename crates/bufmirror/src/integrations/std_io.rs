@@ -7,7 +7,8 @@ use bufcore::ReserveError;
 
 use crate::MirrorRing;
 
-/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` and `write!` append all or nothing.
+/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` and `write!`
+/// append all or nothing.
 impl Write for MirrorRing {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -16,7 +17,8 @@ impl Write for MirrorRing {
 
     /// # Errors
     ///
-    /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing is written.
+    /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing
+    /// is written.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         Ok(self.put(bytes)?)
@@ -75,9 +77,10 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` in it, when the ring is full: what it holds is longer than
-    /// the ring, or has to be consumed first. Else what the reader returns. The ring is unchanged by an error. A reader that claims
-    /// more bytes than it was lent room for is broken and gets `InvalidData`.
+    /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` in it, when the ring
+    /// is full: what it holds is longer than the ring, or has to be consumed first. Else what the
+    /// reader returns. The ring is unchanged by an error. A reader that claims more bytes than it
+    /// was lent room for is broken and gets `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;
@@ -105,8 +108,8 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// `WriteZero` when the writer takes nothing; else what it returns. The ring is unchanged by an error. A writer that claims more bytes
-    /// than it was given is broken and gets `InvalidData`.
+    /// `WriteZero` when the writer takes nothing; else what it returns. The ring is unchanged by an
+    /// error. A writer that claims more bytes than it was given is broken and gets `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;

@@ -1,4 +1,5 @@
-//! The traits of tokio, for the ends of a channel: tasks wait where threads would block. No runtime of tokio's is needed.
+//! The traits of tokio, for the ends of a channel: tasks wait where threads would block. No runtime
+//! of tokio's is needed.
 
 use core::future::poll_fn;
 use core::pin::Pin;
@@ -11,7 +12,8 @@ use super::std_io::{invalid, taken};
 use crate::channel::io::least_of;
 use crate::{Consumer, MirrorRing, Producer, WaitError};
 
-/// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after a shutdown.
+/// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after
+/// a shutdown.
 impl AsyncWrite for Producer {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
@@ -35,7 +37,8 @@ impl AsyncWrite for Producer {
         Poll::Ready(Ok(()))
     }
 
-    /// [Closes](Producer::close) this end: the consumer reads what is left, and then its end. Does not wait for that.
+    /// [Closes](Producer::close) this end: the consumer reads what is left, and then its end. Does
+    /// not wait for that.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.close();
         Poll::Ready(Ok(()))

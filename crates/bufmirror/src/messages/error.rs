@@ -13,7 +13,8 @@ pub enum SendError {
         /// Bytes that are free. They may be enough, and kept for one that has waited for long.
         available: usize,
     },
-    /// There was no room for it when the time was over, as far as others had not waited longer, and whenever it was woken before.
+    /// There was no room for it when the time was over, as far as others had not waited longer, and
+    /// whenever it was woken before.
     TimedOut,
     /// The queue was closed, or has no receiver left.
     Closed,
@@ -49,7 +50,8 @@ impl core::error::Error for SendError {}
 pub enum RecvError {
     /// There is no message now. Only the `try_` forms say so.
     Empty,
-    /// There was no message when the time was over, nor whenever this receiver was woken before. Others may have received some.
+    /// There was no message when the time was over, nor whenever this receiver was woken before.
+    /// Others may have received some.
     TimedOut,
     /// The queue was closed, or has no sender left, and all that was sent has been received.
     Closed,

@@ -1,4 +1,5 @@
-//! Messages between threads: framed, of any size up to the capacity, for many producers and consumers.
+//! Messages between threads: framed, of any size up to the capacity, for many producers and
+//! consumers.
 //!
 //! [`MessageQueue`] is a ring whose memory is mapped twice in a row, so each message is one slice,
 //! wherever it lies. It is copied once in and once out, or at neither side ([`Sender::send_with`],
@@ -6,16 +7,18 @@
 //!
 //! # What is guaranteed
 //!
-//! - Order: messages are received in the order in which their places were claimed, so each producer's in the order in which it sent
-//!   them. Each has a sequence number.
-//! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the next.
+//! - Order: messages are received in the order in which their places were claimed, so each
+//!   producer's in the order in which it sent them. Each has a sequence number.
+//! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the
+//!   next.
 //! - A lock is held for about a dozen instructions and a copy of 256 bytes at most. It is never
 //!   held while a caller's code runs: a closure, a waker, its clone or its drop, the allocator.
 //!   Each side has its own.
 //! - A thread or task that waits for a message or for room is woken when there is one. A thread is
 //!   woken only when there is something for it; tasks may be woken in vain, at most one for each
 //!   message or each place that becomes free.
-//! - A task that was woken and is not polled keeps no thread asleep, and no task for which there is another message.
+//! - A task that was woken and is not polled keeps no thread asleep, and no task for which there is
+//!   another message.
 //! - A sender that waits for much room is not overtaken for long by those that need less: after 50
 //!   ms others go behind it. For a task that is not polled for so long after it was woken, they do
 //!   no more.
@@ -26,8 +29,8 @@
 //! - Independence of what others are doing is not guaranteed. A message that is still being
 //!   written, by a long copy or a [`Sender::send_with`], holds up receivers of later messages. One
 //!   that a receiver keeps holds up senders when they have come round to it.
-//! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more for it, unlike in a
-//!   [`MirrorRing`](crate::MirrorRing).
+//! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more
+//!   for it, unlike in a [`MirrorRing`](crate::MirrorRing).
 //!
 //! # The frames
 //!
@@ -57,7 +60,8 @@ use self::queue::Queue;
 use crate::map::Mirror;
 use crate::{Builder, MapError};
 
-/// A queue of messages between threads, over memory that is mapped twice in a row. See [`messages`](self).
+/// A queue of messages between threads, over memory that is mapped twice in a row. See
+/// [`messages`](self).
 ///
 /// ```
 /// use std::thread;
@@ -88,7 +92,8 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// A queue of at least `bytes`: mapped twice where the system can, else on the heap, in twice the bytes.
+    /// A queue of at least `bytes`: mapped twice where the system can, else on the heap, in twice
+    /// the bytes.
     ///
     /// # Errors
     ///
@@ -104,7 +109,8 @@ impl MessageQueue {
         Self { queue, sender, receiver }
     }
 
-    /// The two ends, each to be cloned. When all of one side are dropped, the other side sees the queue closed.
+    /// The two ends, each to be cloned. When all of one side are dropped, the other side sees the
+    /// queue closed.
     #[must_use]
     pub fn split(self) -> (Sender, Receiver) {
         (self.sender, self.receiver)
@@ -122,7 +128,8 @@ impl MessageQueue {
         &self.receiver
     }
 
-    /// Returns the most bytes that the frames of one moment have. A frame is a message and 8 bytes, rounded up to a multiple of 8.
+    /// Returns the most bytes that the frames of one moment have. A frame is a message and 8 bytes,
+    /// rounded up to a multiple of 8.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.queue.frames.capacity()
@@ -155,7 +162,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`] without a capacity or with one of 0, and as [`MirrorRing::new`](crate::MirrorRing::new).
+    /// [`MapError::Empty`] without a capacity or with one of 0, and as
+    /// [`MirrorRing::new`](crate::MirrorRing::new).
     pub fn build_messages(self) -> Result<MessageQueue, MapError> {
         Ok(MessageQueue::over(self.mirror(frames::WORD_BYTES)?))
     }

@@ -10,11 +10,11 @@ use bufcore::strategy::sync::Ordering;
 use super::error::RecvError;
 use super::queue::{Patience, Queue, Taken};
 
-/// The end of a [`MessageQueue`](crate::MessageQueue) that receives. Cloned for each consumer, or shared; each message goes to one of
-/// them.
+/// The end of a [`MessageQueue`](crate::MessageQueue) that receives. Cloned for each consumer, or
+/// shared; each message goes to one of them.
 ///
-/// When the last one is dropped, the queue is closed: senders get [`SendError::Closed`](super::SendError::Closed), and what is left is
-/// dropped.
+/// When the last one is dropped, the queue is closed: senders get
+/// [`SendError::Closed`](super::SendError::Closed), and what is left is dropped.
 ///
 /// ```
 /// use bufmirror::MessageQueue;
@@ -130,11 +130,13 @@ impl Receiver {
 
     /// Copies the next message into the first bytes of `buffer`, as soon as there is one.
     ///
-    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits spinning for a moment, then asleep.
+    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits
+    /// spinning for a moment, then asleep.
     ///
     /// # Errors
     ///
-    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next, for whoever asks. [`RecvError::Closed`].
+    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next, for
+    /// whoever asks. [`RecvError::Closed`].
     ///
     /// ```
     /// # #[cfg(feature = "std")] {

@@ -11,11 +11,14 @@ use super::error::SendError;
 use super::queue::{Patience, Queue};
 use crate::copy::copy;
 
-/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. Cloned for each producer, or shared.
+/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. Cloned for each producer, or
+/// shared.
 ///
-/// All its methods return the message's sequence number: frames are numbered from 0 on, in the order in which receivers get them.
+/// All its methods return the message's sequence number: frames are numbered from 0 on, in the
+/// order in which receivers get them.
 ///
-/// When the last one is dropped, the queue is closed: receivers get what is left, then [`RecvError::Closed`](super::RecvError::Closed).
+/// When the last one is dropped, the queue is closed: receivers get what is left, then
+/// [`RecvError::Closed`](super::RecvError::Closed).
 ///
 /// ```
 /// use std::io::IoSlice;
@@ -46,7 +49,8 @@ impl Sender {
 
     /// Sends a message, as soon as there is room.
     ///
-    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits spinning for a moment, then asleep.
+    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits
+    /// spinning for a moment, then asleep.
     ///
     /// # Errors
     ///
@@ -153,10 +157,11 @@ impl Sender {
 
     /// Sends a message of `len` bytes which `write` writes in place, as soon as there is room.
     ///
-    /// No lock is held meanwhile, and others may send; but receivers get what was sent after it only after it. So `write` should not
-    /// take long, and must not wait for them.
+    /// No lock is held meanwhile, and others may send; but receivers get what was sent after it
+    /// only after it. So `write` should not take long, and must not wait for them.
     ///
-    /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not write is sent as it was found.
+    /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not
+    /// write is sent as it was found.
     ///
     /// # Errors
     ///
@@ -214,8 +219,9 @@ impl Sender {
     /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
     /// for `max` bytes. `write` returns how many it wrote: the message is the first of them.
     ///
-    /// For what is read into place, or encoded, and is as long as it turns out. All else is as with [`send_with`](Self::send_with). The room
-    /// for `max` bytes is taken until the message was received.
+    /// For what is read into place, or encoded, and is as long as it turns out. All else is as with
+    /// [`send_with`](Self::send_with). The room for `max` bytes is taken until the message was
+    /// received.
     ///
     /// ```
     /// use bufmirror::MessageQueue;
@@ -241,7 +247,8 @@ impl Sender {
     ///
     /// # Panics
     ///
-    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number that it had is left out.
+    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number
+    /// that it had is left out.
     pub fn send_up_to(&self, max: usize, write: impl FnOnce(&mut [u8]) -> usize) -> Result<u64, SendError> {
         self.queue.send(max, Patience::Forever, false, write)
     }

@@ -12,7 +12,8 @@ use crate::channel::waits::waits;
 
 /// The end of a [`SharedRing`](super::SharedRing) that writes. Dropping it tells the other process.
 ///
-/// Cost: as of a [`Producer`](crate::Producer), and a locked instruction for each call that writes, since the other process may sleep.
+/// Cost: as of a [`Producer`](crate::Producer), and a locked instruction for each call that writes,
+/// since the other process may sleep.
 pub struct SharedProducer {
     end: End<Writes>,
 }
@@ -53,7 +54,8 @@ impl SharedProducer {
         if !self.end.has(n) {
             return Err(ReserveError { requested: n, available: self.end.known() });
         }
-        // SAFETY: within the ring's memory (M1), as much as is this end's; an end that copies uses nothing else (S3).
+        // SAFETY: within the ring's memory (M1), as much as is this end's; an end that copies uses
+        // nothing else (S3).
         unsafe { copy_in(self.end.window(n), bytes) };
         self.end.advance(n);
         Ok(())
@@ -96,7 +98,8 @@ impl fmt::Debug for SharedProducer {
 
 /// The end of a [`SharedRing`](super::SharedRing) that reads. Dropping it tells the other process.
 ///
-/// Cost: as of a [`Consumer`](crate::Consumer), and a locked instruction for each call that reads, since the other process may sleep.
+/// Cost: as of a [`Consumer`](crate::Consumer), and a locked instruction for each call that reads,
+/// since the other process may sleep.
 pub struct SharedConsumer {
     end: End<Reads>,
 }
@@ -143,7 +146,8 @@ impl SharedConsumer {
         if !self.end.has(n) {
             return Err(GetError { requested: n, available: self.end.known() });
         }
-        // SAFETY: within the ring's memory (M1), as much as is this end's; an end that copies uses nothing else (S3).
+        // SAFETY: within the ring's memory (M1), as much as is this end's; an end that copies uses
+        // nothing else (S3).
         unsafe { copy_out(into, self.end.window(n)) };
         self.end.advance(n);
         Ok(())
@@ -167,8 +171,8 @@ waits!(
 
 /// Blocks until there is a byte at least, or the producer is gone and all was read.
 ///
-/// A process that was killed reads as ended, like one that went in good order: [`wait`](SharedConsumer::wait) tells no more either. Who has
-/// to know sends a last word.
+/// A process that was killed reads as ended, like one that went in good order:
+/// [`wait`](SharedConsumer::wait) tells no more either. Who has to know sends a last word.
 impl Read for SharedConsumer {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {

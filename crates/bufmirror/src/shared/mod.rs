@@ -17,9 +17,10 @@
 //!
 //! # Invariants
 //!
-//! - S1: the file's size cannot change: it is sealed, and that is checked before it is mapped. So no access faults.
-//! - S2: an end holds a lock of its own on a byte of the file, by an open file of its own. The system takes it back when the process ends,
-//!   however it does; that is how the other end knows.
+//! - S1: the file's size cannot change: it is sealed, and that is checked before it is mapped. So
+//!   no access faults.
+//! - S2: an end holds a lock of its own on a byte of the file, by an open file of its own. The
+//!   system takes it back when the process ends, however it does; that is how the other end knows.
 //! - S3: the header is only accessed by atomics, and the ring, by safe ends, by `copy`'s.
 
 mod copy;
@@ -44,8 +45,9 @@ use crate::{Consumer, MapError, Producer};
 
 /// A ring that two processes can open: one writes, the other reads.
 ///
-/// One process creates it and hands its file descriptor to the other, which opens it: over a Unix socket, by inheritance, or as the standard
-/// input of a child. Each then takes one end. The ring lives as long as somebody has the descriptor or an end.
+/// One process creates it and hands its file descriptor to the other, which opens it: over a Unix
+/// socket, by inheritance, or as the standard input of a child. Each then takes one end. The ring
+/// lives as long as somebody has the descriptor or an end.
 ///
 /// Linux on 64-bit processors only. Both processes must be of the same word size.
 ///
@@ -110,7 +112,8 @@ impl SharedRing {
     ///
     /// # Errors
     ///
-    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Map`] with the call that the system refused.
+    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Map`] with
+    /// the call that the system refused.
     pub fn producer(&self) -> Result<SharedProducer, ShareError> {
         self.take(Seat::Producer).map(SharedProducer::new)
     }
@@ -126,7 +129,8 @@ impl SharedRing {
 
     /// Takes the end that writes, as one that lends its memory.
     ///
-    /// Futures and tasks cannot wait with it: who waits must be a thread ([`WaitError::NoTasks`](crate::WaitError::NoTasks)).
+    /// Futures and tasks cannot wait with it: who waits must be a thread
+    /// ([`WaitError::NoTasks`](crate::WaitError::NoTasks)).
     ///
     /// # Errors
     ///
@@ -134,13 +138,14 @@ impl SharedRing {
     ///
     /// # Safety
     ///
-    /// As long as the end lives, all who have the file keep to the protocol: one consumer, opened by this crate, and nobody else touches the
-    /// file's bytes.
+    /// As long as the end lives, all who have the file keep to the protocol: one consumer, opened
+    /// by this crate, and nobody else touches the file's bytes.
     pub unsafe fn trusted_producer(&self) -> Result<Producer, ShareError> {
         self.take(Seat::Producer).map(Producer::new)
     }
 
-    /// Takes the end that reads, as one that lends its memory; see [`trusted_producer`](Self::trusted_producer).
+    /// Takes the end that reads, as one that lends its memory; see
+    /// [`trusted_producer`](Self::trusted_producer).
     ///
     /// # Errors
     ///
@@ -182,7 +187,8 @@ impl From<SharedRing> for OwnedFd {
 pub enum ShareError {
     /// The ring could not be mapped, or a system call failed.
     Map(MapError),
-    /// The file is no ring of this crate's, of this version and this word size, or its size is not sealed.
+    /// The file is no ring of this crate's, of this version and this word size, or its size is not
+    /// sealed.
     NotARing,
     /// Somebody has this end already.
     Taken,

@@ -98,7 +98,7 @@ impl BumpPool {
     /// let first = pool.acquire(100)?;
     /// let address = first.as_ptr();
     /// drop(first);
-    /// assert_eq!(pool.acquire(50)?.as_ptr(), address); // what is back is used again while it is hot
+    /// assert_eq!(pool.acquire(50)?.as_ptr(), address); // used again while it is in the cache
     /// # Ok::<(), bufbump::bufcore::Error>(())
     /// ```
     #[inline(always)]
@@ -176,6 +176,15 @@ impl BumpPool {
     }
 
     /// Returns the largest request that is not an allocation of its own, in bytes.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let piece = pool.acquire(pool.shard_size().min(1 << 20))?; // as large as is cheap
+    /// assert!(!piece.lease().is_fallback());
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn shard_size(&self) -> usize {
         self.shared().settings.shard_bytes
@@ -207,13 +216,24 @@ impl BumpPool {
         self.shared().trim();
     }
 
-    /// Lets go of the memory that the pool has.
+    /// Lets go of the memory that the pool has, at the end of a phase, after which other sizes or
+    /// less memory are needed.
     ///
     /// Memory that holds no buffers is freed, as by [`trim`](Self::trim); memory that holds some is
-    /// freed, not kept, when they come back. The shards that threads carve at the moment stay in
+    /// freed, not kept, when they are released. The shards that threads carve at the moment stay in
     /// use until they are full.
     ///
-    /// For the end of a phase, after which other sizes or less memory are needed.
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
+    /// let loaded: Vec<_> = (0..10).map(|_| pool.acquire(60 << 10)).collect::<Result<_, _>>()?;
+    /// pool.clear(); // all of it is in use, and will be freed
+    /// assert_eq!(pool.bump_stats().pinned, 10);
+    /// drop(loaded);
+    /// assert!(pool.bump_stats().idle <= 1); // the shard that this thread carves
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     pub fn clear(&self) {
         self.shared().outdate();
         self.trim();
@@ -273,7 +293,20 @@ impl BumpPool {
     /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
     /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
     ///
-    /// Cost: a look at every shard. Nobody is stopped by that.
+    /// Cost: a look at every shard. No thread is stopped for it.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
+    /// let survivor = pool.acquire(100)?;
+    /// let stats = pool.stats();
+    /// assert_eq!(stats.in_use, 1);
+    /// assert_eq!((stats.pinned_bytes, stats.idle_bytes), (64 << 10, 0)); // it holds a whole shard
+    /// drop(survivor);
+    /// assert_eq!(pool.stats().idle_bytes, 64 << 10);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
@@ -298,8 +331,23 @@ impl BumpPool {
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
     /// never reset: [`PoolStats::since`] is their difference.
     ///
-    /// With threads at work, what one acquires at this very moment may be missed. Without the
-    /// `stats` feature it does nothing.
+    /// While other threads use the pool, a buffer that one of them acquires at this very moment may
+    /// be missed. Without the `stats` feature the call does nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "stats")] {
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let held = pool.acquire(100)?;
+    /// drop(pool.acquire(100)?);
+    /// assert_eq!(pool.stats().high_water, 2);
+    /// pool.reset_high_water();
+    /// assert_eq!(pool.stats().high_water, 1); // what is out now
+    /// # drop(held);
+    /// # }
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     pub fn reset_high_water(&self) {
         self.shared().counters.reset_high_water();
     }
@@ -307,7 +355,7 @@ impl BumpPool {
     /// Returns a snapshot of the pool's memory, by what its shards are doing, and what became of
     /// it. [`BumpStats`] says how the numbers add up.
     ///
-    /// Cost: a look at every shard. Nobody is stopped by that.
+    /// Cost: a look at every shard. No thread is stopped for it.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -325,12 +373,36 @@ impl BumpPool {
     }
 
     /// Returns the largest request, in bytes, that can ever succeed.
+    ///
+    /// ```
+    /// use bufbump::{AcquireError, BumpPool};
+    ///
+    /// let pool = BumpPool::new()?;
+    /// assert!(pool.max_capacity() > pool.shard_size()); // larger ones are allocations of their own
+    /// let absurd = pool.acquire(pool.max_capacity() + 1);
+    /// assert!(matches!(absurd, Err(AcquireError::TooLarge { .. })));
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.shared().settings.max_capacity()
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let held = pool.acquire(100)?;
+    /// let outstanding = pool.outstanding();
+    /// let old = outstanding.iter().filter(|buf| buf.age > Duration::from_secs(60));
+    /// assert_eq!((outstanding.len(), old.count()), (1, 0));
+    /// # drop(held);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {

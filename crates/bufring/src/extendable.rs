@@ -57,6 +57,22 @@ impl RingPool {
     /// # Errors
     ///
     /// As [`acquire`](bufcore::BufferPool::acquire).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(64 << 10)?;
+    /// let mut line = ring.extendable(80)?; // a guess
+    /// for word in ["GET", " ", "/a/path/that/is/longer/than/anyone/would/have/guessed", "\r\n"] {
+    ///     line.extend_from_slice(word.as_bytes())?;
+    /// }
+    /// assert!(line.ends_with(b"guessed\r\n"));
+    /// let line = line.finish();
+    /// assert_eq!(line.len(), line.capacity()); // takes no more of the ring than it has bytes
+    /// # }
+    /// # Ok::<(), bufring::Error>(())
+    /// ```
     #[inline]
     pub fn extendable(&mut self, bytes: usize) -> Result<Extendable<'_>, AcquireError> {
         self.close_lent();
@@ -88,6 +104,20 @@ impl Extendable<'_> {
 
     /// Returns the bytes that can be appended without taking in free blocks behind, and without
     /// moving.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(4096)?;
+    /// let mut buffer = ring.extendable(100)?;
+    /// let spare = buffer.spare_capacity();
+    /// assert!(spare >= 100); // all of the free block that it was taken from
+    /// buffer.extend_from_slice(b"header")?;
+    /// assert_eq!(buffer.spare_capacity(), spare - 6);
+    /// # }
+    /// # Ok::<(), bufring::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn spare_capacity(&self) -> usize {
@@ -176,7 +206,7 @@ impl Extendable<'_> {
         Ok(())
     }
 
-    /// Turns what is filled into a fixed buffer, and frees the rest.
+    /// Turns the filled bytes into a fixed buffer, and frees the rest.
     ///
     /// Cost: a plain store or few; nothing is copied.
     ///

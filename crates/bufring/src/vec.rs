@@ -22,12 +22,12 @@ use crate::{RingLease, RingPool};
 /// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by
 /// [`RingPool::acquire_vec`].
 ///
-/// It derefs to a slice. Values may have any size, none among them, any alignment, and a `Drop`.
+/// It derefs to a slice. Values may have any size, also none, any alignment, and a `Drop`.
 ///
 /// Ownership: dropping it drops the values and gives the memory back, on any thread, whether the
 /// ring still exists or not. It is as `Send` and `Sync` as its values. Before the memory goes back,
-/// what was used of it is zeroed, because values may have padding, which is not initialised, and
-/// the next owner may see the bytes.
+/// the used part of it is zeroed. Values may have padding, which is not initialised, and the next
+/// owner may see the bytes.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -145,6 +145,17 @@ impl RingPool {
 
 impl<T> RingVec<T> {
     /// Returns the number of values that the vector can hold.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<[u8; 12]>(5)?;
+    /// assert_eq!((values.capacity(), values.len()), (5, 0));
+    /// values.push([7; 12])?;
+    /// assert_eq!((values.capacity(), values.len()), (5, 1)); // never more
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -166,6 +177,23 @@ impl<T> RingVec<T> {
     }
 
     /// Returns whether there is no room for another value.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut batch = ring.acquire_vec(3)?;
+    /// let mut batches = 0;
+    /// for event in 0..10 {
+    ///     batch.push(event)?;
+    ///     if batch.is_full() {
+    ///         batches += 1; // sent, written, …
+    ///         batch.clear();
+    ///     }
+    /// }
+    /// assert_eq!((batches, &batch[..]), (3, &[9][..]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -181,6 +209,17 @@ impl<T> RingVec<T> {
     }
 
     /// Returns the values, to be changed in place.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut ports = ring.acquire_vec::<u16>(4)?;
+    /// ports.extend_from_slice(&[443, 22, 80])?;
+    /// ports.as_mut_slice().sort();
+    /// assert_eq!(ports.as_slice(), [22, 80, 443]);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
@@ -391,6 +430,21 @@ impl<T> RingVec<T> {
     /// # Panics
     ///
     /// As [`truncate`](Self::truncate).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::rc::Rc;
+    ///
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut names = ring.acquire_vec::<Rc<str>>(4)?;
+    /// let name: Rc<str> = "Ada".into();
+    /// names.push(Rc::clone(&name))?;
+    /// names.clear();
+    /// assert_eq!(Rc::strong_count(&name), 1); // the value was dropped
+    /// assert_eq!((names.len(), names.capacity()), (0, 4)); // the room stays
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn clear(&mut self) {
         self.truncate(0);
     }

@@ -38,9 +38,45 @@ type DefaultLease = bufcore::NoLease;
 pub type SlotBuf<L = DefaultLease> = Buf<SlotLease<L>>;
 
 /// A view of a buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use std::sync::mpsc;
+///
+/// use bufslot::{SlotPool, SlotView};
+///
+/// let mut pool = SlotPool::new(64 * 1024, 8)?;
+/// let (sender, receiver) = mpsc::channel::<SlotView>();
+/// let mut event = pool.acquire(16)?;
+/// event.extend_from_slice(b"started")?;
+/// let event: SlotView = event.freeze();
+/// sender.send(event.clone()).unwrap(); // the bytes are shared, not copied
+/// assert_eq!(receiver.recv().unwrap(), event);
+/// # }
+/// # Ok::<(), bufslot::Error>(())
+/// ```
 pub type SlotView<L = DefaultLease> = Frozen<SlotLease<L>>;
 
 /// The lease of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
+///
+/// ```
+/// use bufslot::bufcore::{Buf, BufferPool};
+/// use bufslot::{SlotLease, SlotPool};
+///
+/// /// Returns how many bytes of `bufs` the region of their pool has.
+/// fn pooled<L>(bufs: &[Buf<SlotLease<L>>]) -> usize
+/// where
+///     SlotLease<L>: bufslot::Lease,
+/// {
+///     let pooled = bufs.iter().filter(|buf| !buf.lease().is_fallback());
+///     pooled.map(|buf| buf.capacity()).sum()
+/// }
+/// # #[cfg(feature = "alloc")] {
+/// let mut pool = SlotPool::new(1000, 8)?;
+/// assert_eq!(pooled(&[pool.acquire(700)?, pool.acquire(2000)?]), 700);
+/// # }
+/// # Ok::<(), bufslot::Error>(())
+/// ```
 pub struct SlotLease<L = DefaultLease> {
     /// Dropped once, in `Drop`.
     place: ManuallyDrop<Place<L>>,

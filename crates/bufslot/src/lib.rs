@@ -20,7 +20,8 @@
 //! ```text
 //!  slots by address      1 2 3 4 5 6 7 8          region
 //!  Back                  [1][2][3][4]........     carve behind the last slot
-//!  Front                 [9]...[3][4][5][6][7]    the back is full, the first are back: carve before a live slot
+//!  Front                 [9]...[3][4][5][6][7]    the back is full, the first were released: carve
+//!                                                 before a live slot
 //!  Fallback              [9][a][3][4][5][6][7]    neither has room: take it from the fallback
 //! ```
 //!

@@ -126,11 +126,29 @@ impl SlotPool {
     /// # Errors
     ///
     /// See [`Builder::build`].
+    ///
+    /// ```
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(64 << 10, 8)?; // bytes, slots
+    /// let mut reply = pool.acquire(512)?;
+    /// reply.extend_from_slice(b"HTTP/1.1 204 No Content\r\n\r\n")?;
+    /// assert_eq!((pool.slots(), pool.slot_of(&reply)), (8, Some(0)));
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     pub fn new(capacity: usize, slots: usize) -> Result<Self, bufcore::ConfigError> {
         Self::builder().capacity(capacity).slots(slots).build()
     }
 
     /// Returns the builder, which has all settings.
+    ///
+    /// ```
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::builder().capacity(1 << 20).slots(64).alignment(64).build()?;
+    /// assert_eq!(pool.acquire(1500)?.as_ptr().addr() % 64, 0);
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
@@ -166,6 +184,21 @@ impl<F: BufferPool> SlotPool<F> {
     /// Returns how the last request was served, or where the next one is tried first.
     ///
     /// Cost: a look at the free slots behind the newest buffer.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::{Mode, SlotPool};
+    ///
+    /// let mut pool = SlotPool::builder().capacity(1000).slots(8).stagger(false).build()?;
+    /// let (old, held) = (pool.acquire(600)?, pool.acquire(300)?);
+    /// assert_eq!(pool.mode(), Mode::Back);
+    /// drop(old);
+    /// let front = pool.acquire(500)?; // does not fit behind `held`, but where `old` was
+    /// assert_eq!(pool.mode(), Mode::Front);
+    /// # drop((held, front));
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn mode(&self) -> Mode {
         if self.fell_back {
@@ -184,7 +217,20 @@ impl<F: BufferPool> SlotPool<F> {
         (self.table.sentinel() / STEP) as usize
     }
 
-    /// Returns the bytes of the region that can be handed out.
+    /// Returns the bytes of the region that can be handed out, those of gaps between buffers
+    /// included.
+    ///
+    /// ```
+    /// use bufslot::Builder;
+    /// use bufslot::bufcore::{Region, Reject};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 4096].into()) }
+    /// // Without a capacity it is what the bookkeeping leaves of the region.
+    /// let region = Region::from_static(memory());
+    /// let pool = Builder::new().slots(4).build_in(region, Reject)?;
+    /// assert!((3500..4096).contains(&pool.capacity()));
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -219,13 +265,42 @@ impl<F: BufferPool> SlotPool<F> {
     /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// Without the `stats` feature it does nothing.
+    ///
+    /// ```
+    /// # #[cfg(all(feature = "alloc", feature = "stats"))] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(64 << 10, 8)?;
+    /// drop([pool.acquire(100)?, pool.acquire(100)?, pool.acquire(100)?]);
+    /// assert_eq!(pool.stats().high_water, 3);
+    /// pool.reset_high_water(); // say, at the start of each minute
+    /// assert_eq!((pool.stats().high_water, pool.stats().acquired), (0, 3));
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     pub fn reset_high_water(&mut self) {
         // First: it is the user's code.
         let elsewhere = self.fallback.stats();
         self.counters.reset_high_water(self.table.released(), &elsewhere);
     }
 
-    /// Returns whether nothing of the region is out, at this moment.
+    /// Returns whether nothing of the region is out, at this moment. An open frame in the region is
+    /// out, too.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(4096, 8)?;
+    /// let view = pool.acquire_zeroed(100)?.freeze();
+    /// let copy = view.clone();
+    /// drop(view);
+    /// assert!(!pool.is_idle()); // the last view releases the slot
+    /// drop(copy);
+    /// assert!(pool.is_idle());
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.table.all().all(|slot| self.table.slots().is_free(slot))
@@ -233,18 +308,56 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Returns which slot of this pool `buf` holds; `None` if it is not from this pool's region, or
     /// has no bytes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let (mut pool, mut other) = (SlotPool::new(4096, 8)?, SlotPool::new(4096, 8)?);
+    /// let (here, elsewhere, large) = (pool.acquire(100)?, other.acquire(100)?, pool.acquire(5000)?);
+    /// assert_eq!(pool.slot_of(&here), Some(0));
+    /// assert_eq!(pool.slot_of(&elsewhere), None);
+    /// assert_eq!(pool.slot_of(&large), None); // from the heap
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn slot_of(&self, buf: &Buf<SlotLease<F::Lease>>) -> Option<usize> {
         buf.lease().slot().and_then(|handle| self.table.index_of(handle))
     }
 
     /// Returns the pool that serves the requests that the region cannot.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// // A second pool, of fewer and larger buffers, behind the first.
+    /// let large = SlotPool::builder().capacity(1 << 20).slots(4).build()?;
+    /// let mut pool = SlotPool::builder().capacity(16 << 10).slots(16).build_with(large)?;
+    /// let body = pool.acquire(100 << 10)?;
+    /// assert!(body.lease().is_fallback() && !pool.fallback().is_idle());
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn fallback(&self) -> &F {
         &self.fallback
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
+    ///
+    /// ```
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(4096, 8)?;
+    /// let leaked = pool.acquire(100)?;
+    /// let outstanding = pool.outstanding();
+    /// assert_eq!(outstanding.len(), 1);
+    /// assert_eq!(outstanding[0].location.file(), file!()); // the line of `acquire`
+    /// # drop(leaked);
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {

@@ -105,6 +105,22 @@ impl<F: BufferPool> OpenFrame<'_, F> {
     /// # Errors
     ///
     /// Never: the open frame has its place already.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::{FrameBuffer, SlotPool};
+    ///
+    /// let mut pool = SlotPool::new(1024, 8)?;
+    /// let mut frame = pool.open_frame();
+    /// for number in 0..4_u16 {
+    ///     frame.writable(2)?.copy_from_slice(&number.to_be_bytes());
+    /// }
+    /// let frame = frame.detach()?;
+    /// assert_eq!(frame, [0, 0, 0, 1, 0, 2, 0, 3]);
+    /// assert!(pool.filled().is_empty()); // the pool is ready for the next frame
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn detach(mut self) -> Result<Buf<SlotLease<F::Lease>>, AcquireError> {
@@ -198,6 +214,20 @@ impl<F: BufferPool> fmt::Debug for OpenFrame<'_, F> {
 
 impl<F: BufferPool> SlotPool<F> {
     /// Returns a writer for the open frame, or for a new one if none is open. See [`OpenFrame`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::{FrameBuffer, SlotPool};
+    ///
+    /// let mut pool = SlotPool::new(1024, 8)?;
+    /// pool.open_frame().extend_from_slice(b"begun, ")?; // the writer goes, the frame stays open
+    /// assert_eq!(pool.filled(), b"begun, ");
+    /// let mut frame = pool.open_frame();
+    /// frame.extend_from_slice(b"done")?;
+    /// assert_eq!(frame.detach()?, *b"begun, done");
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[inline]
     pub fn open_frame(&mut self) -> OpenFrame<'_, F> {
         let (next, room) = self.lend();

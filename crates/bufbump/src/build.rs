@@ -122,7 +122,7 @@ impl Builder {
     /// for (probes, shards) in [(0, 3), (2, 2)] {
     ///     let pool = BumpPool::builder().shard_size(4096).max_probes(probes).build()?;
     ///     let (old, newer) = (pool.acquire(3000)?, pool.acquire(3500)?); // a shard for each
-    ///     let third = pool.acquire(800)?; // there is room beside the oldest, for a pool that looks
+    ///     let third = pool.acquire(800)?; // fits beside the oldest, if the pool looks there
     ///     assert_eq!(pool.bump_stats().pinned, shards);
     /// #   drop((old, newer, third));
     /// }

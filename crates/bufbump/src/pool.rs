@@ -378,7 +378,7 @@ impl BumpPool {
     /// use bufbump::{AcquireError, BumpPool};
     ///
     /// let pool = BumpPool::new()?;
-    /// assert!(pool.max_capacity() > pool.shard_size()); // larger ones are allocations of their own
+    /// assert!(pool.max_capacity() > pool.shard_size()); // not limited by shards
     /// let absurd = pool.acquire(pool.max_capacity() + 1);
     /// assert!(matches!(absurd, Err(AcquireError::TooLarge { .. })));
     /// # Ok::<(), bufbump::Error>(())
@@ -398,7 +398,7 @@ impl BumpPool {
     /// let pool = BumpPool::new()?;
     /// let held = pool.acquire(100)?;
     /// let outstanding = pool.outstanding();
-    /// let old = outstanding.iter().filter(|buf| buf.age > Duration::from_secs(60));
+    /// let old = outstanding.iter().filter(|buf| buf.age() > Duration::from_secs(60));
     /// assert_eq!((outstanding.len(), old.count()), (1, 0));
     /// # drop(held);
     /// # Ok::<(), bufbump::Error>(())

@@ -8,7 +8,8 @@
 //! problem for lock-free free lists", 2014).
 //!
 //! ```text
-//!  refs   | wanted on a stack, one bit for each | references: the stack's own, and one for each pop that looks at it |
+//!  refs   | wanted on a stack, one bit for each | references: the stack's own, and one |
+//!         |                                     | for each pop that looks at it        |
 //! ```
 //!
 //! # Invariants

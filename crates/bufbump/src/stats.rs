@@ -22,11 +22,11 @@ use crate::shared::Shared;
 ///
 /// # What to look at
 ///
-/// - When `allocations` and `discards` both rise, [`max_idle_bytes`](crate::Builder::max_idle_bytes)
-///   is too small for the traffic.
-/// - When `pinned_bytes` is much more than [`in_use_bytes`](bufcore::PoolStats::in_use_bytes), small
-///   survivors hold large shards. [`detach_if_pinning`](crate::BumpPool::detach_if_pinning) copies
-///   them out.
+/// - When `allocations` and `discards` both rise,
+///   [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small for the traffic.
+/// - When `pinned_bytes` is much more than [`in_use_bytes`](bufcore::PoolStats::in_use_bytes),
+///   small survivors hold large shards. [`detach_if_pinning`](crate::BumpPool::detach_if_pinning)
+///   copies them out.
 ///
 /// [`since`](Self::since) turns two snapshots into rates.
 ///

@@ -87,6 +87,16 @@ impl MirrorRing {
     }
 
     /// Returns the builder, which has all settings.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::builder().capacity(1 << 20).populate(true).build()?;
+    /// ring.put(&[7; 1 << 20])?; // without a page fault
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn builder() -> Builder {
         Builder::new()
@@ -98,14 +108,38 @@ impl MirrorRing {
 
     /// Returns the bytes that the ring holds when it is full: at least what was asked for. Mapped
     /// rings have whole pages.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufmirror::MirrorRing::new(1000)?;
+    /// assert!(ring.capacity() >= 1000);
+    /// ring.put(&vec![7; ring.capacity()])?; // all of it can be filled
+    /// assert_eq!(ring.spare_capacity(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.mirror.capacity()
     }
 
-    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its capacity
-    /// and copies what it holds once in a round.
+    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its
+    /// capacity, and copies the bytes that it holds once in a round.
+    ///
+    /// ```
+    /// use bufmirror::{Builder, Region};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 64].into()) }
+    /// let mut ring = Builder::new().build_in(Region::from_static(memory()))?;
+    /// assert!(!ring.is_mapped());
+    /// for round in 0..100_u8 {
+    ///     ring.put(&[round; 20])?; // the border is in another place each time
+    ///     assert_eq!(ring.peek(), [round; 20]); // one slice all the same
+    ///     ring.consume(20);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn is_mapped(&self) -> bool {
@@ -198,6 +232,19 @@ impl MirrorRing {
     /// # Panics
     ///
     /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use std::io::Read;
+    ///
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// let mut source = &b"as long as it turns out"[..];
+    /// let n = source.read(ring.reserve(1024)?)?; // more room than is needed
+    /// ring.commit(n); // only these bytes
+    /// assert_eq!(ring.peek(), b"as long as it turns out");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn commit(&mut self, n: usize) {
@@ -217,7 +264,7 @@ impl MirrorRing {
     /// let mut ring = MirrorRing::new(4096)?;
     /// ring.put(b"GET /\r\n")?;
     /// let end = ring.peek().iter().position(|&byte| byte == b'\r');
-    /// assert_eq!(end, Some(5)); // a parser sees the whole record, and takes it out when it is complete
+    /// assert_eq!(end, Some(5)); // a parser sees the whole record before it takes it out
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -390,6 +437,17 @@ impl MirrorRing {
     }
 
     /// Drops all bytes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// ring.put(b"half of a requ")?; // then the connection broke
+    /// ring.clear();
+    /// ring.put(b"the next connection's")?;
+    /// assert_eq!(ring.peek(), b"the next connection's");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn clear(&mut self) {
         self.consume(self.len());
@@ -436,7 +494,7 @@ impl ByteSink for MirrorRing {
     }
 }
 
-/// Lends all that there is at once.
+/// Lends all bytes that can be read, at once.
 impl ByteSource for MirrorRing {
     #[inline]
     fn peek(&mut self) -> &[u8] {

@@ -314,7 +314,8 @@ impl<F: BufferPool> SlotPool<F> {
     /// use bufslot::SlotPool;
     ///
     /// let (mut pool, mut other) = (SlotPool::new(4096, 8)?, SlotPool::new(4096, 8)?);
-    /// let (here, elsewhere, large) = (pool.acquire(100)?, other.acquire(100)?, pool.acquire(5000)?);
+    /// let (here, elsewhere) = (pool.acquire(100)?, other.acquire(100)?);
+    /// let large = pool.acquire(5000)?;
     /// assert_eq!(pool.slot_of(&here), Some(0));
     /// assert_eq!(pool.slot_of(&elsewhere), None);
     /// assert_eq!(pool.slot_of(&large), None); // from the heap

@@ -56,6 +56,17 @@ impl Consumer {
 
     /// Returns whether the producer has ended the stream. Bytes that it wrote may still be there to
     /// read.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"last")?;
+    /// drop(producer);
+    /// // Closed first, empty second: nothing can come in between.
+    /// assert!(consumer.is_closed() && !consumer.is_empty());
+    /// consumer.consume(4);
+    /// assert!(consumer.is_closed() && consumer.is_empty()); // the end
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -108,7 +119,7 @@ impl Consumer {
     /// Returns the oldest `n` bytes, if there are that many.
     ///
     /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So
-    /// this is what reads many short things fast.
+    /// this method reads many short things fast.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -208,6 +219,16 @@ impl Consumer {
     /// # Panics
     ///
     /// When `n` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// let capacity = producer.capacity();
+    /// producer.put(&vec![7; capacity])?;
+    /// assert!(producer.put(b"more").is_err()); // the ring is full
+    /// consumer.consume(1000);
+    /// assert_eq!(producer.spare_capacity(), 1000); // room again, in one piece
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn consume(&mut self, n: usize) {
@@ -274,11 +295,65 @@ waits!(
     Consumer,
     until "`n` bytes can be read",
     cost "It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.",
+    example "
+```
+use std::io::Write;
+
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let writer = std::thread::spawn(move || producer.write_all(b\"\\x05hello\"));
+consumer.wait(1)?; // the length
+let length = usize::from(consumer.peek()[0]);
+consumer.wait(1 + length)?; // all of the record
+assert_eq!(&consumer.peek()[1..], b\"hello\");
+# writer.join().unwrap()?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    timeout "
+```
+use std::time::Duration;
+
+use bufmirror::WaitError;
+
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+producer.put(b\"he\")?;
+let late = consumer.wait_timeout(5, Duration::from_millis(10)).unwrap_err();
+assert_eq!(late, WaitError::TimedOut { requested: 5, available: 2 });
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
     errors "[`WaitError::Closed`](crate::WaitError::Closed) when the producer is gone and fewer are left, [`WaitError::TooLong`](crate::WaitError::TooLong) for more than the capacity."
 );
-task_waits!(Consumer);
+task_waits!(
+    Consumer,
+    example "
+```
+# tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let reader = async move {
+    consumer.wait_async(5).await?; // other tasks run meanwhile
+    Ok::<_, bufmirror::WaitError>(consumer.peek().to_vec())
+};
+let writer = async move { producer.put(b\"hello\") };
+let (read, written) = tokio::join!(reader, writer);
+written?;
+assert_eq!(read?, b\"hello\");
+# Ok::<(), Box<dyn std::error::Error>>(())
+# })?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    poll "
+```
+use std::task::{Context, Poll, Waker};
 
-/// Lends all that there is at once.
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let cx = Context::from_waker(Waker::noop()); // in a future, the context of its `poll`
+assert!(consumer.poll_wait(&cx, 5).is_pending());
+producer.put(b\"hello\")?; // wakes the waker
+assert_eq!(consumer.poll_wait(&cx, 5), Poll::Ready(Ok(())));
+# Ok::<(), Box<dyn std::error::Error>>(())
+```"
+);
+
+/// Lends all bytes that can be read, at once.
 impl ByteSource for Consumer {
     #[inline]
     fn peek(&mut self) -> &[u8] {

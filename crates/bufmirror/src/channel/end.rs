@@ -4,9 +4,10 @@
 //!  positions      read (consumer's)            written (producer's)          read + capacity
 //!                   |  filled: the consumer's     |  free: the producer's      |
 //!                   |                             |                            |
-//!  each end knows   how far the other was when it last looked, so that most calls read and write nothing that is shared but the own
-//!                   position, and that is one plain store
 //! ```
+//!
+//! Each end knows how far the other was when it last looked. So most calls use nothing that is
+//! shared except their own position, which they write by one plain store.
 //!
 //! # Invariants
 //!

@@ -44,6 +44,15 @@ impl Producer {
 
     /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more, by
     /// [`commit`](Self::commit).
+    ///
+    /// ```
+    /// let (producer, consumer) = bufmirror::channel(4096)?;
+    /// assert_eq!(producer.is_mapped(), consumer.is_mapped()); // one ring
+    /// if !producer.is_mapped() {
+    ///     eprintln!("this system does not map memory twice: the channel copies more");
+    /// }
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.end.is_mapped()
@@ -51,6 +60,14 @@ impl Producer {
 
     /// Returns whether nothing that is written will be read: the consumer was dropped, or this end
     /// was [closed](Self::close).
+    ///
+    /// ```
+    /// let (producer, consumer) = bufmirror::channel(4096)?;
+    /// assert!(!producer.is_closed());
+    /// drop(consumer);
+    /// assert!(producer.is_closed()); // no need to read more from the source
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -83,6 +100,15 @@ impl Producer {
     /// never less.
     ///
     /// Cost: a look at the consumer's position, which may be in another processor's cache.
+    ///
+    /// ```
+    /// let (mut producer, consumer) = bufmirror::channel(4096)?;
+    /// let free = producer.spare_capacity();
+    /// producer.reserve(free)?.fill(b'.'); // all of it, in one slice
+    /// producer.commit(free);
+    /// assert_eq!((producer.spare_capacity(), consumer.len()), (0, consumer.capacity()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn spare_capacity(&self) -> usize {
@@ -137,6 +163,18 @@ impl Producer {
     /// # Panics
     ///
     /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    ///
+    /// ```
+    /// use std::io::Write;
+    ///
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// let mut room = producer.reserve(100)?;
+    /// write!(room, "{:>6.2} degrees", 21.5)?;
+    /// let n = 100 - room.len(); // what `write!` left is not committed
+    /// producer.commit(n);
+    /// assert_eq!(consumer.peek(), b" 21.50 degrees");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn commit(&mut self, n: usize) {
@@ -198,9 +236,74 @@ waits!(
     Producer,
     until "there is room for `n` bytes",
     cost "It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.",
+    example "
+```
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let rounds = 10 * producer.capacity() / 1000;
+let reader = std::thread::spawn(move || {
+    let mut sum = 0;
+    while consumer.wait(1).is_ok() {
+        sum += consumer.len();
+        consumer.consume(consumer.len());
+    }
+    sum
+});
+for _ in 0..rounds {
+    producer.wait(1000)?; // until the reader has made room
+    producer.put(&[7; 1000])?;
+}
+drop(producer);
+assert_eq!(reader.join().unwrap(), rounds * 1000);
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    timeout "
+```
+use std::time::Duration;
+
+use bufmirror::WaitError;
+
+let (mut producer, _consumer) = bufmirror::channel(4096)?;
+producer.put(&vec![0; producer.capacity()])?;
+match producer.wait_timeout(1, Duration::from_millis(10)) {
+    Err(WaitError::TimedOut { .. }) => {} // the consumer is slow: drop the sample, count it
+    other => panic!(\"{other:?}\"),
+}
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
     errors "[`WaitError::Closed`](crate::WaitError::Closed) when the consumer is gone, [`WaitError::TooLong`](crate::WaitError::TooLong) for more than the capacity."
 );
-task_waits!(Producer);
+task_waits!(
+    Producer,
+    example "
+```
+# tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+producer.put(&vec![0; producer.capacity()])?; // no room is left
+let writer = async move {
+    producer.wait_async(5).await?; // until the other task has read
+    producer.put(b\"hello\").map_err(Box::<dyn std::error::Error>::from)
+};
+let reader = async { consumer.consume(100) };
+let (written, ()) = tokio::join!(writer, reader);
+written?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+# })?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    poll "
+```
+use std::task::{Context, Poll, Waker};
+
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let cx = Context::from_waker(Waker::noop()); // in a future, the context of its `poll`
+assert_eq!(producer.poll_wait(&cx, 100), Poll::Ready(Ok(())));
+producer.put(&vec![0; producer.capacity()])?;
+assert!(producer.poll_wait(&cx, 100).is_pending());
+consumer.consume(100); // wakes the waker
+assert!(producer.poll_wait(&cx, 100).is_ready());
+# Ok::<(), Box<dyn std::error::Error>>(())
+```"
+);
 
 impl ByteSink for Producer {
     #[inline]

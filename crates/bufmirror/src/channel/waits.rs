@@ -3,7 +3,14 @@
 
 /// The waits of threads.
 macro_rules! waits {
-    ($type:ident, until $what:literal, cost $cost:literal, errors $errors:literal) => {
+    (
+        $type:ident,
+        until $what:literal,
+        cost $cost:literal,
+        example $example:literal,
+        timeout $timeout:literal,
+        errors $errors:literal
+    ) => {
         impl $type {
             #[doc = concat!("Blocks until ", $what, ".")]
             #[doc = ""]
@@ -12,6 +19,7 @@ macro_rules! waits {
             #[doc = "# Errors"]
             #[doc = ""]
             #[doc = $errors]
+            #[doc = $example]
             pub fn wait(&mut self, n: usize) -> Result<(), $crate::WaitError> {
                 self.end.wait(n, None)
             }
@@ -21,6 +29,7 @@ macro_rules! waits {
             /// # Errors
             ///
             /// As [`wait`](Self::wait), and [`WaitError::TimedOut`](crate::WaitError::TimedOut).
+            #[doc = $timeout]
             pub fn wait_timeout(
                 &mut self,
                 n: usize,
@@ -34,7 +43,7 @@ macro_rules! waits {
 
 /// The waits of tasks.
 macro_rules! task_waits {
-    ($type:ident) => {
+    ($type:ident, example $example:literal, poll $poll:literal) => {
         impl $type {
             /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses
             /// nothing.
@@ -42,6 +51,7 @@ macro_rules! task_waits {
             /// # Errors
             ///
             /// As [`wait`](Self::wait).
+            #[doc = $example]
             pub async fn wait_async(&mut self, n: usize) -> Result<(), $crate::WaitError> {
                 core::future::poll_fn(|cx| self.poll_wait(cx, n)).await
             }
@@ -52,6 +62,7 @@ macro_rules! task_waits {
             /// # Errors
             ///
             /// As [`wait`](Self::wait).
+            #[doc = $poll]
             pub fn poll_wait(
                 &mut self,
                 cx: &core::task::Context<'_>,

@@ -89,7 +89,8 @@ impl MirrorRing {
     /// assert_eq!(ring.peek(), b"request");
     /// assert_eq!(ring.read_from(&mut socket)?, 0); // the end
     ///
-    /// let error = ring.read_from(&mut std::io::repeat(0)).and_then(|_| ring.read_from(&mut socket));
+    /// let filled = ring.read_from(&mut std::io::repeat(0));
+    /// let error = filled.and_then(|_| ring.read_from(&mut socket));
     /// assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -155,6 +155,20 @@ impl MirrorRing {
     /// # Errors
     ///
     /// As [`write_to`](Self::write_to).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// ring.put(b"200 OK\r\n\r\n").unwrap();
+    /// let mut socket = Vec::new();
+    /// while !ring.is_empty() {
+    ///     ring.write_to_async(&mut socket).await?; // as much as the socket takes at once
+    /// }
+    /// assert_eq!(socket, b"200 OK\r\n\r\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             let n = ready!(poll_drain(cx, self.peek(), writer))?;
@@ -172,6 +186,17 @@ impl Producer {
     /// # Errors
     ///
     /// As [`read_from`](Self::read_from).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// let mut socket = &b"from the network"[..];
+    /// while producer.read_from_async(&mut socket).await? > 0 {} // waits while the ring is full
+    /// assert_eq!(consumer.peek(), b"from the network");
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn read_from_async(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             ready!(self.poll_wait(cx, 1))?;
@@ -191,6 +216,19 @@ impl Consumer {
     /// # Errors
     ///
     /// As [`write_to`](Self::write_to).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"to the network").unwrap();
+    /// drop(producer);
+    /// let mut socket = Vec::new();
+    /// while consumer.write_to_async(&mut socket).await? > 0 {} // 0 at the end of the stream
+    /// assert_eq!(socket, b"to the network");
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             ready!(self.poll_byte_or_end(cx))?;

@@ -7,7 +7,7 @@
 //!            completed          claimed
 //!                ▼                 ▼
 //!  ─────────────┬────┬──────┬─────┬──────────────
-//!   the other's │    │ done │     │ may be claimed   → up to `limit`, what the other side gave last
+//!   the other's │    │ done │     │ may be claimed   → to `limit`, what the other side gave last
 //!  ─────────────┴────┴──────┴─────┴──────────────
 //! ```
 //!

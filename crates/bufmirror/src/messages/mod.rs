@@ -35,8 +35,8 @@
 //! # The frames
 //!
 //! ```text
-//!  | length, state | message …                  | pad |   8 bytes, the message, up to a multiple of 8
-//!  | room, state   | message …       | … | length       |   one that became shorter than its room
+//!  | length, state | message …            | pad |   8 bytes, the message, up to a multiple of 8
+//!  | room, state   | message …     | … | length |   one that became shorter than its room
 //! ```
 
 mod error;
@@ -92,12 +92,22 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// A queue of at least `bytes`: mapped twice where the system can, else on the heap, in twice
-    /// the bytes.
+    /// Makes a queue of at least `bytes`: mapped twice where the system can, else on the heap, in
+    /// twice the bytes.
     ///
     /// # Errors
     ///
     /// As [`MirrorRing::new`](crate::MirrorRing::new).
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let queue = MessageQueue::new(64 << 10)?;
+    /// assert!(queue.capacity() >= 64 << 10);
+    /// queue.sender().send(b"to myself")?; // one thread may have both ends
+    /// assert_eq!(&*queue.receiver().recv()?, b"to myself");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(bytes: usize) -> Result<Self, MapError> {
         Builder::new().capacity(bytes).build_messages()
     }
@@ -109,39 +119,80 @@ impl MessageQueue {
         Self { queue, sender, receiver }
     }
 
-    /// The two ends, each to be cloned. When all of one side are dropped, the other side sees the
-    /// queue closed.
+    /// Splits the queue into its two ends, each of which can be cloned. When all of one side are
+    /// dropped, the other side sees the queue closed.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let producers = [1_u8, 2, 3].map(|id| {
+    ///     let sender = sender.clone();
+    ///     std::thread::spawn(move || sender.send(&[id; 4]))
+    /// });
+    /// drop(sender); // so that the queue is closed when the producers are done
+    /// let mut sum = 0;
+    /// while let Ok(message) = receiver.recv() {
+    ///     sum += u32::from(message[0]);
+    /// }
+    /// assert_eq!(sum, 6);
+    /// # producers.map(|producer| producer.join().unwrap().unwrap());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn split(self) -> (Sender, Receiver) {
         (self.sender, self.receiver)
     }
 
-    /// The end that sends, to send from here or to be cloned.
+    /// Returns the end that sends, to send from here or to be cloned.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let log = MessageQueue::new(4096)?; // kept by the thread that reads it now and then
+    /// let worker = log.sender().clone();
+    /// std::thread::spawn(move || worker.send(b"done").is_ok()).join().unwrap();
+    /// assert!(!log.sender().is_closed()); // its own sender keeps the queue open
+    /// assert_eq!(&*log.receiver().try_recv()?, b"done");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// The end that receives, to receive here or to be cloned.
+    /// Returns the end that receives, to receive here or to be cloned.
     #[must_use]
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
     }
 
-    /// Returns the most bytes that the frames of one moment have. A frame is a message and 8 bytes,
-    /// rounded up to a multiple of 8.
+    /// Returns the bytes of the queue, which the frames of all its messages share. A frame is a
+    /// message and 8 bytes, rounded up to a multiple of 8.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let queue = MessageQueue::new(4096)?;
+    /// let frame = 8 + 100_usize.next_multiple_of(8);
+    /// for _ in 0..queue.capacity() / frame {
+    ///     queue.sender().try_send(&[7; 100])?; // so many fit
+    /// }
+    /// assert!(queue.sender().try_send(&[7; 100]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.queue.frames.capacity()
     }
 
-    /// Bytes of the longest message: the capacity, less 8.
+    /// Returns the bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()
     }
 
-    /// Whether the memory is mapped twice. Else it is twice the capacity.
+    /// Returns whether the memory is mapped twice. Otherwise it is twice the capacity.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.queue.frames.is_mapped()
@@ -158,12 +209,22 @@ impl fmt::Debug for MessageQueue {
 }
 
 impl Builder {
-    /// A queue of messages: mapped twice where the system can, else on the heap.
+    /// Builds a queue of messages: mapped twice where the system can, else on the heap.
     ///
     /// # Errors
     ///
     /// [`MapError::Empty`] without a capacity or with one of 0, and as
     /// [`MirrorRing::new`](crate::MirrorRing::new).
+    ///
+    /// ```
+    /// use bufmirror::Builder;
+    ///
+    /// let queue = Builder::new().capacity(1 << 20).populate(true).build_messages()?;
+    /// let (sender, receiver) = queue.split();
+    /// sender.send_with(6, |room| room.copy_from_slice(b"sample"))?;
+    /// assert_eq!(receiver.recv()?.len(), 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build_messages(self) -> Result<MessageQueue, MapError> {
         Ok(MessageQueue::over(self.mirror(frames::WORD_BYTES)?))
     }

@@ -11,8 +11,8 @@ use super::error::SendError;
 use super::queue::{Patience, Queue};
 use crate::copy::copy;
 
-/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. Cloned for each producer, or
-/// shared.
+/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. It is cloned for each producer,
+/// or shared.
 ///
 /// All its methods return the message's sequence number: frames are numbered from 0 on, in the
 /// order in which receivers get them.
@@ -49,8 +49,8 @@ impl Sender {
 
     /// Sends a message, as soon as there is room.
     ///
-    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits
-    /// spinning for a moment, then asleep.
+    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. The call
+    /// spins for a moment, then sleeps.
     ///
     /// # Errors
     ///
@@ -97,6 +97,19 @@ impl Sender {
     /// # Errors
     ///
     /// [`SendError::TimedOut`], [`SendError::Closed`], [`SendError::TooLong`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::SendError;
+    ///
+    /// let (sender, _receiver) = MessageQueue::new(4096)?.split();
+    /// while sender.try_send(&[7; 1000]).is_ok() {} // nobody receives
+    /// let late = sender.send_timeout(&[7; 1000], Duration::from_millis(10));
+    /// assert_eq!(late, Err(SendError::TimedOut));
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     pub fn send_timeout(&self, message: &[u8], timeout: Duration) -> Result<u64, SendError> {
         self.copy(message, Patience::of(timeout))
     }
@@ -111,6 +124,19 @@ impl Sender {
     /// # Errors
     ///
     /// [`SendError::Closed`], [`SendError::TooLong`].
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let consumer = std::thread::spawn(move || receiver.recv().map(|message| message.len()));
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// sender.send_async(b"from a task").await?; // other tasks run while the queue is full
+    /// # Ok::<(), bufmirror::messages::SendError>(())
+    /// # })?;
+    /// assert_eq!(consumer.join().unwrap()?, 11);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
         self.queue.send_async(message).await
     }
@@ -123,11 +149,11 @@ impl Sender {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
+    /// use std::io::IoSlice;
+    ///
     /// use bufmirror::MessageQueue;
     ///
     /// let (sender, receiver) = MessageQueue::new(4096)?.split();
-    /// use std::io::IoSlice;
-    ///
     /// sender.send_vectored(&[IoSlice::new(b"head "), IoSlice::new(b"body")])?;
     /// assert_eq!(&*receiver.recv()?, b"head body"); // one message
     /// # }
@@ -157,8 +183,8 @@ impl Sender {
 
     /// Sends a message of `len` bytes which `write` writes in place, as soon as there is room.
     ///
-    /// No lock is held meanwhile, and others may send; but receivers get what was sent after it
-    /// only after it. So `write` should not take long, and must not wait for them.
+    /// No lock is held meanwhile, and others may send. But receivers get later messages only after
+    /// this one. So `write` should not take long, and must not wait for receivers.
     ///
     /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not
     /// write is sent as it was found.
@@ -194,6 +220,19 @@ impl Sender {
     /// # Panics
     ///
     /// When `write` does, as there.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let mut encoded = 0;
+    /// while sender.try_send_with(1000, |room| room.fill(7)).is_ok() {
+    ///     encoded += 1; // only messages that there is room for are encoded
+    /// }
+    /// assert!(encoded > 0);
+    /// assert_eq!(*receiver.recv()?, [7; 1000]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
         self.queue.send(len, Patience::Now, false, write)
     }
@@ -219,9 +258,9 @@ impl Sender {
     /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
     /// for `max` bytes. `write` returns how many it wrote: the message is the first of them.
     ///
-    /// For what is read into place, or encoded, and is as long as it turns out. All else is as with
-    /// [`send_with`](Self::send_with). The room for `max` bytes is taken until the message was
-    /// received.
+    /// This serves messages that are read into place, or encoded, and whose length is known only
+    /// afterwards. All else is as with [`send_with`](Self::send_with). The room for `max` bytes is
+    /// taken until the message was received.
     ///
     /// ```
     /// use bufmirror::MessageQueue;
@@ -262,6 +301,19 @@ impl Sender {
     /// # Panics
     ///
     /// As [`send_up_to`](Self::send_up_to).
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let mut socket = &b"a datagram"[..];
+    /// // Reads straight into the queue; a failed read sends a message of no bytes.
+    /// sender.try_send_up_to(1500, |room| socket.read(room).unwrap_or(0))?;
+    /// assert_eq!(&*receiver.recv()?, b"a datagram");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_send_up_to(
         &self,
         max: usize,
@@ -295,7 +347,7 @@ impl Sender {
     }
 
     fn gather(&self, parts: &[IoSlice<'_>], patience: Patience) -> Result<u64, SendError> {
-        // The same bytes may be there many times.
+        // Several parts may be the same bytes, so that their sum overflows.
         let len = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
         self.queue.send(len, patience, true, |mut slot| {
             for part in parts {
@@ -307,6 +359,20 @@ impl Sender {
     }
 
     /// Closes the queue: no sender can send any more. Messages in it can still be received.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::{RecvError, SendError};
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let other = sender.clone();
+    /// sender.send(b"the last one")?;
+    /// sender.close(); // for all senders
+    /// assert_eq!(other.send(b"too late"), Err(SendError::Closed));
+    /// assert_eq!(&*receiver.recv()?, b"the last one");
+    /// assert_eq!(receiver.recv().unwrap_err(), RecvError::Closed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) {
         self.queue.close();
     }
@@ -318,6 +384,26 @@ impl Sender {
     }
 
     /// Returns the bytes of the longest message: the capacity, less 8.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let file = vec![7; 3 * sender.max_message() / 2];
+    /// let reader = std::thread::spawn(move || {
+    ///     let mut bytes = 0;
+    ///     while let Ok(part) = receiver.recv() {
+    ///         bytes += part.len();
+    ///     }
+    ///     bytes
+    /// });
+    /// for part in file.chunks(sender.max_message()) {
+    ///     sender.send(part)?; // longer ones would never fit
+    /// }
+    /// drop(sender);
+    /// assert_eq!(reader.join().unwrap(), file.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()

@@ -14,6 +14,25 @@ use crate::channel::waits::waits;
 ///
 /// Cost: as of a [`Producer`](crate::Producer), and a locked instruction for each call that writes,
 /// since the other process may sleep.
+///
+/// ```
+/// use std::io::Write;
+///
+/// use bufmirror::SharedRing;
+///
+/// let ring = SharedRing::create(64 << 10)?;
+/// let mut producer = ring.producer()?;
+/// // In the process that has the other end:
+/// let mut consumer = ring.consumer()?;
+/// let reader = std::thread::spawn(move || std::io::read_to_string(&mut consumer));
+///
+/// for number in 0..3 {
+///     writeln!(producer, "sample {number}")?; // waits while the ring is full
+/// }
+/// drop(producer); // ends the stream
+/// assert_eq!(reader.join().unwrap()?, "sample 0\nsample 1\nsample 2\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SharedProducer {
     end: End<Writes>,
 }
@@ -33,6 +52,17 @@ impl SharedProducer {
     /// not ended.
     ///
     /// Cost: a system call.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let mut producer = ring.producer()?;
+    /// assert!(!producer.is_closed()); // no consumer has come yet
+    /// drop(ring.consumer()?);
+    /// assert!(producer.is_closed());
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
     pub fn is_closed(&mut self) -> bool {
         self.end.look_for_death();
         self.end.is_closed()
@@ -49,6 +79,18 @@ impl SharedProducer {
     /// # Errors
     ///
     /// When there is less room now; then nothing is written.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let (mut producer, consumer) = (ring.producer()?, ring.consumer()?);
+    /// producer.put(&vec![7; ring.capacity() - 3])?;
+    /// let full = producer.put(b"record").unwrap_err(); // no half of it
+    /// assert_eq!((full.requested, full.available), (6, 3));
+    /// assert_eq!(consumer.len(), ring.capacity() - 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
         let n = bytes.len();
         if !self.end.has(n) {
@@ -62,6 +104,17 @@ impl SharedProducer {
     }
 
     /// Appends as many of `bytes` as there is room for now; returns their number.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let mut producer = ring.producer()?;
+    /// let file = vec![7; ring.capacity() + 100];
+    /// let written = producer.put_some(&file);
+    /// assert_eq!(file.len() - written, 100); // for later
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
     pub fn put_some(&mut self, bytes: &[u8]) -> usize {
         let n = self.end.up_to(bytes.len());
         // There is room.
@@ -73,7 +126,32 @@ impl SharedProducer {
 waits!(
     SharedProducer,
     until "there is room for `n` bytes, or the consumer is gone",
-    cost "That a process has ended without a word is seen after a tenth of a second.",
+    cost "The end of a process that was killed is seen after a tenth of a second.",
+    example "
+```
+use bufmirror::{SharedRing, WaitError};
+
+let ring = SharedRing::create(4096)?;
+let (mut producer, consumer) = (ring.producer()?, ring.consumer()?);
+producer.wait(100)?; // there is room
+producer.put(&vec![0; ring.capacity()])?;
+drop(consumer);
+assert!(matches!(producer.wait(100), Err(WaitError::Closed { .. })));
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    timeout "
+```
+use std::time::Duration;
+
+use bufmirror::{SharedRing, WaitError};
+
+let ring = SharedRing::create(4096)?;
+let mut producer = ring.producer()?;
+producer.put(&vec![0; ring.capacity()])?;
+let waited = producer.wait_timeout(1, Duration::from_millis(10));
+assert!(matches!(waited, Err(WaitError::TimedOut { .. }))); // no consumer has come yet
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
     errors "[`WaitError::Closed`](crate::WaitError::Closed), [`WaitError::TooLong`](crate::WaitError::TooLong), and [`WaitError::Corrupt`](crate::WaitError::Corrupt) when the other process wrote nonsense."
 );
 
@@ -100,6 +178,23 @@ impl fmt::Debug for SharedProducer {
 ///
 /// Cost: as of a [`Consumer`](crate::Consumer), and a locked instruction for each call that reads,
 /// since the other process may sleep.
+///
+/// ```
+/// use std::io::{BufRead, BufReader};
+///
+/// use bufmirror::SharedRing;
+///
+/// let ring = SharedRing::create(64 << 10)?;
+/// let consumer = ring.consumer()?;
+/// // In the process that has the other end:
+/// let mut producer = ring.producer()?;
+/// producer.put(b"one\ntwo\n")?;
+/// drop(producer);
+///
+/// let lines: Result<Vec<_>, _> = BufReader::new(consumer).lines().collect(); // to the end
+/// assert_eq!(lines?, ["one", "two"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SharedConsumer {
     end: End<Reads>,
 }
@@ -141,6 +236,21 @@ impl SharedConsumer {
     /// # Errors
     ///
     /// When there are fewer now; then nothing is read.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let (mut producer, mut consumer) = (ring.producer()?, ring.consumer()?);
+    /// producer.put(b"\x03ab")?; // the record's last byte has yet to come
+    /// let (mut length, mut record) = ([0], [0; 3]);
+    /// consumer.get(&mut length)?;
+    /// assert_eq!(consumer.get(&mut record).unwrap_err().available, 2);
+    /// producer.put(b"c")?;
+    /// consumer.get(&mut record)?;
+    /// assert_eq!(&record, b"abc");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get(&mut self, into: &mut [u8]) -> Result<(), GetError> {
         let n = into.len();
         if !self.end.has(n) {
@@ -154,6 +264,18 @@ impl SharedConsumer {
     }
 
     /// Moves as many bytes into `into` as there are now; returns their number.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let (mut producer, mut consumer) = (ring.producer()?, ring.consumer()?);
+    /// let mut into = [0; 64];
+    /// assert_eq!(consumer.get_some(&mut into), 0); // nothing yet
+    /// producer.put(b"some")?;
+    /// assert_eq!(consumer.get_some(&mut into), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_some(&mut self, into: &mut [u8]) -> usize {
         let n = self.end.up_to(into.len());
         // There are so many.
@@ -165,14 +287,40 @@ impl SharedConsumer {
 waits!(
     SharedConsumer,
     until "`n` bytes can be read, or the producer is gone",
-    cost "That a process has ended without a word is seen after a tenth of a second.",
+    cost "The end of a process that was killed is seen after a tenth of a second.",
+    example "
+```
+use bufmirror::{SharedRing, WaitError};
+
+let ring = SharedRing::create(4096)?;
+let (mut producer, mut consumer) = (ring.producer()?, ring.consumer()?);
+producer.put(b\"half\")?;
+consumer.wait(4)?;
+drop(producer);
+// The rest will not come; the four bytes can still be read.
+assert_eq!(consumer.wait(8), Err(WaitError::Closed { requested: 8, available: 4 }));
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    timeout "
+```
+use std::time::Duration;
+
+use bufmirror::{SharedRing, WaitError};
+
+let ring = SharedRing::create(4096)?;
+let mut consumer = ring.consumer()?;
+let waited = consumer.wait_timeout(1, Duration::from_millis(10));
+assert!(matches!(waited, Err(WaitError::TimedOut { .. }))); // no producer has come yet
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
     errors "[`WaitError::Closed`](crate::WaitError::Closed) when fewer are left, [`WaitError::TooLong`](crate::WaitError::TooLong), and [`WaitError::Corrupt`](crate::WaitError::Corrupt) when the other process wrote nonsense."
 );
 
 /// Blocks until there is a byte at least, or the producer is gone and all was read.
 ///
 /// A process that was killed reads as ended, like one that went in good order:
-/// [`wait`](SharedConsumer::wait) tells no more either. Who has to know sends a last word.
+/// [`wait`](SharedConsumer::wait) tells no more either. A program that has to know sends a last
+/// message.
 impl Read for SharedConsumer {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {

@@ -175,21 +175,6 @@ impl BumpPool {
         Ok(self.hand_out(block, bytes, served))
     }
 
-    /// Returns the largest request that is not an allocation of its own, in bytes.
-    ///
-    /// ```
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::new()?;
-    /// let piece = pool.acquire(pool.shard_size().min(1 << 20))?; // as large as is cheap
-    /// assert!(!piece.lease().is_fallback());
-    /// # Ok::<(), bufbump::Error>(())
-    /// ```
-    #[must_use]
-    pub fn shard_size(&self) -> usize {
-        self.shared().settings.shard_bytes
-    }
-
     /// Frees the memory that holds no buffers.
     ///
     /// It frees the idle shards of the pool at once, and those of the calling thread except the one
@@ -370,6 +355,21 @@ impl BumpPool {
     #[must_use]
     pub fn bump_stats(&self) -> BumpStats {
         BumpStats::of(self.shared())
+    }
+
+    /// Returns the largest request that is not an allocation of its own, in bytes.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let piece = pool.acquire(pool.shard_size().min(1 << 20))?; // as large as is cheap
+    /// assert!(!piece.lease().is_fallback());
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shard_size(&self) -> usize {
+        self.shared().settings.shard_bytes
     }
 
     /// Returns the largest request, in bytes, that can ever succeed.

@@ -106,47 +106,13 @@ impl MirrorRing {
         Self { mirror, head: 0, tail: 0 }
     }
 
-    /// Returns the bytes that the ring holds when it is full: at least what was asked for. Mapped
-    /// rings have whole pages.
+    /// Appends all of `bytes`.
     ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// let mut ring = bufmirror::MirrorRing::new(1000)?;
-    /// assert!(ring.capacity() >= 1000);
-    /// ring.put(&vec![7; ring.capacity()])?; // all of it can be filled
-    /// assert_eq!(ring.spare_capacity(), 0);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.mirror.capacity()
-    }
-
-    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its
-    /// capacity, and copies the bytes that it holds once in a round.
+    /// Cost: one copy, wherever in the ring.
     ///
-    /// ```
-    /// use bufmirror::{Builder, Region};
+    /// # Errors
     ///
-    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 64].into()) }
-    /// let mut ring = Builder::new().build_in(Region::from_static(memory()))?;
-    /// assert!(!ring.is_mapped());
-    /// for round in 0..100_u8 {
-    ///     ring.put(&[round; 20])?; // the border is in another place each time
-    ///     assert_eq!(ring.peek(), [round; 20]); // one slice all the same
-    ///     ring.consume(20);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn is_mapped(&self) -> bool {
-        self.mirror.is_mapped()
-    }
-
-    /// Returns the number of bytes that can be read.
+    /// When there is less room; then nothing is written.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -154,38 +120,48 @@ impl MirrorRing {
     ///
     /// let mut ring = MirrorRing::new(4096)?;
     /// ring.put(b"hello")?;
-    /// assert_eq!((ring.len(), ring.spare_capacity()), (5, ring.capacity() - 5));
+    /// let full = ring.put(&vec![0; ring.capacity()]).unwrap_err();
+    /// assert_eq!(full.available, ring.capacity() - 5); // nothing was written
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.tail - self.head
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        copy(self.reserve(bytes.len())?, bytes);
+        self.tail += bytes.len();
+        Ok(())
     }
 
-    /// Returns whether there is nothing to read.
+    /// Moves the oldest bytes into `into`, and fills all of it.
+    ///
+    /// Cost: one copy, wherever in the ring.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer; then nothing is read.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"\0\x05hello")?;
+    /// let mut header = [0; 2];
+    /// ring.get(&mut header)?;
+    /// let mut too_long = [0; 9];
+    /// assert_eq!((header, ring.get(&mut too_long).unwrap_err().available), ([0, 5], 5));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tail == self.head
-    }
-
-    /// Returns the number of bytes that can be written, in one piece.
-    #[inline]
-    #[must_use]
-    pub fn spare_capacity(&self) -> usize {
-        self.capacity() - self.len()
-    }
-
-    /// The `len` bytes at `at`, as one slice's pointer.
-    #[inline(always)]
-    fn window(&self, at: usize, len: usize) -> NonNull<[u8]> {
-        debug_assert!(at + len <= 2 * self.capacity());
-        // SAFETY: `at` is in the mirror's memory, as all offsets from `head` to `head + capacity`
-        // are (R1, M1).
-        let start = unsafe { self.mirror.base().add(at) };
-        NonNull::slice_from_raw_parts(start, len)
+    pub fn get(&mut self, into: &mut [u8]) -> Result<(), GetError> {
+        let filled = self.peek();
+        let Some(bytes) = filled.get(..into.len()) else {
+            return Err(GetError { requested: into.len(), available: filled.len() });
+        };
+        copy(into, bytes);
+        self.consume(into.len());
+        Ok(())
     }
 
     /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
@@ -326,64 +302,6 @@ impl MirrorRing {
         }
     }
 
-    /// Appends all of `bytes`.
-    ///
-    /// Cost: one copy, wherever in the ring.
-    ///
-    /// # Errors
-    ///
-    /// When there is less room; then nothing is written.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// let mut ring = MirrorRing::new(4096)?;
-    /// ring.put(b"hello")?;
-    /// let full = ring.put(&vec![0; ring.capacity()]).unwrap_err();
-    /// assert_eq!(full.available, ring.capacity() - 5); // nothing was written
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
-        copy(self.reserve(bytes.len())?, bytes);
-        self.tail += bytes.len();
-        Ok(())
-    }
-
-    /// Moves the oldest bytes into `into`, and fills all of it.
-    ///
-    /// Cost: one copy, wherever in the ring.
-    ///
-    /// # Errors
-    ///
-    /// When there are fewer; then nothing is read.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// let mut ring = MirrorRing::new(4096)?;
-    /// ring.put(b"\0\x05hello")?;
-    /// let mut header = [0; 2];
-    /// ring.get(&mut header)?;
-    /// let mut too_long = [0; 9];
-    /// assert_eq!((header, ring.get(&mut too_long).unwrap_err().available), ([0, 5], 5));
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn get(&mut self, into: &mut [u8]) -> Result<(), GetError> {
-        let filled = self.peek();
-        let Some(bytes) = filled.get(..into.len()) else {
-            return Err(GetError { requested: into.len(), available: filled.len() });
-        };
-        copy(into, bytes);
-        self.consume(into.len());
-        Ok(())
-    }
-
     /// Returns all bytes that can be read, oldest first, in one piece, to be changed in place:
     /// unmasked, decrypted, lower-cased.
     ///
@@ -451,6 +369,88 @@ impl MirrorRing {
     #[inline]
     pub fn clear(&mut self) {
         self.consume(self.len());
+    }
+
+    /// Returns the number of bytes that can be read.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"hello")?;
+    /// assert_eq!((ring.len(), ring.spare_capacity()), (5, ring.capacity() - 5));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tail - self.head
+    }
+
+    /// Returns whether there is nothing to read.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tail == self.head
+    }
+
+    /// Returns the number of bytes that can be written, in one piece.
+    #[inline]
+    #[must_use]
+    pub fn spare_capacity(&self) -> usize {
+        self.capacity() - self.len()
+    }
+
+    /// Returns the bytes that the ring holds when it is full: at least what was asked for. Mapped
+    /// rings have whole pages.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufmirror::MirrorRing::new(1000)?;
+    /// assert!(ring.capacity() >= 1000);
+    /// ring.put(&vec![7; ring.capacity()])?; // all of it can be filled
+    /// assert_eq!(ring.spare_capacity(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.mirror.capacity()
+    }
+
+    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its
+    /// capacity, and copies the bytes that it holds once in a round.
+    ///
+    /// ```
+    /// use bufmirror::{Builder, Region};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 64].into()) }
+    /// let mut ring = Builder::new().build_in(Region::from_static(memory()))?;
+    /// assert!(!ring.is_mapped());
+    /// for round in 0..100_u8 {
+    ///     ring.put(&[round; 20])?; // the border is in another place each time
+    ///     assert_eq!(ring.peek(), [round; 20]); // one slice all the same
+    ///     ring.consume(20);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.mirror.is_mapped()
+    }
+
+    /// The `len` bytes at `at`, as one slice's pointer.
+    #[inline(always)]
+    fn window(&self, at: usize, len: usize) -> NonNull<[u8]> {
+        debug_assert!(at + len <= 2 * self.capacity());
+        // SAFETY: `at` is in the mirror's memory, as all offsets from `head` to `head + capacity`
+        // are (R1, M1).
+        let start = unsafe { self.mirror.base().add(at) };
+        NonNull::slice_from_raw_parts(start, len)
     }
 
     /// Appends as many of `bytes` as there is room for; returns how many.

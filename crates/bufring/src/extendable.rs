@@ -88,6 +88,93 @@ impl RingPool {
 }
 
 impl Extendable<'_> {
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When the ring has no room for all of them; then nothing is written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut buffer = ring.extendable(4)?;
+    /// buffer.extend_from_slice(b"more than ")?;
+    /// buffer.extend_from_slice(b"four bytes")?;
+    /// assert_eq!(&buffer.finish()[..], b"more than four bytes");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline(always)]
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        self.make_room(bytes.len())?;
+        let target = self.frame.advance(bytes.len());
+        // SAFETY: there is room for them in the frame's block (F2), which nobody else has, `bytes`
+        // among others.
+        unsafe { target.copy_from_nonoverlapping(core::ptr::NonNull::from(bytes).cast(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Makes room for `additional` bytes more, so that they can be appended without growing.
+    ///
+    /// # Errors
+    ///
+    /// As [`RingPool::extendable`]; what is filled stays as it is.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut buffer = ring.extendable(16)?;
+    /// buffer.make_room(100)?;
+    /// assert!(buffer.spare_capacity() >= 100);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline(always)]
+    pub fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
+        if additional > self.frame.room() {
+            self.wipe_lent();
+            let grown;
+            (self.frame, grown) = Self::grow(self.ring, self.frame, additional);
+            #[cfg(feature = "wipe")]
+            {
+                self.lent_to = self.frame.next;
+            }
+            return grown;
+        }
+        Ok(())
+    }
+
+    /// Turns the filled bytes into a fixed buffer, and frees the rest.
+    ///
+    /// Cost: a plain store or few; nothing is copied.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut buffer = ring.extendable(512)?;
+    /// buffer.extend_from_slice(b"short")?;
+    /// let fixed = buffer.finish(); // owned, `Send`
+    /// assert_eq!(fixed.capacity(), 5);
+    /// assert!(ring.acquire(900).is_ok()); // the rest is free again
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn finish(self) -> Buf<RingLease> {
+        let mut this = mem::ManuallyDrop::new(self);
+        this.wipe_lent();
+        let frame = this.frame;
+        this.ring.lent = this.ring.ring.front();
+        this.ring.finish(frame)
+    }
+
     /// Returns the number of filled bytes.
     #[inline]
     #[must_use]
@@ -144,93 +231,6 @@ impl Extendable<'_> {
         let grown = ring.grow_frame(&mut frame, additional);
         ring.lent = frame.at;
         (frame, grown)
-    }
-
-    /// Makes room for `additional` bytes more, so that they can be appended without growing.
-    ///
-    /// # Errors
-    ///
-    /// As [`RingPool::extendable`]; what is filled stays as it is.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let mut buffer = ring.extendable(16)?;
-    /// buffer.make_room(100)?;
-    /// assert!(buffer.spare_capacity() >= 100);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline(always)]
-    pub fn make_room(&mut self, additional: usize) -> Result<(), AcquireError> {
-        if additional > self.frame.room() {
-            self.wipe_lent();
-            let grown;
-            (self.frame, grown) = Self::grow(self.ring, self.frame, additional);
-            #[cfg(feature = "wipe")]
-            {
-                self.lent_to = self.frame.next;
-            }
-            return grown;
-        }
-        Ok(())
-    }
-
-    /// Appends `bytes`.
-    ///
-    /// # Errors
-    ///
-    /// When the ring has no room for all of them; then nothing is written.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let mut buffer = ring.extendable(4)?;
-    /// buffer.extend_from_slice(b"more than ")?;
-    /// buffer.extend_from_slice(b"four bytes")?;
-    /// assert_eq!(&buffer.finish()[..], b"more than four bytes");
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline(always)]
-    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
-        self.make_room(bytes.len())?;
-        let target = self.frame.advance(bytes.len());
-        // SAFETY: there is room for them in the frame's block (F2), which nobody else has, `bytes`
-        // among others.
-        unsafe { target.copy_from_nonoverlapping(core::ptr::NonNull::from(bytes).cast(), bytes.len()) };
-        Ok(())
-    }
-
-    /// Turns the filled bytes into a fixed buffer, and frees the rest.
-    ///
-    /// Cost: a plain store or few; nothing is copied.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let mut buffer = ring.extendable(512)?;
-    /// buffer.extend_from_slice(b"short")?;
-    /// let fixed = buffer.finish(); // owned, `Send`
-    /// assert_eq!(fixed.capacity(), 5);
-    /// assert!(ring.acquire(900).is_ok()); // the rest is free again
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline(always)]
-    #[cfg_attr(feature = "track", track_caller)]
-    pub fn finish(self) -> Buf<RingLease> {
-        let mut this = mem::ManuallyDrop::new(self);
-        this.wipe_lent();
-        let frame = this.frame;
-        this.ring.lent = this.ring.ring.front();
-        this.ring.finish(frame)
     }
 }
 

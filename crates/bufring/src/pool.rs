@@ -108,6 +108,8 @@ impl RingPool {
     }
 }
 
+bufcore::pool_methods!(impl[] RingPool => RingLease);
+
 impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
         let front = ring.front();
@@ -445,8 +447,6 @@ impl RingPool {
         AcquireError::Exhausted { requested, available }
     }
 }
-
-bufcore::pool_methods!(impl[] RingPool => RingLease);
 
 impl BufferPool for RingPool {
     type Lease = RingLease;

@@ -144,103 +144,6 @@ impl RingPool {
 }
 
 impl<T> RingVec<T> {
-    /// Returns the number of values that the vector can hold.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// let mut ring = bufring::RingPool::new(1024)?;
-    /// let mut values = ring.acquire_vec::<[u8; 12]>(5)?;
-    /// assert_eq!((values.capacity(), values.len()), (5, 0));
-    /// values.push([7; 12])?;
-    /// assert_eq!((values.capacity(), values.len()), (5, 1)); // never more
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Returns the number of values.
-    #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether the vector has no values.
-    #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns whether there is no room for another value.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// let mut ring = bufring::RingPool::new(1024)?;
-    /// let mut batch = ring.acquire_vec(3)?;
-    /// let mut batches = 0;
-    /// for event in 0..10 {
-    ///     batch.push(event)?;
-    ///     if batch.is_full() {
-    ///         batches += 1; // sent, written, …
-    ///         batch.clear();
-    ///     }
-    /// }
-    /// assert_eq!((batches, &batch[..]), (3, &[9][..]));
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.len == self.capacity
-    }
-
-    /// Returns the values.
-    #[inline]
-    #[must_use]
-    pub fn as_slice(&self) -> &[T] {
-        // SAFETY: `len` values from `ptr` on are initialised and ours (V1).
-        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
-    }
-
-    /// Returns the values, to be changed in place.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// let mut ring = bufring::RingPool::new(1024)?;
-    /// let mut ports = ring.acquire_vec::<u16>(4)?;
-    /// ports.extend_from_slice(&[443, 22, 80])?;
-    /// ports.as_mut_slice().sort();
-    /// assert_eq!(ports.as_slice(), [22, 80, 443]);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
-        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
-    }
-
-    /// The place of the value at `index`, at most `capacity`.
-    #[inline]
-    fn place(&self, index: usize) -> NonNull<T> {
-        debug_assert!(index <= self.capacity, "{index} of {}", self.capacity);
-        // SAFETY: the vector's memory has room for `capacity` values (V1).
-        unsafe { self.ptr.add(index) }
-    }
-
-    /// Notes what was used, before there is less of it (V2).
-    #[inline]
-    fn note_used(&mut self) {
-        self.memory.dirty = self.memory.dirty.max(self.len * size_of::<T>());
-    }
-
     /// Appends a value.
     ///
     /// # Errors
@@ -291,6 +194,45 @@ impl<T> RingVec<T> {
         self.len = self.len.checked_sub(1)?;
         // SAFETY: it was the last value, and is not the vector's any more.
         Some(unsafe { self.place(self.len).read() })
+    }
+
+    /// Appends clones of `values`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for all of them; then none is appended. The numbers are of values.
+    ///
+    /// # Panics
+    ///
+    /// When a clone does; those before it stay.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// values.extend_from_slice(&[1, 2])?;
+    /// assert!(values.extend_from_slice(&[3, 4, 5]).is_err()); // no room for all of them
+    /// assert_eq!(values[..], [1, 2]);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), ReserveError>
+    where
+        T: Clone,
+    {
+        let available = self.capacity - self.len;
+        if values.len() > available {
+            return Err(ReserveError { requested: values.len(), available });
+        }
+        for value in values {
+            let clone = value.clone();
+            // SAFETY: there is room for it (V1).
+            unsafe { self.place(self.len).write(clone) };
+            self.len += 1;
+        }
+        Ok(())
     }
 
     /// Puts a value at `index`, and moves those from there on up by one. The index comes first, as
@@ -449,43 +391,101 @@ impl<T> RingVec<T> {
         self.truncate(0);
     }
 
-    /// Appends clones of `values`.
-    ///
-    /// # Errors
-    ///
-    /// When there is no room for all of them; then none is appended. The numbers are of values.
-    ///
-    /// # Panics
-    ///
-    /// When a clone does; those before it stay.
+    /// Returns the values.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: `len` values from `ptr` on are initialised and ours (V1).
+        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// Returns the values, to be changed in place.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let mut values = ring.acquire_vec::<u32>(4)?;
-    /// values.extend_from_slice(&[1, 2])?;
-    /// assert!(values.extend_from_slice(&[3, 4, 5]).is_err()); // no room for all of them
-    /// assert_eq!(values[..], [1, 2]);
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut ports = ring.acquire_vec::<u16>(4)?;
+    /// ports.extend_from_slice(&[443, 22, 80])?;
+    /// ports.as_mut_slice().sort();
+    /// assert_eq!(ports.as_slice(), [22, 80, 443]);
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), ReserveError>
-    where
-        T: Clone,
-    {
-        let available = self.capacity - self.len;
-        if values.len() > available {
-            return Err(ReserveError { requested: values.len(), available });
-        }
-        for value in values {
-            let clone = value.clone();
-            // SAFETY: there is room for it (V1).
-            unsafe { self.place(self.len).write(clone) };
-            self.len += 1;
-        }
-        Ok(())
+    #[inline]
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
+        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// Returns the number of values.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether the vector has no values.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns whether there is no room for another value.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut batch = ring.acquire_vec(3)?;
+    /// let mut batches = 0;
+    /// for event in 0..10 {
+    ///     batch.push(event)?;
+    ///     if batch.is_full() {
+    ///         batches += 1; // sent, written, …
+    ///         batch.clear();
+    ///     }
+    /// }
+    /// assert_eq!((batches, &batch[..]), (3, &[9][..]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len == self.capacity
+    }
+
+    /// Returns the number of values that the vector can hold.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<[u8; 12]>(5)?;
+    /// assert_eq!((values.capacity(), values.len()), (5, 0));
+    /// values.push([7; 12])?;
+    /// assert_eq!((values.capacity(), values.len()), (5, 1)); // never more
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The place of the value at `index`, at most `capacity`.
+    #[inline]
+    fn place(&self, index: usize) -> NonNull<T> {
+        debug_assert!(index <= self.capacity, "{index} of {}", self.capacity);
+        // SAFETY: the vector's memory has room for `capacity` values (V1).
+        unsafe { self.ptr.add(index) }
+    }
+
+    /// Notes what was used, before there is less of it (V2).
+    #[inline]
+    fn note_used(&mut self) {
+        self.memory.dirty = self.memory.dirty.max(self.len * size_of::<T>());
     }
 }
 

@@ -155,6 +155,8 @@ impl SlotPool {
     }
 }
 
+bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
+
 impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
         let sentinel = table.sentinel();

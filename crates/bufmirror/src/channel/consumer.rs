@@ -40,58 +40,6 @@ impl Consumer {
         Self { end }
     }
 
-    /// Returns the bytes that the ring holds when it is full.
-    #[inline]
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.end.capacity()
-    }
-
-    /// Returns whether the memory is mapped twice; see
-    /// [`Producer::is_mapped`](super::Producer::is_mapped).
-    #[must_use]
-    pub fn is_mapped(&self) -> bool {
-        self.end.is_mapped()
-    }
-
-    /// Returns whether the producer has ended the stream. Bytes that it wrote may still be there to
-    /// read.
-    ///
-    /// ```
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"last")?;
-    /// drop(producer);
-    /// // Closed first, empty second: nothing can come in between.
-    /// assert!(consumer.is_closed() && !consumer.is_empty());
-    /// consumer.consume(4);
-    /// assert!(consumer.is_closed() && consumer.is_empty()); // the end
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.end.is_closed()
-    }
-
-    /// Returns the bytes that can be read now, in one piece. There may be more a moment later,
-    /// never less.
-    ///
-    /// Cost: a look at the producer's position, which may be in another processor's cache.
-    #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.end.count()
-    }
-
-    /// Returns whether there is nothing to read now.
-    ///
-    /// Cost: as [`len`](Self::len).
-    #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns all bytes that can be read now, oldest first, in one piece.
     ///
     /// Cost: as [`len`](Self::len).
@@ -198,19 +146,6 @@ impl Consumer {
         ByteSource::pieces(self, delimiter)
     }
 
-    /// The oldest `n` bytes, which are known to be there.
-    #[inline(always)]
-    fn lend(&self, n: usize) -> &[u8] {
-        let filled = self.end.window(n);
-        // SAFETY:
-        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the
-        //   capacity, and `n` at most that.
-        // - not written meanwhile: it borrows this end, which has the bytes alone (C2), and has no
-        //   byte twice, being no longer than the capacity (M2). What was done through their other
-        //   addresses was ended (C4).
-        unsafe { filled.as_ref() }
-    }
-
     /// Drops the `n` oldest bytes. The producer can write there, and is woken if it waits.
     ///
     /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking
@@ -288,6 +223,71 @@ impl Consumer {
         // There are so many.
         let _ = self.get(&mut into[..n]);
         n
+    }
+
+    /// Returns the bytes that can be read now, in one piece. There may be more a moment later,
+    /// never less.
+    ///
+    /// Cost: a look at the producer's position, which may be in another processor's cache.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end.count()
+    }
+
+    /// Returns whether there is nothing to read now.
+    ///
+    /// Cost: as [`len`](Self::len).
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns whether the producer has ended the stream. Bytes that it wrote may still be there to
+    /// read.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"last")?;
+    /// drop(producer);
+    /// // Closed first, empty second: nothing can come in between.
+    /// assert!(consumer.is_closed() && !consumer.is_empty());
+    /// consumer.consume(4);
+    /// assert!(consumer.is_closed() && consumer.is_empty()); // the end
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+
+    /// Returns the bytes that the ring holds when it is full.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
+    }
+
+    /// Returns whether the memory is mapped twice; see
+    /// [`Producer::is_mapped`](super::Producer::is_mapped).
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.end.is_mapped()
+    }
+
+    /// The oldest `n` bytes, which are known to be there.
+    #[inline(always)]
+    fn lend(&self, n: usize) -> &[u8] {
+        let filled = self.end.window(n);
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the
+        //   capacity, and `n` at most that.
+        // - not written meanwhile: it borrows this end, which has the bytes alone (C2), and has no
+        //   byte twice, being no longer than the capacity (M2). What was done through their other
+        //   addresses was ended (C4).
+        unsafe { filled.as_ref() }
     }
 }
 

@@ -35,84 +35,51 @@ impl Producer {
         Self { end }
     }
 
-    /// Returns the bytes that the ring holds when it is full.
-    #[inline]
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.end.capacity()
-    }
-
-    /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more, by
-    /// [`commit`](Self::commit).
+    /// Appends all of `bytes`.
+    ///
+    /// Cost: one copy, wherever in the ring, and as [`commit`](Self::commit).
+    ///
+    /// # Errors
+    ///
+    /// When there is less room now; then nothing is written.
     ///
     /// ```
-    /// let (producer, consumer) = bufmirror::channel(4096)?;
-    /// assert_eq!(producer.is_mapped(), consumer.is_mapped()); // one ring
-    /// if !producer.is_mapped() {
-    ///     eprintln!("this system does not map memory twice: the channel copies more");
-    /// }
-    /// # Ok::<(), bufmirror::MapError>(())
-    /// ```
-    #[must_use]
-    pub fn is_mapped(&self) -> bool {
-        self.end.is_mapped()
-    }
-
-    /// Returns whether nothing that is written will be read: the consumer was dropped, or this end
-    /// was [closed](Self::close).
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
     ///
-    /// ```
-    /// let (producer, consumer) = bufmirror::channel(4096)?;
-    /// assert!(!producer.is_closed());
-    /// drop(consumer);
-    /// assert!(producer.is_closed()); // no need to read more from the source
-    /// # Ok::<(), bufmirror::MapError>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.end.is_closed()
-    }
-
-    /// Ends the stream as dropping this would: the consumer reads what is left, and then its end.
-    ///
-    /// From now on there is no room here, and waits fail as if the consumer had been dropped. A
-    /// second call does nothing.
-    ///
-    /// Cost: a locked instruction. If the consumer sleeps, what waking it costs.
-    ///
-    /// ```
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"last words")?;
-    /// producer.close();
-    /// assert_eq!(producer.put_some(b"more"), 0);
-    /// assert!(consumer.is_closed());
-    /// assert_eq!(consumer.peek(), b"last words");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn close(&mut self) {
-        if !self.end.is_over() {
-            self.end.close();
-        }
-    }
-
-    /// Returns the bytes that can be written now, in one piece. There may be more a moment later,
-    /// never less.
-    ///
-    /// Cost: a look at the consumer's position, which may be in another processor's cache.
-    ///
-    /// ```
-    /// let (mut producer, consumer) = bufmirror::channel(4096)?;
-    /// let free = producer.spare_capacity();
-    /// producer.reserve(free)?.fill(b'.'); // all of it, in one slice
-    /// producer.commit(free);
-    /// assert_eq!((producer.spare_capacity(), consumer.len()), (0, consumer.capacity()));
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// producer.put(b"hello")?;
+    /// assert_eq!(consumer.peek(), b"hello");
+    /// assert!(producer.put(&[0; 1 << 20]).is_err()); // nothing is written
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    #[must_use]
-    pub fn spare_capacity(&self) -> usize {
-        self.end.count()
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        copy(self.reserve(bytes.len())?, bytes);
+        self.end.advance(bytes.len());
+        Ok(())
+    }
+
+    /// Appends as many of `bytes` as there is room for now; returns their number.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::channel;
+    ///
+    /// let (mut producer, mut consumer) = channel(4096)?;
+    /// let more = vec![7; producer.capacity() + 1];
+    /// let written = producer.put_some(&more);
+    /// assert_eq!((written, consumer.len()), (more.len() - 1, more.len() - 1));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn put_some(&mut self, bytes: &[u8]) -> usize {
+        let n = self.end.up_to(bytes.len());
+        // There is room.
+        let _ = self.put(&bytes[..n]);
+        n
     }
 
     /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
@@ -184,51 +151,84 @@ impl Producer {
         self.end.advance(n);
     }
 
-    /// Appends all of `bytes`.
+    /// Returns the bytes that can be written now, in one piece. There may be more a moment later,
+    /// never less.
     ///
-    /// Cost: one copy, wherever in the ring, and as [`commit`](Self::commit).
-    ///
-    /// # Errors
-    ///
-    /// When there is less room now; then nothing is written.
+    /// Cost: a look at the consumer's position, which may be in another processor's cache.
     ///
     /// ```
-    /// # #[cfg(feature = "std")] {
-    /// use bufmirror::channel;
-    ///
-    /// let (mut producer, mut consumer) = channel(4096)?;
-    /// producer.put(b"hello")?;
-    /// assert_eq!(consumer.peek(), b"hello");
-    /// assert!(producer.put(&[0; 1 << 20]).is_err()); // nothing is written
-    /// # }
+    /// let (mut producer, consumer) = bufmirror::channel(4096)?;
+    /// let free = producer.spare_capacity();
+    /// producer.reserve(free)?.fill(b'.'); // all of it, in one slice
+    /// producer.commit(free);
+    /// assert_eq!((producer.spare_capacity(), consumer.len()), (0, consumer.capacity()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn put(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
-        copy(self.reserve(bytes.len())?, bytes);
-        self.end.advance(bytes.len());
-        Ok(())
+    #[must_use]
+    pub fn spare_capacity(&self) -> usize {
+        self.end.count()
     }
 
-    /// Appends as many of `bytes` as there is room for now; returns their number.
+    /// Ends the stream as dropping this would: the consumer reads what is left, and then its end.
+    ///
+    /// From now on there is no room here, and waits fail as if the consumer had been dropped. A
+    /// second call does nothing.
+    ///
+    /// Cost: a locked instruction. If the consumer sleeps, what waking it costs.
     ///
     /// ```
-    /// # #[cfg(feature = "std")] {
-    /// use bufmirror::channel;
-    ///
-    /// let (mut producer, mut consumer) = channel(4096)?;
-    /// let more = vec![7; producer.capacity() + 1];
-    /// let written = producer.put_some(&more);
-    /// assert_eq!((written, consumer.len()), (more.len() - 1, more.len() - 1));
-    /// # }
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"last words")?;
+    /// producer.close();
+    /// assert_eq!(producer.put_some(b"more"), 0);
+    /// assert!(consumer.is_closed());
+    /// assert_eq!(consumer.peek(), b"last words");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    pub fn close(&mut self) {
+        if !self.end.is_over() {
+            self.end.close();
+        }
+    }
+
+    /// Returns whether nothing that is written will be read: the consumer was dropped, or this end
+    /// was [closed](Self::close).
+    ///
+    /// ```
+    /// let (producer, consumer) = bufmirror::channel(4096)?;
+    /// assert!(!producer.is_closed());
+    /// drop(consumer);
+    /// assert!(producer.is_closed()); // no need to read more from the source
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     #[inline]
-    pub fn put_some(&mut self, bytes: &[u8]) -> usize {
-        let n = self.end.up_to(bytes.len());
-        // There is room.
-        let _ = self.put(&bytes[..n]);
-        n
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+
+    /// Returns the bytes that the ring holds when it is full.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
+    }
+
+    /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more, by
+    /// [`commit`](Self::commit).
+    ///
+    /// ```
+    /// let (producer, consumer) = bufmirror::channel(4096)?;
+    /// assert_eq!(producer.is_mapped(), consumer.is_mapped()); // one ring
+    /// if !producer.is_mapped() {
+    ///     eprintln!("this system does not map memory twice: the channel copies more");
+    /// }
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.end.is_mapped()
     }
 }
 

@@ -42,38 +42,6 @@ impl SharedProducer {
         Self { end }
     }
 
-    /// Returns the bytes that the ring holds when it is full.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.end.capacity()
-    }
-
-    /// Returns whether the consumer has ended, in good order or not. One that has not come yet has
-    /// not ended.
-    ///
-    /// Cost: a system call.
-    ///
-    /// ```
-    /// use bufmirror::SharedRing;
-    ///
-    /// let ring = SharedRing::create(4096)?;
-    /// let mut producer = ring.producer()?;
-    /// assert!(!producer.is_closed()); // no consumer has come yet
-    /// drop(ring.consumer()?);
-    /// assert!(producer.is_closed());
-    /// # Ok::<(), bufmirror::ShareError>(())
-    /// ```
-    pub fn is_closed(&mut self) -> bool {
-        self.end.look_for_death();
-        self.end.is_closed()
-    }
-
-    /// Returns the bytes that can be written now; 0 when the other process wrote nonsense.
-    #[must_use]
-    pub fn spare_capacity(&self) -> usize {
-        self.end.count()
-    }
-
     /// Appends all of `bytes`.
     ///
     /// # Errors
@@ -120,6 +88,38 @@ impl SharedProducer {
         // There is room.
         let _ = self.put(&bytes[..n]);
         n
+    }
+
+    /// Returns the bytes that can be written now; 0 when the other process wrote nonsense.
+    #[must_use]
+    pub fn spare_capacity(&self) -> usize {
+        self.end.count()
+    }
+
+    /// Returns whether the consumer has ended, in good order or not. One that has not come yet has
+    /// not ended.
+    ///
+    /// Cost: a system call.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let mut producer = ring.producer()?;
+    /// assert!(!producer.is_closed()); // no consumer has come yet
+    /// drop(ring.consumer()?);
+    /// assert!(producer.is_closed());
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
+    pub fn is_closed(&mut self) -> bool {
+        self.end.look_for_death();
+        self.end.is_closed()
+    }
+
+    /// Returns the bytes that the ring holds when it is full.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
     }
 }
 
@@ -204,33 +204,6 @@ impl SharedConsumer {
         Self { end }
     }
 
-    /// Returns the bytes that the ring holds when it is full.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.end.capacity()
-    }
-
-    /// Returns whether the producer has ended, in good order or not; bytes that it wrote may still
-    /// be there. One that has not come yet has not ended.
-    ///
-    /// Cost: a system call.
-    pub fn is_closed(&mut self) -> bool {
-        self.end.look_for_death();
-        self.end.is_closed()
-    }
-
-    /// Returns the bytes that can be read now; 0 when the other process wrote nonsense.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.end.count()
-    }
-
-    /// Returns whether there is nothing to read now.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Moves the oldest bytes into `into`, and fills all of it.
     ///
     /// # Errors
@@ -281,6 +254,33 @@ impl SharedConsumer {
         // There are so many.
         let _ = self.get(&mut into[..n]);
         n
+    }
+
+    /// Returns the bytes that can be read now; 0 when the other process wrote nonsense.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end.count()
+    }
+
+    /// Returns whether there is nothing to read now.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns whether the producer has ended, in good order or not; bytes that it wrote may still
+    /// be there. One that has not come yet has not ended.
+    ///
+    /// Cost: a system call.
+    pub fn is_closed(&mut self) -> bool {
+        self.end.look_for_death();
+        self.end.is_closed()
+    }
+
+    /// Returns the bytes that the ring holds when it is full.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
     }
 }
 

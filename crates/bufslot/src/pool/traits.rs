@@ -8,8 +8,6 @@ use crate::lease::SlotLease;
 use crate::pool::SlotPool;
 use crate::table::Table;
 
-bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
-
 impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 

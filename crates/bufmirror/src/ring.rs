@@ -9,10 +9,11 @@
 //! - R3: a byte comes to be used through its other address only where `head` changes, which is in
 //!   `consume`, and there [`end_of_addresses`] stands in between.
 
-use core::fmt;
+mod traits;
+
 use core::ptr::NonNull;
 
-use bufcore::{ByteSink, ByteSource, Pieces, ReserveError};
+use bufcore::{ByteSource, Pieces, ReserveError};
 
 #[cfg(feature = "alloc")]
 use crate::MapError;
@@ -479,41 +480,4 @@ impl MirrorRing {
 #[track_caller]
 pub(crate) fn over(call: &str, n: usize, available: usize, what: &str) -> ! {
     panic!("{call}({n}) of {available} bytes {what}");
-}
-
-impl ByteSink for MirrorRing {
-    #[inline]
-    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
-        self.reserve(n)
-    }
-
-    #[inline]
-    #[track_caller]
-    fn commit(&mut self, n: usize) {
-        self.commit(n);
-    }
-}
-
-/// Lends all bytes that can be read, at once.
-impl ByteSource for MirrorRing {
-    #[inline]
-    fn peek(&mut self) -> &[u8] {
-        (*self).peek()
-    }
-
-    #[inline]
-    #[track_caller]
-    fn consume(&mut self, n: usize) {
-        self.consume(n);
-    }
-}
-
-impl fmt::Debug for MirrorRing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MirrorRing")
-            .field("len", &self.len())
-            .field("capacity", &self.capacity())
-            .field("is_mapped", &self.is_mapped())
-            .finish_non_exhaustive()
-    }
 }

@@ -94,6 +94,7 @@ mod lease;
 mod local;
 mod ring;
 mod search;
+mod state;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 mod unwind;

@@ -7,15 +7,16 @@
 //! - V2: no byte behind the first `dirty` ones was written as part of a `T`, but those of the first
 //!   `len` values.
 
+mod error;
 mod into_iter;
 mod traits;
 
-use core::fmt;
 use core::ptr::NonNull;
 use core::slice;
 
 use bufcore::{AcquireError, Buf, ReserveError, size};
 
+pub use self::error::PushError;
 pub use self::into_iter::IntoIter;
 use crate::{RingLease, RingPool};
 
@@ -70,37 +71,6 @@ struct Memory {
 unsafe impl<T: Send> Send for RingVec<T> {}
 // SAFETY: a shared vector lends its values shared.
 unsafe impl<T: Sync> Sync for RingVec<T> {}
-
-/// A value that a full [`RingVec`] had no room for.
-///
-/// ```
-/// # #[cfg(feature = "alloc")] {
-/// use bufring::{PushError, RingPool};
-///
-/// let mut ring = RingPool::new(1024)?;
-/// let mut names = ring.acquire_vec::<String>(1)?;
-/// names.push("Ada".into())?;
-/// let PushError(refused) = names.push("Grace".into()).unwrap_err();
-/// assert_eq!(refused, "Grace"); // the value comes back
-/// # }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct PushError<T>(pub T);
-
-impl<T> fmt::Debug for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushError").finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Display for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("vector is full")
-    }
-}
-
-impl<T> core::error::Error for PushError<T> {}
 
 impl RingPool {
     /// Takes an empty vector with room for `capacity` values.

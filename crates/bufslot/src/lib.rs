@@ -87,6 +87,7 @@ mod frame;
 mod lease;
 mod mode;
 mod search;
+mod state;
 mod table;
 #[cfg(all(test, feature = "std"))]
 mod tests;

@@ -14,7 +14,8 @@
 //!   shard ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) against `in_use_bytes`
 //!   shows it). Copy the survivors out with [`BumpPool::detach_if_pinning`], or take a pool with
 //!   size classes.
-//! - Memory has to be bounded: it grows with the peak. `bufslot` and `bufring` refuse instead.
+//! - Memory has to be bounded: the pool's grows with the peak. `bufslot` and `bufring` refuse
+//!   instead.
 //! - Without the standard library: threads are found through thread-locals.
 //!
 //! # Memory
@@ -27,8 +28,8 @@
 //!  pool      idle shards, up to a budget of bytes
 //! ```
 //!
-//! When the newest buffer comes back on its thread, the pointer goes back with it; when all have,
-//! it starts at the front.
+//! When the newest buffer is released on its thread, the pointer goes back with it. When all have
+//! been released, it starts at the front.
 //!
 //! # Invariants
 //!
@@ -64,7 +65,7 @@
 //!
 //! # Source
 //!
-//! Shards, probes and resets after jsign/bufpool; local and remote counts after mimalloc (Leijen,
+//! Shards, probes and resets follow jsign/bufpool. Local and remote counts follow mimalloc (Leijen,
 //! Zorn, de Moura 2019).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

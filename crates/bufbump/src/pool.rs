@@ -82,9 +82,9 @@ impl BumpPool {
     ///
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
     /// pool wipes. Cost: some twenty plain instructions and no locked one, when the thread's
-    /// current shard has room; otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
-    /// shards, an exchange or two for an idle one, and at last an allocation. A request larger than
-    /// a shard is an allocation of its own, zeroed by the allocator.
+    /// current shard has room. Otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
+    /// shards, then an exchange or two for an idle one, and at last an allocation. A request larger
+    /// than a shard is an allocation of its own, zeroed by the allocator.
     ///
     /// # Errors
     ///
@@ -226,14 +226,14 @@ impl BumpPool {
 
     /// Moves a small survivor out of a large shard.
     ///
-    /// Where a buffer holds up a shard from which its thread carves no more, this copies it to a
-    /// place among the youngest buffers, so that the shard can be used again. Otherwise, and when
-    /// there is no memory for it, the buffer is returned as it is.
+    /// If a buffer holds up a shard from which its thread carves no more, this copies it to a place
+    /// among the youngest buffers. Then the shard can be used again. Otherwise, and when there is
+    /// no memory for it, the buffer is returned as it is.
     ///
-    /// It holds the shard up when all that is out of it is small: when as many buffers of its size
-    /// as are out of the shard come to less than one part in `ratio` of it. A part of a buffer that
-    /// was split moves when it is the last part. Call it for a buffer that is going to be kept for
-    /// long.
+    /// A buffer holds its shard up when the buffers that are out of the shard are few and small.
+    /// The measure is their number times the size of this one: it is less than one part in `ratio`
+    /// of the shard. A part of a buffer that was split moves when it is the last part. Call it for
+    /// a buffer that is going to be kept for long.
     ///
     /// Cost: some loads; an acquire, a copy of the filled part, and a release if it moves. Its
     /// capacity stays at least as it was.

@@ -3,10 +3,10 @@
 //!
 //! # What it gives you
 //!
-//! In a [`MirrorRing`] bytes go in through a slice of just as much room as was asked for, and come
-//! out through a slice of all that is there. So a reader of a socket fills the ring in one call. A
-//! parser sees every record whole, in place, also where it lies across the end of the ring. No copy
-//! is ever in two parts.
+//! Bytes go into a [`MirrorRing`] through one slice, of exactly the room that was asked for. They
+//! come out through one slice, of all bytes in the ring. So a reader of a socket fills the ring in
+//! one call. A parser sees every record whole, in place, also where it lies across the end of the
+//! ring. No copy is ever in two parts.
 //!
 //! # When not to use it
 //!
@@ -39,7 +39,7 @@
 //! # Where memory cannot be mapped twice
 //!
 //! Linux and Android map a `memfd_create` file. macOS, the BSDs, illumos and Solaris map POSIX
-//! shared memory (`shm_open`), whose name is removed at once; that part is type-checked only, since
+//! shared memory (`shm_open`), whose name is removed at once. That part is type-checked only, since
 //! our tests run on Linux. Everywhere else, without the feature `std`, and over a given region, the
 //! ring has the same interface over ordinary memory of *twice* its capacity. When `head` reaches
 //! the second half, the bytes in the ring are copied to the first. Windows are contiguous all the
@@ -54,8 +54,8 @@
 //! - I2: a byte is used through one of its addresses at a time. In between is a fence for the
 //!   compiler, which may take different addresses for different bytes.
 //! - I3: all bytes are initialised, from the ring's creation on.
-//! - I4: what the ring took from the system goes back when it drops, and at once when its creation
-//!   fails.
+//! - I4: the ring gives back everything that it took from the system when it drops, and at once
+//!   when its creation fails.
 //!
 //! # Forks
 //!

@@ -179,8 +179,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no buffers or a capacity of 0, [`ConfigError::TooLarge`] for more
-    /// than 64 GiB, [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and
+    /// [`ConfigError::Zero`] for no buffers or a capacity of 0. [`ConfigError::TooLarge`] for more
+    /// than 64 GiB. [`ConfigError::BadAlignment`], also for an alignment of 64 GiB and more.
     /// [`ConfigError::Region`] when the allocator refuses.
     ///
     /// ```

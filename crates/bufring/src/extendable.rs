@@ -12,8 +12,9 @@ use crate::{RingLease, RingPool};
 /// A buffer that is being filled and grows as it has to, then becomes a fixed one; made by
 /// [`RingPool::extendable`].
 ///
-/// It derefs to what is filled. It borrows its ring, so nothing else can be acquired meanwhile;
-/// where that is too strict, the ring is a [`FrameBuffer`](bufcore::FrameBuffer) by itself.
+/// It derefs to what is filled. It borrows its ring, so nothing else can be acquired while it
+/// lives. Where that is too strict, use the ring itself, which is a
+/// [`FrameBuffer`](bufcore::FrameBuffer).
 ///
 /// Ownership: dropping it lets its bytes go, [`finish`](Self::finish) keeps them. A forgotten one
 /// costs nothing: its place is free again as soon as the ring needs it.

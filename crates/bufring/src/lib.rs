@@ -73,8 +73,8 @@
 //!
 //! # Source
 //!
-//! Guard sequences after `ringal` (2024); merging what is adjacent with tags at both ends of a
-//! block, and next fit, after Knuth, *The Art of Computer Programming* volume 1, section 2.5.
+//! The guards in sequence follow `ringal` (2024). Merging neighbours by tags at both ends of a
+//! block, and next fit, follow Knuth, *The Art of Computer Programming* volume 1, section 2.5.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -10,10 +10,11 @@
 //!
 //! # When not to use it
 //!
-//! - Several threads acquire: a `SlotPool` serves one at a time. Give each its own.
-//! - Many long-lived buffers of very different ages: the holes between them are found by a bounded
-//!   search, and what it misses goes to the fallback. Only before an error is returned does the
-//!   search go all the way round.
+//! - Several threads acquire: a `SlotPool` serves one at a time. Give each thread a pool of its
+//!   own.
+//! - Many long-lived buffers of very different ages: a bounded search finds the holes between them,
+//!   and requests for which it finds none go to the fallback. Only before an error is returned does
+//!   the search go all the way round.
 //!
 //! # Modes
 //!
@@ -25,7 +26,8 @@
 //!  Fallback              [9][a][3][4][5][6][7]    neither has room: take it from the fallback
 //! ```
 //!
-//! When all buffers are back, the pool starts at the front of the region again, in `Back` mode.
+//! When all buffers have been released, the pool starts at the front of the region again, in `Back`
+//! mode.
 //!
 //! # Invariants
 //!
@@ -67,9 +69,9 @@
 //!
 //! # Source
 //!
-//! Modes and slots after `buffer_sv2` of the Stratum V2 reference implementation (2021); list of
-//! slots in address order with next fit after Knuth, *The Art of Computer Programming* volume 1,
-//! section 2.5.
+//! The modes and the slots follow `buffer_sv2` of the Stratum V2 reference implementation (2021).
+//! The list of slots in address order, with next fit, follows Knuth, *The Art of Computer
+//! Programming* volume 1, section 2.5.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -79,7 +79,7 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) gap_borrowed: bool,
     /// The start of every buffer is a multiple of this plus one.
     alignment_mask: usize,
-    /// Buffers of at least so many bytes are staggered.
+    /// Buffers of at least this number of bytes are staggered.
     stagger_from: usize,
     pub(crate) fell_back: bool,
     pub(crate) fallback: F,

@@ -1,10 +1,12 @@
-//! Models of releases, of threads that end, and of the end of a pool, for every interleaving that loom finds.
+//! Models of releases, of threads that end, and of the end of a pool, for every interleaving that
+//! loom finds.
 //!
-//! loom sees its own atomics and cells only, not the raw bytes of a shard. So a `Shadow` cell stands for the bytes: it is written and
-//! read where a user of the buffer would, and the one in each shard where whoever frees its memory does. A missing order shows as a race on it.
+//! loom sees its own atomics and cells only, not the raw bytes of a shard. So a `Shadow` cell
+//! stands for the bytes: it is written and read where a user of the buffer would, and the one in
+//! each shard where whoever frees its memory does. A missing order shows as a race on it.
 //!
-//! The thread that looks for released memory yields before: loom notes only the last access to an atomic, and starts from an
-//! execution in which the release came first.
+//! The thread that looks for released memory yields before: loom notes only the last access to an
+//! atomic, and starts from an execution in which the release came first.
 //!
 //! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
@@ -114,7 +116,8 @@ fn loom_restart_after_releases_here_and_elsewhere() {
     });
 }
 
-/// Parts and views of one buffer, dropped on two threads: both are done before the memory is written again.
+/// Parts and views of one buffer, dropped on two threads: both are done before the memory is
+/// written again.
 #[test]
 fn loom_reuse_after_the_last_part() {
     loom::model(|| {
@@ -139,7 +142,8 @@ fn loom_reuse_after_the_last_part() {
     });
 }
 
-/// A view that is the only handle left may be written to: what the other part's owner did, it did before.
+/// A view that is the only handle left may be written to: what the other part's owner did, it did
+/// before.
 #[test]
 fn loom_thaw_after_the_other_part_is_gone() {
     loom::model(|| {
@@ -179,7 +183,8 @@ fn loom_one_of_the_parts_is_last() {
     });
 }
 
-/// A thread ends, and with it its cache, while its buffer is dropped elsewhere: the shard comes back once, after both.
+/// A thread ends, and with it its cache, while its buffer is dropped elsewhere: the shard comes
+/// back once, after both.
 #[test]
 fn loom_end_of_a_thread_against_release() {
     loom::model(|| {
@@ -226,7 +231,8 @@ fn buf_address(seen: Option<*const u8>) -> *const u8 {
     seen.unwrap_or(core::ptr::null())
 }
 
-/// The pool ends on the thread that has the cache, while a buffer is dropped elsewhere: who is last frees.
+/// The pool ends on the thread that has the cache, while a buffer is dropped elsewhere: who is last
+/// frees.
 #[test]
 fn loom_end_of_a_pool_against_release() {
     loom::model(|| {
@@ -245,7 +251,8 @@ fn loom_end_of_a_pool_against_release() {
     });
 }
 
-/// The same after a release here: the buffer that is out elsewhere is the last, and frees after both.
+/// The same after a release here: the buffer that is out elsewhere is the last, and frees after
+/// both.
 #[test]
 fn loom_end_of_a_pool_after_a_release() {
     loom::model(|| {
@@ -264,8 +271,8 @@ fn loom_end_of_a_pool_after_a_release() {
     });
 }
 
-/// The pool ends while the owner of a shard releases the last buffer of it, after one that was released elsewhere: its count is then
-/// the owner's.
+/// The pool ends while the owner of a shard releases the last buffer of it, after one that was
+/// released elsewhere: its count is then the owner's.
 #[test]
 fn loom_end_of_a_pool_against_a_count_that_moves() {
     loom::model(|| {
@@ -305,7 +312,8 @@ fn pool_with_idle_shards() -> BumpPool {
     pool
 }
 
-/// A trim frees headers while another thread looks at all of them: each was there while it was looked at.
+/// A trim frees headers while another thread looks at all of them: each was there while it was
+/// looked at.
 #[test]
 fn loom_trim_against_a_look() {
     briefly(2, || {
@@ -394,7 +402,8 @@ fn loom_end_of_a_pool_against_its_owner() {
     });
 }
 
-/// The same with a shard that the owner carves no more, so that its last release has to use the cache.
+/// The same with a shard that the owner carves no more, so that its last release has to use the
+/// cache.
 #[test]
 fn loom_end_of_a_pool_against_a_listed_shard() {
     loom::model(|| {
@@ -420,14 +429,16 @@ fn loom_end_of_a_pool_against_a_listed_shard() {
     });
 }
 
-/// Two buffers of a pool that is gone and whose owner lives: the last of them leaves nothing to a later sweep.
+/// Two buffers of a pool that is gone and whose owner lives: the last of them leaves nothing to a
+/// later sweep.
 #[test]
 fn loom_late_releases_free_the_memory_themselves() {
     loom::model(|| {
         let pool = pool(true);
         let buffers = {
             let pool = pool.clone();
-            // Its thread is gone by then, so both are exact; those of this one are orphaned by no one.
+            // Its thread is gone by then, so both are exact; those of this one are orphaned by no
+            // one.
             let owner = thread::spawn(move || {
                 let buffers = [acquire(&pool), acquire(&pool)];
                 local::end_of_thread();

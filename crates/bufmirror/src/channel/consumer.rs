@@ -229,6 +229,15 @@ impl Consumer {
     /// never less.
     ///
     /// Cost: a look at the producer's position, which may be in another processor's cache.
+    ///
+    /// ```
+    /// let (mut producer, consumer) = bufmirror::channel(4096)?;
+    /// producer.reserve(100)?; // lent, not yet committed
+    /// assert_eq!(consumer.len(), 0);
+    /// producer.commit(60);
+    /// assert_eq!(consumer.len(), 60);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {

@@ -144,7 +144,7 @@ impl Read for Consumer {
     }
 }
 
-/// Blocks as `read` does; lends all that there is at once.
+/// Blocks as `read` does, and lends all bytes that can be read, at once.
 impl BufRead for Consumer {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.wait_or_end()?;

@@ -45,7 +45,7 @@ impl Write for MirrorRing {
     }
 }
 
-/// Reads what there is. An empty ring reads as ended; it goes on once more was written.
+/// Reads as many bytes as the ring has. An empty ring reads as ended, until more is written.
 impl Read for MirrorRing {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -53,7 +53,7 @@ impl Read for MirrorRing {
     }
 }
 
-/// Lends all that there is at once.
+/// Lends all bytes that can be read, at once.
 impl BufRead for MirrorRing {
     #[inline]
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
@@ -78,9 +78,9 @@ impl MirrorRing {
     /// # Errors
     ///
     /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` in it, when the ring
-    /// is full: what it holds is longer than the ring, or has to be consumed first. Else what the
-    /// reader returns. The ring is unchanged by an error. A reader that claims more bytes than it
-    /// was lent room for is broken and gets `InvalidData`.
+    /// is full. Then the ring's bytes have to be consumed first, or a record is longer than the
+    /// ring. Otherwise the reader's own error. The ring is unchanged by an error. A reader that
+    /// claims more bytes than it was lent room for is broken and gets `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;

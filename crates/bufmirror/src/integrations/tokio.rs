@@ -74,7 +74,7 @@ impl AsyncRead for Consumer {
     }
 }
 
-/// Waits as `poll_read` does; lends all that there is at once.
+/// Waits as `poll_read` does, and lends all bytes that can be read, at once.
 impl AsyncBufRead for Consumer {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();

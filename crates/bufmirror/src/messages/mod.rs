@@ -22,7 +22,7 @@
 //! - A sender that waits for much room is not overtaken for long by those that need less: after 50
 //!   ms others go behind it. For a task that is not polled for so long after it was woken, they do
 //!   no more.
-//! - Closing wakes all who wait; what was sent before is received.
+//! - Closing wakes all threads and tasks that wait. Messages that were sent before are received.
 //!
 //! # What is not
 //!

@@ -72,9 +72,9 @@ impl Receiver {
 
     /// Takes the next message, as soon as there is one, to be read in place.
     ///
-    /// Its bytes are the queue's until the [`Message`] is dropped. Others receive what comes after
-    /// it meanwhile, but no place behind it is used again before. So a queue whose oldest message
-    /// is kept, or forgotten, is full when its senders have come round to it.
+    /// Its bytes are the queue's until the [`Message`] is dropped. Other receivers get later
+    /// messages in the meantime, but no place behind it is used again before. So a queue whose
+    /// oldest message is kept, or forgotten, is full when its senders have come round to it.
     ///
     /// Cost: one lock, and one for the drop; no copy. The call spins for a moment, then sleeps.
     ///
@@ -175,8 +175,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next, for
-    /// whoever asks. [`RecvError::Closed`].
+    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next one, for
+    /// any receiver. [`RecvError::Closed`].
     ///
     /// ```
     /// # #[cfg(feature = "std")] {

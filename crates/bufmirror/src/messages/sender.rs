@@ -168,6 +168,21 @@ impl Sender {
     /// # Errors
     ///
     /// As [`try_send`](Self::try_send).
+    ///
+    /// ```
+    /// use std::io::IoSlice;
+    ///
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::SendError;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (header, body) = (b"sample ", vec![7; 1000]);
+    /// let parts = [IoSlice::new(header), IoSlice::new(&body)];
+    /// while sender.try_send_vectored(&parts).is_ok() {} // until the queue is full
+    /// assert!(matches!(sender.try_send_vectored(&parts), Err(SendError::Full { .. })));
+    /// assert_eq!(receiver.recv()?.len(), 1007);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_send_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64, SendError> {
         self.gather(parts, Patience::Now)
     }
@@ -177,14 +192,27 @@ impl Sender {
     /// # Errors
     ///
     /// As [`send_timeout`](Self::send_timeout).
+    ///
+    /// ```
+    /// use std::io::IoSlice;
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let parts = [IoSlice::new(b"key="), IoSlice::new(b"value")];
+    /// sender.send_vectored_timeout(&parts, Duration::from_secs(5))?;
+    /// assert_eq!(&*receiver.recv()?, b"key=value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn send_vectored_timeout(&self, parts: &[IoSlice<'_>], timeout: Duration) -> Result<u64, SendError> {
         self.gather(parts, Patience::of(timeout))
     }
 
     /// Sends a message of `len` bytes which `write` writes in place, as soon as there is room.
     ///
-    /// No lock is held meanwhile, and others may send. But receivers get later messages only after
-    /// this one. So `write` should not take long, and must not wait for receivers.
+    /// No lock is held while `write` runs, and others may send. But receivers get later messages
+    /// only after this one. So `write` should not take long, and must not wait for receivers.
     ///
     /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not
     /// write is sent as it was found.
@@ -246,6 +274,20 @@ impl Sender {
     /// # Panics
     ///
     /// When `write` does, as there.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::SendError;
+    ///
+    /// let (sender, _receiver) = MessageQueue::new(4096)?.split();
+    /// while sender.try_send(&[0; 1000]).is_ok() {} // nobody receives
+    /// let timeout = Duration::from_millis(10);
+    /// let late = sender.send_with_timeout(1000, timeout, |_room| unreachable!("no room came"));
+    /// assert_eq!(late, Err(SendError::TimedOut));
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     pub fn send_with_timeout(
         &self,
         len: usize,
@@ -332,6 +374,22 @@ impl Sender {
     /// # Panics
     ///
     /// As [`send_up_to`](Self::send_up_to).
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send_up_to_timeout(80, Duration::from_secs(5), |mut room| {
+    ///     let free = room.len();
+    ///     let _cut_off = write!(room, "{:?}", Some("a value")); // at most 80 bytes of it
+    ///     free - room.len()
+    /// })?;
+    /// assert_eq!(&*receiver.recv()?, b"Some(\"a value\")");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn send_up_to_timeout(
         &self,
         max: usize,

@@ -90,7 +90,8 @@ impl SharedProducer {
         n
     }
 
-    /// Returns the bytes that can be written now; 0 when the other process wrote nonsense.
+    /// Returns the number of bytes that can be written now; 0 when the other process wrote
+    /// nonsense.
     #[must_use]
     pub fn spare_capacity(&self) -> usize {
         self.end.count()
@@ -256,7 +257,7 @@ impl SharedConsumer {
         n
     }
 
-    /// Returns the bytes that can be read now; 0 when the other process wrote nonsense.
+    /// Returns the number of bytes that can be read now; 0 when the other process wrote nonsense.
     #[must_use]
     pub fn len(&self) -> usize {
         self.end.count()
@@ -272,6 +273,16 @@ impl SharedConsumer {
     /// be there. One that has not come yet has not ended.
     ///
     /// Cost: a system call.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let mut consumer = ring.consumer()?;
+    /// ring.producer()?.put(b"last words").unwrap(); // comes, writes, and goes
+    /// assert!(consumer.is_closed() && !consumer.is_empty());
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
     pub fn is_closed(&mut self) -> bool {
         self.end.look_for_death();
         self.end.is_closed()

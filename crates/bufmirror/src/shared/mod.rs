@@ -195,8 +195,8 @@ impl SharedRing {
     ///
     /// # Safety
     ///
-    /// As long as the end lives, all who have the file keep to the protocol: one consumer, opened
-    /// by this crate, and nobody else touches the file's bytes.
+    /// As long as the end lives, all processes that have the file keep to the protocol: one
+    /// consumer, opened by this crate, and nothing else touches the file's bytes.
     ///
     /// ```
     /// use bufmirror::SharedRing;

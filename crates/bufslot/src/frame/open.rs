@@ -10,9 +10,9 @@ use crate::pool::SlotPool;
 
 /// The open frame of a [`SlotPool`], held by a writer that keeps its end to itself.
 ///
-/// The same as writing through the pool, but the end of the frame can stay in a register over a
-/// loop of small writes, because the pool need not know it in between. When the writer is dropped
-/// the frame stays open.
+/// A writer does the same as the pool's own methods. But the end of the frame can stay in a
+/// register over a loop of small writes, because the pool need not know it in between. When the
+/// writer is dropped the frame stays open.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {

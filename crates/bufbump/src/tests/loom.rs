@@ -17,7 +17,7 @@ use bufcore::strategy::sync::{AtomicUsize, Ordering};
 use bufcore::{Buf, Frozen};
 use buftest::models::{self, Shadow};
 use loom::sync::Arc;
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 
 use crate::cache::local;
 use crate::shard::{Block, HEADER_BYTES};
@@ -72,6 +72,36 @@ fn acquire_again(pool: &BumpPool, address: *const u8, shadow: &Shadow) -> Buffer
     models::acquire_again(pool, 8, address, shadow)
 }
 
+/// Runs `f` with a handle of the pool on a thread of its own.
+fn beside<R: 'static>(pool: &BumpPool, f: impl FnOnce(BumpPool) -> R + 'static) -> JoinHandle<R> {
+    let pool = pool.clone();
+    thread::spawn(move || f(pool))
+}
+
+/// Drops what holds a memory on a thread of its own, which reads the memory before: after `writes`
+/// writes.
+fn read_elsewhere(held: impl Sized + 'static, shadow: &Arc<Shadow>, writes: u32) -> JoinHandle<()> {
+    let shadow = Arc::clone(shadow);
+    thread::spawn(move || {
+        assert_eq!(shadow.read(), writes);
+        drop(held);
+    })
+}
+
+/// Uses a buffer's memory and drops the buffer.
+fn use_up(buf: Buffer) {
+    touch(&buf);
+    drop(buf);
+}
+
+/// Uses the pool once, alone in a shard, on a thread that ends then.
+fn pass_by(pool: &BumpPool) {
+    let buf = acquire(pool);
+    scribble(&buf);
+    drop(buf);
+    local::end_of_thread();
+}
+
 /// What the releasing thread did with the bytes happens before what their next owner does.
 #[test]
 fn loom_reuse_after_release_on_another_thread() {
@@ -81,13 +111,7 @@ fn loom_reuse_after_release_on_another_thread() {
         let buf = acquire(&pool);
         let address = buf.as_ptr();
         shadow.write();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                assert_eq!(shadow.read(), 1);
-                drop(buf);
-            })
-        };
+        let consumer = read_elsewhere(buf, &shadow, 1);
         thread::yield_now();
         drop(acquire_again(&pool, address, &shadow));
         consumer.join().unwrap();
@@ -102,13 +126,7 @@ fn loom_restart_after_releases_here_and_elsewhere() {
         let shadow = Shadow::shared();
         let (sent, kept) = (acquire(&pool), acquire(&pool));
         let address = sent.as_ptr();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(sent);
-            })
-        };
+        let consumer = read_elsewhere(sent, &shadow, 0);
         thread::yield_now();
         drop(kept);
         drop(acquire_again(&pool, address, &shadow));
@@ -128,13 +146,7 @@ fn loom_reuse_after_the_last_part() {
         shadow.write();
         let part = buf.split_off(4);
         let view: Frozen<BumpLease> = part.freeze();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                assert_eq!(shadow.read(), 1);
-                drop(view);
-            })
-        };
+        let consumer = read_elsewhere(view, &shadow, 1);
         thread::yield_now();
         drop(buf);
         drop(acquire_again(&pool, address, &shadow));
@@ -151,13 +163,7 @@ fn loom_thaw_after_the_other_part_is_gone() {
         let shadow = Shadow::shared();
         let mut buf = acquire(&pool);
         let part = buf.split_off(4);
-        let reader = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(part);
-            })
-        };
+        let reader = read_elsewhere(part, &shadow, 0);
         thread::yield_now();
         if let Ok(buf) = buf.freeze().try_into_mut() {
             shadow.write();
@@ -208,8 +214,7 @@ fn loom_end_of_a_thread_against_release() {
                     let shadow = Arc::clone(&shadow);
                     thread::spawn(move || {
                         shadow.read();
-                        touch(&buf);
-                        drop(buf);
+                        use_up(buf);
                     })
                 };
                 thread::yield_now();
@@ -238,10 +243,7 @@ fn loom_end_of_a_pool_against_release() {
     loom::model(|| {
         let pool = pool(true);
         let (sent, kept) = (acquire(&pool), acquire(&pool));
-        let consumer = thread::spawn(move || {
-            touch(&sent);
-            drop(sent);
-        });
+        let consumer = thread::spawn(move || use_up(sent));
         thread::yield_now();
         touch(&kept);
         drop(pool);
@@ -258,12 +260,8 @@ fn loom_end_of_a_pool_after_a_release() {
     loom::model(|| {
         let pool = pool(true);
         let (sent, kept) = (acquire(&pool), acquire(&pool));
-        let consumer = thread::spawn(move || {
-            touch(&sent);
-            drop(sent);
-        });
-        touch(&kept);
-        drop(kept);
+        let consumer = thread::spawn(move || use_up(sent));
+        use_up(kept);
         thread::yield_now();
         drop(pool);
         consumer.join().unwrap();
@@ -277,17 +275,13 @@ fn loom_end_of_a_pool_after_a_release() {
 fn loom_end_of_a_pool_against_a_count_that_moves() {
     loom::model(|| {
         let pool = pool(true);
-        let owner = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let (sent, kept) = (acquire(&pool), acquire(&pool));
-                drop(pool);
-                thread::spawn(move || drop(sent)).join().unwrap();
-                touch(&kept);
-                drop(kept);
-                local::end_of_thread();
-            })
-        };
+        let owner = beside(&pool, |pool| {
+            let (sent, kept) = (acquire(&pool), acquire(&pool));
+            drop(pool);
+            thread::spawn(move || drop(sent)).join().unwrap();
+            use_up(kept);
+            local::end_of_thread();
+        });
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
@@ -318,10 +312,7 @@ fn pool_with_idle_shards() -> BumpPool {
 fn loom_trim_against_a_look() {
     briefly(2, || {
         let pool = pool_with_idle_shards();
-        let looking = {
-            let pool = pool.clone();
-            thread::spawn(move || _ = pool.stats())
-        };
+        let looking = beside(&pool, |pool| _ = pool.stats());
         pool.trim();
         looking.join().unwrap();
         pool.trim();
@@ -333,10 +324,7 @@ fn loom_trim_against_a_look() {
 fn loom_trim_against_a_trim() {
     briefly(1, || {
         let pool = pool_with_idle_shards();
-        let trimming = {
-            let pool = pool.clone();
-            thread::spawn(move || pool.trim())
-        };
+        let trimming = beside(&pool, |pool| pool.trim());
         pool.trim();
         trimming.join().unwrap();
     });
@@ -347,15 +335,7 @@ fn loom_trim_against_a_trim() {
 fn loom_trim_against_an_acquire() {
     briefly(1, || {
         let pool = pool_with_idle_shards();
-        let acquiring = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let buf = acquire(&pool);
-                scribble(&buf);
-                drop(buf);
-                local::end_of_thread();
-            })
-        };
+        let acquiring = beside(&pool, |pool| pass_by(&pool));
         pool.trim();
         acquiring.join().unwrap();
     });
@@ -366,13 +346,10 @@ fn loom_trim_against_an_acquire() {
 fn loom_look_against_a_new_shard() {
     briefly(2, || {
         let pool = pool(false);
-        let looking = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                _ = pool.stats();
-                pool.trim();
-            })
-        };
+        let looking = beside(&pool, |pool| {
+            _ = pool.stats();
+            pool.trim();
+        });
         drop(acquire(&pool));
         looking.join().unwrap();
     });
@@ -383,16 +360,12 @@ fn loom_look_against_a_new_shard() {
 fn loom_end_of_a_pool_against_its_owner() {
     loom::model(|| {
         let pool = pool(false);
-        let owner = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let buf = acquire(&pool);
-                drop(pool);
-                touch(&buf);
-                drop(buf);
-                local::end_of_thread();
-            })
-        };
+        let owner = beside(&pool, |pool| {
+            let buf = acquire(&pool);
+            drop(pool);
+            use_up(buf);
+            local::end_of_thread();
+        });
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
@@ -408,18 +381,15 @@ fn loom_end_of_a_pool_against_its_owner() {
 fn loom_end_of_a_pool_against_a_listed_shard() {
     loom::model(|| {
         let pool = pool(false);
-        let owner = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let first = acquire(&pool);
-                let second = acquire(&pool);
-                drop(pool);
-                touch(&first);
-                touch(&second);
-                drop((first, second));
-                local::end_of_thread();
-            })
-        };
+        let owner = beside(&pool, |pool| {
+            let first = acquire(&pool);
+            let second = acquire(&pool);
+            drop(pool);
+            touch(&first);
+            touch(&second);
+            drop((first, second));
+            local::end_of_thread();
+        });
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
@@ -447,12 +417,7 @@ fn loom_late_releases_free_the_memory_themselves() {
             owner.join().unwrap()
         };
         drop(pool);
-        let threads = buffers.map(|buf| {
-            thread::spawn(move || {
-                touch(&buf);
-                drop(buf);
-            })
-        });
+        let threads = buffers.map(|buf| thread::spawn(move || use_up(buf)));
         for thread in threads {
             thread.join().unwrap();
         }
@@ -465,15 +430,7 @@ fn loom_late_releases_free_the_memory_themselves() {
 fn loom_idle_shards_go_round() {
     loom::model(|| {
         let pool = pool(false);
-        let threads = [(), ()].map(|()| {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let buf = acquire(&pool);
-                scribble(&buf);
-                drop(buf);
-                local::end_of_thread();
-            })
-        });
+        let threads = [(), ()].map(|()| beside(&pool, |pool| pass_by(&pool)));
         for thread in threads {
             thread.join().unwrap();
         }

@@ -1,5 +1,6 @@
-//! A codec: chunks come in as the network cuts them, messages go out as the protocol does. A message that is complete is split off its
-//! chunk, without an allocation, and goes its own way; only the start of one that the chunk's end cuts is copied, to the next chunk.
+//! A codec: chunks come in as the network cuts them, messages go out as the protocol does. A
+//! message that is complete is split off its chunk, without an allocation, and goes its own way;
+//! only the start of one that the chunk's end cuts is copied, to the next chunk.
 //!
 //! ```text
 //! cargo run -p bufbump --example codec
@@ -37,7 +38,8 @@ impl Decoder {
                 deliver(message);
             }
             if self.chunk.spare_capacity() == 0 {
-                // The start of a message is left: it moves to a new chunk, with room for the rest of it.
+                // The start of a message is left: it moves to a new chunk, with room for the rest
+                // of it.
                 let mut next = self.pool.acquire(CHUNK_BYTES.max(256))?;
                 next.extend_from_slice(&self.chunk)?;
                 self.chunk = next;
@@ -51,7 +53,8 @@ fn main() -> Result<(), Error> {
     let pool = BumpPool::new()?;
     let mut decoder = Decoder::new(pool.clone())?;
 
-    // Two workers, who drop their messages when they are done; the chunk goes with its last message.
+    // Two workers, who drop their messages when they are done; the chunk goes with its last
+    // message.
     let (even, odd) = (mpsc::channel::<BumpBuf>(), mpsc::channel::<BumpBuf>());
     let workers = [even.1, odd.1].map(|messages| {
         thread::spawn(move || {

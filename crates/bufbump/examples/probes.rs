@@ -1,5 +1,6 @@
-//! What `max_probes` does: a hundred tasks hold buffers of random sizes for random times. A probe finds room that is
-//! left in an older shard, and saves a new one; but the older one then comes back later.
+//! What `max_probes` does: a hundred tasks hold buffers of random sizes for random times. A probe
+//! finds room that is left in an older shard, and saves a new one; but the older one then comes
+//! back later.
 //!
 //! ```text
 //! cargo run --release -p bufbump --example probes

@@ -16,15 +16,17 @@ const DEFAULT_IDLE_BYTES: usize = 16 << 20;
 const DEFAULT_ALIGNMENT: usize = 16;
 /// Blocks' headers have a pointer in them.
 const LEAST_ALIGNMENT: usize = 8;
-/// Free shards that a thread keeps to itself, at the most.
+/// The most free shards that a thread keeps to itself.
 const MOST_SPARES: usize = 4;
 
-/// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is built.
+/// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is
+/// built.
 ///
 /// ```
 /// use bufbump::BumpPool;
 ///
-/// let pool = BumpPool::builder().shard_size(64 << 10).max_probes(8).max_idle_bytes(1 << 20).build()?;
+/// let settings = BumpPool::builder().shard_size(64 << 10).max_probes(8);
+/// let pool = settings.max_idle_bytes(1 << 20).build()?;
 /// assert_eq!(pool.shard_size(), 64 << 10);
 /// # Ok::<(), bufbump::bufcore::ConfigError>(())
 /// ```
@@ -35,7 +37,8 @@ const MOST_SPARES: usize = 4;
 /// # #[cfg(feature = "serde")] {
 /// use bufbump::Builder;
 ///
-/// let builder: Builder = serde_json::from_str(r#"{"shard_size": 65536, "max_probes": 4}"#).unwrap();
+/// let file = r#"{"shard_size": 65536, "max_probes": 4}"#;
+/// let builder: Builder = serde_json::from_str(file).unwrap();
 /// assert_eq!(builder, Builder::new().shard_size(65536).max_probes(4));
 /// let text = serde_json::to_string(&builder).unwrap();
 /// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
@@ -73,6 +76,14 @@ impl Default for Builder {
 impl Builder {
     /// Returns the defaults: shards of 256 KiB, 2 probes, 16 MiB of idle memory, starts at
     /// multiples of 16.
+    ///
+    /// ```
+    /// use bufbump::Builder;
+    ///
+    /// let defaults = Builder::new();
+    /// assert_eq!(defaults, Builder::new().shard_size(256 << 10).max_probes(2).alignment(16));
+    /// assert_eq!(defaults.max_probes(8).to_string(), "max_probes=8"); // shows what differs
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -81,8 +92,9 @@ impl Builder {
     /// Sets the bytes of a shard, 256 KiB unless set: the largest request that is not an allocation
     /// of its own. At most 1 GiB.
     ///
-    /// A shard is used again when all of it has come back, so one that holds some buffers of the usual size, and some time's worth of
-    /// them, is better than one that holds a single one, or the traffic of a day.
+    /// A shard is used again when all its buffers have been released. A shard of good size holds
+    /// several buffers of the usual size, and less traffic than the pool sees while a buffer
+    /// lives. A shard for one buffer is too small, a shard for a day's traffic too large.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -101,8 +113,21 @@ impl Builder {
     /// Sets how many other shards of the thread a request looks at when it does not fit into the
     /// current one; 2 unless set. After them it takes an idle or a new one.
     ///
-    /// A probe finds room in an older shard, which then comes back later: see the table in the
+    /// A probe finds room in an older shard, which then is free again later: see the table in the
     /// README before setting it.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// for (probes, shards) in [(0, 3), (2, 2)] {
+    ///     let pool = BumpPool::builder().shard_size(4096).max_probes(probes).build()?;
+    ///     let (old, newer) = (pool.acquire(3000)?, pool.acquire(3500)?); // a shard for each
+    ///     let third = pool.acquire(800)?; // fits beside the oldest, if the pool looks there
+    ///     assert_eq!(pool.bump_stats().pinned, shards);
+    /// #   drop((old, newer, third));
+    /// }
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn max_probes(mut self, probes: usize) -> Self {
         self.max_probes = probes;
@@ -112,7 +137,19 @@ impl Builder {
     /// Sets the bytes of shards that the pool keeps for later when none of their buffers is out; 16
     /// MiB unless set. Memory over it is freed.
     ///
-    /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more that fit into this budget.
+    /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more
+    /// that fit into this budget.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).max_idle_bytes(128 << 10).build()?;
+    /// let burst: Result<Vec<_>, _> = (0..100).map(|_| pool.acquire(60 << 10)).collect();
+    /// assert_eq!(burst?.len(), 100); // then all are released
+    /// // Two shards are the pool's, one is carved, two more are the thread's.
+    /// assert!(pool.bump_stats().idle <= 5);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn max_idle_bytes(mut self, bytes: usize) -> Self {
         self.max_idle_bytes = bytes;
@@ -137,6 +174,17 @@ impl Builder {
 
     /// Sets how many shards the pool has from the start; none unless set. They are idle memory:
     /// shards over the budget of [`max_idle_bytes`](Self::max_idle_bytes) are not taken.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).preallocate(4).build()?;
+    /// let reserved = pool.stats().reserved_bytes;
+    /// let four: Vec<_> = (0..4).map(|_| pool.acquire(60 << 10)).collect::<Result<_, _>>()?;
+    /// assert_eq!(pool.stats().reserved_bytes, reserved); // the allocator was not asked again
+    /// # drop(four);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn preallocate(mut self, shards: usize) -> Self {
         self.preallocate = shards;
@@ -147,6 +195,20 @@ impl Builder {
     /// when its last part is.
     ///
     /// Cost: zeroing the capacity of every buffer.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().wipe(true).build()?;
+    /// let mut login = pool.acquire(16)?;
+    /// login.extend_from_slice(b"ada:a passphrase")?;
+    /// let name = login.split_to(3);
+    /// drop(login); // the memory is shared with `name`
+    /// assert_eq!(name, *b"ada");
+    /// drop(name); // now the passphrase is overwritten
+    /// assert_eq!(pool.acquire(16)?.spare_mut(), [0; 16]);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[cfg(feature = "wipe")]
     #[must_use]
     pub fn wipe(mut self, wipe: bool) -> Self {
@@ -158,8 +220,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for shards of no bytes, [`ConfigError::TooLarge`] for shards over 1 GiB, [`ConfigError::BadAlignment`],
-    /// also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::Zero`] for shards of no bytes, [`ConfigError::TooLarge`] for shards over 1
+    /// GiB, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`]
+    /// when the allocator refuses.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -202,7 +265,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `shard_size=64KiB,max_probes=4`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `shard_size=64KiB,max_probes=4`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();
@@ -224,11 +288,30 @@ impl BumpPool {
     /// # Errors
     ///
     /// See [`Builder::build`].
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// assert_eq!(pool.stats().reserved_bytes, 0); // nothing yet
+    /// let mut reply = pool.acquire(512)?;
+    /// reply.extend_from_slice(b"220 ready\r\n")?;
+    /// assert_eq!(pool.stats().reserved_bytes, pool.shard_size());
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     pub fn new() -> Result<Self, ConfigError> {
         Self::builder().build()
     }
 
     /// Returns the builder, which has all settings.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(1 << 20).alignment(4096).build()?;
+    /// assert_eq!(pool.acquire(512)?.as_ptr().addr() % 4096, 0); // for direct I/O
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

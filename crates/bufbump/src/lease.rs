@@ -12,27 +12,90 @@ use crate::shard::Block;
 use crate::shared::Shared;
 
 /// A buffer of a [`BumpPool`](crate::BumpPool).
+///
+/// ```
+/// use bufbump::{BumpBuf, BumpPool};
+///
+/// /// Splits the first line off, in the same memory.
+/// fn take_line(input: &mut BumpBuf) -> Option<BumpBuf> {
+///     let end = input.iter().position(|&byte| byte == b'\n')?;
+///     Some(input.split_to(end + 1))
+/// }
+///
+/// let pool = BumpPool::new()?;
+/// let mut input = pool.acquire(1500)?;
+/// input.extend_from_slice(b"EHLO there\nMAIL FR")?;
+/// assert_eq!(take_line(&mut input).unwrap(), *b"EHLO there\n");
+/// assert!(take_line(&mut input).is_none());
+/// input.extend_from_slice(b"OM:<ada@example.org>\n")?; // the rest arrives
+/// assert!(take_line(&mut input).unwrap().starts_with(b"MAIL FROM"));
+/// # Ok::<(), bufbump::Error>(())
+/// ```
 pub type BumpBuf = Buf<BumpLease>;
 
 /// A view of a buffer of a [`BumpPool`](crate::BumpPool).
+///
+/// ```
+/// use bufbump::{BumpPool, BumpView};
+///
+/// let pool = BumpPool::new()?;
+/// let mut message = pool.acquire(64)?;
+/// message.extend_from_slice(b"a message for all")?;
+/// let message: BumpView = message.freeze();
+/// let subscribers: Vec<_> = (0..3)
+///     .map(|_| {
+///         let message = message.clone(); // no copy, no allocation
+///         std::thread::spawn(move || message.len())
+///     })
+///     .collect();
+/// assert!(subscribers.into_iter().all(|thread| thread.join().unwrap() == 17));
+/// # Ok::<(), bufbump::Error>(())
+/// ```
 pub type BumpView = Frozen<BumpLease>;
 
-/// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is in.
+/// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is
+/// in.
+///
+/// ```
+/// use bufbump::{Buf, BumpLease, Frozen};
+///
+/// // Its name is needed where a type or a signature says from which kind of pool a buffer comes.
+/// struct Cache {
+///     page: Frozen<BumpLease>,
+///     draft: Option<Buf<BumpLease>>,
+/// }
+///
+/// // One word more than the address, the length and the capacity.
+/// # #[cfg(not(feature = "track"))]
+/// assert_eq!(size_of::<Buf<BumpLease>>(), 4 * size_of::<usize>());
+/// ```
 pub struct BumpLease {
     tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread
+// (`release`), and the count is atomic.
 bufcore::one_word_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// Whether no other buffer or view shares the memory, at this moment. For the lease of a buffer.
+    /// Whether no other buffer or view shares the memory, at this moment. For the lease of a
+    /// buffer.
     pub(crate) fn is_alone(&self) -> bool {
         !self.is_shared() || self.views().is_none_or(Views::is_one)
     }
 
     /// Returns whether the memory is an allocation of its own, because the request was larger than
     /// a shard, or because its thread was ending.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
+    /// let bodies = [pool.acquire(1500)?, pool.acquire(64 << 10)?, pool.acquire(100 << 10)?];
+    /// let too_large = bodies.iter().filter(|body| body.lease().is_fallback());
+    /// assert_eq!(too_large.count(), 1); // many of them ask for larger shards
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.
@@ -41,8 +104,8 @@ impl BumpLease {
 }
 
 // SAFETY:
-// - memory: a block is carved again only after its release has been counted, and a shard's memory is freed only when nothing of it
-//   is out (`shard`, B2, B3).
+// - memory: a block is carved again only after its release has been counted, and a shard's memory
+//   is freed only when nothing of it is out (`shard`, B2, B3).
 // - copies: one raw pointer.
 // - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
 // - wipe, start: the bytes behind the block's header, as carved.

@@ -3,16 +3,19 @@
 //!
 //! # What it gives you
 //!
-//! Buffers of any size, exact to the alignment, at the cost of moving a pointer. Acquiring and releasing on one thread takes no locked
-//! instruction; a release on another thread takes one. The pool is shared by its clones and grows with what is out. Buffers can be
-//! frozen, and split into several that share their memory, without an allocation.
+//! Buffers of any size, exact to the alignment, at the cost of moving a pointer. Acquiring and
+//! releasing on one thread takes no locked instruction; a release on another thread takes one. The
+//! pool is shared by its clones and grows with what is out. Buffers can be frozen, and split into
+//! several that share their memory, without an allocation.
 //!
 //! # When not to use it
 //!
-//! - A few buffers in each shard's worth of traffic live for very long: each of them holds a whole shard
-//!   ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) against `in_use_bytes` shows it). Copy the survivors out with
-//!   [`BumpPool::detach_if_pinning`], or take a pool with size classes.
-//! - Memory has to be bounded: it grows with the peak. `bufslot` and `bufring` refuse instead.
+//! - A few buffers in each shard's worth of traffic live for very long: each of them holds a whole
+//!   shard ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) against `in_use_bytes`
+//!   shows it). Copy the survivors out with [`BumpPool::detach_if_pinning`], or take a pool with
+//!   size classes.
+//! - Memory has to be bounded: the pool's grows with the peak. `bufslot` and `bufring` refuse
+//!   instead.
 //! - Without the standard library: threads are found through thread-locals.
 //!
 //! # Memory
@@ -25,12 +28,14 @@
 //!  pool      idle shards, up to a budget of bytes
 //! ```
 //!
-//! When the newest buffer comes back on its thread, the pointer goes back with it; when all have, it starts at the front.
+//! When the newest buffer is released on its thread, the pointer goes back with it. When all have
+//! been released, it starts at the front.
 //!
 //! # Invariants
 //!
 //! - I1: the bytes of two buffers that are out never overlap.
-//! - I2: a shard's memory is freed once, when nothing of it is out; a buffer may outlive its pool and its thread.
+//! - I2: a shard's memory is freed once, when nothing of it is out; a buffer may outlive its pool
+//!   and its thread.
 //! - I3: no release and no end of a pool waits, locks, or allocates.
 //! - I4: all bytes that a buffer can show are initialised, from the creation of the shard on.
 //!
@@ -60,7 +65,8 @@
 //!
 //! # Source
 //!
-//! Shards, probes and resets after jsign/bufpool; local and remote counts after mimalloc (Leijen, Zorn, de Moura 2019).
+//! Shards, probes and resets follow jsign/bufpool. Local and remote counts follow mimalloc (Leijen,
+//! Zorn, de Moura 2019).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -15,10 +15,12 @@ use crate::shard::Block;
 use crate::shared::Shared;
 use crate::stats::BumpStats;
 
-/// A pool whose threads carve their buffers from shards of their own. See the [crate documentation](crate).
+/// A pool whose threads carve their buffers from shards of their own. See the [crate
+/// documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that holds no buffers, and leaves each
-/// other shard to its last buffer; buffers do not need the pool any more. It never waits.
+/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that
+/// holds no buffers, and leaves each other shard to its last buffer; buffers do not need the pool
+/// any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
 ///
@@ -75,17 +77,19 @@ impl BumpPool {
         &self.handle
     }
 
-    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as
+    /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
-    /// Cost: some twenty plain instructions and no locked one, when the thread's current shard has room; otherwise a look at up to
-    /// [`max_probes`](crate::Builder::max_probes) shards, an exchange or two for an idle one, and at last an allocation. A request larger
+    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
+    /// pool wipes. Cost: some twenty plain instructions and no locked one, when the thread's
+    /// current shard has room. Otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
+    /// shards, then an exchange or two for an idle one, and at last an allocation. A request larger
     /// than a shard is an allocation of its own, zeroed by the allocator.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for what cannot exist, [`AcquireError::OutOfMemory`] when the allocator refuses. Never
-    /// [`AcquireError::Exhausted`].
+    /// [`AcquireError::TooLarge`] for what cannot exist, [`AcquireError::OutOfMemory`] when the
+    /// allocator refuses. Never [`AcquireError::Exhausted`].
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -94,7 +98,7 @@ impl BumpPool {
     /// let first = pool.acquire(100)?;
     /// let address = first.as_ptr();
     /// drop(first);
-    /// assert_eq!(pool.acquire(50)?.as_ptr(), address); // what is back is used again while it is hot
+    /// assert_eq!(pool.acquire(50)?.as_ptr(), address); // used again while it is in the cache
     /// # Ok::<(), bufbump::bufcore::Error>(())
     /// ```
     #[inline(always)]
@@ -106,12 +110,15 @@ impl BumpPool {
         {
             return Ok(self.hand_out(block, capacity, Served::Reused));
         }
-        // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+        // Taken apart and put together, so that what comes back in memory does not force the other
+        // case there too.
         #[allow(clippy::needless_question_mark, reason = "see above")]
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
-    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
+    /// Takes one buffer with `len` filled bytes, all zero, as
+    /// [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared
+    /// reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire).
     ///
@@ -144,8 +151,9 @@ impl BumpPool {
             // SAFETY: the block was made by this thread, and is out from here on.
             self.shared().counters.acquired(served, unsafe { Block::capacity(block) });
         }
-        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`, B2), as many as were asked for at the
-        // least, and initialised: those of a region are, and only whole headers without their padding are written over them.
+        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`,
+        // B2), as many as were asked for at the least, and initialised: those of a region are, and
+        // only whole headers without their padding are written over them.
         let buf = unsafe { Buf::from_raw_parts(Block::bytes(block), capacity, BumpLease::of(block)) };
         self.shared().tracker.attach(buf)
     }
@@ -167,12 +175,6 @@ impl BumpPool {
         Ok(self.hand_out(block, bytes, served))
     }
 
-    /// Returns the largest request that is not an allocation of its own, in bytes.
-    #[must_use]
-    pub fn shard_size(&self) -> usize {
-        self.shared().settings.shard_bytes
-    }
-
     /// Frees the memory that holds no buffers.
     ///
     /// It frees the idle shards of the pool at once, and those of the calling thread except the one
@@ -183,7 +185,8 @@ impl BumpPool {
     /// The headers of shards without memory are freed as well. If other threads are looking for a
     /// shard or at the statistics at that very moment, they are kept for the next call.
     ///
-    /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go, and the allocator's for each that goes.
+    /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go,
+    /// and the allocator's for each that goes.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -198,13 +201,24 @@ impl BumpPool {
         self.shared().trim();
     }
 
-    /// Lets go of the memory that the pool has.
+    /// Lets go of the memory that the pool has, at the end of a phase, after which other sizes or
+    /// less memory are needed.
     ///
     /// Memory that holds no buffers is freed, as by [`trim`](Self::trim); memory that holds some is
-    /// freed, not kept, when they come back. The shards that threads carve at the moment stay in
+    /// freed, not kept, when they are released. The shards that threads carve at the moment stay in
     /// use until they are full.
     ///
-    /// For the end of a phase, after which other sizes or less memory are needed.
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
+    /// let loaded: Vec<_> = (0..10).map(|_| pool.acquire(60 << 10)).collect::<Result<_, _>>()?;
+    /// pool.clear(); // all of it is in use, and will be freed
+    /// assert_eq!(pool.bump_stats().pinned, 10);
+    /// drop(loaded);
+    /// assert!(pool.bump_stats().idle <= 1); // the shard that this thread carves
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     pub fn clear(&self) {
         self.shared().outdate();
         self.trim();
@@ -212,15 +226,17 @@ impl BumpPool {
 
     /// Moves a small survivor out of a large shard.
     ///
-    /// Where a buffer holds up a shard from which its thread carves no more, this copies it to a
-    /// place among the youngest buffers, so that the shard can be used again. Otherwise, and when
-    /// there is no memory for it, the buffer is returned as it is.
+    /// If a buffer holds up a shard from which its thread carves no more, this copies it to a place
+    /// among the youngest buffers. Then the shard can be used again. Otherwise, and when there is
+    /// no memory for it, the buffer is returned as it is.
     ///
-    /// It holds the shard up when all that is out of it is small: when as many buffers of its size as are out of the shard come to
-    /// less than one part in `ratio` of it. A part of a buffer that was split moves when it is the last part. Call it for a buffer
-    /// that is going to be kept for long.
+    /// A buffer holds its shard up when the buffers that are out of the shard are few and small.
+    /// The measure is their number times the size of this one: it is less than one part in `ratio`
+    /// of the shard. A part of a buffer that was split moves when it is the last part. Call it for
+    /// a buffer that is going to be kept for long.
     ///
-    /// Cost: some loads; an acquire, a copy of the filled part, and a release if it moves. Its capacity stays at least as it was.
+    /// Cost: some loads; an acquire, a copy of the filled part, and a release if it moves. Its
+    /// capacity stays at least as it was.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -256,12 +272,26 @@ impl BumpPool {
         }
     }
 
-    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does.
+    /// Returns a snapshot of what the pool has done and holds, as
+    /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
     /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
     ///
-    /// Cost: a look at every shard. Nobody is stopped by that.
+    /// Cost: a look at every shard. No thread is stopped for it.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
+    /// let survivor = pool.acquire(100)?;
+    /// let stats = pool.stats();
+    /// assert_eq!(stats.in_use, 1);
+    /// assert_eq!((stats.pinned_bytes, stats.idle_bytes), (64 << 10, 0)); // it holds a whole shard
+    /// drop(survivor);
+    /// assert_eq!(pool.stats().idle_bytes, 64 << 10);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
@@ -286,7 +316,23 @@ impl BumpPool {
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
     /// never reset: [`PoolStats::since`] is their difference.
     ///
-    /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
+    /// While other threads use the pool, a buffer that one of them acquires at this very moment may
+    /// be missed. Without the `stats` feature the call does nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "stats")] {
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let held = pool.acquire(100)?;
+    /// drop(pool.acquire(100)?);
+    /// assert_eq!(pool.stats().high_water, 2);
+    /// pool.reset_high_water();
+    /// assert_eq!(pool.stats().high_water, 1); // what is out now
+    /// # drop(held);
+    /// # }
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     pub fn reset_high_water(&self) {
         self.shared().counters.reset_high_water();
     }
@@ -294,7 +340,7 @@ impl BumpPool {
     /// Returns a snapshot of the pool's memory, by what its shards are doing, and what became of
     /// it. [`BumpStats`] says how the numbers add up.
     ///
-    /// Cost: a look at every shard. Nobody is stopped by that.
+    /// Cost: a look at every shard. No thread is stopped for it.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -311,13 +357,52 @@ impl BumpPool {
         BumpStats::of(self.shared())
     }
 
+    /// Returns the largest request that is not an allocation of its own, in bytes.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let piece = pool.acquire(pool.shard_size().min(1 << 20))?; // as large as is cheap
+    /// assert!(!piece.lease().is_fallback());
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shard_size(&self) -> usize {
+        self.shared().settings.shard_bytes
+    }
+
     /// Returns the largest request, in bytes, that can ever succeed.
+    ///
+    /// ```
+    /// use bufbump::{AcquireError, BumpPool};
+    ///
+    /// let pool = BumpPool::new()?;
+    /// assert!(pool.max_capacity() > pool.shard_size()); // not limited by shards
+    /// let absurd = pool.acquire(pool.max_capacity() + 1);
+    /// assert!(matches!(absurd, Err(AcquireError::TooLarge { .. })));
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.shared().settings.max_capacity()
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let held = pool.acquire(100)?;
+    /// let outstanding = pool.outstanding();
+    /// let old = outstanding.iter().filter(|buf| buf.age() > Duration::from_secs(60));
+    /// assert_eq!((outstanding.len(), old.count()), (1, 0));
+    /// # drop(held);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
@@ -334,7 +419,8 @@ impl Clone for BumpPool {
     ///
     /// # Panics
     ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
+    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
+    /// (`mem::forget`).
     fn clone(&self) -> Self {
         Self { handle: self.handle.clone(), ..*self }
     }

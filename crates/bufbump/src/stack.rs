@@ -1,22 +1,28 @@
-//! Stacks of what nobody owns, for all threads: Treiber's (1986), whose pop takes one element while the others stay to be seen.
+//! Stacks of what nobody owns, for all threads: Treiber's (1986), whose pop takes one element while
+//! the others stay to be seen.
 //!
-//! What makes this hard is that an element may be taken, used and put back between a pop's look at the top and its exchange: the exchange
-//! would succeed, with a successor that is long gone. So an element is *referred to* by whoever looks at it, and is put back only when
-//! nobody refers to it; whoever is the last to do so puts it back. This is the free list of Desrochers ("Solving the ABA problem for
-//! lock-free free lists", 2014).
+//! What makes this hard is that an element may be taken, used and put back between a pop's look at
+//! the top and its exchange: the exchange would succeed, with a successor that is long gone. So an
+//! element is *referred to* by whoever looks at it, and is put back only when nobody refers to it;
+//! whoever is the last to do so puts it back. This is the free list of Desrochers ("Solving the ABA
+//! problem for lock-free free lists", 2014).
 //!
 //! ```text
-//!  refs   | wanted on a stack, one bit for each | references: the stack's own, and one for each pop that looks at it |
+//!  refs   | wanted on a stack, one bit for each | references: the stack's own, and one |
+//!         |                                     | for each pop that looks at it        |
 //! ```
 //!
 //! # Invariants
 //!
-//! - K1: an element on a stack has the stack's reference. One that is on none has an owner, or is wanted on a stack and referred to.
-//! - K2: `next` is written only while the count of references is zero, by whoever is about to put the element on a stack. So it stays as
-//!   it is for whoever has a reference.
-//! - K3: a pop looks at an element that it does not own, so elements stay valid while any pop runs (`depot`, H3).
-//! - K4: an element that is wanted and not on its stack is being put there, by a push or by a pop that is at work and hides no other. So
-//!   when a pop finds nothing, no more elements are free than threads are at work in these functions at that moment.
+//! - K1: an element on a stack has the stack's reference. One that is on none has an owner, or is
+//!   wanted on a stack and referred to.
+//! - K2: `next` is written only while the count of references is zero, by whoever is about to put
+//!   the element on a stack. So it stays as it is for whoever has a reference.
+//! - K3: a pop looks at an element that it does not own, so elements stay valid while any pop runs
+//!   (`depot`, H3).
+//! - K4: an element that is wanted and not on its stack is being put there, by a push or by a pop
+//!   that is at work and hides no other. So when a pop finds nothing, no more elements are free
+//!   than threads are at work in these functions at that moment.
 
 use core::ptr::{self, NonNull};
 
@@ -28,8 +34,9 @@ const WANTED: u32 = 1 << 30;
 const REFS: u32 = WANTED - 1;
 
 /// What orders the looks at an element and the next writing of its link.
-// ORDER: Release pairs with the Acquire of whoever finds the count at zero: looks at the link are over before it is written. Acquire
-// pairs with the Release of the element's last owner, for whoever puts it on the stack in its place.
+// ORDER: Release pairs with the Acquire of whoever finds the count at zero: looks at the link are
+// over before it is written. Acquire pairs with the Release of the element's last owner, for
+// whoever puts it on the stack in its place.
 const JOINED: Ordering = Ordering::AcqRel;
 
 /// One of the stacks.
@@ -73,7 +80,8 @@ impl<T> Place<T> {
 ///
 /// # Safety
 ///
-/// [`place`](Self::place) returns the same place of a value each time, which nobody but the stacks uses.
+/// [`place`](Self::place) returns the same place of a value each time, which nobody but the stacks
+/// uses.
 pub(crate) unsafe trait Stacked: Sized {
     /// Where the stacks note what they have to know of it.
     fn place(&self) -> &Place<Self>;
@@ -99,7 +107,8 @@ impl<T: Stacked> Stacks<T> {
         &self.tops[which as usize]
     }
 
-    /// Puts `item` on a stack; `false` when that is closed, and then the element is still the caller's.
+    /// Puts `item` on a stack; `false` when that is closed, and then the element is still the
+    /// caller's.
     ///
     /// # Safety
     ///
@@ -109,14 +118,16 @@ impl<T: Stacked> Stacks<T> {
         // SAFETY: the caller's, until it is wanted.
         let place = unsafe { item.as_ref() }.place();
         if place.refs.fetch_add(which.wanted(), JOINED) != 0 {
-            // A pop that looked at it before it was taken: it puts it there when it ends. Not closed: a pop has a handle.
+            // A pop that looked at it before it was taken: it puts it there when it ends. Not
+            // closed: a pop has a handle.
             return true;
         }
         // SAFETY: wanted, and nobody refers to it.
         unsafe { self.put(which, item) }
     }
 
-    /// Puts an element that is wanted, and that nobody refers to, on its stack; `false` when that is closed.
+    /// Puts an element that is wanted, and that nobody refers to, on its stack; `false` when that
+    /// is closed.
     ///
     /// # Safety
     ///
@@ -135,13 +146,16 @@ impl<T: Stacked> Stacks<T> {
             }
             // ORDER: Relaxed: the store below publishes it to those who get a reference (K2).
             place.next.store(head, Ordering::Relaxed);
-            // ORDER: Release pairs with the Acquire in `pop`, where a reference is taken: the link is seen.
+            // ORDER: Release pairs with the Acquire in `pop`, where a reference is taken: the link
+            // is seen.
             place.refs.store(1, Ordering::Release);
-            // ORDER: Release pairs with the Acquire in `pop`: the element's contents are seen. A failure publishes nothing.
+            // ORDER: Release pairs with the Acquire in `pop`: the element's contents are seen. A
+            // failure publishes nothing.
             if top.compare_exchange(head, item.as_ptr(), RELEASE, Ordering::Relaxed).is_ok() {
                 return true;
             }
-            // Pops that know the element from earlier may have a reference by now: then one of them puts it there.
+            // Pops that know the element from earlier may have a reference by now: then one of them
+            // puts it there.
             if place.refs.fetch_add(which.wanted().wrapping_sub(1), JOINED) != 1 {
                 return true;
             }
@@ -153,7 +167,8 @@ impl<T: Stacked> Stacks<T> {
     /// # Safety
     ///
     /// 1. The stack is not closed before this ends.
-    /// 2. All elements that were on one of the stacks when this began, or come to it, stay valid until it ends (K3).
+    /// 2. All elements that were on one of the stacks when this began, or come to it, stay valid
+    ///    until it ends (K3).
     pub(crate) unsafe fn pop(&self, which: Which) -> Option<NonNull<T>> {
         let top = self.top(which);
         // ORDER: Acquire pairs with the Release in `put`: the element's contents are seen.
@@ -166,13 +181,15 @@ impl<T: Stacked> Stacks<T> {
             // ORDER: Relaxed: compared only.
             let refs = place.refs.load(Ordering::Relaxed);
             if refs & REFS == 0
-                // ORDER: Acquire pairs with the Release of the store in `put`: the link is the one of this stay (K2).
+                // ORDER: Acquire pairs with the Release of the store in `put`: the link is the one
+                // of this stay (K2).
                 || place
                     .refs
                     .compare_exchange(refs, refs + 1, Ordering::Acquire, Ordering::Relaxed)
                     .is_err()
             {
-                // Taken meanwhile, or looked at by another: look again. A model has to be told that others go on first.
+                // Taken meanwhile, or looked at by another: look again. A model has to be told that
+                // others go on first.
                 #[cfg(all(test, any(loom, shuttle)))]
                 bufcore::strategy::sync::checker::thread::yield_now();
                 // ORDER: Acquire, as above.
@@ -181,7 +198,8 @@ impl<T: Stacked> Stacks<T> {
             }
             // ORDER: Relaxed: not written while this has a reference.
             let next = place.next.load(Ordering::Relaxed);
-            // ORDER: Acquire, for both, as for the first load. Others see what is below as its own push published it.
+            // ORDER: Acquire, for both, as for the first load. Others see what is below as its own
+            // push published it.
             match top.compare_exchange(head, next, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => {
                     // The stack's reference and this one.
@@ -193,7 +211,8 @@ impl<T: Stacked> Stacks<T> {
             let before = place.refs.fetch_sub(1, JOINED);
             for which in [Which::First, Which::Second] {
                 if before == which.wanted() + 1 {
-                    // SAFETY: wanted, and this was the last reference; valid, as this has not ended (rule 2).
+                    // SAFETY: wanted, and this was the last reference; valid, as this has not ended
+                    // (rule 2).
                     let is_open = unsafe { self.put(which, item) };
                     debug_assert!(is_open, "closed while the pool was held");
                 }
@@ -201,7 +220,8 @@ impl<T: Stacked> Stacks<T> {
         }
     }
 
-    /// Takes all of a stack, and lets nothing in any more; hands each element to `f`, which may do with it as it likes.
+    /// Takes all of a stack, and lets nothing in any more; hands each element to `f`, which may do
+    /// with it as it likes.
     ///
     /// # Safety
     ///

@@ -6,9 +6,10 @@ use crate::shared::Shared;
 /// A snapshot of the memory of one pool, in plain numbers.
 ///
 /// Taking it stops no thread, so the numbers need not agree with each other while threads use the
-/// pool. [`PoolStats`](bufcore::PoolStats) has what was asked for and is out.
+/// pool. [`PoolStats`](bufcore::PoolStats) counts requests, and the buffers that are out.
 ///
-/// The counters are zero unless the `stats` feature is on; what is pinned and idle is always there.
+/// The counters are zero unless the `stats` feature is on; the pinned and the idle pieces are
+/// always known.
 ///
 /// A *piece* is a shard, or the allocation of one buffer that is larger than a shard.
 ///
@@ -21,9 +22,27 @@ use crate::shared::Shared;
 ///
 /// # What to look at
 ///
-/// Much `allocations` and `discards` at the same time: [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small for the traffic. Much
-/// `pinned_bytes` beside [`in_use_bytes`](bufcore::PoolStats::in_use_bytes): small survivors hold large shards, which
-/// [`detach_if_pinning`](crate::BumpPool::detach_if_pinning) copies out. Rates are what [`since`](Self::since) gives.
+/// - When `allocations` and `discards` both rise,
+///   [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small for the traffic.
+/// - When `pinned_bytes` is much more than [`in_use_bytes`](bufcore::PoolStats::in_use_bytes),
+///   small survivors hold large shards. [`detach_if_pinning`](crate::BumpPool::detach_if_pinning)
+///   copies them out.
+///
+/// [`since`](Self::since) turns two snapshots into rates.
+///
+/// ```
+/// use bufbump::BumpPool;
+///
+/// let pool = BumpPool::builder().shard_size(64 << 10).preallocate(2).build()?;
+/// let (small, large) = (pool.acquire(100)?, pool.acquire(1 << 20)?);
+/// let stats = pool.bump_stats();
+/// assert_eq!((stats.pinned, stats.idle), (2, 1)); // one shard and one large piece are in use
+/// assert_eq!(stats.reserved_bytes, stats.pinned_bytes + stats.idle_bytes);
+/// # #[cfg(feature = "stats")]
+/// assert_eq!((stats.preallocations, stats.allocations), (2, 1));
+/// # drop((small, large));
+/// # Ok::<(), bufbump::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BumpStats {
@@ -31,8 +50,8 @@ pub struct BumpStats {
     pub allocations: u64,
     /// Shards that were allocated ahead ([`preallocate`](crate::Builder::preallocate)).
     pub preallocations: u64,
-    /// Pieces that were freed when they were back: for one buffer only, over the budget for idle memory, or from before a
-    /// [`clear`](crate::BumpPool::clear).
+    /// Pieces that were freed when they were back: for one buffer only, over the budget for idle
+    /// memory, or from before a [`clear`](crate::BumpPool::clear).
     pub discards: u64,
     /// Shards that were freed by trims.
     pub trims: u64,

@@ -1,5 +1,6 @@
-//! Every byte of a pool goes back to the allocator, exactly once, with the layout that it was taken with, and not while a buffer
-//! is out; and a pool in its steady state does not call the allocator at all.
+//! Every byte of a pool goes back to the allocator, exactly once, with the layout that it was taken
+//! with, and not while a buffer is out; and a pool in its steady state does not call the allocator
+//! at all.
 //!
 //! One after another, without the test harness: it allocates too.
 #![allow(
@@ -116,7 +117,8 @@ fn main() {
         many: |n| SHARD_BYTES / (n % 2 + 2),
         single: 2 * SHARD_BYTES,
         warm_up: 0,
-        // The bookkeeping of a pool, with one header and one cache, and with what `stats` and `track` add.
+        // The bookkeeping of a pool, with one header and one cache, and with what `stats` and
+        // `track` add.
         kept: 1000,
         late_calls: 0,
     };

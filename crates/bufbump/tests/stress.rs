@@ -1,5 +1,5 @@
-//! Bump-pointer shards under load, for `cargo xtask stress`: handles of one pool on threads that come and go, parts of buffers
-//! everywhere, trims and clears in between.
+//! Bump-pointer shards under load, for `cargo xtask stress`: handles of one pool on threads that
+//! come and go, parts of buffers everywhere, trims and clears in between.
 
 use bufbump::BumpPool;
 use buftest::stress::pools::{Moment, Subject, round};

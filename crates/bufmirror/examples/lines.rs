@@ -1,4 +1,5 @@
-//! A log whose lines are taken out as they come, and whose latest ones are kept: the oldest go when there is no room.
+//! A log whose lines are taken out as they come, and whose latest ones are kept: the oldest go when
+//! there is no room.
 //!
 //! ```text
 //! cargo run -p bufmirror --example lines

@@ -1,4 +1,5 @@
-//! Records of different sizes out of a stream: each is parsed in place, also where it lies across the end of the ring.
+//! Records of different sizes out of a stream: each is parsed in place, also where it lies across
+//! the end of the ring.
 //!
 //! ```text
 //! cargo run -p bufmirror --example records

@@ -1,4 +1,5 @@
-//! A ring between two processes: the parent writes 256 MiB, the child adds it up; then the child is killed, and the parent notices.
+//! A ring between two processes: the parent writes 256 MiB, the child adds it up; then the child is
+//! killed, and the parent notices.
 //!
 //! The child gets the ring as its standard input.
 //!
@@ -77,7 +78,8 @@ mod linux {
             BYTES as f64 / 1e9 / took.as_secs_f64()
         );
 
-        // A child that is killed reads no more. Who writes gets an error, rather than waiting for ever.
+        // A child that is killed reads no more. Who writes gets an error, rather than waiting for
+        // ever.
         let ring = SharedRing::create(256 << 10)?;
         let mut producer = ring.producer()?;
         let mut child = start(&ring)?;

@@ -1,4 +1,5 @@
-//! Work for many threads: one takes requests in, four answer them, and what they answer goes back through a second queue.
+//! Work for many threads: one takes requests in, four answer them, and what they answer goes back
+//! through a second queue.
 //!
 //! A request is read where it lies in the queue; no buffer is made for it.
 //!

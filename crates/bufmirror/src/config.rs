@@ -7,7 +7,8 @@ use bufcore::Region;
 use crate::map::{Mirror, Options};
 use crate::{MapError, MirrorRing};
 
-/// The settings of a [`MirrorRing`]. They can be given in any order and are checked when the ring is built.
+/// The settings of a [`MirrorRing`]. They can be given in any order and are checked when the ring
+/// is built.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -25,8 +26,19 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Returns the defaults: ordinary pages that come when they are touched, and that forked
-    /// processes share.
+    /// Returns the defaults: ordinary pages, which the system provides when they are touched, and
+    /// which forked processes share.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::{Builder, MapError};
+    ///
+    /// const SETTINGS: Builder = Builder::new().capacity(64 << 10);
+    /// assert!(SETTINGS.build()?.capacity() >= 64 << 10);
+    /// assert_eq!(Builder::new().build().unwrap_err(), MapError::Empty); // no default capacity
+    /// # }
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     #[must_use]
     pub const fn new() -> Self {
         let options = Options { huge_pages: false, populate: false, dont_fork: false };
@@ -35,6 +47,19 @@ impl Builder {
 
     /// Sets the least number of bytes that the ring holds. Over a given region the default is half
     /// of it.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let ring = MirrorRing::builder().capacity(5000).build()?;
+    /// if ring.is_mapped() {
+    ///     assert!(ring.capacity() >= 8192); // whole pages
+    /// }
+    /// # assert!(ring.capacity() >= 5000);
+    /// # }
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     #[must_use]
     pub const fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
@@ -44,8 +69,20 @@ impl Builder {
     /// Sets whether to use huge pages where the system has some to give. The capacity is then a
     /// multiple of 2 MiB, with huge pages and without.
     ///
-    /// On Linux: those that the administrator has set aside (`vm.nr_hugepages`); else ordinary pages that the kernel is asked to
-    /// merge, which it does where `shmem_enabled` of transparent huge pages lets it. Elsewhere ordinary pages.
+    /// On Linux the ring takes those that the administrator has set aside (`vm.nr_hugepages`).
+    /// Where there are none, it takes ordinary pages and asks the kernel to merge them, which the
+    /// kernel does where `shmem_enabled` of transparent huge pages lets it. Other systems give
+    /// ordinary pages.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let ring = MirrorRing::builder().capacity(1 << 20).huge_pages(true).build()?;
+    /// assert!(!ring.is_mapped() || ring.capacity() % (2 << 20) == 0); // at least one huge page
+    /// # }
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     #[must_use]
     pub const fn huge_pages(mut self, huge_pages: bool) -> Self {
         self.options.huge_pages = huge_pages;
@@ -75,6 +112,17 @@ impl Builder {
     ///
     /// A child would otherwise share the pages, not have a copy of them; either way it must not
     /// touch the ring. It matters for mapped rings only.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// // For a program that starts others while it has large rings.
+    /// let mut ring = MirrorRing::builder().capacity(1 << 20).dont_fork(true).build()?;
+    /// ring.put(&[7; 1 << 20])?; // no child shares these pages
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn dont_fork(mut self, dont_fork: bool) -> Self {
         self.options.dont_fork = dont_fork;
@@ -106,12 +154,27 @@ impl Builder {
     /// # Errors
     ///
     /// As [`build`](Self::build).
+    ///
+    /// ```
+    /// use bufmirror::Builder;
+    ///
+    /// let settings = Builder::new().capacity(64 << 10).populate(true); // no faults later
+    /// let (mut producer, mut consumer) = settings.channel()?;
+    /// let reader = std::thread::spawn(move || {
+    ///     consumer.wait(4)?;
+    ///     Ok::<_, bufmirror::WaitError>(consumer.peek().to_vec())
+    /// });
+    /// producer.put(b"ping")?;
+    /// assert_eq!(reader.join().unwrap()?, b"ping");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "std")]
     pub fn channel(self) -> Result<(crate::Producer, crate::Consumer), MapError> {
         Mirror::new(self.capacity.unwrap_or(0), self.options).map(crate::channel::over)
     }
 
-    /// The memory alone, of a multiple of `granule` bytes where nothing is mapped; pages are a multiple of all that is asked for.
+    /// The memory alone, of a multiple of `granule` bytes where nothing is mapped; pages are a
+    /// multiple of all that is asked for.
     #[cfg(feature = "std")]
     pub(crate) fn mirror(self, granule: usize) -> Result<Mirror, MapError> {
         let requested = self.capacity.unwrap_or(0);
@@ -119,15 +182,15 @@ impl Builder {
         Mirror::new(bytes, self.options)
     }
 
-    /// Builds the ring over a region of the caller's, which holds its bytes twice: nothing is
-    /// mapped, see [`MirrorRing::is_mapped`]. It needs no allocator.
+    /// Builds the ring over the caller's `region`, which holds its bytes twice: nothing is mapped,
+    /// see [`MirrorRing::is_mapped`]. It needs no allocator.
     ///
     /// ```
     /// use bufmirror::{Builder, bufcore::Region};
     ///
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 2000].into()) }
     /// let region = Region::from_static(memory()); // a `static_cell`, a linker section, …
-    /// let mut ring = Builder::new().build_in(region).map_err(|refused| refused.error)?;
+    /// let mut ring = Builder::new().build_in(region)?;
     /// assert_eq!(ring.capacity(), 1000);
     /// ring.put(b"hello").unwrap();
     /// # Ok::<(), bufmirror::MapError>(())
@@ -135,7 +198,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`], [`MapError::TooLarge`], [`MapError::RegionTooSmall`]; the region comes back in the error.
+    /// [`MapError::Empty`], [`MapError::TooLarge`], [`MapError::RegionTooSmall`]; the region comes
+    /// back in the error.
     pub fn build_in(self, region: Region) -> Result<MirrorRing, BuildInError> {
         match Mirror::over(region, self.capacity) {
             Ok(mirror) => Ok(MirrorRing::over(mirror)),
@@ -143,7 +207,7 @@ impl Builder {
         }
     }
 
-    /// Builds the ring over memory that is the caller's for ever. It needs no allocator.
+    /// Builds the ring over `memory`, which lasts as long as the program. It needs no allocator.
     ///
     /// # Errors
     ///
@@ -153,7 +217,8 @@ impl Builder {
     /// # #[cfg(feature = "alloc")] {
     /// use bufmirror::MirrorRing;
     ///
-    /// let memory: &'static mut [u8] = Box::leak(vec![0; 8192].into()); // or a `static`, taken once
+    /// // Or a `static`, taken once.
+    /// let memory: &'static mut [u8] = Box::leak(vec![0; 8192].into());
     /// let ring = MirrorRing::builder().build_static(memory)?;
     /// assert!(!ring.is_mapped() && ring.capacity() <= 4096);
     /// # }
@@ -164,9 +229,22 @@ impl Builder {
     }
 }
 
-/// A ring that could not be built, with the region that was given for it.
+/// Why a ring could not be built, and the region that was given for it.
+///
+/// ```
+/// use bufmirror::{BuildInError, Builder, MapError, Region};
+///
+/// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 2000].into()) }
+/// let region = Region::from_static(memory());
+/// let large = Builder::new().capacity(1500);
+/// let BuildInError { error, region } = large.build_in(region).unwrap_err();
+/// // A ring over a region needs its bytes twice.
+/// assert_eq!(error, MapError::RegionTooSmall { required: 3000, available: 2000 });
+/// assert_eq!(Builder::new().build_in(region)?.capacity(), 1000); // the region is not lost
+/// # Ok::<(), MapError>(())
+/// ```
 pub struct BuildInError {
-    /// Why.
+    /// The reason.
     pub error: MapError,
     /// The region, unchanged.
     pub region: Region,

@@ -6,8 +6,8 @@ use bufcore::strategy::copy_bytes;
 
 /// The bytes of one load, as wide as all processors have.
 const WORD_BYTES: usize = 16;
-/// Copies of so many bytes are two loads and two stores, where a call of `memcpy` costs more than its copy. No more lengths than
-/// this: each further comparison is paid by all longer copies.
+/// Copies of so many bytes are two loads and two stores, where a call of `memcpy` costs more than
+/// its copy. No more lengths than this: each further comparison is paid by all longer copies.
 const SHORT_BYTES: RangeInclusive<usize> = WORD_BYTES..=2 * WORD_BYTES;
 
 /// Copies `from` to `into`, which is as long.
@@ -19,7 +19,8 @@ pub(crate) fn copy(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies the first and the last word, if there are any. Up to two words are then all copied; in between the two overlap.
+/// Copies the first and the last word, if there are any. Up to two words are then all copied; in
+/// between the two overlap.
 #[inline(always)]
 fn copy_ends(into: &mut [u8], from: &[u8]) -> bool {
     let first = from.first_chunk::<WORD_BYTES>();

@@ -18,7 +18,8 @@ use core::fmt;
 pub enum MapError {
     /// A ring has at least one byte.
     Empty,
-    /// The size cannot be expressed: rounded up to whole pages and taken twice it passes `isize::MAX`.
+    /// The size cannot be expressed: rounded up to whole pages and taken twice it passes
+    /// `isize::MAX`.
     TooLarge {
         /// Bytes asked for.
         requested: usize,
@@ -60,7 +61,8 @@ impl fmt::Display for MapError {
 
 impl core::error::Error for MapError {}
 
-/// The system's own error where it was the system that refused; else one of kind `InvalidInput` or `OutOfMemory`.
+/// The system's own error where it was the system that refused; else one of kind `InvalidInput` or
+/// `OutOfMemory`.
 #[cfg(feature = "std")]
 impl From<MapError> for std::io::Error {
     fn from(error: MapError) -> Self {

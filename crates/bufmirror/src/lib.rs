@@ -3,20 +3,23 @@
 //!
 //! # What it gives you
 //!
-//! In a [`MirrorRing`] bytes go in through a slice of just as much room as was asked for, and come
-//! out through a slice of all that is there. So a reader of a socket fills the ring in one call. A
-//! parser sees every record whole, in place, also where it lies across the end of the ring. No copy
-//! is ever in two parts.
+//! Bytes go into a [`MirrorRing`] through one slice, of exactly the room that was asked for. They
+//! come out through one slice, of all bytes in the ring. So a reader of a socket fills the ring in
+//! one call. A parser sees every record whole, in place, also where it lies across the end of the
+//! ring. No copy is ever in two parts.
 //!
 //! # When not to use it
 //!
-//! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make, and some to drop.
-//! - Buffers that are handed on: windows borrow the ring. The pools of `bufslot` and its siblings give owned buffers.
+//! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make,
+//!   and some to drop.
+//! - Buffers that are handed on: windows borrow the ring. The pools of `bufslot` and its siblings
+//!   give owned buffers.
 //!
 //! # Threads and processes
 //!
-//! A [`MirrorRing`] is one thread's at a time. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes (with
-//! `std`; processes on Linux only). `MessageQueue` carries framed messages between any number of threads, each in one piece (with `std`).
+//! A [`MirrorRing`] is one thread's at a time. `channel` gives two ends of one, for two threads,
+//! and `SharedRing` for two processes (with `std`; processes on Linux only). `MessageQueue` carries
+//! framed messages between any number of threads, each in one piece (with `std`).
 //!
 //! # The memory
 //!
@@ -29,13 +32,14 @@
 //!  free                                    . . c d                    reserve: one slice
 //! ```
 //!
-//! `head` stays in the first mapping; `tail` runs up to a capacity behind it, into the second. When `head` reaches the second
-//! mapping, both go back by one capacity, and the same bytes are read from the first. An empty ring starts over at the front.
+//! `head` stays in the first mapping; `tail` runs up to a capacity behind it, into the second. When
+//! `head` reaches the second mapping, both go back by one capacity, and the same bytes are read
+//! from the first. An empty ring starts over at the front.
 //!
 //! # Where memory cannot be mapped twice
 //!
 //! Linux and Android map a `memfd_create` file. macOS, the BSDs, illumos and Solaris map POSIX
-//! shared memory (`shm_open`), whose name is removed at once; that part is type-checked only, since
+//! shared memory (`shm_open`), whose name is removed at once. That part is type-checked only, since
 //! our tests run on Linux. Everywhere else, without the feature `std`, and over a given region, the
 //! ring has the same interface over ordinary memory of *twice* its capacity. When `head` reaches
 //! the second half, the bytes in the ring are copied to the first. Windows are contiguous all the
@@ -50,17 +54,20 @@
 //! - I2: a byte is used through one of its addresses at a time. In between is a fence for the
 //!   compiler, which may take different addresses for different bytes.
 //! - I3: all bytes are initialised, from the ring's creation on.
-//! - I4: what the ring took from the system goes back when it drops, and at once when its creation fails.
+//! - I4: the ring gives back everything that it took from the system when it drops, and at once
+//!   when its creation fails.
 //!
 //! # Forks
 //!
-//! A mapped ring's pages are shared with processes that are forked off. A child must not touch its parent's rings;
-//! [`Builder::dont_fork`] leaves them out of it.
+//! A mapped ring's pages are shared with processes that are forked off. A child must not touch its
+//! parent's rings; [`Builder::dont_fork`] leaves them out of it.
 //!
 //! # Features
 //!
-//! `std` (default): mapped rings, `std::io`. `alloc`: rings on the heap. `bytes`: `Buf` and `BufMut` for rings. `embedded-io`:
-//! `Read`, `BufRead`, `Write`. `tokio`: `AsyncRead`, `AsyncBufRead`, `AsyncWrite` for the ends of a channel. Without any, rings over a caller's memory need neither an operating system nor an allocator.
+//! `std` (default): mapped rings, `std::io`. `alloc`: rings on the heap. `bytes`: `Buf` and
+//! `BufMut` for rings. `embedded-io`: `Read`, `BufRead`, `Write`. `tokio`: `AsyncRead`,
+//! `AsyncBufRead`, `AsyncWrite` for the ends of a channel. Without any, rings over a caller's
+//! memory need neither an operating system nor an allocator.
 //!
 //! # Example
 //!
@@ -87,8 +94,8 @@
 //!
 //! # Source
 //!
-//! Memory mapped twice in a row is old: Philip Howard's `libvrb`, the virtual ring buffer, has it. Fabian Giesen described it as
-//! *The magic ring buffer* (2012).
+//! Memory mapped twice in a row is old: Philip Howard's `libvrb`, the virtual ring buffer, has it.
+//! Fabian Giesen described it as *The magic ring buffer* (2012).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

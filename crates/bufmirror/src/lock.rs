@@ -6,9 +6,10 @@ use bufcore::strategy::sync::{self, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// A value that one thread at a time looks at.
 ///
-/// Where threads contend for it, the standard library's lock is taken in a precompiled part of that library, and ThreadSanitizer does
-/// not see the order which it makes. So each holder leaves the same order a second time, in a word beside the lock: a plain store
-/// and a plain load in a line that is there anyway.
+/// Where threads contend for it, the standard library's lock is taken in a precompiled part of that
+/// library, and ThreadSanitizer does not see the order which it makes. So each holder leaves the
+/// same order a second time, in a word beside the lock: a plain store and a plain load in a line
+/// that is there anyway.
 pub(crate) struct Lock<T> {
     mutex: Mutex<T>,
     /// Always 0; only its order counts.
@@ -20,12 +21,14 @@ impl<T> Lock<T> {
         Self { mutex: Mutex::new(value), turn: AtomicUsize::new(0) }
     }
 
-    /// The value, whatever became of those who had it before: nothing that is done behind the lock panics half way.
+    /// The value, whatever became of those who had it before: nothing that is done behind the lock
+    /// panics half way.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_, T> {
         let value = sync::lock(&self.mutex);
         if !cfg!(any(loom, shuttle)) {
-            // ORDER: Acquire pairs with the Release in `Locked::drop`: what the last holder did happened before.
+            // ORDER: Acquire pairs with the Release in `Locked::drop`: what the last holder did
+            // happened before.
             self.turn.load(Ordering::Acquire);
         }
         Locked { value, turn: &self.turn }

@@ -3,15 +3,17 @@
 //! # Invariants
 //!
 //! - R1: `head < capacity`, and `head <= tail <= head + capacity`.
-//! - R2: the filled bytes are those from `head` to `tail`, the free ones those from `tail` to `head + capacity`. So each byte of
-//!   the ring is at one address in one of the two windows, and neither reaches past the second mapping.
-//! - R3: a byte comes to be used through its other address only where `head` changes, which is in `consume`, and there
-//!   [`end_of_addresses`] stands in between.
+//! - R2: the filled bytes are those from `head` to `tail`, the free ones those from `tail` to
+//!   `head + capacity`. So each byte of the ring is at one address in one of the two windows, and
+//!   neither reaches past the second mapping.
+//! - R3: a byte comes to be used through its other address only where `head` changes, which is in
+//!   `consume`, and there [`end_of_addresses`] stands in between.
 
-use core::fmt;
+mod traits;
+
 use core::ptr::NonNull;
 
-use bufcore::{ByteSink, ByteSource, Pieces, ReserveError};
+use bufcore::{ByteSource, Pieces, ReserveError};
 
 #[cfg(feature = "alloc")]
 use crate::MapError;
@@ -20,15 +22,17 @@ use crate::map::Mirror;
 use crate::sync::end_of_addresses;
 use crate::{Builder, GetError};
 
-/// A ring of bytes for one thread: what was written is read in order, and both sides are one contiguous slice each.
+/// A ring of bytes for one thread: what was written is read in order, and both sides are one
+/// contiguous slice each.
 ///
-/// [`reserve`](Self::reserve) lends room and [`commit`](Self::commit) counts what was written into it; [`peek`](Self::peek) lends
-/// what can be read and [`consume`](Self::consume) drops what was used. [`put`](Self::put) and [`get`](Self::get) copy. A window
-/// borrows the ring, so there is never more than one for each side, and none while the other side moves on. One that is
-/// forgotten has changed nothing.
+/// [`reserve`](Self::reserve) lends room and [`commit`](Self::commit) counts what was written into
+/// it; [`peek`](Self::peek) lends what can be read and [`consume`](Self::consume) drops what was
+/// used. [`put`](Self::put) and [`get`](Self::get) copy. A window borrows the ring, so there is
+/// never more than one for each side, and none while the other side moves on. One that is forgotten
+/// has changed nothing.
 ///
-/// Contents: zero at first; what a reservation lends is recycled bytes after that. [`peek`](Self::peek) and
-/// [`get`](Self::get) show committed bytes only.
+/// Contents: zero at first; what a reservation lends is recycled bytes after that.
+/// [`peek`](Self::peek) and [`get`](Self::get) show committed bytes only.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -64,8 +68,9 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the failing call and the system's error
-    /// number; where nothing is mapped [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
+    /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the
+    /// failing call and the system's error number; where nothing is mapped
+    /// [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
     /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
     ///
     /// ```
@@ -83,6 +88,16 @@ impl MirrorRing {
     }
 
     /// Returns the builder, which has all settings.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::builder().capacity(1 << 20).populate(true).build()?;
+    /// ring.put(&[7; 1 << 20])?; // without a page fault
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn builder() -> Builder {
         Builder::new()
@@ -90,184 +105,6 @@ impl MirrorRing {
 
     pub(crate) const fn over(mirror: Mirror) -> Self {
         Self { mirror, head: 0, tail: 0 }
-    }
-
-    /// Returns the bytes that the ring holds when it is full: at least what was asked for. Mapped
-    /// rings have whole pages.
-    #[inline]
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.mirror.capacity()
-    }
-
-    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its capacity
-    /// and copies what it holds once in a round.
-    #[inline]
-    #[must_use]
-    pub fn is_mapped(&self) -> bool {
-        self.mirror.is_mapped()
-    }
-
-    /// Returns the number of bytes that can be read.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// let mut ring = MirrorRing::new(4096)?;
-    /// ring.put(b"hello")?;
-    /// assert_eq!((ring.len(), ring.spare_capacity()), (5, ring.capacity() - 5));
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.tail - self.head
-    }
-
-    /// Returns whether there is nothing to read.
-    #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tail == self.head
-    }
-
-    /// Returns the number of bytes that can be written, in one piece.
-    #[inline]
-    #[must_use]
-    pub fn spare_capacity(&self) -> usize {
-        self.capacity() - self.len()
-    }
-
-    /// The `len` bytes at `at`, as one slice's pointer.
-    #[inline(always)]
-    fn window(&self, at: usize, len: usize) -> NonNull<[u8]> {
-        debug_assert!(at + len <= 2 * self.capacity());
-        // SAFETY: `at` is in the mirror's memory, as all offsets from `head` to `head + capacity` are (R1, M1).
-        let start = unsafe { self.mirror.base().add(at) };
-        NonNull::slice_from_raw_parts(start, len)
-    }
-
-    /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
-    /// [`commit`](Self::commit).
-    ///
-    /// Contents: recycled bytes.
-    /// Cost: two comparisons; nothing is written.
-    ///
-    /// # Errors
-    ///
-    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// let mut ring = MirrorRing::new(4096)?;
-    /// let room = ring.reserve(100)?; // one slice, also across the ring's end
-    /// room[..5].copy_from_slice(b"hello");
-    /// ring.commit(5);
-    /// assert_eq!(ring.peek(), b"hello");
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
-        let available = self.spare_capacity();
-        if n > available {
-            return Err(ReserveError { requested: n, available });
-        }
-        let mut room = self.window(self.tail, n);
-        // SAFETY:
-        // - valid and initialised: within the mirror's memory (M1), since `tail + n <= head + capacity` (R1).
-        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was done through
-        //   these bytes' other addresses ended before the last change of `head` (R3).
-        Ok(unsafe { room.as_mut() })
-    }
-
-    /// Counts the next `n` bytes of room as written. They are what was written into the last
-    /// reservation, or recycled bytes.
-    ///
-    /// # Panics
-    ///
-    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
-    #[inline]
-    #[track_caller]
-    pub fn commit(&mut self, n: usize) {
-        let room = self.spare_capacity();
-        if n > room {
-            over("commit", n, room, "of room");
-        }
-        self.tail += n;
-    }
-
-    /// Returns all bytes that can be read, oldest first, in one piece.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// let mut ring = MirrorRing::new(4096)?;
-    /// ring.put(b"GET /\r\n")?;
-    /// let end = ring.peek().iter().position(|&byte| byte == b'\r');
-    /// assert_eq!(end, Some(5)); // a parser sees the whole record, and takes it out when it is complete
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn peek(&self) -> &[u8] {
-        let filled = self.window(self.head, self.len());
-        // SAFETY:
-        // - valid and initialised: within the mirror's memory (M1, R1).
-        // - not written meanwhile: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was
-        //   done through these bytes' other addresses ended before the last change of `head` (R3).
-        unsafe { filled.as_ref() }
-    }
-
-    /// Drops the `n` oldest bytes.
-    ///
-    /// An empty ring starts over at the front, where the memory is hot.
-    ///
-    /// Cost: some plain instructions; where nothing is mapped ([`is_mapped`](Self::is_mapped)), once for every
-    /// [`capacity`](Self::capacity) bytes a copy of what the ring then holds.
-    ///
-    /// # Panics
-    ///
-    /// When `n` is over [`len`](Self::len).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// let mut ring = MirrorRing::new(4096)?;
-    /// ring.put(b"one two")?;
-    /// ring.consume(4);
-    /// assert_eq!(ring.peek(), b"two");
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[track_caller]
-    pub fn consume(&mut self, n: usize) {
-        let len = self.len();
-        if n > len {
-            over("consume", n, len, "to read");
-        }
-        end_of_addresses();
-        if n == len {
-            (self.head, self.tail) = (0, 0);
-            return;
-        }
-        self.head += n;
-        let capacity = self.capacity();
-        if self.head >= capacity {
-            // SAFETY: `capacity <= head`, and `tail` is at most a capacity behind it and at most twice the capacity, because `head`
-            // was less than that before, by R1, and `tail` has not changed. `&mut self`: nothing is lent.
-            unsafe { self.mirror.rebase(self.head, self.tail - self.head) };
-            self.head -= capacity;
-            self.tail -= capacity;
-        }
     }
 
     /// Appends all of `bytes`.
@@ -328,6 +165,144 @@ impl MirrorRing {
         Ok(())
     }
 
+    /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
+    /// [`commit`](Self::commit).
+    ///
+    /// Contents: recycled bytes.
+    /// Cost: two comparisons; nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// let room = ring.reserve(100)?; // one slice, also across the ring's end
+    /// room[..5].copy_from_slice(b"hello");
+    /// ring.commit(5);
+    /// assert_eq!(ring.peek(), b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        let available = self.spare_capacity();
+        if n > available {
+            return Err(ReserveError { requested: n, available });
+        }
+        let mut room = self.window(self.tail, n);
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1), since
+        //   `tail + n <= head + capacity` (R1).
+        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the
+        //   capacity (M2). What was done through these bytes' other addresses ended before the last
+        //   change of `head` (R3).
+        Ok(unsafe { room.as_mut() })
+    }
+
+    /// Counts the next `n` bytes of room as written. They are what was written into the last
+    /// reservation, or recycled bytes.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use std::io::Read;
+    ///
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// let mut source = &b"as long as it turns out"[..];
+    /// let n = source.read(ring.reserve(1024)?)?; // more room than is needed
+    /// ring.commit(n); // only these bytes
+    /// assert_eq!(ring.peek(), b"as long as it turns out");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn commit(&mut self, n: usize) {
+        let room = self.spare_capacity();
+        if n > room {
+            over("commit", n, room, "of room");
+        }
+        self.tail += n;
+    }
+
+    /// Returns all bytes that can be read, oldest first, in one piece.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"GET /\r\n")?;
+    /// let end = ring.peek().iter().position(|&byte| byte == b'\r');
+    /// assert_eq!(end, Some(5)); // a parser sees the whole record before it takes it out
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn peek(&self) -> &[u8] {
+        let filled = self.window(self.head, self.len());
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1, R1).
+        // - not written meanwhile: it borrows the ring, and has no byte twice, being no longer than
+        //   the capacity (M2). What was done through these bytes' other addresses ended before the
+        //   last change of `head` (R3).
+        unsafe { filled.as_ref() }
+    }
+
+    /// Drops the `n` oldest bytes.
+    ///
+    /// An empty ring starts over at the front, where the memory is hot.
+    ///
+    /// Cost: some plain instructions; where nothing is mapped ([`is_mapped`](Self::is_mapped)),
+    /// once for every [`capacity`](Self::capacity) bytes a copy of what the ring then holds.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"one two")?;
+    /// ring.consume(4);
+    /// assert_eq!(ring.peek(), b"two");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn consume(&mut self, n: usize) {
+        let len = self.len();
+        if n > len {
+            over("consume", n, len, "to read");
+        }
+        end_of_addresses();
+        if n == len {
+            (self.head, self.tail) = (0, 0);
+            return;
+        }
+        self.head += n;
+        let capacity = self.capacity();
+        if self.head >= capacity {
+            // SAFETY: `capacity <= head`, and `tail` is at most a capacity behind it and at most
+            // twice the capacity, because `head` was less than that before, by R1, and `tail` has
+            // not changed. `&mut self`: nothing is lent.
+            unsafe { self.mirror.rebase(self.head, self.tail - self.head) };
+            self.head -= capacity;
+            self.tail -= capacity;
+        }
+    }
+
     /// Returns all bytes that can be read, oldest first, in one piece, to be changed in place:
     /// unmasked, decrypted, lower-cased.
     ///
@@ -350,8 +325,9 @@ impl MirrorRing {
         let mut filled = self.window(self.head, self.len());
         // SAFETY:
         // - valid and initialised: within the mirror's memory (M1, R1).
-        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the capacity (M2). What was done through
-        //   these bytes' other addresses ended before the last change of `head` (R3).
+        // - exclusive: it borrows the ring, and has no byte twice, being no longer than the
+        //   capacity (M2). What was done through these bytes' other addresses ended before the last
+        //   change of `head` (R3).
         unsafe { filled.as_mut() }
     }
 
@@ -380,9 +356,102 @@ impl MirrorRing {
     }
 
     /// Drops all bytes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// ring.put(b"half of a requ")?; // then the connection broke
+    /// ring.clear();
+    /// ring.put(b"the next connection's")?;
+    /// assert_eq!(ring.peek(), b"the next connection's");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn clear(&mut self) {
         self.consume(self.len());
+    }
+
+    /// Returns the number of bytes that can be read.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufmirror::MirrorRing;
+    ///
+    /// let mut ring = MirrorRing::new(4096)?;
+    /// ring.put(b"hello")?;
+    /// assert_eq!((ring.len(), ring.spare_capacity()), (5, ring.capacity() - 5));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tail - self.head
+    }
+
+    /// Returns whether there is nothing to read.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tail == self.head
+    }
+
+    /// Returns the number of bytes that can be written, in one piece.
+    #[inline]
+    #[must_use]
+    pub fn spare_capacity(&self) -> usize {
+        self.capacity() - self.len()
+    }
+
+    /// Returns the bytes that the ring holds when it is full: at least what was asked for. Mapped
+    /// rings have whole pages.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufmirror::MirrorRing::new(1000)?;
+    /// assert!(ring.capacity() >= 1000);
+    /// ring.put(&vec![7; ring.capacity()])?; // all of it can be filled
+    /// assert_eq!(ring.spare_capacity(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.mirror.capacity()
+    }
+
+    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its
+    /// capacity, and copies the bytes that it holds once in a round.
+    ///
+    /// ```
+    /// use bufmirror::{Builder, Region};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 64].into()) }
+    /// let mut ring = Builder::new().build_in(Region::from_static(memory()))?;
+    /// assert!(!ring.is_mapped());
+    /// for round in 0..100_u8 {
+    ///     ring.put(&[round; 20])?; // the border is in another place each time
+    ///     assert_eq!(ring.peek(), [round; 20]); // one slice all the same
+    ///     ring.consume(20);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.mirror.is_mapped()
+    }
+
+    /// The `len` bytes at `at`, as one slice's pointer.
+    #[inline(always)]
+    fn window(&self, at: usize, len: usize) -> NonNull<[u8]> {
+        debug_assert!(at + len <= 2 * self.capacity());
+        // SAFETY: `at` is in the mirror's memory, as all offsets from `head` to `head + capacity`
+        // are (R1, M1).
+        let start = unsafe { self.mirror.base().add(at) };
+        NonNull::slice_from_raw_parts(start, len)
     }
 
     /// Appends as many of `bytes` as there is room for; returns how many.
@@ -411,41 +480,4 @@ impl MirrorRing {
 #[track_caller]
 pub(crate) fn over(call: &str, n: usize, available: usize, what: &str) -> ! {
     panic!("{call}({n}) of {available} bytes {what}");
-}
-
-impl ByteSink for MirrorRing {
-    #[inline]
-    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
-        self.reserve(n)
-    }
-
-    #[inline]
-    #[track_caller]
-    fn commit(&mut self, n: usize) {
-        self.commit(n);
-    }
-}
-
-/// Lends all that there is at once.
-impl ByteSource for MirrorRing {
-    #[inline]
-    fn peek(&mut self) -> &[u8] {
-        (*self).peek()
-    }
-
-    #[inline]
-    #[track_caller]
-    fn consume(&mut self, n: usize) {
-        self.consume(n);
-    }
-}
-
-impl fmt::Debug for MirrorRing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MirrorRing")
-            .field("len", &self.len())
-            .field("capacity", &self.capacity())
-            .field("is_mapped", &self.is_mapped())
-            .finish_non_exhaustive()
-    }
 }

@@ -1,9 +1,9 @@
-//! What hands bytes from thread to thread, for ThreadSanitizer: without the test harness, whose locks it does not see in a precompiled
-//! standard library.
+//! What hands bytes from thread to thread, for ThreadSanitizer: without the test harness, whose
+//! locks it does not see in a precompiled standard library.
 //!
-//! ThreadSanitizer takes the two addresses of a byte for two bytes, so the traffic keeps in front of the border where it can: there both
-//! ends use one address. Without a sanitizer the programs run as well, and check the bytes. Like a test harness, takes `--exact NAME` for
-//! one of them.
+//! ThreadSanitizer takes the two addresses of a byte for two bytes, so the traffic keeps in front
+//! of the border where it can: there both ends use one address. Without a sanitizer the programs
+//! run as well, and check the bytes. Like a test harness, takes `--exact NAME` for one of them.
 
 use std::thread;
 

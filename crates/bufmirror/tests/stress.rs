@@ -1,5 +1,6 @@
-//! Channels and queues of messages under load, for `cargo xtask stress`: bytes and messages are checked against what was sent; ends are
-//! cloned, sent elsewhere and dropped, and wait in all ways, with futures that are dropped, polled late or without a wake.
+//! Channels and queues of messages under load, for `cargo xtask stress`: bytes and messages are
+//! checked against what was sent; ends are cloned, sent elsewhere and dropped, and wait in all
+//! ways, with futures that are dropped, polled late or without a wake.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -86,7 +87,8 @@ fn read(consumer: &mut Consumer, seed: u64, most: usize, rng: &mut Rng, round: &
     at
 }
 
-/// Pairs of threads, each with a channel; an end may go on to another thread, or go before all is said.
+/// Pairs of threads, each with a channel; an end may go on to another thread, or go before all is
+/// said.
 fn channels(round: &Round) {
     thread::scope(|scope| {
         let threads = (0..round.threads() as u64).map(|pair| {
@@ -223,7 +225,8 @@ fn awaited<F: Future>(future: F) -> F::Output {
     block_on(future, patience()).expect("nobody woke a receiver")
 }
 
-/// One queue, of which threads have clones of both ends; each message arrives once, in the order of its sender.
+/// One queue, of which threads have clones of both ends; each message arrives once, in the order of
+/// its sender.
 fn messages(round: &Round) {
     let mut rng = round.rng(u64::MAX);
     let bytes = [4096, 16 << 10][rng.usize(..2)];

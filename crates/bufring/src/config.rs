@@ -12,7 +12,8 @@ use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, overhead_bytes};
 #[cfg(feature = "alloc")]
 const DEFAULT_CAPACITY: usize = 1 << 20;
 
-/// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is built.
+/// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is
+/// built.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -58,6 +59,14 @@ impl Default for Builder {
 
 impl Builder {
     /// Returns the defaults: 1 MiB, room for the guard of one buffer, no alignment beyond 16.
+    ///
+    /// ```
+    /// use bufring::Builder;
+    ///
+    /// // A constant can have the settings, for any number of rings.
+    /// const SETTINGS: Builder = Builder::new().capacity(64 << 10).buffers(32);
+    /// assert_eq!(SETTINGS.to_string(), "capacity=64KiB,buffers=32"); // shows what differs
+    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
@@ -83,11 +92,12 @@ impl Builder {
 
     /// Sets the most buffers that are to share the capacity; 1 unless set.
     ///
-    /// For each there is room for its guard and for rounding its size up, on top of the capacity.
-    /// More buffers may be out, if they leave room for their guards.
+    /// The ring has room for the guard of each and for rounding its size up, on top of the
+    /// capacity. More buffers may be out, if they leave room for their guards.
     ///
-    /// So many buffers of equal size always fit, in whichever order they are released, as long as no others are out and no frame is
-    /// open. Buffers of different sizes may leave holes between them that are too small.
+    /// This number of buffers of equal size always fits, in whichever order they are released, as
+    /// long as no others are out and no frame is open. Buffers of different sizes may leave holes
+    /// between them that are too small.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -126,6 +136,19 @@ impl Builder {
     /// Sets whether the bytes of a buffer are zeroed when it is released.
     ///
     /// Cost: zeroing the capacity of every buffer.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::builder().capacity(1024).wipe(true).build()?;
+    /// let mut key = ring.acquire(32)?;
+    /// key.extend_from_slice(&[0xa5; 32])?;
+    /// drop(key);
+    /// assert_eq!(ring.acquire(32)?.spare_mut(), [0; 32]); // the same memory, without the key
+    /// # }
+    /// # Ok::<(), bufring::Error>(())
+    /// ```
     #[cfg(feature = "wipe")]
     #[must_use]
     pub const fn wipe(mut self, wipe: bool) -> Self {
@@ -156,9 +179,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no buffers or a capacity of 0, [`ConfigError::TooLarge`] for more than 64 GiB,
-    /// [`ConfigError::BadAlignment`] also for an alignment of 64 GiB and more, and [`ConfigError::Region`] when the allocator
-    /// refuses.
+    /// [`ConfigError::Zero`] for no buffers or a capacity of 0. [`ConfigError::TooLarge`] for more
+    /// than 64 GiB. [`ConfigError::BadAlignment`], also for an alignment of 64 GiB and more.
+    /// [`ConfigError::Region`] when the allocator refuses.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -178,23 +201,23 @@ impl Builder {
         builder.build_in(region).map_err(|refused| refused.error)
     }
 
-    /// Builds the ring over a region of the caller's. It needs no allocator.
+    /// Builds the ring over the caller's `region`. It needs no allocator.
     ///
     /// ```
-    /// use bufcore::{BufferPool, Region};
-    /// use bufring::Builder;
+    /// use bufring::{Builder, Region};
     ///
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
     /// let region = Region::from_static(memory()); // a `static_cell`, a linker section, …
-    /// let mut ring = Builder::new().build_in(region).map_err(|refused| refused.error)?;
+    /// let mut ring = Builder::new().build_in(region)?;
     /// let buf = ring.acquire(100)?;
     /// assert_eq!(buf.capacity(), 100);
-    /// # Ok::<(), bufcore::Error>(())
+    /// # Ok::<(), bufring::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the
+    /// error.
     pub fn build_in(self, region: Region) -> Result<RingPool, BuildInError> {
         let checked = self.check().and_then(|grid| {
             let blocks = self.capacity.map(|capacity| self.blocks(capacity)).transpose()?;
@@ -210,7 +233,7 @@ impl Builder {
         }
     }
 
-    /// Builds the ring over memory that is the caller's for ever. It needs no allocator.
+    /// Builds the ring over `memory`, which lasts as long as the program. It needs no allocator.
     ///
     /// # Errors
     ///
@@ -220,8 +243,9 @@ impl Builder {
     /// # #[cfg(feature = "alloc")] {
     /// use bufring::Builder;
     ///
-    /// let memory: &'static mut [u8] = Box::leak(vec![0; 4096].into()); // or a `static`, taken once
-    /// let mut ring = bufring::Builder::new().build_static(memory)?;
+    /// // Or a `static`, taken once.
+    /// let memory: &'static mut [u8] = Box::leak(vec![0; 4096].into());
+    /// let mut ring = Builder::new().build_static(memory)?;
     /// assert_eq!(ring.acquire(256)?.capacity(), 256);
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -266,7 +290,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `capacity=64KiB,buffers=16`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `capacity=64KiB,buffers=16`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::new();
@@ -278,9 +303,22 @@ impl fmt::Display for Builder {
     }
 }
 
-/// A ring that could not be built, with the region that was given for it.
+/// Why a ring could not be built, and the region that was given for it.
+///
+/// ```
+/// use bufring::{BuildInError, Builder, ConfigError, Region};
+///
+/// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
+/// let region = Region::from_static(memory());
+/// let large = Builder::new().capacity(1 << 20);
+/// let BuildInError { error, region } = large.build_in(region).unwrap_err();
+/// assert!(matches!(error, ConfigError::RegionTooSmall { available: 1024, .. }));
+///
+/// // The region is not lost: it serves for a smaller ring.
+/// assert!(large.capacity(512).build_in(region).is_ok());
+/// ```
 pub struct BuildInError {
-    /// Why.
+    /// The reason.
     pub error: ConfigError,
     /// The region, unchanged.
     pub region: Region,

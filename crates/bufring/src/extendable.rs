@@ -12,11 +12,12 @@ use crate::{RingLease, RingPool};
 /// A buffer that is being filled and grows as it has to, then becomes a fixed one; made by
 /// [`RingPool::extendable`].
 ///
-/// It derefs to what is filled. It borrows its ring, so nothing else can be acquired meanwhile; where that is too strict, the
-/// ring is a [`FrameBuffer`](bufcore::FrameBuffer) by itself.
+/// It derefs to what is filled. It borrows its ring, so nothing else can be acquired while it
+/// lives. Where that is too strict, use the ring itself, which is a
+/// [`FrameBuffer`](bufcore::FrameBuffer).
 ///
-/// Ownership: dropping it lets its bytes go, [`finish`](Self::finish) keeps them. A forgotten one costs nothing: its place is
-/// free again as soon as the ring needs it.
+/// Ownership: dropping it lets its bytes go, [`finish`](Self::finish) keeps them. A forgotten one
+/// costs nothing: its place is free again as soon as the ring needs it.
 ///
 /// ```
 /// # #[cfg(feature = "std")] {
@@ -37,7 +38,8 @@ pub struct Extendable<'a> {
     ring: &'a mut RingPool,
     /// The ring's `lent` is the block of this.
     frame: Frame,
-    /// Up to where bytes were lent by `reserve`, whether they were committed or not: a ring that wipes has to reach them.
+    /// Up to where bytes were lent by `reserve`, whether they were committed or not: a ring that
+    /// wipes has to reach them.
     #[cfg(feature = "wipe")]
     lent_to: core::ptr::NonNull<u8>,
 }
@@ -50,11 +52,28 @@ unsafe impl Sync for Extendable<'_> {}
 impl RingPool {
     /// Takes a buffer with room for `bytes` bytes at first, which grows while it is filled.
     ///
-    /// Cost: as an acquire. Each append is one comparison beside the copy, as long as what is behind is free.
+    /// Cost: as an acquire. Each append is one comparison beside the copy, as long as what is
+    /// behind is free.
     ///
     /// # Errors
     ///
     /// As [`acquire`](bufcore::BufferPool::acquire).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(64 << 10)?;
+    /// let mut line = ring.extendable(80)?; // a guess
+    /// for word in ["GET", " ", "/a/path/that/is/longer/than/anyone/would/have/guessed", "\r\n"] {
+    ///     line.extend_from_slice(word.as_bytes())?;
+    /// }
+    /// assert!(line.ends_with(b"guessed\r\n"));
+    /// let line = line.finish();
+    /// assert_eq!(line.len(), line.capacity()); // takes no more of the ring than it has bytes
+    /// # }
+    /// # Ok::<(), bufring::Error>(())
+    /// ```
     #[inline]
     pub fn extendable(&mut self, bytes: usize) -> Result<Extendable<'_>, AcquireError> {
         self.close_lent();
@@ -70,47 +89,32 @@ impl RingPool {
 }
 
 impl Extendable<'_> {
-    /// Returns the number of filled bytes.
-    #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.frame.len()
-    }
-
-    /// Returns whether nothing is filled.
-    #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the bytes that can be appended without taking in free blocks behind, and without
-    /// moving.
-    #[inline]
-    #[must_use]
-    pub fn spare_capacity(&self) -> usize {
-        self.frame.room()
-    }
-
-    /// Zeroes what was lent and not committed, if the ring wipes.
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When the ring has no room for all of them; then nothing is written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut buffer = ring.extendable(4)?;
+    /// buffer.extend_from_slice(b"more than ")?;
+    /// buffer.extend_from_slice(b"four bytes")?;
+    /// assert_eq!(&buffer.finish()[..], b"more than four bytes");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline(always)]
-    fn wipe_lent(&mut self) {
-        #[cfg(feature = "wipe")]
-        {
-            self.ring.ring.wipe(self.frame.next, self.lent_to);
-            self.lent_to = self.frame.next;
-        }
-    }
-
-    /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need not be in memory.
-    #[cold]
-    #[inline(never)]
-    fn grow(ring: &mut RingPool, mut frame: Frame, additional: usize) -> (Frame, Result<(), AcquireError>) {
-        // It is not to be cleared away meanwhile.
-        ring.lent = ring.ring.front();
-        let grown = ring.grow_frame(&mut frame, additional);
-        ring.lent = frame.at;
-        (frame, grown)
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        self.make_room(bytes.len())?;
+        let target = self.frame.advance(bytes.len());
+        // SAFETY: there is room for them in the frame's block (F2), which nobody else has, `bytes`
+        // among others.
+        unsafe { target.copy_from_nonoverlapping(core::ptr::NonNull::from(bytes).cast(), bytes.len()) };
+        Ok(())
     }
 
     /// Makes room for `additional` bytes more, so that they can be appended without growing.
@@ -145,34 +149,7 @@ impl Extendable<'_> {
         Ok(())
     }
 
-    /// Appends `bytes`.
-    ///
-    /// # Errors
-    ///
-    /// When the ring has no room for all of them; then nothing is written.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let mut buffer = ring.extendable(4)?;
-    /// buffer.extend_from_slice(b"more than ")?;
-    /// buffer.extend_from_slice(b"four bytes")?;
-    /// assert_eq!(&buffer.finish()[..], b"more than four bytes");
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline(always)]
-    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
-        self.make_room(bytes.len())?;
-        let target = self.frame.advance(bytes.len());
-        // SAFETY: there is room for them in the frame's block (F2), which nobody else has, `bytes` among others.
-        unsafe { target.copy_from_nonoverlapping(core::ptr::NonNull::from(bytes).cast(), bytes.len()) };
-        Ok(())
-    }
-
-    /// Turns what is filled into a fixed buffer, and frees the rest.
+    /// Turns the filled bytes into a fixed buffer, and frees the rest.
     ///
     /// Cost: a plain store or few; nothing is copied.
     ///
@@ -197,6 +174,64 @@ impl Extendable<'_> {
         let frame = this.frame;
         this.ring.lent = this.ring.ring.front();
         this.ring.finish(frame)
+    }
+
+    /// Returns the number of filled bytes.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Returns whether nothing is filled.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bytes that can be appended without taking in free blocks behind, and without
+    /// moving.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(4096)?;
+    /// let mut buffer = ring.extendable(100)?;
+    /// let spare = buffer.spare_capacity();
+    /// assert!(spare >= 100); // all of the free block that it was taken from
+    /// buffer.extend_from_slice(b"header")?;
+    /// assert_eq!(buffer.spare_capacity(), spare - 6);
+    /// # }
+    /// # Ok::<(), bufring::Error>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn spare_capacity(&self) -> usize {
+        self.frame.room()
+    }
+
+    /// Zeroes what was lent and not committed, if the ring wipes.
+    #[inline(always)]
+    fn wipe_lent(&mut self) {
+        #[cfg(feature = "wipe")]
+        {
+            self.ring.ring.wipe(self.frame.next, self.lent_to);
+            self.lent_to = self.frame.next;
+        }
+    }
+
+    /// Gives the frame room for `additional` bytes more. By value, so that the frame itself need
+    /// not be in memory.
+    #[cold]
+    #[inline(never)]
+    fn grow(ring: &mut RingPool, mut frame: Frame, additional: usize) -> (Frame, Result<(), AcquireError>) {
+        // It is not to be cleared away meanwhile.
+        ring.lent = ring.ring.front();
+        let grown = ring.grow_frame(&mut frame, additional);
+        ring.lent = frame.at;
+        (frame, grown)
     }
 }
 
@@ -238,7 +273,8 @@ impl ByteSink for Extendable<'_> {
             self.lent_to = self.lent_to.max(unsafe { self.frame.next.add(n) });
         }
         let room = core::ptr::NonNull::slice_from_raw_parts(self.frame.next, n);
-        // SAFETY: there is room for `n` bytes in the frame's block (F2), which are initialised and nobody else's.
+        // SAFETY: there is room for `n` bytes in the frame's block (F2), which are initialised and
+        // nobody else's.
         Ok(unsafe { &mut *room.as_ptr() })
     }
 
@@ -252,7 +288,8 @@ impl ByteSink for Extendable<'_> {
 
 #[cfg(any(feature = "std", feature = "embedded-io"))]
 impl Extendable<'_> {
-    /// Appends all bytes, or else as many of the first ones as the ring says that it has room for, at least one; returns how many.
+    /// Appends all bytes, or else as many of the first ones as the ring says that it has room for,
+    /// at least one; returns how many.
     fn extend_by_some(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
         let mut n = bytes.len();
         loop {
@@ -272,8 +309,8 @@ impl Extendable<'_> {
     }
 }
 
-/// `write` appends as long as the ring has room; then it is short. `write_all` appends all or nothing, and so does `write!` with each of
-/// its parts.
+/// `write` appends as long as the ring has room; then it is short. `write_all` appends all or
+/// nothing, and so does `write!` with each of its parts.
 #[cfg(feature = "std")]
 impl std::io::Write for Extendable<'_> {
     #[inline]
@@ -283,7 +320,8 @@ impl std::io::Write for Extendable<'_> {
 
     /// # Errors
     ///
-    /// `StorageFull`, with the [`AcquireError`] in it, when the ring has no room for all of `bytes`; then nothing is appended.
+    /// `StorageFull`, with the [`AcquireError`] in it, when the ring has no room for all of
+    /// `bytes`; then nothing is appended.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.extend_from_slice(bytes)
@@ -301,8 +339,8 @@ impl embedded_io::ErrorType for Extendable<'_> {
     type Error = AcquireError;
 }
 
-/// `write` appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an error, as `embedded_io` demands.
-/// `write_all` appends all or nothing.
+/// `write` appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an
+/// error, as `embedded_io` demands. `write_all` appends all or nothing.
 #[cfg(feature = "embedded-io")]
 impl embedded_io::Write for Extendable<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {

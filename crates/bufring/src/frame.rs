@@ -2,9 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - F1: an open frame's `at` is a live guard of the ring that no lease has; a closed one's is the guard at the front.
-//! - F2: `start <= next <= limit`, all in the block of `at`; `limit` is where the block ends. All are the same in a closed frame,
-//!   which so has no room.
+//! - F1: an open frame's `at` is a live guard of the ring that no lease has; a closed one's is the
+//!   guard at the front.
+//! - F2: `start <= next <= limit`, all in the block of `at`; `limit` is where the block ends. All
+//!   are the same in a closed frame, which so has no room.
 
 use core::ptr::NonNull;
 
@@ -99,7 +100,8 @@ impl Frame {
 }
 
 impl RingPool {
-    /// Opens a frame in a block that has room for `bytes` bytes, at least one, and may be much larger.
+    /// Opens a frame in a block that has room for `bytes` bytes, at least one, and may be much
+    /// larger.
     #[inline]
     pub(crate) fn open(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
         match self.take_whole(bytes) {
@@ -161,7 +163,8 @@ impl RingPool {
         enough
     }
 
-    /// The first of the free blocks in front of the frame, or its own, and the bytes from there to the frame's limit.
+    /// The first of the free blocks in front of the frame, or its own, and the bytes from there to
+    /// the frame's limit.
     fn slides_to(&self, frame: &Frame) -> (At, usize) {
         let mut first = frame.at;
         while self.ring.is_free(self.ring.before(first)) {
@@ -188,8 +191,8 @@ impl RingPool {
         true
     }
 
-    /// Moves the frame to another place with room for `additional` bytes more; for twice its bytes if there is one, because the
-    /// next step would move it again.
+    /// Moves the frame to another place with room for `additional` bytes more; for twice its bytes
+    /// if there is one, because the next step would move it again.
     fn move_away(&mut self, frame: &mut Frame, additional: usize) -> bool {
         let wanted = frame.len() + additional;
         let roomy = wanted.saturating_mul(2).min(self.capacity);
@@ -203,7 +206,8 @@ impl RingPool {
         true
     }
 
-    /// Copies the frame's bytes to the start of a block of its own, which may overlap the old one, and has it there.
+    /// Copies the frame's bytes to the start of a block of its own, which may overlap the old one,
+    /// and has it there.
     fn copy(&self, frame: &mut Frame, at: At) {
         let (len, old) = (frame.len(), frame.start);
         *frame = self.frame_at(at);
@@ -212,8 +216,8 @@ impl RingPool {
         unsafe { old.copy_to(frame.start, len) }
     }
 
-    /// Cuts the frame's block down to what is filled, and hands it out. A frame without bytes lets its
-    /// block go: an empty buffer holds nothing.
+    /// Cuts the frame's block down to what is filled, and hands it out. A frame without bytes lets
+    /// its block go: an empty buffer holds nothing.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn finish(&mut self, frame: Frame) -> Buf<RingLease> {
@@ -272,8 +276,8 @@ bufcore::frame_methods!(impl[] RingPool => RingLease);
 impl FrameBuffer for RingPool {
     type Lease = RingLease;
 
-    /// Cost: one comparison and one store while the frame can grow in place. Otherwise it takes in the free blocks behind it, or
-    /// moves, with its bytes.
+    /// Cost: one comparison and one store while the frame can grow in place. Otherwise it takes in
+    /// the free blocks behind it, or moves, with its bytes.
     #[inline]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
         if additional > self.frame.room() {
@@ -283,14 +287,15 @@ impl FrameBuffer for RingPool {
             grown?;
         }
         let lent = self.frame.advance(additional);
-        // SAFETY: these bytes are in the frame's block (F2), initialised and nobody else's, and the borrow of the allocator keeps
-        // the frame from moving.
+        // SAFETY: these bytes are in the frame's block (F2), initialised and nobody else's, and the
+        // borrow of the allocator keeps the frame from moving.
         Ok(unsafe { core::slice::from_raw_parts_mut(lent.as_ptr(), additional) })
     }
 
     #[inline]
     fn filled(&self) -> &[u8] {
-        // SAFETY: the bytes of the open frame, or none: in a live block that nobody else has (F1, F2).
+        // SAFETY: the bytes of the open frame, or none: in a live block that nobody else has (F1,
+        // F2).
         unsafe { self.frame.bytes().as_ref() }
     }
 

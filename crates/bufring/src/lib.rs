@@ -11,7 +11,8 @@
 //!
 //! # When not to use it
 //!
-//! - Several threads acquire: a [`RingPool`] serves one at a time. Give each its own, for example with a `LocalRing`.
+//! - Several threads acquire: a [`RingPool`] serves one at a time. Give each its own, for example
+//!   with a `LocalRing`.
 //! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
 //! - There are many long-lived buffers of very different ages. A search from block to block finds
 //!   the holes between them, and goes all the way round before a request is refused.
@@ -32,15 +33,17 @@
 //! # Invariants
 //!
 //! - I1: the bytes of two live blocks never overlap, and no live block is merged or handed out.
-//! - I2: a block is live from the acquire to the one store of its release; only the ring makes it live, only the lease frees it.
-//! - I3: the region is freed when the ring is gone and no block is live, once; static memory never is.
+//! - I2: a block is live from the acquire to the one store of its release; only the ring makes it
+//!   live, only the lease frees it.
+//! - I3: the region is freed when the ring is gone and no block is live, once; static memory never
+//!   is.
 //! - I4: all bytes of the region are initialised, from its creation on, except those of a
 //!   [`RingVec`]'s values, while it lives.
 //!
 //! # Threads
 //!
-//! One thread at a time acquires (`&mut self`); the ring may move between threads. Buffers and frozen views may be dropped on
-//! any thread, before or after the ring.
+//! One thread at a time acquires (`&mut self`); the ring may move between threads. Buffers and
+//! frozen views may be dropped on any thread, before or after the ring.
 //!
 //! # Example
 //!
@@ -70,8 +73,8 @@
 //!
 //! # Source
 //!
-//! Guard sequences after `ringal` (2024); merging what is adjacent with tags at both ends of a block, and next fit, after Knuth,
-//! *The Art of Computer Programming* volume 1, section 2.5.
+//! The guards in sequence follow `ringal` (2024). Merging neighbours by tags at both ends of a
+//! block, and next fit, follow Knuth, *The Art of Computer Programming* volume 1, section 2.5.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -91,6 +94,7 @@ mod lease;
 mod local;
 mod ring;
 mod search;
+mod state;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 mod unwind;

@@ -8,7 +8,8 @@ use bufcore::{AcquireError, Buf, ConfigError};
 
 use crate::{Builder, RingLease, RingPool, RingVec};
 
-/// A ring for a `thread_local!` static: each thread that uses it gets its own, at its first request.
+/// A ring for a `thread_local!` static: each thread that uses it gets its own, at its first
+/// request.
 ///
 /// [`LocalAcquire`] gives the static its `acquire`. Buffers may leave their thread, and outlive it.
 ///
@@ -21,7 +22,7 @@ use crate::{Builder, RingLease, RingPool, RingVec};
 ///
 /// let mut fixed = RING.acquire(64)?;
 /// fixed.extend_from_slice(b"hello world!")?;
-/// // What borrows the ring is used inside of a closure; a fixed buffer may come out of it.
+/// // A closure may use anything that borrows the ring; a fixed buffer may come out of it.
 /// let finished = RING.with_ring(|ring| {
 ///     let mut buffer = ring.extendable(8)?;
 ///     buffer.extend_from_slice(b"hello world, again!")?;
@@ -39,6 +40,28 @@ pub struct LocalRing {
 
 impl LocalRing {
     /// Declares a ring of `capacity` bytes for each thread. It takes no memory before it is used.
+    ///
+    /// ```
+    /// use bufring::{LocalAcquire, LocalRing};
+    ///
+    /// thread_local! {
+    ///     static RING: LocalRing = const { LocalRing::new(64 << 10) };
+    /// }
+    ///
+    /// let workers: Vec<_> = (0..2)
+    ///     .map(|worker| {
+    ///         std::thread::spawn(move || {
+    ///             let mut result = RING.acquire(16)?; // from the worker's own ring
+    ///             result.extend_from_slice(format!("worker {worker}").as_bytes())?;
+    ///             Ok::<_, Box<dyn std::error::Error + Send + Sync>>(result)
+    ///         })
+    ///     })
+    ///     .collect();
+    /// for (worker, thread) in workers.into_iter().enumerate() {
+    ///     let result = thread.join().unwrap().unwrap(); // outlives the thread and its ring
+    ///     assert_eq!(result, format!("worker {worker}").as_bytes());
+    /// }
+    /// ```
     #[must_use]
     pub const fn new(capacity: usize) -> Self {
         Self::with_settings(Builder::new().capacity(capacity))
@@ -81,6 +104,23 @@ impl LocalRing {
 }
 
 /// The reason why a thread's ring did not serve a request.
+///
+/// ```
+/// use bufring::{AcquireError, LocalAcquire, LocalError, LocalRing};
+///
+/// thread_local! {
+///     static RING: LocalRing = const { LocalRing::new(1024) };
+/// }
+///
+/// let all = RING.acquire(1024)?;
+/// let refused = RING.acquire(100).unwrap_err();
+/// assert!(matches!(refused, LocalError::Acquire(AcquireError::Exhausted { .. })));
+/// drop(all); // makes room
+///
+/// let nested = RING.with_ring(|_ring| RING.acquire(100).map(drop))?;
+/// assert_eq!(nested, Err(LocalError::InUse)); // inside, use the ring that the closure was given
+/// # Ok::<(), LocalError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LocalError {
@@ -122,6 +162,24 @@ mod sealed {
 }
 
 /// The requests to a `thread_local!` static of a [`LocalRing`].
+///
+/// ```
+/// use bufring::{LocalAcquire, LocalRing, RingBuf};
+///
+/// thread_local! {
+///     static RING: LocalRing = const { LocalRing::new(64 << 10) };
+/// }
+///
+/// /// Needs no pool among its parameters.
+/// fn greeting(name: &str) -> Result<RingBuf, Box<dyn std::error::Error>> {
+///     let mut text = RING.acquire(7 + name.len())?;
+///     text.extend_from_slice(b"Hello, ")?;
+///     text.extend_from_slice(name.as_bytes())?;
+///     Ok(text)
+/// }
+/// assert_eq!(greeting("Ada")?, *b"Hello, Ada");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait LocalAcquire: sealed::Sealed {
     /// Takes a buffer of at least `capacity` bytes from this thread's ring.
     ///
@@ -129,7 +187,8 @@ pub trait LocalAcquire: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// See [`LocalError`]. Nothing panics or aborts, also not in the destructor of another thread-local.
+    /// See [`LocalError`]. Nothing panics or aborts, also not in the destructor of another
+    /// thread-local.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -194,7 +253,8 @@ pub trait LocalAcquire: sealed::Sealed {
     fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingPool) -> R) -> Result<R, LocalError>;
 }
 
-/// The value of this thread. Not inside of a closure, where the caller's place in the source would be lost to the leak tracker.
+/// The value of this thread. Not inside of a closure, where the caller's place in the source would
+/// be lost to the leak tracker.
 ///
 /// # Safety
 ///
@@ -202,7 +262,8 @@ pub trait LocalAcquire: sealed::Sealed {
 #[inline(always)]
 unsafe fn local<'a>(key: &'static LocalKey<LocalRing>) -> Result<&'a LocalRing, LocalError> {
     let here = key.try_with(core::ptr::from_ref).map_err(|_| LocalError::Gone)?;
-    // SAFETY: the value lives until this thread's destructors run; they run on this thread, so not before the caller returns.
+    // SAFETY: the value lives until this thread's destructors run; they run on this thread, so not
+    // before the caller returns.
     Ok(unsafe { &*here })
 }
 

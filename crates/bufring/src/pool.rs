@@ -2,18 +2,20 @@
 //!
 //! # Invariants
 //!
-//! - P1: `newest`, `base` and `resume` are guards of the ring. `newest` is that of the newest block, or of where the last search
-//!   ended; `head` is the one behind it. From `base` to `newest` is the way that the requests since have come, without stepping
-//!   over a live block. `resume` is where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
+//! - P1: `newest`, `base` and `resume` are guards of the ring. `newest` is that of the newest
+//!   block, or of where the last search ended; `head` is the one behind it. From `base` to `newest`
+//!   is the way that the requests since have come, without stepping over a live block. `resume` is
+//!   where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
 //! - P2: every live block but those of open frames (`frame`, `lent`) belongs to one lease.
-//! - P3: `frame` is closed, or the only record of a live block. `lent` is the guard at the front, or that of a live block, of which
-//!   only an [`Extendable`](crate::Extendable) that is still in use knows more.
+//! - P3: `frame` is closed, or the only record of a live block. `lent` is the guard at the front,
+//!   or that of a live block, of which only an [`Extendable`](crate::Extendable) that is still in
+//!   use knows more.
 
 use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::strategy::{Counters, Served, Tracker};
-use bufcore::{AcquireError, Buf, BufferPool, PoolStats, Region, SplitLease};
+use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 
 #[cfg(feature = "alloc")]
 use crate::Builder;
@@ -47,8 +49,8 @@ pub struct RingPool {
     pub(crate) capacity: usize,
     /// The newest block (P1).
     pub(crate) newest: At,
-    /// The one behind it, where the next request looks while the newest block is live. Kept, because it is known sooner than it
-    /// can be read from the ring.
+    /// The one behind it, where the next request looks while the newest block is live. Kept,
+    /// because it is known sooner than it can be read from the ring.
     pub(crate) head: At,
     /// Where the requests go back to when the newest block is free.
     pub(crate) base: At,
@@ -56,11 +58,11 @@ pub struct RingPool {
     pub(crate) resume: At,
     /// The frame of the `FrameBuffer` that this is.
     pub(crate) frame: Frame,
-    /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was forgotten; the guard at the front
-    /// stands for none.
+    /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was
+    /// forgotten; the guard at the front stands for none.
     pub(crate) lent: At,
-    counters: Counters,
-    tracker: Tracker,
+    pub(crate) counters: Counters,
+    pub(crate) tracker: Tracker,
 }
 
 // SAFETY: the ring is this allocator's alone, but for the atomics in it; see `ring`.
@@ -74,16 +76,39 @@ impl RingPool {
     /// # Errors
     ///
     /// See [`Builder::build`].
+    ///
+    /// ```
+    /// use bufring::{AcquireError, RingPool};
+    ///
+    /// let mut ring = RingPool::new(4096)?;
+    /// let first = ring.acquire(2048)?;
+    /// // The guards of two buffers do not fit beside two halves.
+    /// let refused = ring.acquire(2048).unwrap_err();
+    /// assert_eq!(refused, AcquireError::Exhausted { requested: 2048, available: 2032 });
+    /// # drop(first);
+    /// # Ok::<(), bufring::Error>(())
+    /// ```
     pub fn new(capacity: usize) -> Result<Self, bufcore::ConfigError> {
         Self::builder().capacity(capacity).build()
     }
 
     /// Returns the builder, which has all settings.
+    ///
+    /// ```
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::builder().capacity(4096).buffers(2).build()?;
+    /// let halves = (ring.acquire(2048)?, ring.acquire(2048)?); // and room for two guards
+    /// assert_eq!(halves.0.capacity() + halves.1.capacity(), 4096);
+    /// # Ok::<(), bufring::Error>(())
+    /// ```
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
 }
+
+bufcore::pool_methods!(impl[] RingPool => RingLease);
 
 impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
@@ -104,49 +129,6 @@ impl RingPool {
             counters: Counters::default(),
             tracker: Tracker::default(),
         }
-    }
-
-    /// Returns the largest buffer that can be handed out, in bytes, when nothing else is out.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
-    ///
-    /// Without the `stats` feature it does nothing.
-    pub fn reset_high_water(&mut self) {
-        self.counters.reset_high_water(self.ring.released(), &PoolStats::default());
-    }
-
-    /// Returns whether nothing of the region is out, at this moment.
-    ///
-    /// Cost: a look at every block.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.ring.all().all(|at| self.ring.is_free(at))
-    }
-
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
-    #[cfg(feature = "track")]
-    #[must_use]
-    pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
-        self.tracker.outstanding()
-    }
-
-    /// Ends the ring and returns its region, if nothing of it is out; a region of static memory can
-    /// be used again.
-    ///
-    /// Cost: zeroing the bookkeeping.
-    ///
-    /// # Errors
-    ///
-    /// Returns the allocator unchanged while buffers are out or a frame is open.
-    #[allow(clippy::result_large_err, reason = "the error is the allocator, which the caller just owned")]
-    pub fn into_region(mut self) -> Result<Region, Self> {
-        self.close_lent();
-        if self.is_idle() { self.ring.leave_clean().ok_or(self) } else { Err(self) }
     }
 
     /// Takes a block for `bytes` bytes; none when there is none, and for no bytes.
@@ -184,7 +166,8 @@ impl RingPool {
         self.take_resized(at, wanted / UNIT)
     }
 
-    /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no bytes.
+    /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no
+    /// bytes.
     #[inline]
     pub(crate) fn take_whole(&mut self, bytes: usize) -> Option<At> {
         if bytes.wrapping_sub(1) >= self.capacity {
@@ -206,7 +189,8 @@ impl RingPool {
         (self.base != newest && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(newest))
     }
 
-    /// The free block that is tried first: one that is back already and still hot, or the one behind the newest.
+    /// The free block that is tried first: one that is back already and still hot, or the one
+    /// behind the newest.
     #[inline]
     fn at_hand(&mut self) -> Option<At> {
         let at = if !self.ring.is_free(self.newest) {
@@ -219,10 +203,12 @@ impl RingPool {
         self.ring.is_free(at).then_some(at)
     }
 
-    /// Goes back from the newest block, which is free: to `base`, which was the first after the last live one, if that is free
-    /// as well, or else to the first of the free blocks in front, which is the new base if it is in front of the old one.
+    /// Goes back from the newest block, which is free: to `base`, which was the first after the
+    /// last live one, if that is free as well, or else to the first of the free blocks in front,
+    /// which is the new base if it is in front of the old one.
     ///
-    /// A step back undoes a step forward of an earlier request, so this is constant time per request on the whole.
+    /// A step back undoes a step forward of an earlier request, so this is constant time per
+    /// request on the whole.
     #[inline(never)]
     fn go_back(&mut self) -> At {
         let mut at = self.newest;
@@ -277,10 +263,11 @@ impl RingPool {
         at
     }
 
-    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own, if it has less than `units`;
-    /// returns what it has then.
+    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own, if
+    /// it has less than `units`; returns what it has then.
     ///
-    /// All of them, not only as many as it takes: so the next requests have one to split, and nothing to merge.
+    /// All of them, not only as many as it takes: so the next requests have one to split, and
+    /// nothing to merge.
     #[inline]
     pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
         let size = self.ring.size(at);
@@ -292,7 +279,8 @@ impl RingPool {
         self.ring.size(at)
     }
 
-    /// Keeps `newest`, `base` and `resume` guards of the ring (P1), when those between `at` and `end` are none any more.
+    /// Keeps `newest`, `base` and `resume` guards of the ring (P1), when those between `at` and
+    /// `end` are none any more.
     #[inline]
     pub(crate) fn forget_merged(&mut self, at: At, end: At) {
         for place in [&mut self.newest, &mut self.base, &mut self.resume] {
@@ -307,8 +295,9 @@ impl RingPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(&mut self, at: At, start: NonNull<u8>, bytes: usize) -> Buf<RingLease> {
         let lease = RingLease { handle: self.ring.handle(at) };
-        // SAFETY: the bytes lie in the block, which is initialised (R1); the block is live until the lease is dropped, and a live
-        // block is neither handed out nor merged, so nobody else gets them.
+        // SAFETY: the bytes lie in the block, which is initialised (R1); the block is live until
+        // the lease is dropped, and a live block is neither handed out nor merged, so nobody else
+        // gets them.
         let buf = unsafe { Buf::from_raw_parts(start, bytes, lease) };
         if cfg!(feature = "stats") {
             let taken = self.ring.room(at);
@@ -333,7 +322,8 @@ impl RingPool {
         if bytes == 0 { Ok(self.hand_out_nothing()) } else { Err(self.refuse(bytes, 0, 0)) }
     }
 
-    /// Why there are no `requested` bytes more. An open frame has `held` bytes already, and can grow by `reach` where it is.
+    /// Why there are no `requested` bytes more. An open frame has `held` bytes already, and can
+    /// grow by `reach` where it is.
     #[cold]
     pub(crate) fn refuse(&mut self, requested: usize, held: usize, reach: usize) -> AcquireError {
         let limit = self.capacity - held;
@@ -341,30 +331,31 @@ impl RingPool {
             return AcquireError::TooLarge { requested, limit };
         }
         self.counters.exhausted();
-        // Less than what was requested, also when another thread has released something since the search.
+        // Less than what was requested, also when another thread has released something since the
+        // search.
         let available = self.largest().saturating_sub(held).max(reach).min(requested.saturating_sub(1));
         AcquireError::Exhausted { requested, available }
     }
 }
 
-bufcore::pool_methods!(impl[] RingPool => RingLease);
-
 impl BufferPool for RingPool {
     type Lease = RingLease;
 
-    /// Cost: some fifteen plain instructions when the block at hand fits, as it does where sizes recur; splitting and merging
-    /// otherwise, and a search past blocks that are held; all the way round before a request is refused. Allocates nothing.
+    /// Cost: some fifteen plain instructions when the block at hand fits, as it does where sizes
+    /// recur; splitting and merging otherwise, and a search past blocks that are held; all the way
+    /// round before a request is refused. Allocates nothing.
     ///
     /// # Source
     ///
-    /// A ring of guards after `ringal`; going back to the newest block, and next fit past held ones (Knuth, *The Art of Computer
-    /// Programming* 1, 2.5), are this crate's.
+    /// A ring of guards after `ringal`; going back to the newest block, and next fit past held ones
+    /// (Knuth, *The Art of Computer Programming* 1, 2.5), are this crate's.
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
         if let Some(at) = self.take(capacity) {
             Ok(self.hand_out(at, self.ring.data(at), capacity))
         } else {
-            // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+            // Taken apart and put together, so that what comes back in memory does not force the
+            // other case there too.
             #[allow(clippy::needless_question_mark, reason = "see above")]
             Ok(self.not_taken(capacity)?)
         }

@@ -1,4 +1,5 @@
-//! The ring of guards: the bookkeeping that stands between the buffers, and the unsafe code that touches it.
+//! The ring of guards: the bookkeeping that stands between the buffers, and the unsafe code that
+//! touches it.
 //!
 //! ```text
 //!  region
@@ -6,9 +7,10 @@
 //!                            16 B    16 B    aligned
 //! ```
 //!
-//! A block starts where its guard ends and reaches to the next guard. The guards at the two ends are never free, so a walk in
-//! either direction stops there without looking for the region's bounds. A guard's links are the allocator's alone; its state
-//! and its count of views are shared with the lease.
+//! A block starts where its guard ends and reaches to the next guard. The guards at the two ends
+//! are never free, so a walk in either direction stops there without looking for the region's
+//! bounds. A guard's links are the allocator's alone; its state and its count of views are shared
+//! with the lease.
 
 mod control;
 mod guard;
@@ -34,21 +36,23 @@ pub(crate) use self::layout::{Grid, Layout, MAX_BYTES, blocks_bytes, overhead_by
 #[cfg(feature = "alloc")]
 use self::orphaned::METHODS;
 
-/// Units of the smallest block: a guard and the least that there can be behind it. What is left of a block is never too small to
-/// be one by more than that, so [`Builder::buffers`](crate::Builder::buffers) keeps its word for buffers of a byte too.
+/// Units of the smallest block: a guard and the least that there can be behind it. What is left of
+/// a block is never too small to be one by more than that, so
+/// [`Builder::buffers`](crate::Builder::buffers) keeps its word for buffers of a byte too.
 const LEAST_UNITS: usize = GUARD / UNIT + 1;
 
 /// An allocator's access to its ring of guards.
 ///
 /// # Invariants
 ///
-/// - R1: `control` points to an initialised `Control`, `front` to an initialised `Guard` behind it, from which `size` leads
-///   from guard to guard to `end`, all initialised, all in `control.region`, until [`Ring::leave`]; `before` leads back the same
-///   way. The bytes between two guards are initialised.
-/// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard that was merged into a block is
-///   none any more, and the allocator holds none of those.
-/// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a live block may read its `size`,
-///   which nobody writes meanwhile.
+/// - R1: `control` points to an initialised `Control`, `front` to an initialised `Guard` behind it,
+///   from which `size` leads from guard to guard to `end`, all initialised, all in
+///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes between
+///   two guards are initialised.
+/// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard
+///   that was merged into a block is none any more, and the allocator holds none of those.
+/// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a
+///   live block may read its `size`, which nobody writes meanwhile.
 /// - R4: `front` and `end` are live for ever. `end.size` and `front.before` are 0.
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -60,7 +64,8 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Builds a ring of one free block in `region`, which with its guard takes `bytes` bytes, or all that there is room for.
+    /// Builds a ring of one free block in `region`, which with its guard takes `bytes` bytes, or
+    /// all that there is room for.
     ///
     /// # Errors
     ///
@@ -83,10 +88,12 @@ impl Ring {
         if bytes > left {
             return Err((too_small(bytes.saturating_add(layout.overhead())), region));
         }
-        // The casts to `u32` below rest on this. Building is a cold path, so the check stays in every build.
+        // The casts to `u32` below rest on this. Building is a cold path, so the check stays in
+        // every build.
         assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
         let base = region.as_ptr();
-        // SAFETY: `layout.control` is less than `overhead + bytes`, which is at most the region's length.
+        // SAFETY: `layout.control` is less than `overhead + bytes`, which is at most the region's
+        // length.
         let control = unsafe { base.add(layout.control) }.cast::<Control>();
         // SAFETY: likewise.
         let front = unsafe { base.add(layout.front) }.cast::<Guard>();
@@ -126,7 +133,8 @@ impl Ring {
     }
 
     fn control(&self) -> &Control {
-        // SAFETY: initialised (R1), and never written while the ring exists but through its atomics.
+        // SAFETY: initialised (R1), and never written while the ring exists but through its
+        // atomics.
         unsafe { self.control.as_ref() }
     }
 
@@ -155,8 +163,8 @@ impl Ring {
     /// Whether the block is free. Never true for the guards at the ends.
     #[inline(always)]
     pub(crate) fn is_free(&self, at: At) -> bool {
-        // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: all that the last owner did with the memory happened
-        // before what its next owner does.
+        // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: all that the last
+        // owner did with the memory happened before what its next owner does.
         self.guard(at).state.load(Ordering::Acquire) == FREE
     }
 
@@ -196,14 +204,16 @@ impl Ring {
     /// The first byte of the block.
     #[inline(always)]
     pub(crate) fn data(&self, at: At) -> NonNull<u8> {
-        // SAFETY: a block starts where its guard ends (R1); that of the end guard is within the region, or one past its end.
+        // SAFETY: a block starts where its guard ends (R1); that of the end guard is within the
+        // region, or one past its end.
         unsafe { at.byte_add(GUARD) }.cast()
     }
 
     /// Marks a free block as owned.
     #[inline(always)]
     pub(crate) fn occupy(&self, at: At) {
-        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that publishes it.
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
+        // publishes it.
         self.guard(at).state.store(LIVE, Ordering::Relaxed);
     }
 
@@ -214,8 +224,8 @@ impl Ring {
         self.guard(at).state.store(FREE, Ordering::Relaxed);
     }
 
-    /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and puts a free block behind it, if what is
-    /// left is worth one.
+    /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and puts a free
+    /// block behind it, if what is left is worth one.
     #[inline]
     pub(crate) fn split(&self, at: At, units: usize) {
         let size = self.size(at);
@@ -226,12 +236,14 @@ impl Ring {
         let behind = self.next(at);
         self.guard(at).size.set(units as u32);
         let rest = self.next(at);
-        // SAFETY: `rest` is inside the block, whose bytes are ours, at a multiple of a unit, with room for a guard.
+        // SAFETY: `rest` is inside the block, whose bytes are ours, at a multiple of a unit, with
+        // room for a guard.
         unsafe { rest.write(Guard::new(FREE, (size - units) as u32, units as u32)) };
         self.guard(behind).before.set((size - units) as u32);
     }
 
-    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own; returns the guard behind.
+    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own;
+    /// returns the guard behind.
     #[inline]
     pub(crate) fn merge_free(&self, at: At) -> At {
         let mut end = self.next(at);
@@ -244,7 +256,8 @@ impl Ring {
         end
     }
 
-    /// Makes one block, of the guard `at`, of all up to `end`. They are free or the allocator's own.
+    /// Makes one block, of the guard `at`, of all up to `end`. They are free or the allocator's
+    /// own.
     #[inline]
     pub(crate) fn merge_to(&self, at: At, end: At) {
         let size = (end.addr().get() - at.addr().get()) / UNIT;
@@ -252,7 +265,8 @@ impl Ring {
         self.guard(end).before.set(size as u32);
     }
 
-    /// Zeroes a guard that is merged into a block, if the allocator wipes: what it hands out is zero then.
+    /// Zeroes a guard that is merged into a block, if the allocator wipes: what it hands out is
+    /// zero then.
     #[inline]
     pub(crate) fn wipe_guard(&self, at: At) {
         self.wipe(at.cast(), self.data(at));
@@ -263,7 +277,8 @@ impl Ring {
         #[cfg(feature = "wipe")]
         if self.control().wipe && from < to {
             let bytes = NonNull::slice_from_raw_parts(from, to.addr().get() - from.addr().get());
-            // SAFETY: the range is in blocks of the allocator's own, so nobody else has these bytes, and they are initialised.
+            // SAFETY: the range is in blocks of the allocator's own, so nobody else has these
+            // bytes, and they are initialised.
             unsafe { bufcore::strategy::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]
@@ -280,10 +295,12 @@ impl Ring {
         )
     }
 
-    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all initialised, as those of any region.
+    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all
+    /// initialised, as those of any region.
     ///
-    /// The control block is not: it has padding, and what was padding may be handed out by the region's next user. The guards go
-    /// with it, so that a region that was zero is zero again where nobody wrote.
+    /// The control block is not: it has padding, and what was padding may be handed out by the
+    /// region's next user. The guards go with it, so that a region that was zero is zero again
+    /// where nobody wrote.
     pub(crate) fn leave_clean(&mut self) -> Option<Region> {
         let region = self.leave()?;
         let mut at = self.front;
@@ -301,7 +318,8 @@ impl Ring {
         Some(region)
     }
 
-    /// Ends the allocator's use of the region: gives it back if nothing is out, or else leaves it to the last release.
+    /// Ends the allocator's use of the region: gives it back if nothing is out, or else leaves it
+    /// to the last release.
     ///
     /// Nothing but this may be called on the ring afterwards; a second call does nothing.
     pub(crate) fn leave(&mut self) -> Option<Region> {
@@ -313,11 +331,12 @@ impl Ring {
         for at in self.all() {
             let guard = self.guard(at);
             places += 1;
-            // For `GuardHandle::late`, to which the exchange publishes it. No more than all blocks and the guard at the front, which
-            // are counted in a `u32`.
+            // For `GuardHandle::late`, to which the exchange publishes it. No more than all blocks
+            // and the guard at the front, which are counted in a `u32`.
             guard.before.set(((at.addr().get() - front) / UNIT) as u32);
-            // ORDER: AcqRel on success: Release pairs with the Acquire in `GuardHandle::late`; Acquire as in `is_free`. Acquire on
-            // failure pairs with the Release store in `GuardHandle::drop`.
+            // ORDER: AcqRel on success: Release pairs with the Acquire in `GuardHandle::late`;
+            // Acquire as in `is_free`. Acquire on failure pairs with the Release store in
+            // `GuardHandle::drop`.
             match guard.state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => out += 1,
                 // ORDER: Relaxed: nobody else uses a guard that is free.
@@ -334,9 +353,10 @@ impl Ring {
         #[cfg(feature = "alloc")]
         if !self.control().region.is_static() {
             // SAFETY:
-            // - the head: `orphan` is the first field of the control block (`repr(C)`), and `METHODS` are for such blocks.
-            // - counted once: of the marked blocks' leases each saw its mark, and then counts itself, or stores `FREE` over it,
-            //   which one `settle` finds.
+            // - the head: `orphan` is the first field of the control block (`repr(C)`), and
+            //   `METHODS` are for such blocks.
+            // - counted once: of the marked blocks' leases each saw its mark, and then counts
+            //   itself, or stores `FREE` over it, which one `settle` finds.
             // - nobody else: the caller does not use the ring again.
             unsafe { orphans::adopt_counted(self.control.cast(), out, places) };
         }

@@ -6,7 +6,8 @@ use crate::pool::RingPool;
 use crate::ring::{At, GUARD, UNIT};
 
 impl RingPool {
-    /// Finds a free block of at least `units`: where the requests were before they went back, or by a search.
+    /// Finds a free block of at least `units`: where the requests were before they went back, or by
+    /// a search.
     pub(crate) fn find(&mut self, units: usize) -> Option<At> {
         self.close_lent();
         self.return_gap();
@@ -25,8 +26,9 @@ impl RingPool {
         found
     }
 
-    /// Finds a free block of at least `units` in one turn of the ring; none only when there is none. Merges the free ones that it
-    /// passes; each was made by an earlier request. `newest` is there then.
+    /// Finds a free block of at least `units` in one turn of the ring; none only when there is
+    /// none. Merges the free ones that it passes; each was made by an earlier request. `newest` is
+    /// there then.
     fn search(&mut self, units: usize) -> Option<At> {
         let start = self.newest;
         let (mut at, mut wrapped) = (start, false);

@@ -2,29 +2,33 @@
 //!
 //! # Invariants
 //!
-//! - V1: `ptr` is aligned for `T` and valid for `capacity` values of it in `memory`; the first `len` are initialised, and this
-//!   vector's.
-//! - V2: no byte behind the first `dirty` ones was written as part of a `T`, but those of the first `len` values.
+//! - V1: `ptr` is aligned for `T` and valid for `capacity` values of it in `memory`; the first
+//!   `len` are initialised, and this vector's.
+//! - V2: no byte behind the first `dirty` ones was written as part of a `T`, but those of the first
+//!   `len` values.
 
+mod error;
 mod into_iter;
 mod traits;
 
-use core::fmt;
 use core::ptr::NonNull;
 use core::slice;
 
 use bufcore::{AcquireError, Buf, ReserveError, size};
 
+pub use self::error::PushError;
 pub use self::into_iter::IntoIter;
 use crate::{RingLease, RingPool};
 
-/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by [`RingPool::acquire_vec`].
+/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by
+/// [`RingPool::acquire_vec`].
 ///
-/// It derefs to a slice. Values may have any size, none among them, any alignment, and a `Drop`.
+/// It derefs to a slice. Values may have any size, also none, any alignment, and a `Drop`.
 ///
-/// Ownership: dropping it drops the values and gives the memory back, on any thread, whether the ring still exists or not. It is
-/// as `Send` and `Sync` as its values. Before the memory goes back, what was used of it is zeroed, because values may have padding,
-/// which is not initialised, and the next owner may see the bytes.
+/// Ownership: dropping it drops the values and gives the memory back, on any thread, whether the
+/// ring still exists or not. It is as `Send` and `Sync` as its values. Before the memory goes back,
+/// the used part of it is zeroed. Values may have padding, which is not initialised, and the next
+/// owner may see the bytes.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -68,46 +72,16 @@ unsafe impl<T: Send> Send for RingVec<T> {}
 // SAFETY: a shared vector lends its values shared.
 unsafe impl<T: Sync> Sync for RingVec<T> {}
 
-/// A value that a full [`RingVec`] had no room for.
-///
-/// ```
-/// # #[cfg(feature = "alloc")] {
-/// use bufring::{PushError, RingPool};
-///
-/// let mut ring = RingPool::new(1024)?;
-/// let mut names = ring.acquire_vec::<String>(1)?;
-/// names.push("Ada".into())?;
-/// let PushError(refused) = names.push("Grace".into()).unwrap_err();
-/// assert_eq!(refused, "Grace"); // the value comes back
-/// # }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct PushError<T>(pub T);
-
-impl<T> fmt::Debug for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushError").finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Display for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("vector is full")
-    }
-}
-
-impl<T> core::error::Error for PushError<T> {}
-
 impl RingPool {
     /// Takes an empty vector with room for `capacity` values.
     ///
-    /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, and up to the alignment more where that is larger
-    /// than the ring's.
+    /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, and up to the
+    /// alignment more where that is larger than the ring's.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](RingPool::acquire), with the bytes that were needed. Values of no size need none.
+    /// As [`acquire`](RingPool::acquire), with the bytes that were needed. Values of no size need
+    /// none.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -140,64 +114,6 @@ impl RingPool {
 }
 
 impl<T> RingVec<T> {
-    /// Returns the number of values that the vector can hold.
-    #[inline]
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Returns the number of values.
-    #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether the vector has no values.
-    #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns whether there is no room for another value.
-    #[inline]
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.len == self.capacity
-    }
-
-    /// Returns the values.
-    #[inline]
-    #[must_use]
-    pub fn as_slice(&self) -> &[T] {
-        // SAFETY: `len` values from `ptr` on are initialised and ours (V1).
-        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
-    }
-
-    /// Returns the values, to be changed in place.
-    #[inline]
-    #[must_use]
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
-        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
-    }
-
-    /// The place of the value at `index`, at most `capacity`.
-    #[inline]
-    fn place(&self, index: usize) -> NonNull<T> {
-        debug_assert!(index <= self.capacity, "{index} of {}", self.capacity);
-        // SAFETY: the vector's memory has room for `capacity` values (V1).
-        unsafe { self.ptr.add(index) }
-    }
-
-    /// Notes what was used, before there is less of it (V2).
-    #[inline]
-    fn note_used(&mut self) {
-        self.memory.dirty = self.memory.dirty.max(self.len * size_of::<T>());
-    }
-
     /// Appends a value.
     ///
     /// # Errors
@@ -250,9 +166,50 @@ impl<T> RingVec<T> {
         Some(unsafe { self.place(self.len).read() })
     }
 
-    /// Puts a value at `index`, and moves those from there on up by one. The index comes first, as in `Vec::insert`.
+    /// Appends clones of `values`.
     ///
-    /// Not `insert`: that of `ringal` takes the value first, and calls of it with integers would compile, and do something else.
+    /// # Errors
+    ///
+    /// When there is no room for all of them; then none is appended. The numbers are of values.
+    ///
+    /// # Panics
+    ///
+    /// When a clone does; those before it stay.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let mut ring = RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<u32>(4)?;
+    /// values.extend_from_slice(&[1, 2])?;
+    /// assert!(values.extend_from_slice(&[3, 4, 5]).is_err()); // no room for all of them
+    /// assert_eq!(values[..], [1, 2]);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), ReserveError>
+    where
+        T: Clone,
+    {
+        let available = self.capacity - self.len;
+        if values.len() > available {
+            return Err(ReserveError { requested: values.len(), available });
+        }
+        for value in values {
+            let clone = value.clone();
+            // SAFETY: there is room for it (V1).
+            unsafe { self.place(self.len).write(clone) };
+            self.len += 1;
+        }
+        Ok(())
+    }
+
+    /// Puts a value at `index`, and moves those from there on up by one. The index comes first, as
+    /// in `Vec::insert`.
+    ///
+    /// Not `insert`: that of `ringal` takes the value first, and calls of it with integers would
+    /// compile, and do something else.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -280,7 +237,8 @@ impl<T> RingVec<T> {
             return Err(PushError(value));
         }
         let place = self.place(index);
-        // SAFETY: the values from `index` on, and the place behind the last one, which is in the vector's memory.
+        // SAFETY: the values from `index` on, and the place behind the last one, which is in the
+        // vector's memory.
         unsafe { place.copy_to(self.place(index + 1), self.len - index) };
         // SAFETY: what was there has moved up, or there was nothing.
         unsafe { place.write(value) };
@@ -384,47 +342,120 @@ impl<T> RingVec<T> {
     /// # Panics
     ///
     /// As [`truncate`](Self::truncate).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::rc::Rc;
+    ///
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut names = ring.acquire_vec::<Rc<str>>(4)?;
+    /// let name: Rc<str> = "Ada".into();
+    /// names.push(Rc::clone(&name))?;
+    /// names.clear();
+    /// assert_eq!(Rc::strong_count(&name), 1); // the value was dropped
+    /// assert_eq!((names.len(), names.capacity()), (0, 4)); // the room stays
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn clear(&mut self) {
         self.truncate(0);
     }
 
-    /// Appends clones of `values`.
-    ///
-    /// # Errors
-    ///
-    /// When there is no room for all of them; then none is appended. The numbers are of values.
-    ///
-    /// # Panics
-    ///
-    /// When a clone does; those before it stay.
+    /// Returns the values.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: `len` values from `ptr` on are initialised and ours (V1).
+        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// Returns the values, to be changed in place.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::new(1024)?;
-    /// let mut values = ring.acquire_vec::<u32>(4)?;
-    /// values.extend_from_slice(&[1, 2])?;
-    /// assert!(values.extend_from_slice(&[3, 4, 5]).is_err()); // no room for all of them
-    /// assert_eq!(values[..], [1, 2]);
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut ports = ring.acquire_vec::<u16>(4)?;
+    /// ports.extend_from_slice(&[443, 22, 80])?;
+    /// ports.as_mut_slice().sort();
+    /// assert_eq!(ports.as_slice(), [22, 80, 443]);
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), ReserveError>
-    where
-        T: Clone,
-    {
-        let available = self.capacity - self.len;
-        if values.len() > available {
-            return Err(ReserveError { requested: values.len(), available });
-        }
-        for value in values {
-            let clone = value.clone();
-            // SAFETY: there is room for it (V1).
-            unsafe { self.place(self.len).write(clone) };
-            self.len += 1;
-        }
-        Ok(())
+    #[inline]
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_slice`, and `&mut self` makes it the only borrow.
+        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// Returns the number of values.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether the vector has no values.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns whether there is no room for another value.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut batch = ring.acquire_vec(3)?;
+    /// let mut batches = 0;
+    /// for event in 0..10 {
+    ///     batch.push(event)?;
+    ///     if batch.is_full() {
+    ///         batches += 1; // sent, written, …
+    ///         batch.clear();
+    ///     }
+    /// }
+    /// assert_eq!((batches, &batch[..]), (3, &[9][..]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len == self.capacity
+    }
+
+    /// Returns the number of values that the vector can hold.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut values = ring.acquire_vec::<[u8; 12]>(5)?;
+    /// assert_eq!((values.capacity(), values.len()), (5, 0));
+    /// values.push([7; 12])?;
+    /// assert_eq!((values.capacity(), values.len()), (5, 1)); // never more
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The place of the value at `index`, at most `capacity`.
+    #[inline]
+    fn place(&self, index: usize) -> NonNull<T> {
+        debug_assert!(index <= self.capacity, "{index} of {}", self.capacity);
+        // SAFETY: the vector's memory has room for `capacity` values (V1).
+        unsafe { self.ptr.add(index) }
+    }
+
+    /// Notes what was used, before there is less of it (V2).
+    #[inline]
+    fn note_used(&mut self) {
+        self.memory.dirty = self.memory.dirty.max(self.len * size_of::<T>());
     }
 }
 

@@ -71,7 +71,8 @@ fn buffers_frames_and_vectors() {
     assert_eq!(ring.acquire(capacity).expect("all is back").capacity(), capacity);
 }
 
-/// A buffer of static memory outlives its ring, on another thread too; the memory is lost with such a ring, not freed.
+/// A buffer of static memory outlives its ring, on another thread too; the memory is lost with such
+/// a ring, not freed.
 #[test]
 fn outliving_the_ring() {
     static MEMORY: Memory = Memory::new();

@@ -15,7 +15,8 @@ fn main() -> Result<(), bufcore::Error> {
     println!("in the pool:  {:?}", String::from_utf8_lossy(pool.filled()));
     assert_eq!(pool.filled(), message);
 
-    // From here on the bytes belong to `owned`, which may go to another thread; the pool is ready for the next message.
+    // From here on the bytes belong to `owned`, which may go to another thread; the pool is ready
+    // for the next message.
     let owned = pool.detach()?;
     assert!(pool.filled().is_empty());
     println!("on its own:   {:?}", String::from_utf8_lossy(&owned));

@@ -14,7 +14,8 @@ const DEFAULT_SLOTS: usize = 8;
 #[cfg(feature = "alloc")]
 const DEFAULT_CAPACITY: usize = 1 << 20;
 
-/// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is built.
+/// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is
+/// built.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -63,6 +64,14 @@ impl Default for Builder {
 
 impl Builder {
     /// Returns the defaults: 8 slots, 1 MiB for them to share, no alignment, staggered.
+    ///
+    /// ```
+    /// use bufslot::Builder;
+    ///
+    /// let defaults = Builder::new();
+    /// assert_eq!(defaults, Builder::new().slots(8).alignment(1).stagger(true));
+    /// assert_eq!(defaults.slots(64).to_string(), "slots=64"); // shows what differs
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -90,8 +99,21 @@ impl Builder {
         self
     }
 
-    /// Sets how many buffers of the region can be out at once; 8 unless set. Each costs 32 bytes of
-    /// bookkeeping.
+    /// Sets how many buffers of the region can be out at once; 8 unless set. Each slot costs 32
+    /// bytes of bookkeeping.
+    ///
+    /// Requests beyond that number go to the fallback, even while the region has room.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::builder().capacity(64 << 10).slots(2).build()?;
+    /// let three = [pool.acquire(100)?, pool.acquire(100)?, pool.acquire(100)?];
+    /// assert_eq!(three.each_ref().map(|buf| buf.lease().is_fallback()), [false, false, true]);
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots;
@@ -122,6 +144,21 @@ impl Builder {
     /// It applies only to pools that have at least 1 KiB for each slot and an alignment of 64 bytes
     /// at most. The gaps come on top of the capacity that was asked for; a given region without
     /// room for them has none.
+    ///
+    /// ```
+    /// use bufslot::Builder;
+    ///
+    /// // Without gaps the region is smaller, and buffers of one size follow each other directly.
+    /// let spread = Builder::new().capacity(64 << 10).slots(16);
+    /// let packed = spread.stagger(false);
+    /// assert!(packed.required_bytes()? < spread.required_bytes()?);
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut pool = packed.build()?;
+    /// let (first, second) = (pool.acquire(4096)?, pool.acquire(4096)?);
+    /// assert_eq!(second.as_ptr().addr() - first.as_ptr().addr(), 4096);
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn stagger(mut self, stagger: bool) -> Self {
         self.stagger = stagger;
@@ -132,6 +169,17 @@ impl Builder {
     /// follows; a fallback that is given keeps its own setting.
     ///
     /// Cost: zeroing the capacity of every buffer.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::builder().capacity(4096).wipe(true).build()?;
+    /// pool.acquire(9)?.extend_from_slice(b"passwords")?;
+    /// assert_eq!(pool.acquire(9)?.spare_mut(), [0; 9]); // the same memory, without the secret
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[cfg(feature = "wipe")]
     #[must_use]
     pub fn wipe(mut self, wipe: bool) -> Self {
@@ -166,8 +214,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no slots or a capacity of 0, [`ConfigError::TooLarge`] for sizes that cannot exist,
-    /// [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::Zero`] for no slots or a capacity of 0, [`ConfigError::TooLarge`] for sizes
+    /// that cannot exist, [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the
+    /// allocator refuses.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -187,7 +236,7 @@ impl Builder {
         self.build_with(fallback)
     }
 
-    /// Builds the pool over heap memory, with a fallback of the caller's.
+    /// Builds the pool over heap memory, with the caller's `fallback`.
     ///
     /// # Errors
     ///
@@ -213,7 +262,7 @@ impl Builder {
         builder.build_in(region, fallback).map_err(|refused| refused.error)
     }
 
-    /// Builds the pool over a region of the caller's, with a fallback of the caller's. It needs no
+    /// Builds the pool over the caller's `region`, with the caller's `fallback`. It needs no
     /// allocator.
     ///
     /// ```
@@ -222,7 +271,7 @@ impl Builder {
     ///
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
     /// let region = Region::from_static(memory()); // a `static_cell`, a linker section, …
-    /// let mut pool = Builder::new().slots(4).build_in(region, Reject).map_err(|refused| refused.error)?;
+    /// let mut pool = Builder::new().slots(4).build_in(region, Reject)?;
     /// let buf = pool.acquire(100)?;
     /// assert_eq!(buf.capacity(), 100);
     /// # Ok::<(), bufcore::Error>(())
@@ -230,7 +279,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come back in the error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come
+    /// back in the error.
     pub fn build_in<F: BufferPool>(
         self,
         region: Region,
@@ -274,8 +324,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether buffers are staggered in so many bytes. Not where they are aligned to more than the lines of a cache: a gap
-    /// would be a whole alignment then, and take buffers their places.
+    /// Whether buffers are staggered in so many bytes. Not where they are aligned to more than the
+    /// lines of a cache: a gap would be a whole alignment then, and take buffers their places.
     fn staggers(&self, capacity: usize) -> bool {
         self.stagger
             && self.alignment <= size::CACHE_LINE_BYTES
@@ -293,7 +343,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `capacity=64KiB,slots=16`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `capacity=64KiB,slots=16`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();
@@ -306,9 +357,23 @@ impl fmt::Display for Builder {
     }
 }
 
-/// A pool that could not be built, with what was given for it.
+/// Why a pool could not be built, and the region and the fallback that were given for it.
+///
+/// ```
+/// use bufslot::bufcore::{ConfigError, Region, Reject};
+/// use bufslot::{Builder, BuildInError};
+///
+/// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 512].into()) }
+/// let region = Region::from_static(memory());
+/// let many = Builder::new().slots(64);
+/// let BuildInError { error, region, fallback } = many.build_in(region, Reject).unwrap_err();
+/// assert!(matches!(error, ConfigError::RegionTooSmall { available: 512, .. }));
+///
+/// // Nothing is lost: the same region does for fewer slots.
+/// assert!(many.slots(4).build_in(region, fallback).is_ok());
+/// ```
 pub struct BuildInError<F> {
-    /// Why.
+    /// The reason.
     pub error: ConfigError,
     /// The region, unchanged.
     pub region: Region,

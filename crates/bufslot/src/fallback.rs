@@ -2,13 +2,14 @@
 //!
 //! # Invariants
 //!
-//! - E1: whenever a function of the fallback is called, and whenever a buffer of its is dropped, the
-//!   pool is whole: P1 to P7 of `pool` hold, every live slot has a buffer or is the open frame's, and a
-//!   panic that comes out of the call leaves all as it was.
+//! - E1: whenever a function of the fallback is called, and whenever a buffer of its is dropped,
+//!   the pool is whole: P1 to P7 of `pool` hold, every live slot has a buffer or is the open
+//!   frame's, and a panic that comes out of the call leaves all as it was.
 //! - E2: [`SlotPool::ask_fallback`] is the one place where a buffer comes in. Those that it returns
 //!   are empty and have room for what was asked.
 //!
-//! [`BufferPool`] is a safe trait: an implementor may return anything at all that safe code can make.
+//! [`BufferPool`] is a safe trait: an implementor may return anything at all that safe code can
+//! make.
 
 use bufcore::strategy::Served;
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
@@ -57,7 +58,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.tracker.attach(buf)
     }
 
-    /// Hands out a buffer of the fallback's. `elsewhere` is what is out of the fallback, with this one.
+    /// Hands out a buffer of the fallback's. `elsewhere` is what is out of the fallback, with this
+    /// one.
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_fallback(
         &mut self,
@@ -75,7 +77,8 @@ impl<F: BufferPool> SlotPool<F> {
     ///
     /// # Errors
     ///
-    /// What the fallback said, with its own numbers. Nothing is counted: the caller may ask for less.
+    /// What the fallback said, with its own numbers. Nothing is counted: the caller may ask for
+    /// less.
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn ask_fallback(&mut self, bytes: usize) -> Result<Buf<F::Lease>, AcquireError> {
         self.fell_back = true;
@@ -88,9 +91,10 @@ impl<F: BufferPool> SlotPool<F> {
         Err(AcquireError::Exhausted { requested: bytes, available: 0 })
     }
 
-    /// Says in this pool's own terms why a request for `bytes` bytes is refused, of which an open frame
-    /// has `held` already: the numbers are those of the request, without what is held. `error` is the
-    /// fallback's, whose numbers may be nonsense; `largest` is what the region could give.
+    /// Says in this pool's own terms why a request for `bytes` bytes is refused, of which an open
+    /// frame has `held` already: the numbers are those of the request, without what is held.
+    /// `error` is the fallback's, whose numbers may be nonsense; `largest` is what the region could
+    /// give.
     #[cold]
     pub(crate) fn refusal(
         &mut self,

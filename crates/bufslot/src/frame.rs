@@ -111,17 +111,19 @@ bufcore::frame_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 impl<F: BufferPool> FrameBuffer for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
-    /// Cost: one comparison and one store while the frame can grow in place. Otherwise it moves once, with its bytes.
+    /// Cost: one comparison and one store while the frame can grow in place. Otherwise it moves
+    /// once, with its bytes.
     #[inline]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
         if additional > self.frame_room() {
             self.make_room(additional)?;
         }
         let lent = self.frame_next;
-        // SAFETY: the sum is at most `frame_limit`, an address in the frame's memory or one past its end (P6).
+        // SAFETY: the sum is at most `frame_limit`, an address in the frame's memory or one past
+        // its end (P6).
         self.frame_next = unsafe { lent.add(additional) };
-        // SAFETY: these bytes are what the frame may grow into (P6), or none; they are initialised and nobody else's, and the borrow
-        // of the pool keeps the frame from moving.
+        // SAFETY: these bytes are what the frame may grow into (P6), or none; they are initialised
+        // and nobody else's, and the borrow of the pool keeps the frame from moving.
         Ok(unsafe { core::slice::from_raw_parts_mut(lent.as_ptr(), additional) })
     }
 
@@ -171,7 +173,8 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
             self.close_frame();
             return Ok(self.hand_out_nothing());
         }
-        // All of it, with the front that was discarded: that is what is out, and what a wipe has to reach.
+        // All of it, with the front that was discarded: that is what is out, and what a wipe has to
+        // reach.
         let taken = self.frame_end() - self.table.slots().start(self.frame);
         self.table.set_capacity(self.frame, taken);
         self.forget_frame();

@@ -14,8 +14,8 @@ type DefaultLease = bufcore::HeapLease;
 #[cfg(not(feature = "alloc"))]
 type DefaultLease = bufcore::NoLease;
 
-/// A buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`: those of the fallback that a pool has unless it is given
-/// one.
+/// A buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`: those of the
+/// fallback that a pool has unless it is given one.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -38,9 +38,45 @@ type DefaultLease = bufcore::NoLease;
 pub type SlotBuf<L = DefaultLease> = Buf<SlotLease<L>>;
 
 /// A view of a buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use std::sync::mpsc;
+///
+/// use bufslot::{SlotPool, SlotView};
+///
+/// let mut pool = SlotPool::new(64 * 1024, 8)?;
+/// let (sender, receiver) = mpsc::channel::<SlotView>();
+/// let mut event = pool.acquire(16)?;
+/// event.extend_from_slice(b"started")?;
+/// let event: SlotView = event.freeze();
+/// sender.send(event.clone()).unwrap(); // the bytes are shared, not copied
+/// assert_eq!(receiver.recv().unwrap(), event);
+/// # }
+/// # Ok::<(), bufslot::Error>(())
+/// ```
 pub type SlotView<L = DefaultLease> = Frozen<SlotLease<L>>;
 
 /// The lease of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
+///
+/// ```
+/// use bufslot::bufcore::{Buf, BufferPool};
+/// use bufslot::{SlotLease, SlotPool};
+///
+/// /// Returns how many bytes of `bufs` the region of their pool has.
+/// fn pooled<L>(bufs: &[Buf<SlotLease<L>>]) -> usize
+/// where
+///     SlotLease<L>: bufslot::Lease,
+/// {
+///     let pooled = bufs.iter().filter(|buf| !buf.lease().is_fallback());
+///     pooled.map(|buf| buf.capacity()).sum()
+/// }
+/// # #[cfg(feature = "alloc")] {
+/// let mut pool = SlotPool::new(1000, 8)?;
+/// assert_eq!(pooled(&[pool.acquire(700)?, pool.acquire(2000)?]), 700);
+/// # }
+/// # Ok::<(), bufslot::Error>(())
+/// ```
 pub struct SlotLease<L = DefaultLease> {
     /// Dropped once, in `Drop`.
     place: ManuallyDrop<Place<L>>,
@@ -110,7 +146,8 @@ impl<L> SlotLease<L> {
     }
 }
 
-/// Whether a buffer that has not all of a slot is one of several. By value and in a call: so a release looks at nothing of this first.
+/// Whether a buffer that has not all of a slot is one of several. By value and in a call: so a
+/// release looks at nothing of this first.
 #[cold]
 #[inline(never)]
 fn is_shared_elsewhere<L: Lease>(place: ManuallyDrop<Place<L>>) -> bool {
@@ -128,8 +165,8 @@ fn drop_elsewhere<L>(place: Place<L>) {
 }
 
 // SAFETY:
-// - memory: a slot is carved again only after its handle has stored that it is free, and the region is freed only when all
-//   have (`table`); the fallback's lease promises the same for its own.
+// - memory: a slot is carved again only after its handle has stored that it is free, and the region
+//   is freed only when all have (`table`); the fallback's lease promises the same for its own.
 // - copies: a handle is one raw pointer to shared atomics.
 // - count: in the slot, which nobody else uses while it is live; none for a buffer of no bytes.
 // - wipe, start: the slot's memory, as carved.
@@ -147,7 +184,8 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
     fn is_shared(&self) -> bool {
         match &*self.place {
             Place::Slot(_) => false,
-            // SAFETY: a copy of the lease in it, which is not dropped, may be used while this one lives (`Lease`, rule 2).
+            // SAFETY: a copy of the lease in it, which is not dropped, may be used while this one
+            // lives (`Lease`, rule 2).
             _ => is_shared_elsewhere(unsafe { ptr::read(&raw const self.place) }),
         }
     }
@@ -178,8 +216,9 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
     }
 }
 
-// SAFETY: a part of a slot is another place than all of one, and copies have it too; the fallback's lease promises the same of its
-// own mark. What is nowhere is over no bytes. Nothing here panics, as the fallback's lease does not.
+// SAFETY: a part of a slot is another place than all of one, and copies have it too; the fallback's
+// lease promises the same of its own mark. What is nowhere is over no bytes. Nothing here panics,
+// as the fallback's lease does not.
 unsafe impl<L: SplitLease> SplitLease for SlotLease<L> {
     #[inline]
     fn into_shared(self) -> Self {

@@ -3,38 +3,45 @@
 //!
 //! # What it gives you
 //!
-//! Buffers and growing frames out of memory that is taken once. Acquiring takes some twenty plain instructions, releasing one
-//! plain store, on any thread; neither has a locked instruction in it, neither allocates. The newest memory is used again first,
-//! while it is in the cache. When the region has no room the request goes to a fallback: the heap, a pool of yours, or an error.
+//! Buffers and growing frames out of memory that is taken once. Acquiring takes some twenty plain
+//! instructions, releasing one plain store, on any thread; neither has a locked instruction in it,
+//! neither allocates. The newest memory is used again first, while it is in the cache. When the
+//! region has no room the request goes to a fallback: the heap, a pool of yours, or an error.
 //!
 //! # When not to use it
 //!
-//! - Several threads acquire: a `SlotPool` serves one at a time. Give each its own.
-//! - Many long-lived buffers of very different ages: the holes between them are found by a bounded search, and what it misses
-//!   goes to the fallback. Only before an error is returned does the search go all the way round.
+//! - Several threads acquire: a `SlotPool` serves one at a time. Give each thread a pool of its
+//!   own.
+//! - Many long-lived buffers of very different ages: a bounded search finds the holes between them,
+//!   and requests for which it finds none go to the fallback. Only before an error is returned does
+//!   the search go all the way round.
 //!
 //! # Modes
 //!
 //! ```text
 //!  slots by address      1 2 3 4 5 6 7 8          region
 //!  Back                  [1][2][3][4]........     carve behind the last slot
-//!  Front                 [9]...[3][4][5][6][7]    the back is full, the first are back: carve before a live slot
+//!  Front                 [9]...[3][4][5][6][7]    the back is full, the first were released: carve
+//!                                                 before a live slot
 //!  Fallback              [9][a][3][4][5][6][7]    neither has room: take it from the fallback
 //! ```
 //!
-//! When all buffers are back, the pool starts at the front of the region again, in `Back` mode.
+//! When all buffers have been released, the pool starts at the front of the region again, in `Back`
+//! mode.
 //!
 //! # Invariants
 //!
 //! - I1: the bytes of two live slots never overlap, and no live slot's bytes are carved.
-//! - I2: a slot is live from the acquire to the one store of its release; only the pool makes it live, only the lease frees it.
-//! - I3: the region is freed when the pool is gone and no slot is live, once; static memory never is.
+//! - I2: a slot is live from the acquire to the one store of its release; only the pool makes it
+//!   live, only the lease frees it.
+//! - I3: the region is freed when the pool is gone and no slot is live, once; static memory never
+//!   is.
 //! - I4: all bytes of the region are initialised, from its creation on.
 //!
 //! # Threads
 //!
-//! One thread at a time acquires (`&mut self`); the pool may move between threads. Buffers and frozen views may be dropped on
-//! any thread, before or after the pool.
+//! One thread at a time acquires (`&mut self`); the pool may move between threads. Buffers and
+//! frozen views may be dropped on any thread, before or after the pool.
 //!
 //! # Example
 //!
@@ -62,8 +69,9 @@
 //!
 //! # Source
 //!
-//! Modes and slots after `buffer_sv2` of the Stratum V2 reference implementation (2021); list of slots in address order with
-//! next fit after Knuth, *The Art of Computer Programming* volume 1, section 2.5.
+//! The modes and the slots follow `buffer_sv2` of the Stratum V2 reference implementation (2021).
+//! The list of slots in address order, with next fit, follows Knuth, *The Art of Computer
+//! Programming* volume 1, section 2.5.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -81,6 +89,7 @@ mod frame;
 mod lease;
 mod mode;
 mod search;
+mod state;
 mod table;
 #[cfg(all(test, feature = "std"))]
 mod tests;

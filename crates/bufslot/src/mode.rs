@@ -23,7 +23,7 @@ pub enum Mode {
     Back,
     /// Before a live slot: the back is used up, and buffers before it have been returned.
     Front,
-    /// Nowhere: the last request went to the fallback.
+    /// Nowhere in the region: the last request went to the fallback.
     Fallback,
 }
 

@@ -2,18 +2,22 @@
 //!
 //! # Invariants
 //!
-//! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind it.
-//! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges come in the order of the list,
-//!   without overlap. The sentinel ends where the memory starts, and starts where it ends. So the gap behind a slot is from its end to the start of the
-//!   slot behind it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another request takes it.)
+//! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind
+//!   it.
+//! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges
+//!   come in the order of the list, without overlap. The sentinel ends where the memory starts, and
+//!   starts where it ends. So the gap behind a slot is from its end to the start of the slot behind
+//!   it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another
+//!   request takes it.)
 //! - P3: `resume` and `run` are slots in the list or the sentinel.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
-//! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is its slot, which is in the list
-//!   and live; otherwise `frame` is `NONE`, and the bytes are the first of `spill`, which counts none of them as filled, or there are
-//!   none.
-//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without asking. With the fallback that is
-//!   the rest of `spill`. In the region it is nothing, or in the gap behind its slot, which the frame has then *borrowed*: the
-//!   slot's end in the table is the memory's end, behind every gap, so nobody else can carve there.
+//! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is
+//!   its slot, which is in the list and live; otherwise `frame` is `NONE`, and the bytes are the
+//!   first of `spill`, which counts none of them as filled, or there are none.
+//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without
+//!   asking. With the fallback that is the rest of `spill`. In the region it is nothing, or in the
+//!   gap behind its slot, which the frame has then *borrowed*: the slot's end in the table is the
+//!   memory's end, behind every gap, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 mod traits;
@@ -21,13 +25,12 @@ mod traits;
 use core::ptr::NonNull;
 
 use bufcore::strategy::{Counters, Served, Tracker};
-use bufcore::{Buf, BufferPool, PoolStats, Region, size};
+use bufcore::{Buf, BufferPool, PoolStats, size};
 
 #[cfg(feature = "alloc")]
 use crate::Builder;
-use crate::Mode;
 use crate::lease::SlotLease;
-use crate::table::{NONE, STEP, Slots, Table};
+use crate::table::{NONE, Slots, Table};
 
 #[cfg(feature = "alloc")]
 type DefaultFallback = bufcore::HeapPool;
@@ -36,7 +39,8 @@ type DefaultFallback = bufcore::Reject;
 
 /// A slot pool: up to N buffers carved from one region. See the [crate documentation](crate).
 ///
-/// `F` serves what the region cannot: the heap by default, another pool, or [`Reject`](bufcore::Reject) for an error instead.
+/// `F` serves what the region cannot: the heap by default, another pool, or
+/// [`Reject`](bufcore::Reject) for an error instead.
 ///
 /// Threads: `Send`; one thread at a time acquires, any thread releases.
 ///
@@ -61,11 +65,13 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) free: u32,
     /// Where the search goes on. A slot in the list, or the sentinel.
     pub(crate) resume: u32,
-    /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A slot in the list, or the sentinel.
+    /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A
+    /// slot in the list, or the sentinel.
     pub(crate) run: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
-    /// Its first byte, and the address behind its last one (P5); the start of the region's memory while no frame is open.
+    /// Its first byte, and the address behind its last one (P5); the start of the region's memory
+    /// while no frame is open.
     pub(crate) frame_first: NonNull<u8>,
     pub(crate) frame_next: NonNull<u8>,
     pub(crate) frame_limit: usize,
@@ -73,7 +79,7 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) gap_borrowed: bool,
     /// The start of every buffer is a multiple of this plus one.
     alignment_mask: usize,
-    /// Buffers of at least so many bytes are staggered.
+    /// Buffers of at least this number of bytes are staggered.
     stagger_from: usize,
     pub(crate) fell_back: bool,
     pub(crate) fallback: F,
@@ -88,8 +94,8 @@ unsafe impl<F: BufferPool + Send> Send for SlotPool<F> {}
 // SAFETY: through a shared pool the table is only read.
 unsafe impl<F: BufferPool + Sync> Sync for SlotPool<F> {}
 
-/// A place in the region that was just taken, or none. Two plain words, so that it is returned in registers, as an `Option` of
-/// it would not be.
+/// A place in the region that was just taken, or none. Two plain words, so that it is returned in
+/// registers, as an `Option` of it would not be.
 #[derive(Clone, Copy)]
 pub(crate) struct Carved {
     /// The slot, or `NONE`.
@@ -119,16 +125,36 @@ impl SlotPool {
     /// # Errors
     ///
     /// See [`Builder::build`].
+    ///
+    /// ```
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::new(64 << 10, 8)?; // bytes, slots
+    /// let mut reply = pool.acquire(512)?;
+    /// reply.extend_from_slice(b"HTTP/1.1 204 No Content\r\n\r\n")?;
+    /// assert_eq!((pool.slots(), pool.slot_of(&reply)), (8, Some(0)));
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     pub fn new(capacity: usize, slots: usize) -> Result<Self, bufcore::ConfigError> {
         Self::builder().capacity(capacity).slots(slots).build()
     }
 
     /// Returns the builder, which has all settings.
+    ///
+    /// ```
+    /// use bufslot::SlotPool;
+    ///
+    /// let mut pool = SlotPool::builder().capacity(1 << 20).slots(64).alignment(64).build()?;
+    /// assert_eq!(pool.acquire(1500)?.as_ptr().addr() % 64, 0);
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
 }
+
+bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 
 impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
@@ -156,120 +182,6 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// Returns how the last request was served, or where the next one is tried first.
-    ///
-    /// Cost: a look at the free slots behind the newest buffer.
-    #[must_use]
-    pub fn mode(&self) -> Mode {
-        if self.fell_back {
-            return Mode::Fallback;
-        }
-        let mut next = self.table.slots().next(self.tail);
-        while self.table.slots().is_free(next) {
-            next = self.table.slots().next(next);
-        }
-        if next == self.sentinel() { Mode::Back } else { Mode::Front }
-    }
-
-    /// Returns the number of slots.
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        (self.table.sentinel() / STEP) as usize
-    }
-
-    /// Returns the bytes of the region that can be handed out.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Returns whether a buffer, or the open frame, holds slot `index`, at this moment.
-    ///
-    /// # Panics
-    ///
-    /// When there is no such slot.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufslot::SlotPool;
-    ///
-    /// let mut pool = SlotPool::new(4096, 8)?;
-    /// let buf = pool.acquire(100)?;
-    /// let slot = pool.slot_of(&buf).expect("from the region");
-    /// assert!(pool.is_taken(slot));
-    /// drop(buf);
-    /// assert!(!pool.is_taken(slot));
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn is_taken(&self, index: usize) -> bool {
-        assert!(index < self.slots(), "slot {index} of {}", self.slots());
-        !self.table.slots().is_free(index as u32 * STEP)
-    }
-
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
-    ///
-    /// Without the `stats` feature it does nothing.
-    pub fn reset_high_water(&mut self) {
-        // First: it is the user's code.
-        let elsewhere = self.fallback.stats();
-        self.counters.reset_high_water(self.table.released(), &elsewhere);
-    }
-
-    /// Returns whether nothing of the region is out, at this moment.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.table.all().all(|slot| self.table.slots().is_free(slot))
-    }
-
-    /// Returns which slot of this pool `buf` holds; `None` if it is not from this pool's region, or
-    /// has no bytes.
-    #[must_use]
-    pub fn slot_of(&self, buf: &Buf<SlotLease<F::Lease>>) -> Option<usize> {
-        buf.lease().slot().and_then(|handle| self.table.index_of(handle))
-    }
-
-    /// Returns the pool that serves the requests that the region cannot.
-    #[must_use]
-    pub fn fallback(&self) -> &F {
-        &self.fallback
-    }
-
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
-    #[cfg(feature = "track")]
-    #[must_use]
-    pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
-        self.tracker.outstanding()
-    }
-
-    /// Ends the pool and returns its region, if nothing of it is out; a region of static memory can
-    /// be used again.
-    ///
-    /// Cost: zeroing the bookkeeping.
-    ///
-    /// # Errors
-    ///
-    /// Returns the pool unchanged while buffers are out or a frame is open in the region.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufslot::SlotPool;
-    ///
-    /// let mut pool = SlotPool::new(4096, 8)?;
-    /// let buf = pool.acquire(100)?;
-    /// let pool = pool.into_region().unwrap_err(); // a buffer is out
-    /// drop(buf);
-    /// assert!(pool.into_region().is_ok());
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[allow(clippy::result_large_err, reason = "the error is the pool, which the caller just owned")]
-    pub fn into_region(mut self) -> Result<Region, Self> {
-        if self.is_idle() { self.table.leave_clean().ok_or(self) } else { Err(self) }
-    }
-
     #[inline]
     pub(crate) fn sentinel(&self) -> u32 {
         self.table.sentinel()
@@ -277,7 +189,8 @@ impl<F: BufferPool> SlotPool<F> {
 
     #[inline]
     pub(crate) fn align(&self, address: usize) -> usize {
-        // No overflow: the memory does not reach so near to the end of the address space (`Table::build`).
+        // No overflow: the memory does not reach so near to the end of the address space
+        // (`Table::build`).
         (address + self.alignment_mask) & !self.alignment_mask
     }
 
@@ -293,11 +206,11 @@ impl<F: BufferPool> SlotPool<F> {
         self.align(end + (size::staggered(length) - length))
     }
 
-    /// Takes `bytes` from the gap at the tail, or from where the tail or the slot behind it was; nothing when that does not do, or for
-    /// no bytes.
+    /// Takes `bytes` from the gap at the tail, or from where the tail or the slot behind it was;
+    /// nothing when that does not do, or for no bytes.
     ///
-    /// What this reads and writes of the pool itself is the tail: a processor makes one store per cycle, and those of a request and of
-    /// the buffer that it returns are what it costs.
+    /// What this reads and writes of the pool itself is the tail: a processor makes one store per
+    /// cycle, and those of a request and of the buffer that it returns are what it costs.
     #[inline(always)]
     fn carve(&mut self, bytes: usize) -> Option<Carved> {
         let (slots, tail) = (self.table.slots(), self.tail);
@@ -306,7 +219,8 @@ impl<F: BufferPool> SlotPool<F> {
         }
         let next = slots.next(tail);
         let (end, limit) = (slots.end(tail), slots.start(next));
-        // Whether the gap may do. A request so large that this overflows comes to nothing further down.
+        // Whether the gap may do. A request so large that this overflows comes to nothing further
+        // down.
         if end.wrapping_add(bytes) <= limit {
             let start = self.behind(slots, tail, bytes);
             // One comparison for `1 <= bytes <= room`.
@@ -314,8 +228,9 @@ impl<F: BufferPool> SlotPool<F> {
                 return Some(self.carve_new(slots, tail, start, bytes));
             }
         }
-        // Otherwise the gap and the place of the slot behind it, when that is free: the step of a queue, whose oldest buffer goes when
-        // the newest comes, and of a burst of buffers where the last one was. The slot is in the right place of the list already.
+        // Otherwise the gap and the place of the slot behind it, when that is free: the step of a
+        // queue, whose oldest buffer goes when the newest comes, and of a burst of buffers where
+        // the last one was. The slot is in the right place of the list already.
         if !slots.is_free(next) {
             return None;
         }
@@ -328,7 +243,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.follow_resized(next, bytes).found()
     }
 
-    /// Takes `bytes` in the place of `next`, the slot behind the tail, which is free but did not do as it was, and the gaps around.
+    /// Takes `bytes` in the place of `next`, the slot behind the tail, which is free but did not do
+    /// as it was, and the gaps around.
     #[inline(never)]
     fn follow_resized(&mut self, next: u32, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
@@ -345,7 +261,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.settle(slots, next, start, bytes)
     }
 
-    /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which must not be empty.
+    /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which
+    /// must not be empty.
     #[inline(always)]
     pub(crate) fn carve_new(&mut self, slots: Slots, tail: u32, start: usize, bytes: usize) -> Carved {
         let slot = self.free;
@@ -356,7 +273,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.settle(slots, slot, start, bytes)
     }
 
-    /// Takes `bytes` wherever they can be had, when neither the gap at the tail nor the places around it do.
+    /// Takes `bytes` wherever they can be had, when neither the gap at the tail nor the places
+    /// around it do.
     #[inline(never)]
     fn carve_elsewhere(&mut self, bytes: usize) -> Carved {
         self.return_gap();
@@ -385,7 +303,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.take_over_resized(bytes).found()
     }
 
-    /// [`take_over`](Self::take_over) when the tail's own place does not do as it was: with the gap behind it, and what is free around.
+    /// [`take_over`](Self::take_over) when the tail's own place does not do as it was: with the gap
+    /// behind it, and what is free around.
     #[inline(never)]
     fn take_over_resized(&mut self, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
@@ -404,10 +323,12 @@ impl<F: BufferPool> SlotPool<F> {
         self.settle(slots, tail, start, bytes)
     }
 
-    /// Moves the tail, which is free and has a free slot in front of it, down to the first slot of the newest run, or of those that
-    /// are free around it. The slots behind stay in the list, for [`carve`](Self::carve) to take one by one.
+    /// Moves the tail, which is free and has a free slot in front of it, down to the first slot of
+    /// the newest run, or of those that are free around it. The slots behind stay in the list, for
+    /// [`carve`](Self::carve) to take one by one.
     ///
-    /// Each slot that the loop passes was taken by an earlier request, so this is constant time per request on the whole.
+    /// Each slot that the loop passes was taken by an earlier request, so this is constant time per
+    /// request on the whole.
     #[inline(never)]
     fn rewind(&mut self) -> u32 {
         let slots = self.table.slots();
@@ -420,7 +341,8 @@ impl<F: BufferPool> SlotPool<F> {
         first
     }
 
-    /// Gives `bytes` bytes from `start` on to `slot`, which starts there and is the tail. There is room for them.
+    /// Gives `bytes` bytes from `start` on to `slot`, which starts there and is the tail. There is
+    /// room for them.
     #[inline(always)]
     fn settle(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
         debug_assert!((self.tail, slots.start(slot)) == (slot, start));
@@ -432,8 +354,8 @@ impl<F: BufferPool> SlotPool<F> {
         Carved { slot, start }
     }
 
-    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release will
-    /// count as back, `elsewhere` what is out of the fallback.
+    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release
+    /// will count as back, `elsewhere` what is out of the fallback.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(
@@ -444,8 +366,9 @@ impl<F: BufferPool> SlotPool<F> {
         elsewhere: PoolStats,
     ) -> Buf<SlotLease<F::Lease>> {
         let lease = SlotLease::of(self.table.slots().handle(carved.slot));
-        // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised when it was made; the slot is
-        // live until the lease is dropped, and a live slot's bytes are in no gap (P2), so nobody else gets them.
+        // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised
+        // when it was made; the slot is live until the lease is dropped, and a live slot's bytes
+        // are in no gap (P2), so nobody else gets them.
         let buf = unsafe { Buf::from_raw_parts(self.table.byte(carved.start), bytes, lease) };
         self.counters.acquired(Served::Reused, taken, self.table.released(), || elsewhere);
         self.tracker.attach(buf)

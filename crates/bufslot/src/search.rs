@@ -7,12 +7,13 @@ use bufcore::BufferPool;
 use crate::pool::{Carved, SlotPool};
 use crate::table::NONE;
 
-/// How many live slots one request steps over in search of a gap. The next request goes on from there.
+/// How many live slots one request steps over in search of a gap. The next request goes on from
+/// there.
 const MAX_PROBES: usize = 64;
 
 impl<F: BufferPool> SlotPool<F> {
-    /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`), before the first or
-    /// between two (`Mode::Front`). Lets go of the free slots that it passes.
+    /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`),
+    /// before the first or between two (`Mode::Front`). Lets go of the free slots that it passes.
     #[cold]
     #[inline(never)]
     pub(crate) fn search(&mut self, bytes: usize) -> Carved {
@@ -52,9 +53,9 @@ impl<F: BufferPool> SlotPool<F> {
         Carved::NOWHERE
     }
 
-    /// Takes `bytes`, which are not none, from any gap in the region that has them: the last resort before
-    /// an error. Lets go of all free slots first, and places the buffer end to end with the one in front,
-    /// without stagger.
+    /// Takes `bytes`, which are not none, from any gap in the region that has them: the last resort
+    /// before an error. Lets go of all free slots first, and places the buffer end to end with the
+    /// one in front, without stagger.
     ///
     /// Cost: two looks at every slot in the list.
     ///
@@ -101,7 +102,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.carve_new(slots, self.tail, start, bytes)
     }
 
-    /// Takes the free slots behind the tail out of the list; returns where the gap behind it ends then.
+    /// Takes the free slots behind the tail out of the list; returns where the gap behind it ends
+    /// then.
     pub(crate) fn widen(&mut self) -> usize {
         let slots = self.table.slots();
         let mut next = slots.next(self.tail);

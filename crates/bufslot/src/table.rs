@@ -1,4 +1,5 @@
-//! The slot table: the bookkeeping that stands at the start of the region, and all unsafe code that touches it.
+//! The slot table: the bookkeeping that stands at the start of the region, and all unsafe code that
+//! touches it.
 //!
 //! ```text
 //!  region
@@ -6,9 +7,9 @@
 //!            aligned       32 bytes each                      aligned to the buffers' alignment
 //! ```
 //!
-//! The slots that hold a buffer form one circular, doubly linked list in the order of their addresses, closed by the
-//! sentinel; the others form a stack. A slot's links and bounds are the pool's alone; its state and its count of views are
-//! shared with the lease.
+//! The slots that hold a buffer form one circular, doubly linked list in the order of their
+//! addresses, closed by the sentinel; the others form a stack. A slot's links and bounds are the
+//! pool's alone; its state and its count of views are shared with the lease.
 
 mod control;
 mod handle;
@@ -41,11 +42,13 @@ pub(crate) use self::slots::Slots;
 ///
 /// # Invariants
 ///
-/// - T1: `control` points to an initialised `Control`, `slots` to `control.slots + 1` initialised slots behind it, and `memory` to
-///   `capacity` initialised bytes behind those, all in `control.region`, until [`Table::leave`].
-/// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out of the table only.
-/// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a live slot may read its `start` and
-///   `extra`, which nobody writes meanwhile.
+/// - T1: `control` points to an initialised `Control`, `slots` to `control.slots + 1` initialised
+///   slots behind it, and `memory` to `capacity` initialised bytes behind those, all in
+///   `control.region`, until [`Table::leave`].
+/// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
+///   of the table only.
+/// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a
+///   live slot may read its `start` and `extra`, which nobody writes meanwhile.
 #[derive(Debug)]
 pub(crate) struct Table {
     control: NonNull<Control>,
@@ -58,7 +61,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Builds the bookkeeping for `slots` free slots in `region`, with `capacity` bytes to hand out behind it.
+    /// Builds the bookkeeping for `slots` free slots in `region`, with `capacity` bytes to hand out
+    /// behind it.
     ///
     /// # Errors
     ///
@@ -84,8 +88,8 @@ impl Table {
         // SAFETY: likewise.
         let memory = unsafe { base.add(layout.memory) };
         let start = memory.addr().get();
-        // Addresses are rounded up to the alignment, and to cache lines: none of the memory may be so near to the last of all that this
-        // starts again at the first.
+        // Addresses are rounded up to the alignment, and to cache lines: none of the memory may be
+        // so near to the last of all that this starts again at the first.
         let slack = layout.alignment.saturating_add(2 * size::CACHE_LINE_BYTES);
         if start.checked_add(capacity).and_then(|end| end.checked_add(slack)).is_none() {
             let available = region.len();
@@ -102,7 +106,8 @@ impl Table {
         };
         #[cfg(not(feature = "wipe"))]
         let _ = wipe;
-        // SAFETY: `Layout` aligned the control block and left room for it within the region, which is ours.
+        // SAFETY: `Layout` aligned the control block and left room for it within the region, which
+        // is ours.
         unsafe { control.write(contents) };
         let sentinel = slots as u32 * STEP;
         for at in (0..=sentinel).step_by(STEP as usize) {
@@ -128,7 +133,8 @@ impl Table {
     }
 
     fn control(&self) -> &Control {
-        // SAFETY: initialised (T1), and never written while the table exists but through its atomics.
+        // SAFETY: initialised (T1), and never written while the table exists but through its
+        // atomics.
         unsafe { self.control.as_ref() }
     }
 
@@ -165,7 +171,8 @@ impl Table {
         in_memory(self.memory, address)
     }
 
-    /// Notes how many bytes the buffer of a live slot of this pool's own (the open frame) has by now.
+    /// Notes how many bytes the buffer of a live slot of this pool's own (the open frame) has by
+    /// now.
     pub(crate) fn set_capacity(&self, at: u32, capacity: usize) {
         #[cfg(any(feature = "wipe", feature = "stats"))]
         self.slots.slot(at).extra.capacity.set(capacity);
@@ -186,12 +193,14 @@ impl Table {
         self.control().wipe
     }
 
-    /// Zeroes the bytes `start .. end`, which are the pool's own, if the pool wipes and there are any.
+    /// Zeroes the bytes `start .. end`, which are the pool's own, if the pool wipes and there are
+    /// any.
     pub(crate) fn wipe(&self, start: usize, end: usize) {
         #[cfg(feature = "wipe")]
         if self.control().wipe && start < end {
             let bytes = NonNull::slice_from_raw_parts(self.byte(start), end - start);
-            // SAFETY: the range is in the region and in no live slot but the pool's own, so nobody else has these bytes.
+            // SAFETY: the range is in the region and in no live slot but the pool's own, so nobody
+            // else has these bytes.
             unsafe { bufcore::strategy::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]
@@ -205,9 +214,11 @@ impl Table {
         (index < self.control().slots as usize).then_some(index)
     }
 
-    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all initialised, as those of any region.
+    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all
+    /// initialised, as those of any region.
     ///
-    /// The table's values are not: they have padding, and what was padding may be handed out by the region's next pool.
+    /// The table's values are not: they have padding, and what was padding may be handed out by the
+    /// region's next pool.
     pub(crate) fn leave_clean(&mut self) -> Option<Region> {
         let region = self.leave()?;
         let start = region.as_ptr();
@@ -217,7 +228,8 @@ impl Table {
         Some(region)
     }
 
-    /// Ends the pool's use of the region: gives it back if nothing is out, or else leaves it to the last release.
+    /// Ends the pool's use of the region: gives it back if nothing is out, or else leaves it to the
+    /// last release.
     ///
     /// Nothing but this may be called on the table afterwards; a second call does nothing.
     pub(crate) fn leave(&mut self) -> Option<Region> {
@@ -229,8 +241,9 @@ impl Table {
             let slot = self.slots.slot(at);
             // For `SlotHandle::late`, to which the exchange publishes it.
             slot.prev.set(at);
-            // ORDER: AcqRel on success: Release pairs with the Acquire in `SlotHandle::late`; Acquire as in `is_free`. Acquire on
-            // failure pairs with the Release store in `SlotHandle::drop`.
+            // ORDER: AcqRel on success: Release pairs with the Acquire in `SlotHandle::late`;
+            // Acquire as in `is_free`. Acquire on failure pairs with the Release store in
+            // `SlotHandle::drop`.
             match slot.state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => out += 1,
                 // ORDER: Relaxed: nobody else uses a slot that is free.
@@ -246,9 +259,10 @@ impl Table {
         #[cfg(feature = "alloc")]
         if !self.control().region.is_static() {
             // SAFETY:
-            // - the head: `orphan` is the first field of the control block (`repr(C)`), and `METHODS` are for such blocks.
-            // - counted once: of the marked slots' leases each saw its mark, and then counts itself, or stores `FREE` over it,
-            //   which one `settle` finds.
+            // - the head: `orphan` is the first field of the control block (`repr(C)`), and
+            //   `METHODS` are for such blocks.
+            // - counted once: of the marked slots' leases each saw its mark, and then counts
+            //   itself, or stores `FREE` over it, which one `settle` finds.
             // - nobody else: the caller does not use the table again.
             unsafe { orphans::adopt_counted(self.control.cast(), out, self.control().slots as usize) };
         }

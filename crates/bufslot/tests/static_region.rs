@@ -66,7 +66,8 @@ fn buffers_and_frames() {
     assert_eq!(pool.acquire(capacity).expect("all is back").capacity(), capacity);
 }
 
-/// A buffer of static memory outlives its pool, on another thread too; the memory is lost with such a pool, not freed.
+/// A buffer of static memory outlives its pool, on another thread too; the memory is lost with such
+/// a pool, not freed.
 #[test]
 fn outliving_the_pool() {
     static MEMORY: Memory = Memory::new();

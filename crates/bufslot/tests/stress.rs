@@ -1,4 +1,5 @@
-//! Slot pools under load, for `cargo xtask stress`: each thread has its own, and their buffers go everywhere.
+//! Slot pools under load, for `cargo xtask stress`: each thread has its own, and their buffers go
+//! everywhere.
 
 use bufslot::SlotPool;
 use bufslot::bufcore::{BufferPool, Reject};

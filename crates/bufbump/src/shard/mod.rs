@@ -2,8 +2,8 @@
 //! that a release touches is here.
 //!
 //! ```text
-//!  region   |<- Block | bytes ->|<- Block | bytes ->| … free …                        |
-//!           base                                    bump                              limit + HEADER_BYTES
+//!  region   |<- Block | bytes ->|<- Block | bytes ->| … free …             |
+//!           base                                    bump                   limit + HEADER_BYTES
 //! ```
 //!
 //! # Who owns a shard

@@ -1,10 +1,12 @@
-//! Models of releases, of threads that end, and of the end of a pool, for every interleaving that loom finds.
+//! Models of releases, of threads that end, and of the end of a pool, for every interleaving that
+//! loom finds.
 //!
-//! loom sees its own atomics and cells only, not the raw bytes of a shard. So a `Shadow` cell stands for the bytes: it is written and
-//! read where a user of the buffer would, and the one in each shard where whoever frees its memory does. A missing order shows as a race on it.
+//! loom sees its own atomics and cells only, not the raw bytes of a shard. So a `Shadow` cell
+//! stands for the bytes: it is written and read where a user of the buffer would, and the one in
+//! each shard where whoever frees its memory does. A missing order shows as a race on it.
 //!
-//! The thread that looks for released memory yields before: loom notes only the last access to an atomic, and starts from an
-//! execution in which the release came first.
+//! The thread that looks for released memory yields before: loom notes only the last access to an
+//! atomic, and starts from an execution in which the release came first.
 //!
 //! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
@@ -15,7 +17,7 @@ use bufcore::strategy::sync::{AtomicUsize, Ordering};
 use bufcore::{Buf, Frozen};
 use buftest::models::{self, Shadow};
 use loom::sync::Arc;
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 
 use crate::cache::local;
 use crate::shard::{Block, HEADER_BYTES};
@@ -70,6 +72,36 @@ fn acquire_again(pool: &BumpPool, address: *const u8, shadow: &Shadow) -> Buffer
     models::acquire_again(pool, 8, address, shadow)
 }
 
+/// Runs `f` with a handle of the pool on a thread of its own.
+fn beside<R: 'static>(pool: &BumpPool, f: impl FnOnce(BumpPool) -> R + 'static) -> JoinHandle<R> {
+    let pool = pool.clone();
+    thread::spawn(move || f(pool))
+}
+
+/// Drops what holds a memory on a thread of its own, which reads the memory before: after `writes`
+/// writes.
+fn read_elsewhere(held: impl Sized + 'static, shadow: &Arc<Shadow>, writes: u32) -> JoinHandle<()> {
+    let shadow = Arc::clone(shadow);
+    thread::spawn(move || {
+        assert_eq!(shadow.read(), writes);
+        drop(held);
+    })
+}
+
+/// Uses a buffer's memory and drops the buffer.
+fn use_up(buf: Buffer) {
+    touch(&buf);
+    drop(buf);
+}
+
+/// Uses the pool once, alone in a shard, on a thread that ends then.
+fn pass_by(pool: &BumpPool) {
+    let buf = acquire(pool);
+    scribble(&buf);
+    drop(buf);
+    local::end_of_thread();
+}
+
 /// What the releasing thread did with the bytes happens before what their next owner does.
 #[test]
 fn loom_reuse_after_release_on_another_thread() {
@@ -79,13 +111,7 @@ fn loom_reuse_after_release_on_another_thread() {
         let buf = acquire(&pool);
         let address = buf.as_ptr();
         shadow.write();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                assert_eq!(shadow.read(), 1);
-                drop(buf);
-            })
-        };
+        let consumer = read_elsewhere(buf, &shadow, 1);
         thread::yield_now();
         drop(acquire_again(&pool, address, &shadow));
         consumer.join().unwrap();
@@ -100,13 +126,7 @@ fn loom_restart_after_releases_here_and_elsewhere() {
         let shadow = Shadow::shared();
         let (sent, kept) = (acquire(&pool), acquire(&pool));
         let address = sent.as_ptr();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(sent);
-            })
-        };
+        let consumer = read_elsewhere(sent, &shadow, 0);
         thread::yield_now();
         drop(kept);
         drop(acquire_again(&pool, address, &shadow));
@@ -114,7 +134,8 @@ fn loom_restart_after_releases_here_and_elsewhere() {
     });
 }
 
-/// Parts and views of one buffer, dropped on two threads: both are done before the memory is written again.
+/// Parts and views of one buffer, dropped on two threads: both are done before the memory is
+/// written again.
 #[test]
 fn loom_reuse_after_the_last_part() {
     loom::model(|| {
@@ -125,13 +146,7 @@ fn loom_reuse_after_the_last_part() {
         shadow.write();
         let part = buf.split_off(4);
         let view: Frozen<BumpLease> = part.freeze();
-        let consumer = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                assert_eq!(shadow.read(), 1);
-                drop(view);
-            })
-        };
+        let consumer = read_elsewhere(view, &shadow, 1);
         thread::yield_now();
         drop(buf);
         drop(acquire_again(&pool, address, &shadow));
@@ -139,7 +154,8 @@ fn loom_reuse_after_the_last_part() {
     });
 }
 
-/// A view that is the only handle left may be written to: what the other part's owner did, it did before.
+/// A view that is the only handle left may be written to: what the other part's owner did, it did
+/// before.
 #[test]
 fn loom_thaw_after_the_other_part_is_gone() {
     loom::model(|| {
@@ -147,13 +163,7 @@ fn loom_thaw_after_the_other_part_is_gone() {
         let shadow = Shadow::shared();
         let mut buf = acquire(&pool);
         let part = buf.split_off(4);
-        let reader = {
-            let shadow = Arc::clone(&shadow);
-            thread::spawn(move || {
-                shadow.read();
-                drop(part);
-            })
-        };
+        let reader = read_elsewhere(part, &shadow, 0);
         thread::yield_now();
         if let Ok(buf) = buf.freeze().try_into_mut() {
             shadow.write();
@@ -179,7 +189,8 @@ fn loom_one_of_the_parts_is_last() {
     });
 }
 
-/// A thread ends, and with it its cache, while its buffer is dropped elsewhere: the shard comes back once, after both.
+/// A thread ends, and with it its cache, while its buffer is dropped elsewhere: the shard comes
+/// back once, after both.
 #[test]
 fn loom_end_of_a_thread_against_release() {
     loom::model(|| {
@@ -203,8 +214,7 @@ fn loom_end_of_a_thread_against_release() {
                     let shadow = Arc::clone(&shadow);
                     thread::spawn(move || {
                         shadow.read();
-                        touch(&buf);
-                        drop(buf);
+                        use_up(buf);
                     })
                 };
                 thread::yield_now();
@@ -226,16 +236,14 @@ fn buf_address(seen: Option<*const u8>) -> *const u8 {
     seen.unwrap_or(core::ptr::null())
 }
 
-/// The pool ends on the thread that has the cache, while a buffer is dropped elsewhere: who is last frees.
+/// The pool ends on the thread that has the cache, while a buffer is dropped elsewhere: who is last
+/// frees.
 #[test]
 fn loom_end_of_a_pool_against_release() {
     loom::model(|| {
         let pool = pool(true);
         let (sent, kept) = (acquire(&pool), acquire(&pool));
-        let consumer = thread::spawn(move || {
-            touch(&sent);
-            drop(sent);
-        });
+        let consumer = thread::spawn(move || use_up(sent));
         thread::yield_now();
         touch(&kept);
         drop(pool);
@@ -245,18 +253,15 @@ fn loom_end_of_a_pool_against_release() {
     });
 }
 
-/// The same after a release here: the buffer that is out elsewhere is the last, and frees after both.
+/// The same after a release here: the buffer that is out elsewhere is the last, and frees after
+/// both.
 #[test]
 fn loom_end_of_a_pool_after_a_release() {
     loom::model(|| {
         let pool = pool(true);
         let (sent, kept) = (acquire(&pool), acquire(&pool));
-        let consumer = thread::spawn(move || {
-            touch(&sent);
-            drop(sent);
-        });
-        touch(&kept);
-        drop(kept);
+        let consumer = thread::spawn(move || use_up(sent));
+        use_up(kept);
         thread::yield_now();
         drop(pool);
         consumer.join().unwrap();
@@ -264,23 +269,19 @@ fn loom_end_of_a_pool_after_a_release() {
     });
 }
 
-/// The pool ends while the owner of a shard releases the last buffer of it, after one that was released elsewhere: its count is then
-/// the owner's.
+/// The pool ends while the owner of a shard releases the last buffer of it, after one that was
+/// released elsewhere: its count is then the owner's.
 #[test]
 fn loom_end_of_a_pool_against_a_count_that_moves() {
     loom::model(|| {
         let pool = pool(true);
-        let owner = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let (sent, kept) = (acquire(&pool), acquire(&pool));
-                drop(pool);
-                thread::spawn(move || drop(sent)).join().unwrap();
-                touch(&kept);
-                drop(kept);
-                local::end_of_thread();
-            })
-        };
+        let owner = beside(&pool, |pool| {
+            let (sent, kept) = (acquire(&pool), acquire(&pool));
+            drop(pool);
+            thread::spawn(move || drop(sent)).join().unwrap();
+            use_up(kept);
+            local::end_of_thread();
+        });
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
@@ -305,15 +306,13 @@ fn pool_with_idle_shards() -> BumpPool {
     pool
 }
 
-/// A trim frees headers while another thread looks at all of them: each was there while it was looked at.
+/// A trim frees headers while another thread looks at all of them: each was there while it was
+/// looked at.
 #[test]
 fn loom_trim_against_a_look() {
     briefly(2, || {
         let pool = pool_with_idle_shards();
-        let looking = {
-            let pool = pool.clone();
-            thread::spawn(move || _ = pool.stats())
-        };
+        let looking = beside(&pool, |pool| _ = pool.stats());
         pool.trim();
         looking.join().unwrap();
         pool.trim();
@@ -325,10 +324,7 @@ fn loom_trim_against_a_look() {
 fn loom_trim_against_a_trim() {
     briefly(1, || {
         let pool = pool_with_idle_shards();
-        let trimming = {
-            let pool = pool.clone();
-            thread::spawn(move || pool.trim())
-        };
+        let trimming = beside(&pool, |pool| pool.trim());
         pool.trim();
         trimming.join().unwrap();
     });
@@ -339,15 +335,7 @@ fn loom_trim_against_a_trim() {
 fn loom_trim_against_an_acquire() {
     briefly(1, || {
         let pool = pool_with_idle_shards();
-        let acquiring = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let buf = acquire(&pool);
-                scribble(&buf);
-                drop(buf);
-                local::end_of_thread();
-            })
-        };
+        let acquiring = beside(&pool, |pool| pass_by(&pool));
         pool.trim();
         acquiring.join().unwrap();
     });
@@ -358,13 +346,10 @@ fn loom_trim_against_an_acquire() {
 fn loom_look_against_a_new_shard() {
     briefly(2, || {
         let pool = pool(false);
-        let looking = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                _ = pool.stats();
-                pool.trim();
-            })
-        };
+        let looking = beside(&pool, |pool| {
+            _ = pool.stats();
+            pool.trim();
+        });
         drop(acquire(&pool));
         looking.join().unwrap();
     });
@@ -375,16 +360,12 @@ fn loom_look_against_a_new_shard() {
 fn loom_end_of_a_pool_against_its_owner() {
     loom::model(|| {
         let pool = pool(false);
-        let owner = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let buf = acquire(&pool);
-                drop(pool);
-                touch(&buf);
-                drop(buf);
-                local::end_of_thread();
-            })
-        };
+        let owner = beside(&pool, |pool| {
+            let buf = acquire(&pool);
+            drop(pool);
+            use_up(buf);
+            local::end_of_thread();
+        });
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
@@ -394,23 +375,21 @@ fn loom_end_of_a_pool_against_its_owner() {
     });
 }
 
-/// The same with a shard that the owner carves no more, so that its last release has to use the cache.
+/// The same with a shard that the owner carves no more, so that its last release has to use the
+/// cache.
 #[test]
 fn loom_end_of_a_pool_against_a_listed_shard() {
     loom::model(|| {
         let pool = pool(false);
-        let owner = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let first = acquire(&pool);
-                let second = acquire(&pool);
-                drop(pool);
-                touch(&first);
-                touch(&second);
-                drop((first, second));
-                local::end_of_thread();
-            })
-        };
+        let owner = beside(&pool, |pool| {
+            let first = acquire(&pool);
+            let second = acquire(&pool);
+            drop(pool);
+            touch(&first);
+            touch(&second);
+            drop((first, second));
+            local::end_of_thread();
+        });
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
@@ -420,14 +399,16 @@ fn loom_end_of_a_pool_against_a_listed_shard() {
     });
 }
 
-/// Two buffers of a pool that is gone and whose owner lives: the last of them leaves nothing to a later sweep.
+/// Two buffers of a pool that is gone and whose owner lives: the last of them leaves nothing to a
+/// later sweep.
 #[test]
 fn loom_late_releases_free_the_memory_themselves() {
     loom::model(|| {
         let pool = pool(true);
         let buffers = {
             let pool = pool.clone();
-            // Its thread is gone by then, so both are exact; those of this one are orphaned by no one.
+            // Its thread is gone by then, so both are exact; those of this one are orphaned by no
+            // one.
             let owner = thread::spawn(move || {
                 let buffers = [acquire(&pool), acquire(&pool)];
                 local::end_of_thread();
@@ -436,12 +417,7 @@ fn loom_late_releases_free_the_memory_themselves() {
             owner.join().unwrap()
         };
         drop(pool);
-        let threads = buffers.map(|buf| {
-            thread::spawn(move || {
-                touch(&buf);
-                drop(buf);
-            })
-        });
+        let threads = buffers.map(|buf| thread::spawn(move || use_up(buf)));
         for thread in threads {
             thread.join().unwrap();
         }
@@ -473,15 +449,7 @@ fn loom_caches_that_are_given_back() {
 fn loom_idle_shards_go_round() {
     loom::model(|| {
         let pool = pool(false);
-        let threads = [(), ()].map(|()| {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                let buf = acquire(&pool);
-                scribble(&buf);
-                drop(buf);
-                local::end_of_thread();
-            })
-        });
+        let threads = [(), ()].map(|()| beside(&pool, |pool| pass_by(&pool)));
         for thread in threads {
             thread.join().unwrap();
         }

@@ -1,7 +1,8 @@
-//! Larger models than loom's, in schedules that shuttle draws: three or four threads, each with several operations. All accesses are in
-//! one order here, so what orders are for is loom's to see.
+//! Larger models than loom's, in schedules that shuttle draws: three or four threads, each with
+//! several operations. All accesses are in one order here, so what orders are for is loom's to see.
 //!
-//! With the known defects `nolock` and `uncounted` some of these models fail, which is noted at each.
+//! With the known defects `nolock` and `uncounted` some of these models fail, which is noted at
+//! each.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -24,7 +25,8 @@ enum Handle {
     View(Frozen<BumpLease>),
 }
 
-/// A handle of memory whose address is noted. The claim is in front: it ends before the memory goes back.
+/// A handle of memory whose address is noted. The claim is in front: it ends before the memory goes
+/// back.
 struct Noted {
     claim: Arc<Claim>,
     handle: Handle,
@@ -78,7 +80,8 @@ fn life(pool: &BumpPool, addresses: &Arc<Shadow>, shelf: &Mutex<Vec<Noted>>) {
     }
 }
 
-/// Threads use handles of one pool, hand parts and views on, trim and clear; then all is back. Fails with `nolock` and `uncounted`.
+/// Threads use handles of one pool, hand parts and views on, trim and clear; then all is back.
+/// Fails with `nolock` and `uncounted`.
 #[test]
 fn shuttle_shards_go_round() {
     explore(ITERATIONS, || {
@@ -100,7 +103,8 @@ fn shuttle_shards_go_round() {
     });
 }
 
-/// Several pools on each thread: handles go while others are used, and the last of them on any thread, with buffers out.
+/// Several pools on each thread: handles go while others are used, and the last of them on any
+/// thread, with buffers out.
 #[test]
 fn shuttle_pools_end_beside_others() {
     explore(ITERATIONS, || {

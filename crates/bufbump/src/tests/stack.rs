@@ -1,4 +1,5 @@
-//! Models of the stacks, for every interleaving that loom finds: elements with a `Shadow` that their owners write.
+//! Models of the stacks, for every interleaving that loom finds: elements with a `Shadow` that
+//! their owners write.
 //!
 //! With the known defect `aba` one of these fails, which is noted there.
 
@@ -87,7 +88,8 @@ impl Drop for Model {
     }
 }
 
-/// One thread pops while another pops two and puts the first back: the top is the same again, what is below is not. Fails with `aba`.
+/// One thread pops while another pops two and puts the first back: the top is the same again, what
+/// is below is not. Fails with `aba`.
 #[test]
 fn loom_an_element_that_comes_back() {
     loom::model(|| {
@@ -150,8 +152,8 @@ fn loom_a_pop_hides_no_other() {
     });
 }
 
-/// Elements go from one stack to the other while threads look at them: a pop that is last to look puts one on the stack where it is
-/// wanted.
+/// Elements go from one stack to the other while threads look at them: a pop that is last to look
+/// puts one on the stack where it is wanted.
 #[test]
 fn loom_from_one_stack_to_the_other() {
     loom::model(|| {
@@ -173,7 +175,8 @@ fn loom_from_one_stack_to_the_other() {
     });
 }
 
-/// A push finds the stack changed while a pop, which knows the element from before, refers to it: one of the two puts it there.
+/// A push finds the stack changed while a pop, which knows the element from before, refers to it:
+/// one of the two puts it there.
 #[test]
 fn loom_pushes_against_a_pop() {
     loom::model(|| {

@@ -1,4 +1,5 @@
-//! Walks over random requests and releases that check the invariants of the thread's cache and its shards after every step.
+//! Walks over random requests and releases that check the invariants of the thread's cache and its
+//! shards after every step.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
-//! What a shard does with the buffers in it: sizes at the edges, resets, probes, budgets, survivors.
+//! What a shard does with the buffers in it: sizes at the edges, resets, probes, budgets,
+//! survivors.
 
 use bufbump::BumpLease;
 use bufbump::BumpPool;
@@ -37,7 +38,8 @@ fn settings_at_their_edges() {
     }
 }
 
-/// What is around a buffer of the largest alignment is more than 32 bits can count: nothing can be had there, and that is said.
+/// What is around a buffer of the largest alignment is more than 32 bits can count: nothing can be
+/// had there, and that is said.
 #[test]
 fn the_largest_alignment() {
     let pool = BumpPool::builder().alignment(1 << 30).shard_size(64).build().expect("settings are right");
@@ -99,7 +101,8 @@ fn resets() {
     assert_eq!(pool.stats().reserved_bytes, SHARD);
 }
 
-/// A request that does not fit goes to another shard that has room, if it may look; otherwise to a new one.
+/// A request that does not fit goes to another shard that has room, if it may look; otherwise to a
+/// new one.
 #[test]
 fn probes() {
     for probes in [0, 1, 4] {
@@ -135,7 +138,8 @@ fn idle_memory_keeps_its_budget() {
     assert_eq!(none.stats().reserved_bytes, SHARD);
 }
 
-/// What others gave back is found, and what is too much of it goes, though its owner releases nothing itself.
+/// What others gave back is found, and what is too much of it goes, though its owner releases
+/// nothing itself.
 #[test]
 fn a_peak_that_others_release_shrinks() {
     let pool =
@@ -194,7 +198,8 @@ fn survivors_show_and_move() {
     }
     let stats = pool.stats();
     assert!(stats.in_use == 8 && stats.pinned_bytes <= SHARD, "{stats:?}");
-    // Of no bytes, on its own, from another pool, and a part whose other part lives: as they are, or right all the same.
+    // Of no bytes, on its own, from another pool, and a part whose other part lives: as they are,
+    // or right all the same.
     assert_eq!(pool.detach_if_pinning(take(&pool, 0), 1).capacity(), 0);
     let single = take(&pool, 2 * SHARD);
     let address = single.as_ptr();

@@ -36,7 +36,8 @@ fn t26_a_shard_each() {
     alone(module_path!(), "t26_a_shard_each", LIMIT, body);
 }
 
-/// After a peak, `trim` gives back the bookkeeping of the peak, too. Not with `track`, whose list of buffers keeps its size.
+/// After a peak, `trim` gives back the bookkeeping of the peak, too. Not with `track`, whose list
+/// of buffers keeps its size.
 #[cfg(not(feature = "track"))]
 #[test]
 fn t26_headers_after_a_peak() {

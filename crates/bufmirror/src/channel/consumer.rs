@@ -10,11 +10,13 @@ use crate::GetError;
 use crate::copy::copy;
 use crate::ring::over;
 
-/// The end of a [`channel`](super::channel) that reads. Dropping it closes the channel: the producer's waits and writes fail.
+/// The end of a [`channel`](super::channel) that reads. Dropping it closes the channel: the
+/// producer's waits and writes fail.
 ///
-/// [`peek`](Self::peek), [`consume`](Self::consume) and [`get`](Self::get) never wait. [`wait`](Self::wait) and its siblings wait for
-/// bytes, by blocking the thread or as a future. `std::io::Read` and `BufRead` block, as a pipe does, and read an end when the producer is
-/// gone and all was read.
+/// [`peek`](Self::peek), [`consume`](Self::consume) and [`get`](Self::get) never wait.
+/// [`wait`](Self::wait) and its siblings wait for bytes, by blocking the thread or as a future.
+/// `std::io::Read` and `BufRead` block, as a pipe does, and read an end when the producer is gone
+/// and all was read.
 ///
 /// ```
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -36,47 +38,6 @@ pub struct Consumer {
 impl Consumer {
     pub(crate) fn new(end: End<Reads>) -> Self {
         Self { end }
-    }
-
-    /// Returns the bytes that the ring holds when it is full.
-    #[inline]
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.end.capacity()
-    }
-
-    /// Returns whether the memory is mapped twice; see
-    /// [`Producer::is_mapped`](super::Producer::is_mapped).
-    #[must_use]
-    pub fn is_mapped(&self) -> bool {
-        self.end.is_mapped()
-    }
-
-    /// Returns whether the producer has ended the stream. Bytes that it wrote may still be there to
-    /// read.
-    #[inline]
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.end.is_closed()
-    }
-
-    /// Returns the bytes that can be read now, in one piece. There may be more a moment later,
-    /// never less.
-    ///
-    /// Cost: a look at the producer's position, which may be in another processor's cache.
-    #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.end.count()
-    }
-
-    /// Returns whether there is nothing to read now.
-    ///
-    /// Cost: as [`len`](Self::len).
-    #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns all bytes that can be read now, oldest first, in one piece.
@@ -105,8 +66,8 @@ impl Consumer {
 
     /// Returns the oldest `n` bytes, if there are that many.
     ///
-    /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So this is what reads many short things
-    /// fast.
+    /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So
+    /// this method reads many short things fast.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -130,7 +91,8 @@ impl Consumer {
     ///
     /// They stay as they are left, until they are consumed.
     ///
-    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is copied once when the ring's end is passed.
+    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is
+    /// copied once when the ring's end is passed.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -157,7 +119,8 @@ impl Consumer {
     /// The pieces that were looked at are consumed when the returned value drops, also after a
     /// `break`; see [`Pieces`].
     ///
-    /// To wait for more of a piece, wait for a byte more than there are: that fails when the piece can never be whole.
+    /// To wait for more of a piece, wait for a byte more than there are: that fails when the piece
+    /// can never be whole.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -183,24 +146,24 @@ impl Consumer {
         ByteSource::pieces(self, delimiter)
     }
 
-    /// The oldest `n` bytes, which are known to be there.
-    #[inline(always)]
-    fn lend(&self, n: usize) -> &[u8] {
-        let filled = self.end.window(n);
-        // SAFETY:
-        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the capacity, and `n` at most that.
-        // - not written meanwhile: it borrows this end, which has the bytes alone (C2), and has no byte twice, being no longer than the
-        //   capacity (M2). What was done through their other addresses was ended (C4).
-        unsafe { filled.as_ref() }
-    }
-
     /// Drops the `n` oldest bytes. The producer can write there, and is woken if it waits.
     ///
-    /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking it costs.
+    /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking
+    /// it costs.
     ///
     /// # Panics
     ///
     /// When `n` is over [`len`](Self::len).
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// let capacity = producer.capacity();
+    /// producer.put(&vec![7; capacity])?;
+    /// assert!(producer.put(b"more").is_err()); // the ring is full
+    /// consumer.consume(1000);
+    /// assert_eq!(producer.spare_capacity(), 1000); // room again, in one piece
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn consume(&mut self, n: usize) {
@@ -261,17 +224,145 @@ impl Consumer {
         let _ = self.get(&mut into[..n]);
         n
     }
+
+    /// Returns the bytes that can be read now, in one piece. There may be more a moment later,
+    /// never less.
+    ///
+    /// Cost: a look at the producer's position, which may be in another processor's cache.
+    ///
+    /// ```
+    /// let (mut producer, consumer) = bufmirror::channel(4096)?;
+    /// producer.reserve(100)?; // lent, not yet committed
+    /// assert_eq!(consumer.len(), 0);
+    /// producer.commit(60);
+    /// assert_eq!(consumer.len(), 60);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end.count()
+    }
+
+    /// Returns whether there is nothing to read now.
+    ///
+    /// Cost: as [`len`](Self::len).
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns whether the producer has ended the stream. Bytes that it wrote may still be there to
+    /// read.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"last")?;
+    /// drop(producer);
+    /// // Closed first, empty second: nothing can come in between.
+    /// assert!(consumer.is_closed() && !consumer.is_empty());
+    /// consumer.consume(4);
+    /// assert!(consumer.is_closed() && consumer.is_empty()); // the end
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+
+    /// Returns the bytes that the ring holds when it is full.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
+    }
+
+    /// Returns whether the memory is mapped twice; see
+    /// [`Producer::is_mapped`](super::Producer::is_mapped).
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.end.is_mapped()
+    }
+
+    /// The oldest `n` bytes, which are known to be there.
+    #[inline(always)]
+    fn lend(&self, n: usize) -> &[u8] {
+        let filled = self.end.window(n);
+        // SAFETY:
+        // - valid and initialised: within the mirror's memory (M1), since `at` is less than the
+        //   capacity, and `n` at most that.
+        // - not written meanwhile: it borrows this end, which has the bytes alone (C2), and has no
+        //   byte twice, being no longer than the capacity (M2). What was done through their other
+        //   addresses was ended (C4).
+        unsafe { filled.as_ref() }
+    }
 }
 
 waits!(
     Consumer,
     until "`n` bytes can be read",
     cost "It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.",
+    example "
+```
+use std::io::Write;
+
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let writer = std::thread::spawn(move || producer.write_all(b\"\\x05hello\"));
+consumer.wait(1)?; // the length
+let length = usize::from(consumer.peek()[0]);
+consumer.wait(1 + length)?; // all of the record
+assert_eq!(&consumer.peek()[1..], b\"hello\");
+# writer.join().unwrap()?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    timeout "
+```
+use std::time::Duration;
+
+use bufmirror::WaitError;
+
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+producer.put(b\"he\")?;
+let late = consumer.wait_timeout(5, Duration::from_millis(10)).unwrap_err();
+assert_eq!(late, WaitError::TimedOut { requested: 5, available: 2 });
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
     errors "[`WaitError::Closed`](crate::WaitError::Closed) when the producer is gone and fewer are left, [`WaitError::TooLong`](crate::WaitError::TooLong) for more than the capacity."
 );
-task_waits!(Consumer);
+task_waits!(
+    Consumer,
+    example "
+```
+# tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let reader = async move {
+    consumer.wait_async(5).await?; // other tasks run meanwhile
+    Ok::<_, bufmirror::WaitError>(consumer.peek().to_vec())
+};
+let writer = async move { producer.put(b\"hello\") };
+let (read, written) = tokio::join!(reader, writer);
+written?;
+assert_eq!(read?, b\"hello\");
+# Ok::<(), Box<dyn std::error::Error>>(())
+# })?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+```",
+    poll "
+```
+use std::task::{Context, Poll, Waker};
 
-/// Lends all that there is at once.
+let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+let cx = Context::from_waker(Waker::noop()); // in a future, the context of its `poll`
+assert!(consumer.poll_wait(&cx, 5).is_pending());
+producer.put(b\"hello\")?; // wakes the waker
+assert_eq!(consumer.poll_wait(&cx, 5), Poll::Ready(Ok(())));
+# Ok::<(), Box<dyn std::error::Error>>(())
+```"
+);
+
+/// Lends all bytes that can be read, at once.
 impl ByteSource for Consumer {
     #[inline]
     fn peek(&mut self) -> &[u8] {

@@ -4,24 +4,28 @@
 //!  positions      read (consumer's)            written (producer's)          read + capacity
 //!                   |  filled: the consumer's     |  free: the producer's      |
 //!                   |                             |                            |
-//!  each end knows   how far the other was when it last looked, so that most calls read and write nothing that is shared but the own
-//!                   position, and that is one plain store
 //! ```
+//!
+//! Each end knows how far the other was when it last looked. So most calls use nothing that is
+//! shared except their own position, which they write by one plain store.
 //!
 //! # Invariants
 //!
-//! - C1: a position counts the bytes that its end has moved past, modulo 2^64 or 2^32, from 0; it is stored by its end alone.
-//!   `written - read` is at most the capacity.
-//! - C2: an end touches the bytes from its position on, as many as it knows to be its own: the consumer those that are written and not
-//!   yet read, the producer all others. The other end touches none of these before this one's position has gone past them.
-//! - C3: what was done with bytes is ordered before the store of the position (Release), and what is done by the other end after its
-//!   load (Acquire).
+//! - C1: a position counts the bytes that its end has moved past, modulo 2^64 or 2^32, from 0; it
+//!   is stored by its end alone. `written - read` is at most the capacity.
+//! - C2: an end touches the bytes from its position on, as many as it knows to be its own: the
+//!   consumer those that are written and not yet read, the producer all others. The other end
+//!   touches none of these before this one's position has gone past them.
+//! - C3: what was done with bytes is ordered before the store of the position (Release), and what
+//!   is done by the other end after its load (Acquire).
 //! - C4: bytes come to be used through their other address only where `at` is taken back, and there
-//!   [`end_of_addresses`] stands in between. Between threads, C3 orders them, whichever address they use.
-//! - C5: who goes to sleep says so in its state, then looks at the other's position and state; who moves its position or closes looks at
-//!   the other's state afterwards. Between the two steps of each is a fence, so not both miss the other. The one of the end that moves
-//!   may be the compiler's alone, as long as the system executes the other for both (`fences`). Where the system does so no more, both
-//!   ends execute their own from then on (`Core::go_plain`).
+//!   [`end_of_addresses`] stands in between. Between threads, C3 orders them, whichever address
+//!   they use.
+//! - C5: who goes to sleep says so in its state, then looks at the other's position and state; who
+//!   moves its position or closes looks at the other's state afterwards. Between the two steps of
+//!   each is a fence, so not both miss the other. The one of the end that moves may be the
+//!   compiler's alone, as long as the system executes the other for both (`fences`). Where the
+//!   system does so no more, both ends execute their own from then on (`Core::go_plain`).
 
 mod waiting;
 
@@ -69,20 +73,22 @@ pub(crate) struct End<S: Side> {
     position: usize,
     /// How many bytes from here on are known to be this end's (C2).
     known: usize,
-    /// Whether the other end's position made no sense when this one looked, which happens between processes only. Set, it stays so.
-    /// Atomic for looks by shared borrows.
+    /// Whether the other end's position made no sense when this one looked, which happens between
+    /// processes only. Set, it stays so. Atomic for looks by shared borrows.
     is_corrupt: AtomicBool,
     /// Whether the other end was found to be gone without a word.
     is_dead: bool,
     /// Whether this end has said that it is done.
     is_over: bool,
-    /// Whether bytes of this end's may differ at their two addresses: they were lent to be changed in place where nothing is mapped. Those
-    /// that count are the ones at the addresses from `at` on.
+    /// Whether bytes of this end's may differ at their two addresses: they were lent to be changed
+    /// in place where nothing is mapped. Those that count are the ones at the addresses from `at`
+    /// on.
     is_changed: bool,
     side: PhantomData<S>,
 }
 
-// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what it shares is atomic or locked.
+// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what it shares is atomic or
+// locked.
 unsafe impl<S: Side> Send for End<S> {}
 // SAFETY: a shared end gives out nothing but numbers.
 unsafe impl<S: Side> Sync for End<S> {}
@@ -109,7 +115,8 @@ impl<S: Side> End<S> {
             is_changed: false,
             side,
         };
-        // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose process has ended.
+        // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose
+        // process has ended.
         end.position = end.mine().position.0.load(Ordering::Relaxed);
         end.at = end.position % capacity;
         end.look();
@@ -127,7 +134,8 @@ impl<S: Side> End<S> {
 
     #[inline(always)]
     fn header(&self) -> &Header {
-        // SAFETY: the link, which `core` keeps, has it there. It is atomics only, so whoever writes to it, it is valid.
+        // SAFETY: the link, which `core` keeps, has it there. It is atomics only, so whoever writes
+        // to it, it is valid.
         unsafe { self.header.as_ref() }
     }
 
@@ -175,10 +183,12 @@ impl<S: Side> End<S> {
         self.known
     }
 
-    /// How many bytes are this end's, for those who only want to know: 0 when the other end's position makes no sense.
+    /// How many bytes are this end's, for those who only want to know: 0 when the other end's
+    /// position makes no sense.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
-        // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes happened before (C3).
+        // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes
+        // happened before (C3).
         let other = self.other().position.0.load(Ordering::Acquire);
         let filled = if S::IS_PRODUCER {
             self.position.wrapping_sub(other)
@@ -197,7 +207,8 @@ impl<S: Side> End<S> {
         }
     }
 
-    /// Gives the next `n` bytes, which are known to be this end's, to the other end, and wakes it if it sleeps.
+    /// Gives the next `n` bytes, which are known to be this end's, to the other end, and wakes it
+    /// if it sleeps.
     #[inline(always)]
     pub(crate) fn advance(&mut self, n: usize) {
         debug_assert!(n <= self.known);
@@ -226,16 +237,18 @@ impl<S: Side> End<S> {
         self.is_changed = !self.is_mapped();
     }
 
-    /// After `at` was taken back: makes the bytes that are known to be this end's at `at` what they were in the second half. Those that the
-    /// other end has given meanwhile were not changed.
+    /// After `at` was taken back: makes the bytes that are known to be this end's at `at` what they
+    /// were in the second half. Those that the other end has given meanwhile were not changed.
     #[cold]
     #[inline(never)]
     fn bring_down(&mut self) {
         self.is_changed = false;
         // SAFETY:
-        // - `at` was not less than the capacity a moment ago, and so far from there the bytes that are known end before twice the
-        //   capacity, because `at` was less than the capacity before and they were no more than that.
-        // - these bytes are this end's (C2), at both addresses, and nothing of them is lent: `&mut self`.
+        // - `at` was not less than the capacity a moment ago, and so far from there the bytes that
+        //   are known end before twice the capacity, because `at` was less than the capacity before
+        //   and they were no more than that.
+        // - these bytes are this end's (C2), at both addresses, and nothing of them is lent:
+        //   `&mut self`.
         unsafe { self.core.mirror.rebase(self.capacity + self.at, self.known) };
     }
 
@@ -265,7 +278,8 @@ impl<S: Side> End<S> {
         self.core.link.wake(!S::IS_PRODUCER, &half.state.0);
     }
 
-    /// Whether the other end is gone, or this one is done. Bytes that the other one wrote before may be there still.
+    /// Whether the other end is gone, or this one is done. Bytes that the other one wrote before
+    /// may be there still.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.is_over || self.is_dead || self.has_closed()
@@ -274,7 +288,8 @@ impl<S: Side> End<S> {
     /// Whether the other end went in good order.
     #[inline]
     fn has_closed(&self) -> bool {
-        // ORDER: Acquire pairs with the Release in `drop`: who sees that the end is gone sees its last position.
+        // ORDER: Acquire pairs with the Release in `drop`: who sees that the end is gone sees its
+        // last position.
         self.other().state.0.load(Ordering::Acquire) & CLOSED != 0
     }
 }

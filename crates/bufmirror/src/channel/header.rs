@@ -1,4 +1,5 @@
-//! What is seen of the ends by each other: positions and states, in one process' memory or in a file.
+//! What is seen of the ends by each other: positions and states, in one process' memory or in a
+//! file.
 
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize};
 
@@ -18,8 +19,8 @@ pub(crate) const CLOSED: u32 = 2;
 pub(crate) struct Half {
     /// C1.
     pub(crate) position: Padded<AtomicUsize>,
-    /// `SLEEPS` and `CLOSED`, and a flag of `shared::link`'s. Apart from the position, because it changes rarely and is read by the
-    /// other end all the time.
+    /// `SLEEPS` and `CLOSED`, and a flag of `shared::link`'s. Apart from the position, because it
+    /// changes rarely and is read by the other end all the time.
     pub(crate) state: Padded<AtomicU32>,
 }
 

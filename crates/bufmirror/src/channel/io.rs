@@ -35,12 +35,13 @@ impl Producer {
     ///
     /// So `while producer.read_from(&mut reader)? > 0 {}` sends the whole stream.
     ///
-    /// Cost: one `read` of the reader; no copy, no zeroing. While the reader blocks, this does not see that the consumer goes.
+    /// Cost: one `read` of the reader; no copy, no zeroing. While the reader blocks, this does not
+    /// see that the consumer goes.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` when the consumer is gone; else what the reader returns. Nothing is sent then. A reader that claims more bytes than it
-    /// was lent room for is broken and gets `InvalidData`.
+    /// `BrokenPipe` when the consumer is gone; else what the reader returns. Nothing is sent then.
+    /// A reader that claims more bytes than it was lent room for is broken and gets `InvalidData`.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -88,8 +89,8 @@ impl Consumer {
     ///
     /// # Errors
     ///
-    /// `WriteZero` when the writer takes nothing; else what it returns. Nothing is dropped then. A writer that claims more bytes than it was
-    /// given is broken and gets `InvalidData`.
+    /// `WriteZero` when the writer takes nothing; else what it returns. Nothing is dropped then. A
+    /// writer that claims more bytes than it was given is broken and gets `InvalidData`.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -143,7 +144,7 @@ impl Read for Consumer {
     }
 }
 
-/// Blocks as `read` does; lends all that there is at once.
+/// Blocks as `read` does, and lends all bytes that can be read, at once.
 impl BufRead for Consumer {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.wait_or_end()?;

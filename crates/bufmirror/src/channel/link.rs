@@ -12,12 +12,15 @@ use bufcore::strategy::sync::{AtomicBool, AtomicU32, Ordering};
 use super::header::Header;
 use crate::map::Mirror;
 
-/// After how long every processor has done what it had begun, and sees what was stored before: that takes less than a microsecond.
+/// After how long every processor has done what it had begun, and sees what was stored before: that
+/// takes less than a microsecond.
 const SETTLED: Duration = Duration::from_millis(1);
 
-/// What lies between the ends, beside the ring: threads of one process, or two processes. Asked when an end has to sleep or be woken.
+/// What lies between the ends, beside the ring: threads of one process, or two processes. Asked
+/// when an end has to sleep or be woken.
 pub(crate) trait Link: Send + Sync {
-    /// Where the header is, as long as the link lives. Other processes may write there, whatever they like.
+    /// Where the header is, as long as the link lives. Other processes may write there, whatever
+    /// they like.
     fn header(&self) -> NonNull<Header>;
 
     /// Whether fences that concern only this process do not do.
@@ -32,7 +35,8 @@ pub(crate) trait Link: Send + Sync {
     /// Forgets it.
     fn disarm(&self, producer: bool);
 
-    /// Sleeps until this end is woken, for as long as `limit` at the most, or for no reason. `state` is the end's own.
+    /// Sleeps until this end is woken, for as long as `limit` at the most, or for no reason.
+    /// `state` is the end's own.
     fn sleep(&self, state: &AtomicU32, limit: Option<Duration>);
 
     /// Wakes the end, of which `state` is.
@@ -61,15 +65,17 @@ impl Core {
 
     /// The fence of an end that sleeps, between its two steps (C5).
     pub(super) fn sleepers_fence(&self) {
-        // ORDER: Acquire pairs with the Release in `go_plain`: what the end that set it moved before, without a fence, is seen.
+        // ORDER: Acquire pairs with the Release in `go_plain`: what the end that set it moved
+        // before, without a fence, is seen.
         if !fences::heavy(self.is_plain.load(Ordering::Acquire)) {
             self.go_plain();
         }
     }
 
-    /// Goes on without the system's fence: it was there when the channel was made, and is refused now, as by a sandbox that was closed
-    /// meanwhile. The other end may be between its two steps, without a fence. It has taken both when this returns, and what it stored is
-    /// seen; its next move comes with a fence.
+    /// Goes on without the system's fence: it was there when the channel was made, and is refused
+    /// now, as by a sandbox that was closed meanwhile. The other end may be between its two steps,
+    /// without a fence. It has taken both when this returns, and what it stored is seen; its next
+    /// move comes with a fence.
     #[cold]
     fn go_plain(&self) {
         // ORDER: Release pairs with the Acquire in `sleepers_fence`.

@@ -25,8 +25,9 @@ use crate::{MapError, MirrorRing};
 /// Makes a channel of bytes for two threads, which holds at least `capacity` bytes. One end writes,
 /// the other reads.
 ///
-/// Both ends borrow slices of the one ring, so nothing is copied but what the user copies; no lock and no locked instruction is taken
-/// unless an end has to sleep. Capacity is rounded up to whole pages. For other settings see [`Builder::channel`](crate::Builder::channel).
+/// Both ends borrow slices of the one ring, so only the user's own code copies bytes. No lock is
+/// taken and no locked instruction is executed unless an end has to sleep. Capacity is rounded up
+/// to whole pages. For other settings see [`Builder::channel`](crate::Builder::channel).
 ///
 /// Cost: as [`MirrorRing::new`], and an allocation.
 ///
@@ -48,8 +49,9 @@ use crate::{MapError, MirrorRing};
 ///
 /// # Source
 ///
-/// A queue without locks for one producer and one consumer is Lamport's (1983); that each end remembers how far the other was is from
-/// FastForward and MCRingBuffer (Lee, Bu and Chandranmenon 2010).
+/// A queue without locks for one producer and one consumer is Lamport's (1983). The idea that each
+/// end remembers how far the other was is from FastForward and MCRingBuffer (Lee, Bu and
+/// Chandranmenon 2010).
 pub fn channel(capacity: usize) -> Result<(Producer, Consumer), MapError> {
     MirrorRing::builder().capacity(capacity).channel()
 }
@@ -76,26 +78,28 @@ pub(crate) fn over(mirror: Mirror) -> (Producer, Consumer) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The other end is gone. A consumer can still read what is there.
+    /// The other end is gone. A consumer can still read the bytes that are left.
     Closed {
         /// Bytes waited for.
         requested: usize,
-        /// Bytes there are.
+        /// Bytes that were available.
         available: usize,
     },
     /// Time was up.
     TimedOut {
         /// Bytes waited for.
         requested: usize,
-        /// Bytes there are.
+        /// Bytes that were available.
         available: usize,
     },
-    /// The other end is another process, which wrote nonsense into what both share. No bytes are lent or copied by a position that makes
-    /// no sense. From then on each wait for more than can be had at once ends so, also if the header makes sense again.
+    /// The other end is another process, which wrote nonsense into what both share. No bytes are
+    /// lent or copied by a position that makes no sense. From then on each wait for more than can
+    /// be had at once ends so, also if the header makes sense again.
     Corrupt,
-    /// Tasks cannot be woken by another process; only ends that threads wait with can be shared between processes.
+    /// Tasks cannot be woken by another process; only ends that threads wait with can be shared
+    /// between processes.
     NoTasks,
-    /// There will never be so many at once.
+    /// The ring is smaller: this number of bytes will never be available at once.
     TooLong {
         /// Bytes asked for.
         requested: usize,
@@ -169,7 +173,8 @@ mod tests {
         }
     }
 
-    /// What was changed in place stays so where it comes to be read at its other address. What comes meanwhile is as it was written.
+    /// What was changed in place stays so where it comes to be read at its other address. What
+    /// comes meanwhile is as it was written.
     #[test]
     fn changes_in_place_over_ordinary_memory() {
         for capacity in [1_usize, 2, 7, 64] {

@@ -1,4 +1,5 @@
-//! Ends in one process: what they see of each other is in ordinary memory, and they wake tasks and threads.
+//! Ends in one process: what they see of each other is in ordinary memory, and they wake tasks and
+//! threads.
 
 use alloc::boxed::Box;
 use core::ptr::NonNull;

@@ -1,8 +1,16 @@
-//! The waits of all ends, which have an `End` in their field `end`: they differ in what they wait for, and in what can go wrong.
+//! The waits of all ends, which have an `End` in their field `end`: they differ in what they wait
+//! for, and in what can go wrong.
 
 /// The waits of threads.
 macro_rules! waits {
-    ($type:ident, until $what:literal, cost $cost:literal, errors $errors:literal) => {
+    (
+        $type:ident,
+        until $what:literal,
+        cost $cost:literal,
+        example $example:literal,
+        timeout $timeout:literal,
+        errors $errors:literal
+    ) => {
         impl $type {
             #[doc = concat!("Blocks until ", $what, ".")]
             #[doc = ""]
@@ -11,6 +19,7 @@ macro_rules! waits {
             #[doc = "# Errors"]
             #[doc = ""]
             #[doc = $errors]
+            #[doc = $example]
             pub fn wait(&mut self, n: usize) -> Result<(), $crate::WaitError> {
                 self.end.wait(n, None)
             }
@@ -20,6 +29,7 @@ macro_rules! waits {
             /// # Errors
             ///
             /// As [`wait`](Self::wait), and [`WaitError::TimedOut`](crate::WaitError::TimedOut).
+            #[doc = $timeout]
             pub fn wait_timeout(
                 &mut self,
                 n: usize,
@@ -33,23 +43,26 @@ macro_rules! waits {
 
 /// The waits of tasks.
 macro_rules! task_waits {
-    ($type:ident) => {
+    ($type:ident, example $example:literal, poll $poll:literal) => {
         impl $type {
-            /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses nothing.
+            /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses
+            /// nothing.
             ///
             /// # Errors
             ///
             /// As [`wait`](Self::wait).
+            #[doc = $example]
             pub async fn wait_async(&mut self, n: usize) -> Result<(), $crate::WaitError> {
                 core::future::poll_fn(|cx| self.poll_wait(cx, n)).await
             }
 
-            /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken when there is
-            /// reason to look again.
+            /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken
+            /// when there is reason to look again.
             ///
             /// # Errors
             ///
             /// As [`wait`](Self::wait).
+            #[doc = $poll]
             pub fn poll_wait(
                 &mut self,
                 cx: &core::task::Context<'_>,

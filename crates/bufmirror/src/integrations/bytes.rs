@@ -23,12 +23,15 @@ impl Buf for MirrorRing {
     }
 }
 
-/// What writes through this has to ask for room first: `put_slice` and its siblings panic when there is too little.
+/// What writes through this has to ask for room first: `put_slice` and its siblings panic when
+/// there is too little.
 ///
-/// tokio's `read_buf` (and `poll_read_buf` of `tokio-util`) return 0 **without reading** when the ring is full, as they do at the end
-/// of a stream. Who reads with them asks [`has_remaining_mut`](BufMut::has_remaining_mut) before, or uses
-/// `MirrorRing::read_from_async` (feature `tokio`), for which a full ring is an error.
-// SAFETY: `chunk_mut` lends all free bytes, `remaining_mut` counts them, and `advance_mut` moves over them, never past them.
+/// tokio's `read_buf` (and `poll_read_buf` of `tokio-util`) return 0 **without reading** when the
+/// ring is full, as they do at the end of a stream. Who reads with them asks
+/// [`has_remaining_mut`](BufMut::has_remaining_mut) before, or uses `MirrorRing::read_from_async`
+/// (feature `tokio`), for which a full ring is an error.
+// SAFETY: `chunk_mut` lends all free bytes, `remaining_mut` counts them, and `advance_mut` moves
+// over them, never past them.
 unsafe impl BufMut for MirrorRing {
     #[inline]
     fn remaining_mut(&self) -> usize {

@@ -10,8 +10,8 @@ impl ErrorType for MirrorRing {
     type Error = ReserveError;
 }
 
-/// `write` appends what there is room for. Unlike with `std::io::Write`, a full ring is an error, as `embedded_io` demands. `write_all`
-/// appends all or nothing.
+/// `write` appends what there is room for. Unlike with `std::io::Write`, a full ring is an error,
+/// as `embedded_io` demands. `write_all` appends all or nothing.
 impl Write for MirrorRing {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
         let n = self.put_some(bytes);
@@ -39,7 +39,7 @@ impl WriteReady for MirrorRing {
     }
 }
 
-/// Reads what there is. An empty ring reads as ended; it goes on once more was written.
+/// Reads as many bytes as the ring has. An empty ring reads as ended, until more is written.
 impl Read for MirrorRing {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, ReserveError> {
         Ok(self.get_some(into))
@@ -124,7 +124,7 @@ mod channel {
         }
     }
 
-    /// Blocks as `read` does; lends all that there is at once.
+    /// Blocks as `read` does, and lends all bytes that can be read, at once.
     impl BufRead for Consumer {
         fn fill_buf(&mut self) -> Result<&[u8], WaitError> {
             self.wait_or_end()?;

@@ -7,7 +7,8 @@ use bufcore::ReserveError;
 
 use crate::MirrorRing;
 
-/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` and `write!` append all or nothing.
+/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` and `write!`
+/// append all or nothing.
 impl Write for MirrorRing {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -16,7 +17,8 @@ impl Write for MirrorRing {
 
     /// # Errors
     ///
-    /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing is written.
+    /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing
+    /// is written.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         Ok(self.put(bytes)?)
@@ -43,7 +45,7 @@ impl Write for MirrorRing {
     }
 }
 
-/// Reads what there is. An empty ring reads as ended; it goes on once more was written.
+/// Reads as many bytes as the ring has. An empty ring reads as ended, until more is written.
 impl Read for MirrorRing {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -51,7 +53,7 @@ impl Read for MirrorRing {
     }
 }
 
-/// Lends all that there is at once.
+/// Lends all bytes that can be read, at once.
 impl BufRead for MirrorRing {
     #[inline]
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
@@ -75,9 +77,10 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` in it, when the ring is full: what it holds is longer than
-    /// the ring, or has to be consumed first. Else what the reader returns. The ring is unchanged by an error. A reader that claims
-    /// more bytes than it was lent room for is broken and gets `InvalidData`.
+    /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` in it, when the ring
+    /// is full. Then the ring's bytes have to be consumed first, or a record is longer than the
+    /// ring. Otherwise the reader's own error. The ring is unchanged by an error. A reader that
+    /// claims more bytes than it was lent room for is broken and gets `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;
@@ -86,7 +89,8 @@ impl MirrorRing {
     /// assert_eq!(ring.peek(), b"request");
     /// assert_eq!(ring.read_from(&mut socket)?, 0); // the end
     ///
-    /// let error = ring.read_from(&mut std::io::repeat(0)).and_then(|_| ring.read_from(&mut socket));
+    /// let filled = ring.read_from(&mut std::io::repeat(0));
+    /// let error = filled.and_then(|_| ring.read_from(&mut socket));
     /// assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -105,8 +109,8 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// `WriteZero` when the writer takes nothing; else what it returns. The ring is unchanged by an error. A writer that claims more bytes
-    /// than it was given is broken and gets `InvalidData`.
+    /// `WriteZero` when the writer takes nothing; else what it returns. The ring is unchanged by an
+    /// error. A writer that claims more bytes than it was given is broken and gets `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;

@@ -1,4 +1,5 @@
-//! The traits of tokio, for the ends of a channel: tasks wait where threads would block. No runtime of tokio's is needed.
+//! The traits of tokio, for the ends of a channel: tasks wait where threads would block. No runtime
+//! of tokio's is needed.
 
 use core::future::poll_fn;
 use core::pin::Pin;
@@ -11,7 +12,8 @@ use super::std_io::{invalid, taken};
 use crate::channel::io::least_of;
 use crate::{Consumer, MirrorRing, Producer, WaitError};
 
-/// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after a shutdown.
+/// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after
+/// a shutdown.
 impl AsyncWrite for Producer {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
@@ -35,7 +37,8 @@ impl AsyncWrite for Producer {
         Poll::Ready(Ok(()))
     }
 
-    /// [Closes](Producer::close) this end: the consumer reads what is left, and then its end. Does not wait for that.
+    /// [Closes](Producer::close) this end: the consumer reads what is left, and then its end. Does
+    /// not wait for that.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.close();
         Poll::Ready(Ok(()))
@@ -71,7 +74,7 @@ impl AsyncRead for Consumer {
     }
 }
 
-/// Waits as `poll_read` does; lends all that there is at once.
+/// Waits as `poll_read` does, and lends all bytes that can be read, at once.
 impl AsyncBufRead for Consumer {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
@@ -152,6 +155,20 @@ impl MirrorRing {
     /// # Errors
     ///
     /// As [`write_to`](Self::write_to).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
+    /// ring.put(b"200 OK\r\n\r\n").unwrap();
+    /// let mut socket = Vec::new();
+    /// while !ring.is_empty() {
+    ///     ring.write_to_async(&mut socket).await?; // as much as the socket takes at once
+    /// }
+    /// assert_eq!(socket, b"200 OK\r\n\r\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             let n = ready!(poll_drain(cx, self.peek(), writer))?;
@@ -169,6 +186,17 @@ impl Producer {
     /// # Errors
     ///
     /// As [`read_from`](Self::read_from).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// let mut socket = &b"from the network"[..];
+    /// while producer.read_from_async(&mut socket).await? > 0 {} // waits while the ring is full
+    /// assert_eq!(consumer.peek(), b"from the network");
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn read_from_async(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             ready!(self.poll_wait(cx, 1))?;
@@ -188,6 +216,19 @@ impl Consumer {
     /// # Errors
     ///
     /// As [`write_to`](Self::write_to).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"to the network").unwrap();
+    /// drop(producer);
+    /// let mut socket = Vec::new();
+    /// while consumer.write_to_async(&mut socket).await? > 0 {} // 0 at the end of the stream
+    /// assert_eq!(socket, b"to the network");
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             ready!(self.poll_byte_or_end(cx))?;

@@ -9,9 +9,10 @@
 //!
 //! # Invariants
 //!
-//! - M1: `2 * capacity` bytes from `base` are valid, initialised, and this mirror's alone, until it is dropped.
-//! - M2: mapped, the bytes at `i` and `capacity + i` are one byte. Copying, they are two, and [`Mirror::rebase`] makes the first
-//!   what the second is.
+//! - M1: `2 * capacity` bytes from `base` are valid, initialised, and this mirror's alone, until it
+//!   is dropped.
+//! - M2: mapped, the bytes at `i` and `capacity + i` are one byte. Copying, they are two, and
+//!   [`Mirror::rebase`] makes the first what the second is.
 //! - M3: `1 <= capacity`, and `2 * capacity <= isize::MAX`.
 
 #[cfg_attr(
@@ -68,7 +69,8 @@ enum Backing {
     Region(Region),
 }
 
-// SAFETY: a mirror owns its bytes exclusively (M1), as a `Box<[u8]>` does; nothing in it belongs to a thread.
+// SAFETY: a mirror owns its bytes exclusively (M1), as a `Box<[u8]>` does; nothing in it belongs to
+// a thread.
 unsafe impl Send for Mirror {}
 // SAFETY: a shared mirror gives out its address, its length and its kind only.
 unsafe impl Sync for Mirror {}
@@ -88,7 +90,8 @@ impl Mirror {
         }
     }
 
-    /// `capacity` bytes of `file`, from `offset` on, mapped twice: whole pages both, and the file has them.
+    /// `capacity` bytes of `file`, from `offset` on, mapped twice: whole pages both, and the file
+    /// has them.
     #[cfg(all(
         feature = "std",
         target_os = "linux",
@@ -113,7 +116,8 @@ impl Mirror {
         Self::over(region, Some(bytes)).map_err(|(error, _)| error)
     }
 
-    /// A copying mirror in `region`, of `bytes`, or else of as many as fit. The region comes back with an error.
+    /// A copying mirror in `region`, of `bytes`, or else of as many as fit. The region comes back
+    /// with an error.
     pub(crate) fn over(region: Region, bytes: Option<usize>) -> Result<Self, (MapError, Region)> {
         let capacity = bytes.unwrap_or(region.len() / 2);
         let span = match span_bytes(capacity) {
@@ -150,7 +154,8 @@ impl Mirror {
     ///
     /// # Safety
     ///
-    /// `capacity <= from`, `len <= capacity`, `from + len <= 2 * capacity`, and none of these bytes, at either address, is lent.
+    /// `capacity <= from`, `len <= capacity`, `from + len <= 2 * capacity`, and none of these
+    /// bytes, at either address, is lent.
     #[inline]
     pub(crate) unsafe fn rebase(&self, from: usize, len: usize) {
         if self.is_mapped() {
@@ -171,14 +176,15 @@ impl Mirror {
 
 #[cfg(feature = "std")]
 impl Mirror {
-    /// Makes the `len` bytes from `at` on, wherever they are used next, what they are here: those in the first half in the second, and the
-    /// other way round.
+    /// Makes the `len` bytes from `at` on, wherever they are used next, what they are here: those
+    /// in the first half in the second, and the other way round.
     ///
     /// Cost: nothing when mapped; else a copy.
     ///
     /// # Safety
     ///
-    /// `at < capacity`, `len <= capacity`, and these bytes, at both addresses, are the caller's alone.
+    /// `at < capacity`, `len <= capacity`, and these bytes, at both addresses, are the caller's
+    /// alone.
     #[inline]
     pub(crate) unsafe fn reflect(&self, at: usize, len: usize) {
         if self.is_mapped() {
@@ -190,12 +196,13 @@ impl Mirror {
         let here = unsafe { self.base.add(at) };
         // SAFETY: and so far into the second one.
         let there = unsafe { here.add(self.capacity) };
-        // SAFETY: `front` bytes from `at` on are in the first half, so both are within the memory (M1) and apart, and the caller has them.
+        // SAFETY: `front` bytes from `at` on are in the first half, so both are within the memory
+        // (M1) and apart, and the caller has them.
         unsafe { here.copy_to_nonoverlapping(there, front) };
         // SAFETY: the second half starts here.
         let border = unsafe { self.base.add(self.capacity) };
-        // SAFETY: what is left of `len` starts at the border, and is less than `at`: both are within the memory and apart, and the
-        // caller has them.
+        // SAFETY: what is left of `len` starts at the border, and is less than `at`: both are
+        // within the memory and apart, and the caller has them.
         unsafe { border.copy_to_nonoverlapping(self.base, len - front) };
     }
 }

@@ -1,8 +1,9 @@
 //! One file in memory, mapped twice in a row.
 //!
-//! 1. `memory_file`: a file that has no name and only memory behind it; `set_len` gives it its size.
-//! 2. `reserve`: addresses for both mappings at once, which nothing can be read or written through, so that no other thread's
-//!    mapping comes to lie in between.
+//! 1. `memory_file`: a file that has no name and only memory behind it; `set_len` gives it its
+//!    size.
+//! 2. `reserve`: addresses for both mappings at once, which nothing can be read or written through,
+//!    so that no other thread's mapping comes to lie in between.
 //! 3. `map_shared`, twice: the file over either half of the reservation.
 //! 4. The file is closed: the mappings keep it.
 //!
@@ -27,7 +28,8 @@ use self::calls::{Calls, Kernel};
 use super::Options;
 use crate::MapError;
 
-/// The size of huge pages that is asked for; where the system has another one only, it refuses, and ordinary pages do.
+/// The size of huge pages that is asked for; where the system has another one only, it refuses, and
+/// ordinary pages do.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A file's pages, mapped twice in a row.
@@ -36,7 +38,8 @@ pub(super) struct Pages<C: Calls = Kernel> {
     span: Span<C>,
 }
 
-/// Maps at least `bytes`, which are not 0. Never without a result here; where nothing can be mapped there is none.
+/// Maps at least `bytes`, which are not 0. Never without a result here; where nothing can be mapped
+/// there is none.
 pub(super) fn map(bytes: usize, options: Options) -> Result<Option<Pages>, MapError> {
     map_by(Kernel, bytes, options).map(Some)
 }
@@ -44,7 +47,8 @@ pub(super) fn map(bytes: usize, options: Options) -> Result<Option<Pages>, MapEr
 /// [`map`] by other means than the kernel's, for tests.
 fn map_by<C: Calls>(calls: C, bytes: usize, options: Options) -> Result<Pages<C>, MapError> {
     let page = calls.page_bytes()?;
-    // The same with and without huge pages to give, so that a ring's capacity does not depend on the system's mood.
+    // The same with and without huge pages to give, so that a ring's capacity does not depend on
+    // the system's mood.
     let granule = if options.huge_pages { page.max(HUGE_PAGE_BYTES) } else { page };
     let too_large = MapError::TooLarge { requested: bytes };
     let capacity = size::align_up(bytes, granule).ok_or(too_large)?;
@@ -71,7 +75,8 @@ pub(super) fn map_file(file: &OwnedFd, offset: usize, capacity: usize) -> Result
     Pages::of_file(Kernel, shape, false, Options::default(), file, offset)
 }
 
-/// Sizes in bytes: of a page, of what the halves are aligned to and are a multiple of, and of one half.
+/// Sizes in bytes: of a page, of what the halves are aligned to and are a multiple of, and of one
+/// half.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     page: usize,
@@ -85,8 +90,9 @@ impl<C: Calls> Pages<C> {
         let file = calls.memory_file(huge)?;
         calls.set_len(&file, capacity)?;
         if huge {
-            // Huge pages are set aside for a file when it is first mapped, which is what fails when there are none. Done here, so
-            // that it cannot fail over the reservation; they stay set aside when the mapping goes.
+            // Huge pages are set aside for a file when it is first mapped, which is what fails when
+            // there are none. Done here, so that it cannot fail over the reservation; they stay set
+            // aside when the mapping goes.
             let probe = Span { calls, base: calls.map_anywhere(&file, capacity)?, bytes: capacity };
             drop(probe);
         }
@@ -105,7 +111,8 @@ impl<C: Calls> Pages<C> {
         let Shape { page, granule, capacity } = shape;
         let span = Span::reserve(calls, 2 * capacity, page, granule)?;
         for base in [span.base, span.second_half()] {
-            // SAFETY: a half of the reservation, which is this function's alone and through which nothing was ever lent.
+            // SAFETY: a half of the reservation, which is this function's alone and through which
+            // nothing was ever lent.
             unsafe { calls.map_shared(base, capacity, file, offset) }?;
         }
         if options.huge_pages && !huge {
@@ -181,12 +188,14 @@ impl<C: Calls> Span<C> {
         unsafe { self.base.add(self.bytes / 2) }
     }
 
-    /// Writes to every page, so that no later access has to wait for it. Only for spans that are all mapped and all zero.
+    /// Writes to every page, so that no later access has to wait for it. Only for spans that are
+    /// all mapped and all zero.
     fn touch(&self, page: usize) {
         for at in (0..self.bytes).step_by(page) {
             // SAFETY: within the span.
             let byte = unsafe { self.base.add(at) };
-            // SAFETY: mapped for reading and writing, and not lent yet; volatile so that the store of zero over zero stays.
+            // SAFETY: mapped for reading and writing, and not lent yet; volatile so that the store
+            // of zero over zero stays.
             unsafe { byte.write_volatile(0) }
         }
     }
@@ -196,8 +205,9 @@ impl<C: Calls> Drop for Span<C> {
     fn drop(&mut self) {
         // SAFETY: the span's own; what was lent from it is gone, or was never lent.
         let unmapped = unsafe { self.calls.unmap(self.base, self.bytes) };
-        // Refused only where a reservation had become one mapping with its neighbour, and the process has as many as it may: then the
-        // addresses stay reserved, which nobody can do anything about.
+        // Refused only where a reservation had become one mapping with its neighbour, and the
+        // process has as many as it may: then the addresses stay reserved, which nobody can do
+        // anything about.
         let _ = unmapped;
     }
 }

@@ -3,6 +3,25 @@
 use core::fmt;
 
 /// The reason why a message was not sent. Nothing of it is in the queue.
+///
+/// ```
+/// use bufmirror::MessageQueue;
+/// use bufmirror::messages::SendError;
+///
+/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// let mut dropped = 0;
+/// for sample in 0..10_000_u32 {
+///     match sender.try_send(&sample.to_le_bytes()) {
+///         Ok(_sequence) => {}
+///         Err(SendError::Full { .. }) => dropped += 1, // nobody receives: go on without it
+///         Err(error) => return Err(error.into()),
+///     }
+/// }
+/// assert!(dropped > 0);
+/// drop(receiver);
+/// assert_eq!(sender.try_send(b"late"), Err(SendError::Closed));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendError {
@@ -13,7 +32,8 @@ pub enum SendError {
         /// Bytes that are free. They may be enough, and kept for one that has waited for long.
         available: usize,
     },
-    /// There was no room for it when the time was over, as far as others had not waited longer, and whenever it was woken before.
+    /// There was no room for the message when the time was over, nor whenever its sender was woken
+    /// before. Or the room went to a sender that had waited longer.
     TimedOut,
     /// The queue was closed, or has no receiver left.
     Closed,
@@ -44,12 +64,31 @@ impl fmt::Display for SendError {
 impl core::error::Error for SendError {}
 
 /// The reason why no message was received.
+///
+/// ```
+/// use bufmirror::MessageQueue;
+/// use bufmirror::messages::RecvError;
+///
+/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Empty);
+/// sender.send(&[7; 100])?;
+/// drop(sender);
+///
+/// let mut buffer = vec![0; 16];
+/// while let Err(RecvError::TooSmall { needed, .. }) = receiver.recv_into(&mut buffer) {
+///     buffer.resize(needed, 0); // the message waits
+/// }
+/// assert_eq!(buffer, [7; 100]);
+/// assert_eq!(receiver.recv().unwrap_err(), RecvError::Closed); // and empty
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecvError {
     /// There is no message now. Only the `try_` forms say so.
     Empty,
-    /// There was no message when the time was over, nor whenever this receiver was woken before. Others may have received some.
+    /// There was no message when the time was over, nor whenever this receiver was woken before.
+    /// Others may have received some.
     TimedOut,
     /// The queue was closed, or has no sender left, and all that was sent has been received.
     Closed,

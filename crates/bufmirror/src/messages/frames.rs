@@ -2,13 +2,16 @@
 //!
 //! # Invariants
 //!
-//! - F1: positions are counted in bytes modulo twice the capacity, so that a full queue is not an empty one, whatever the capacity. They
-//!   are multiples of [`WORD_BYTES`], and so is the capacity, so that no header lies across the border.
-//! - F2: a frame at a position is always accessed through the addresses from `base + position % capacity` on, in one piece, by who writes
-//!   it and by who reads it. So where memory is not mapped twice nothing has to be copied: the frames of one moment have no byte in
+//! - F1: positions are counted in bytes modulo twice the capacity, so that a full queue is not an
+//!   empty one, whatever the capacity. They are multiples of [`WORD_BYTES`], and so is the
+//!   capacity, so that no header lies across the border.
+//! - F2: a frame at a position is always accessed through the addresses from
+//!   `base + position % capacity` on, in one piece, by who writes it and by who reads it. So where
+//!   memory is not mapped twice nothing has to be copied: the frames of one moment have no byte in
 //!   common at either address.
-//! - F3: a message that became shorter than the room that was claimed for it leaves the frame as long as it was. If that is longer than
-//!   the message alone would need, the header says so, and the frame's last word is the message's length.
+//! - F3: a message that became shorter than the room that was claimed for it leaves the frame as
+//!   long as it was. If that is longer than the message alone would need, the header says so, and
+//!   the frame's last word is the message's length.
 
 use core::ptr::NonNull;
 
@@ -145,7 +148,8 @@ impl Frames {
     #[inline]
     pub(crate) unsafe fn header(&self, position: usize) -> Header {
         self.touch(position, WORD_BYTES, false);
-        // SAFETY: within the memory and aligned, since a header does not lie across the border (F1); the rest is the caller's promise.
+        // SAFETY: within the memory and aligned, since a header does not lie across the border
+        // (F1); the rest is the caller's promise.
         Header(unsafe { self.at(position).cast::<u64>().read() })
     }
 
@@ -155,7 +159,8 @@ impl Frames {
     #[inline]
     pub(crate) unsafe fn set_header(&self, position: usize, header: Header) {
         self.touch(position, WORD_BYTES, true);
-        // SAFETY: within the memory and aligned, since a header does not lie across the border (F1); the rest is the caller's promise.
+        // SAFETY: within the memory and aligned, since a header does not lie across the border
+        // (F1); the rest is the caller's promise.
         unsafe { self.at(position).cast::<u64>().write(header.0) }
     }
 
@@ -165,7 +170,8 @@ impl Frames {
         debug_assert!(0 < len && frame_bytes(len) <= self.capacity());
         let offset = frame_bytes(len) - WORD_BYTES;
         self.touch(position + offset, WORD_BYTES, writes);
-        // SAFETY: a frame starts in the first half of the memory, and is no longer than that (F1, M1).
+        // SAFETY: a frame starts in the first half of the memory, and is no longer than that (F1,
+        // M1).
         unsafe { self.at(position).add(offset) }.cast()
     }
 
@@ -193,11 +199,13 @@ impl Frames {
     #[inline(never)]
     unsafe fn shortened_len(&self, position: usize, header: Header) -> usize {
         let word = self.last_word(position, header.len(), false);
-        // SAFETY: within the memory and aligned, being a whole number of words behind a header (F1); the rest is the caller's promise.
+        // SAFETY: within the memory and aligned, being a whole number of words behind a header
+        // (F1); the rest is the caller's promise.
         unsafe { word.read() as usize }
     }
 
-    /// Makes the message of the frame at `position` one of `written` bytes, where there was room for `len`; the header that says so.
+    /// Makes the message of the frame at `position` one of `written` bytes, where there was room
+    /// for `len`; the header that says so.
     ///
     /// # Safety
     ///
@@ -210,7 +218,8 @@ impl Frames {
             return Header::done(written);
         }
         let word = self.last_word(position, len, true);
-        // SAFETY: within the memory and aligned, as above. It is the caller's alone, and behind the message, which needs a word less.
+        // SAFETY: within the memory and aligned, as above. It is the caller's alone, and behind the
+        // message, which needs a word less.
         unsafe { word.write(written as u64) };
         Header::shortened(len)
     }
@@ -224,14 +233,16 @@ impl Frames {
     pub(crate) unsafe fn set_done(&self, position: usize) {
         self.touch(position, WORD_BYTES, true);
         let header = self.at(position).cast::<u64>();
-        // SAFETY: within the memory and aligned, since a header does not lie across the border (F1); the rest is the caller's promise.
+        // SAFETY: within the memory and aligned, since a header does not lie across the border
+        // (F1); the rest is the caller's promise.
         let open = unsafe { header.read() };
         // SAFETY: as above.
         unsafe { header.write(open | Header::DONE) }
     }
 
-    /// Where the message of the frame at `position` is: valid and initialised for as many bytes as the frame has behind its header. To
-    /// write to them, or to read them, is for who has claimed the frame.
+    /// Where the message of the frame at `position` is: valid and initialised for as many bytes as
+    /// the frame has behind its header. To write to them, or to read them, is for who has claimed
+    /// the frame.
     #[inline]
     pub(crate) fn message(&self, position: usize, len: usize, writes: bool) -> NonNull<[u8]> {
         debug_assert!(frame_bytes(len) <= self.capacity());

@@ -1,22 +1,25 @@
 //! One direction: those who write frames, or those who read them.
 //!
-//! Both are the same. Frames are claimed in order and completed in any; as far as all are complete, they are given to the other side, by
-//! one store.
+//! Both are the same. Frames are claimed in order and completed in any; as far as all are complete,
+//! they are given to the other side, by one store.
 //!
 //! ```text
 //!            completed          claimed
 //!                ▼                 ▼
 //!  ─────────────┬────┬──────┬─────┬──────────────
-//!   the other's │    │ done │     │ may be claimed   → up to `limit`, what the other side gave last
+//!   the other's │    │ done │     │ may be claimed   → to `limit`, what the other side gave last
 //!  ─────────────┴────┴──────┴─────┴──────────────
 //! ```
 //!
 //! # Invariants
 //!
-//! - N1: from one side's `completed` to its `claimed` lie whole frames, each with a header. These headers are accessed with the side's
-//!   lock held only. Such a frame is done, or somebody of this side has claimed it and nobody else accesses its message.
-//! - N2: `claimed` never passes what the other side has published. What a side has published it does not access again.
-//! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a frame the same number.
+//! - N1: from one side's `completed` to its `claimed` lie whole frames, each with a header. These
+//!   headers are accessed with the side's lock held only. Such a frame is done, or somebody of this
+//!   side has claimed it and nobody else accesses its message.
+//! - N2: `claimed` never passes what the other side has published. What a side has published it
+//!   does not access again.
+//! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a
+//!   frame the same number.
 
 use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
 use crossbeam_utils::CachePadded;
@@ -42,7 +45,8 @@ pub(crate) struct Positions {
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) position: usize,
-    /// Bytes of the message, of which the frame may have room for more when it is read (F3 of `frames`).
+    /// Bytes of the message, of which the frame may have room for more when it is read (F3 of
+    /// `frames`).
     pub(crate) len: usize,
     pub(crate) number: u64,
 }
@@ -59,7 +63,8 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane at the beginning, of a queue of `capacity` bytes; the other side's has published up to `limit`.
+    /// A lane at the beginning, of a queue of `capacity` bytes; the other side's has published up
+    /// to `limit`.
     pub(crate) fn new(limit: usize, capacity: usize) -> Self {
         Self {
             positions: CachePadded::new(Lock::new(Positions { claimed: 0, completed: 0, limit, number: 0 })),
@@ -72,7 +77,8 @@ impl Lane {
     /// What the other side may have.
     #[inline]
     pub(crate) fn published(&self) -> usize {
-        // ORDER: Acquire pairs with the Release in `publish`: what was done with the bytes up to there happened before.
+        // ORDER: Acquire pairs with the Release in `publish`: what was done with the bytes up to
+        // there happened before.
         self.published.load(Ordering::Acquire)
     }
 
@@ -90,11 +96,13 @@ impl Lane {
         positions
     }
 
-    /// Claims the frame at `claimed`, for which there is room, or which has been published: `header` becomes its header.
+    /// Claims the frame at `claimed`, for which there is room, or which has been published:
+    /// `header` becomes its header.
     ///
     /// # Safety
     ///
-    /// The frame lies within the room that the other side has published (N2), and has just this header's length.
+    /// The frame lies within the room that the other side has published (N2), and has just this
+    /// header's length.
     #[inline]
     pub(crate) unsafe fn claim(&self, frames: &Frames, positions: &mut Positions, header: Header) -> Claim {
         let claim = Claim { position: positions.claimed, len: header.len(), number: positions.number };
@@ -133,7 +141,8 @@ impl Lane {
         self.published.store(positions.completed, RELEASE);
     }
 
-    /// Completes a claim: `header` says how, or else it is done. `true` when something was published.
+    /// Completes a claim: `header` says how, or else it is done. `true` when something was
+    /// published.
     ///
     /// # Safety
     ///

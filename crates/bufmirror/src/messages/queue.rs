@@ -2,8 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - S1: once `closed` is set, which is with the producers' lock held, nothing more is claimed by producers.
-//! - S2: once `over` is set, nothing more is published by them: it was closed, and all that was claimed is complete.
+//! - S1: once `closed` is set, which is with the producers' lock held, nothing more is claimed by
+//!   producers.
+//! - S2: once `over` is set, nothing more is published by them: it was closed, and all that was
+//!   claimed is complete.
 
 mod receiving;
 mod sending;
@@ -20,7 +22,8 @@ pub(super) use self::waiting::Patience;
 
 /// Messages up to here are copied while the lock is held: one lock, where longer ones take two.
 pub(crate) const SHORT_BYTES: usize = if cfg!(any(loom, shuttle)) { 8 } else { 256 };
-/// How often somebody looks again before it sleeps, where there is another processor to change something meanwhile.
+/// How often somebody looks again before it sleeps, where there is another processor to change
+/// something meanwhile.
 const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 
 /// A queue.
@@ -62,11 +65,13 @@ impl Queue {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        // ORDER: Acquire pairs with the Release in `close`, for those who ask what the other side did before.
+        // ORDER: Acquire pairs with the Release in `close`, for those who ask what the other side
+        // did before.
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Bytes that are free, as far as can be seen; all there are in the world once it is closed, so that who waits for some is woken.
+    /// Bytes that are free, as far as can be seen; all there are in the world once it is closed, so
+    /// that who waits for some is woken.
     fn room(&self) -> usize {
         if self.is_closed() {
             return usize::MAX;
@@ -77,7 +82,8 @@ impl Queue {
         self.frames.capacity().saturating_sub(used)
     }
 
-    /// Bytes that can be received, as far as can be seen; all there are in the world once it is over, so that who waits for some is woken.
+    /// Bytes that can be received, as far as can be seen; all there are in the world once it is
+    /// over, so that who waits for some is woken.
     fn filled(&self) -> usize {
         // ORDER: Acquire pairs with the Release in `settle`: what was published before is seen.
         if self.over.load(Ordering::Acquire) {
@@ -107,7 +113,8 @@ impl Queue {
         self.call_receivers();
     }
 
-    /// Says that nothing more comes, if that is so. With the producers' lock held, of which `positions` are.
+    /// Says that nothing more comes, if that is so. With the producers' lock held, of which
+    /// `positions` are.
     #[inline]
     fn settle(&self, positions: &Positions) {
         let is_complete = Lane::is_complete(positions);

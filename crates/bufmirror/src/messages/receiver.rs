@@ -10,11 +10,11 @@ use bufcore::strategy::sync::Ordering;
 use super::error::RecvError;
 use super::queue::{Patience, Queue, Taken};
 
-/// The end of a [`MessageQueue`](crate::MessageQueue) that receives. Cloned for each consumer, or shared; each message goes to one of
-/// them.
+/// The end of a [`MessageQueue`](crate::MessageQueue) that receives. It is cloned for each
+/// consumer, or shared; each message goes to one of them.
 ///
-/// When the last one is dropped, the queue is closed: senders get [`SendError::Closed`](super::SendError::Closed), and what is left is
-/// dropped.
+/// When the last one is dropped, the queue is closed: senders get
+/// [`SendError::Closed`](super::SendError::Closed), and what is left is dropped.
 ///
 /// ```
 /// use bufmirror::MessageQueue;
@@ -29,7 +29,8 @@ use super::queue::{Patience, Queue, Taken};
 /// drop(message); // its place is free again
 ///
 /// let mut small = [0; 4];
-/// assert_eq!(receiver.recv_into(&mut small), Err(RecvError::TooSmall { needed: 6, available: 4 }));
+/// let too_small = RecvError::TooSmall { needed: 6, available: 4 };
+/// assert_eq!(receiver.recv_into(&mut small), Err(too_small));
 /// let mut large = [0; 100];
 /// let received = receiver.recv_into(&mut large)?; // it is still there
 /// assert_eq!((&large[..received.len], received.sequence), (&b"copied"[..], 1));
@@ -43,6 +44,19 @@ pub struct Receiver {
 }
 
 /// The length and the number of a message that [`recv_into`](Receiver::recv_into) copied.
+///
+/// ```
+/// use bufmirror::MessageQueue;
+/// use bufmirror::messages::Received;
+///
+/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// sender.send(b"a")?;
+/// sender.send(b"longer")?;
+/// let mut buffer = [0; 64]; // reused for all messages
+/// assert_eq!(receiver.recv_into(&mut buffer)?, Received { len: 1, sequence: 0 });
+/// assert_eq!(receiver.recv_into(&mut buffer)?, Received { len: 6, sequence: 1 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Received {
     /// Bytes of the message: the first of the buffer.
@@ -58,11 +72,11 @@ impl Receiver {
 
     /// Takes the next message, as soon as there is one, to be read in place.
     ///
-    /// Its bytes are the queue's until the [`Message`] is dropped. Others receive what comes after
-    /// it meanwhile, but no place behind it is used again before. So a queue whose oldest message
-    /// is kept, or forgotten, is full when its senders have come round to it.
+    /// Its bytes are the queue's until the [`Message`] is dropped. Other receivers get later
+    /// messages in the meantime, but no place behind it is used again before. So a queue whose
+    /// oldest message is kept, or forgotten, is full when its senders have come round to it.
     ///
-    /// Cost: one lock, and one for the drop; no copy. Waits spinning for a moment, then asleep.
+    /// Cost: one lock, and one for the drop; no copy. The call spins for a moment, then sleeps.
     ///
     /// # Errors
     ///
@@ -109,6 +123,18 @@ impl Receiver {
     /// # Errors
     ///
     /// [`RecvError::TimedOut`], [`RecvError::Closed`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::RecvError;
+    ///
+    /// let (_sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let silence = receiver.recv_timeout(Duration::from_millis(10)).unwrap_err();
+    /// assert_eq!(silence, RecvError::TimedOut); // time to look after something else
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Message<'_>, RecvError> {
         self.lend(Patience::of(timeout))
     }
@@ -123,6 +149,20 @@ impl Receiver {
     /// # Errors
     ///
     /// [`RecvError::Closed`].
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let producer = std::thread::spawn(move || sender.send(b"from a thread"));
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let message = receiver.recv_async().await?; // in a task
+    /// assert_eq!(&*message, b"from a thread");
+    /// # Ok::<(), bufmirror::messages::RecvError>(())
+    /// # })?;
+    /// # producer.join().unwrap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn recv_async(&self) -> Result<Message<'_>, RecvError> {
         let taken = self.queue.receive_async(|| self.queue.take()).await?;
         Ok(Message { taken })
@@ -130,11 +170,13 @@ impl Receiver {
 
     /// Copies the next message into the first bytes of `buffer`, as soon as there is one.
     ///
-    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits spinning for a moment, then asleep.
+    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. The call
+    /// spins for a moment, then sleeps.
     ///
     /// # Errors
     ///
-    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next, for whoever asks. [`RecvError::Closed`].
+    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next one, for
+    /// any receiver. [`RecvError::Closed`].
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -158,6 +200,21 @@ impl Receiver {
     /// # Errors
     ///
     /// [`RecvError::Empty`], and as [`recv_into`](Self::recv_into).
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// for part in [&b"all "[..], b"that ", b"has come"] {
+    ///     sender.send(part)?;
+    /// }
+    /// let (mut batch, mut len) = ([0; 100], 0);
+    /// while let Ok(received) = receiver.try_recv_into(&mut batch[len..]) {
+    ///     len += received.len;
+    /// }
+    /// assert_eq!(&batch[..len], b"all that has come");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn try_recv_into(&self, buffer: &mut [u8]) -> Result<Received, RecvError> {
         self.copy(buffer, Patience::Now)
@@ -168,6 +225,19 @@ impl Receiver {
     /// # Errors
     ///
     /// [`RecvError::TimedOut`], and as [`recv_into`](Self::recv_into).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send(b"soon enough")?;
+    /// let mut buffer = [0; 64];
+    /// let received = receiver.recv_into_timeout(&mut buffer, Duration::from_secs(5))?;
+    /// assert_eq!(&buffer[..received.len], b"soon enough");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recv_into_timeout(&self, buffer: &mut [u8], timeout: Duration) -> Result<Received, RecvError> {
         self.copy(buffer, Patience::of(timeout))
     }
@@ -239,8 +309,24 @@ impl fmt::Debug for Receiver {
 
 /// A message, read where it is.
 ///
-/// Dropped, on whatever thread, it frees its place in the queue. If it is forgotten, it keeps that,
-/// and all places behind it are used once more only.
+/// Its drop, on any thread, frees its place in the queue. A forgotten message keeps its place, and
+/// all places behind it are used once more only.
+///
+/// ```
+/// use bufmirror::MessageQueue;
+/// use bufmirror::messages::Message;
+///
+/// fn checksum(message: &Message<'_>) -> u32 {
+///     message.iter().map(|&byte| u32::from(byte)).sum() // derefs to the bytes, in the queue
+/// }
+///
+/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// sender.send(&[1, 2, 3])?;
+/// sender.send(&[4])?;
+/// let (first, second) = (receiver.recv()?, receiver.recv()?); // several at a time
+/// assert_eq!((checksum(&first), checksum(&second)), (6, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Message<'a> {
     taken: Taken<'a>,
 }
@@ -249,6 +335,17 @@ impl Message<'_> {
     /// Returns the message's number. All frames are counted, from 0 on, in the order in which they
     /// were claimed by senders. A number is left out where [`send_with`](super::Sender::send_with)
     /// panicked.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let sent = [sender.send(b"a")?, sender.send(b"b")?];
+    /// // Several receivers work at once; the numbers put their results in order again.
+    /// let received = [receiver.recv()?.sequence(), receiver.recv()?.sequence()];
+    /// assert_eq!((sent, received), ([0, 1], [0, 1]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.taken.number()

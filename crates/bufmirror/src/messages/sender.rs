@@ -11,11 +11,14 @@ use super::error::SendError;
 use super::queue::{Patience, Queue};
 use crate::copy::copy;
 
-/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. Cloned for each producer, or shared.
+/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. It is cloned for each producer,
+/// or shared.
 ///
-/// All its methods return the message's sequence number: frames are numbered from 0 on, in the order in which receivers get them.
+/// All its methods return the message's sequence number: frames are numbered from 0 on, in the
+/// order in which receivers get them.
 ///
-/// When the last one is dropped, the queue is closed: receivers get what is left, then [`RecvError::Closed`](super::RecvError::Closed).
+/// When the last one is dropped, the queue is closed: receivers get what is left, then
+/// [`RecvError::Closed`](super::RecvError::Closed).
 ///
 /// ```
 /// use std::io::IoSlice;
@@ -46,7 +49,8 @@ impl Sender {
 
     /// Sends a message, as soon as there is room.
     ///
-    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. Waits spinning for a moment, then asleep.
+    /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. The call
+    /// spins for a moment, then sleeps.
     ///
     /// # Errors
     ///
@@ -93,6 +97,19 @@ impl Sender {
     /// # Errors
     ///
     /// [`SendError::TimedOut`], [`SendError::Closed`], [`SendError::TooLong`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::SendError;
+    ///
+    /// let (sender, _receiver) = MessageQueue::new(4096)?.split();
+    /// while sender.try_send(&[7; 1000]).is_ok() {} // nobody receives
+    /// let late = sender.send_timeout(&[7; 1000], Duration::from_millis(10));
+    /// assert_eq!(late, Err(SendError::TimedOut));
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     pub fn send_timeout(&self, message: &[u8], timeout: Duration) -> Result<u64, SendError> {
         self.copy(message, Patience::of(timeout))
     }
@@ -107,6 +124,19 @@ impl Sender {
     /// # Errors
     ///
     /// [`SendError::Closed`], [`SendError::TooLong`].
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let consumer = std::thread::spawn(move || receiver.recv().map(|message| message.len()));
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// sender.send_async(b"from a task").await?; // other tasks run while the queue is full
+    /// # Ok::<(), bufmirror::messages::SendError>(())
+    /// # })?;
+    /// assert_eq!(consumer.join().unwrap()?, 11);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
         self.queue.send_async(message).await
     }
@@ -119,11 +149,11 @@ impl Sender {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
+    /// use std::io::IoSlice;
+    ///
     /// use bufmirror::MessageQueue;
     ///
     /// let (sender, receiver) = MessageQueue::new(4096)?.split();
-    /// use std::io::IoSlice;
-    ///
     /// sender.send_vectored(&[IoSlice::new(b"head "), IoSlice::new(b"body")])?;
     /// assert_eq!(&*receiver.recv()?, b"head body"); // one message
     /// # }
@@ -138,6 +168,21 @@ impl Sender {
     /// # Errors
     ///
     /// As [`try_send`](Self::try_send).
+    ///
+    /// ```
+    /// use std::io::IoSlice;
+    ///
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::SendError;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (header, body) = (b"sample ", vec![7; 1000]);
+    /// let parts = [IoSlice::new(header), IoSlice::new(&body)];
+    /// while sender.try_send_vectored(&parts).is_ok() {} // until the queue is full
+    /// assert!(matches!(sender.try_send_vectored(&parts), Err(SendError::Full { .. })));
+    /// assert_eq!(receiver.recv()?.len(), 1007);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_send_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64, SendError> {
         self.gather(parts, Patience::Now)
     }
@@ -147,16 +192,30 @@ impl Sender {
     /// # Errors
     ///
     /// As [`send_timeout`](Self::send_timeout).
+    ///
+    /// ```
+    /// use std::io::IoSlice;
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let parts = [IoSlice::new(b"key="), IoSlice::new(b"value")];
+    /// sender.send_vectored_timeout(&parts, Duration::from_secs(5))?;
+    /// assert_eq!(&*receiver.recv()?, b"key=value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn send_vectored_timeout(&self, parts: &[IoSlice<'_>], timeout: Duration) -> Result<u64, SendError> {
         self.gather(parts, Patience::of(timeout))
     }
 
     /// Sends a message of `len` bytes which `write` writes in place, as soon as there is room.
     ///
-    /// No lock is held meanwhile, and others may send; but receivers get what was sent after it only after it. So `write` should not
-    /// take long, and must not wait for them.
+    /// No lock is held while `write` runs, and others may send. But receivers get later messages
+    /// only after this one. So `write` should not take long, and must not wait for receivers.
     ///
-    /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not write is sent as it was found.
+    /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not
+    /// write is sent as it was found.
     ///
     /// # Errors
     ///
@@ -189,6 +248,19 @@ impl Sender {
     /// # Panics
     ///
     /// When `write` does, as there.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let mut encoded = 0;
+    /// while sender.try_send_with(1000, |room| room.fill(7)).is_ok() {
+    ///     encoded += 1; // only messages that there is room for are encoded
+    /// }
+    /// assert!(encoded > 0);
+    /// assert_eq!(*receiver.recv()?, [7; 1000]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
         self.queue.send(len, Patience::Now, false, write)
     }
@@ -202,6 +274,20 @@ impl Sender {
     /// # Panics
     ///
     /// When `write` does, as there.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::SendError;
+    ///
+    /// let (sender, _receiver) = MessageQueue::new(4096)?.split();
+    /// while sender.try_send(&[0; 1000]).is_ok() {} // nobody receives
+    /// let timeout = Duration::from_millis(10);
+    /// let late = sender.send_with_timeout(1000, timeout, |_room| unreachable!("no room came"));
+    /// assert_eq!(late, Err(SendError::TimedOut));
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
     pub fn send_with_timeout(
         &self,
         len: usize,
@@ -214,8 +300,9 @@ impl Sender {
     /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
     /// for `max` bytes. `write` returns how many it wrote: the message is the first of them.
     ///
-    /// For what is read into place, or encoded, and is as long as it turns out. All else is as with [`send_with`](Self::send_with). The room
-    /// for `max` bytes is taken until the message was received.
+    /// This serves messages that are read into place, or encoded, and whose length is known only
+    /// afterwards. All else is as with [`send_with`](Self::send_with). The room for `max` bytes is
+    /// taken until the message was received.
     ///
     /// ```
     /// use bufmirror::MessageQueue;
@@ -241,7 +328,8 @@ impl Sender {
     ///
     /// # Panics
     ///
-    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number that it had is left out.
+    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number
+    /// that it had is left out.
     pub fn send_up_to(&self, max: usize, write: impl FnOnce(&mut [u8]) -> usize) -> Result<u64, SendError> {
         self.queue.send(max, Patience::Forever, false, write)
     }
@@ -255,6 +343,19 @@ impl Sender {
     /// # Panics
     ///
     /// As [`send_up_to`](Self::send_up_to).
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let mut socket = &b"a datagram"[..];
+    /// // Reads straight into the queue; a failed read sends a message of no bytes.
+    /// sender.try_send_up_to(1500, |room| socket.read(room).unwrap_or(0))?;
+    /// assert_eq!(&*receiver.recv()?, b"a datagram");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_send_up_to(
         &self,
         max: usize,
@@ -273,6 +374,22 @@ impl Sender {
     /// # Panics
     ///
     /// As [`send_up_to`](Self::send_up_to).
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use std::time::Duration;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// sender.send_up_to_timeout(80, Duration::from_secs(5), |mut room| {
+    ///     let free = room.len();
+    ///     let _cut_off = write!(room, "{:?}", Some("a value")); // at most 80 bytes of it
+    ///     free - room.len()
+    /// })?;
+    /// assert_eq!(&*receiver.recv()?, b"Some(\"a value\")");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn send_up_to_timeout(
         &self,
         max: usize,
@@ -288,7 +405,7 @@ impl Sender {
     }
 
     fn gather(&self, parts: &[IoSlice<'_>], patience: Patience) -> Result<u64, SendError> {
-        // The same bytes may be there many times.
+        // Several parts may be the same bytes, so that their sum overflows.
         let len = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
         self.queue.send(len, patience, true, |mut slot| {
             for part in parts {
@@ -300,6 +417,20 @@ impl Sender {
     }
 
     /// Closes the queue: no sender can send any more. Messages in it can still be received.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages::{RecvError, SendError};
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let other = sender.clone();
+    /// sender.send(b"the last one")?;
+    /// sender.close(); // for all senders
+    /// assert_eq!(other.send(b"too late"), Err(SendError::Closed));
+    /// assert_eq!(&*receiver.recv()?, b"the last one");
+    /// assert_eq!(receiver.recv().unwrap_err(), RecvError::Closed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) {
         self.queue.close();
     }
@@ -311,6 +442,26 @@ impl Sender {
     }
 
     /// Returns the bytes of the longest message: the capacity, less 8.
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let file = vec![7; 3 * sender.max_message() / 2];
+    /// let reader = std::thread::spawn(move || {
+    ///     let mut bytes = 0;
+    ///     while let Ok(part) = receiver.recv() {
+    ///         bytes += part.len();
+    ///     }
+    ///     bytes
+    /// });
+    /// for part in file.chunks(sender.max_message()) {
+    ///     sender.send(part)?; // longer ones would never fit
+    /// }
+    /// drop(sender);
+    /// assert_eq!(reader.join().unwrap(), file.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()

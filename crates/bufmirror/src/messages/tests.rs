@@ -1,4 +1,5 @@
-//! One thread and all that a queue promises it, with memory that is mapped twice and with memory that is not.
+//! One thread and all that a queue promises it, with memory that is mapped twice and with memory
+//! that is not.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -28,7 +29,8 @@ fn lengths_at_borders(queue: &MessageQueue, lengths: impl Iterator<Item = usize>
     let (sender, receiver, capacity) = (queue.sender(), queue.receiver(), queue.capacity());
     let mut into = vec![0; capacity];
     let mut number = 0;
-    // The queue is empty at the start of each, and the place where it starts is brought to just before the border.
+    // The queue is empty at the start of each, and the place where it starts is brought to just
+    // before the border.
     let mut at = 0;
     for before in [WORD_BYTES, 2 * WORD_BYTES, 5 * WORD_BYTES, capacity] {
         for len in lengths.clone() {

@@ -1,30 +1,37 @@
 //! Who waits: for a message, or for room.
 //!
-//! What is waited for is counted in bytes: those that can be received, or those that are free. A waiter is asleep until there are as many
-//! as it needs. A thread *seeks* when it was woken, or never slept yet, and is about to look. A task that was woken does not count as one
-//! that seeks: it may not be polled for long, or never.
+//! What is waited for is counted in bytes: those that can be received, or those that are free. A
+//! waiter is asleep until there are as many as it needs. A thread *seeks* when it was woken, or
+//! never slept yet, and is about to look. A task that was woken does not count as one that seeks:
+//! it may not be polled for long, or never.
 //!
 //! # Invariants
 //!
-//! - L1: the first bit of `state` says whether somebody sleeps; the others count the threads that seek. It is changed by whole operations
-//!   only, and the bit only with the queue locked. `need` is what the first in the queue waits for.
-//! - L2: somebody has to be woken when somebody sleeps, no thread seeks, and there is as much as the first needs. Whoever changes one of
-//!   the three so that this may have become true, by making more of what is waited for, by going to sleep, or by no longer seeking,
-//!   executes a full fence and then looks whether it is true.
-//! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after all that belongs to the change was
-//!   changed. So is the allocator called.
-//! - L4: at most one task has a reservation: it waits for so long that others go behind it, which `impatient` tells them. It ends with the
-//!   task's wait, or when the task is not polled for `PATIENCE` after it was woken.
+//! - L1: the first bit of `state` says whether somebody sleeps; the others count the threads that
+//!   seek. It is changed by whole operations only, and the bit only with the queue locked. `need`
+//!   is what the first in the queue waits for.
+//! - L2: somebody has to be woken when somebody sleeps, no thread seeks, and there is as much as
+//!   the first needs. Whoever changes one of the three so that this may have become true, by making
+//!   more of what is waited for, by going to sleep, or by no longer seeking, executes a full fence
+//!   and then looks whether it is true.
+//! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after
+//!   all that belongs to the change was changed. So is the allocator called.
+//! - L4: at most one task has a reservation: it waits for so long that others go behind it, which
+//!   `impatient` tells them. It ends with the task's wait, or when the task is not polled for
+//!   `PATIENCE` after it was woken.
 //!
 //! # Why nobody is forgotten
 //!
-//! Fences of this kind have one order. Take the last of them, when all is quiet: each change comes before its own fence, and so before
-//! the look that follows the last one. That look sees all of them. If somebody had to be woken, it did so. If that was a thread, then it
-//! seeks, and not all was quiet: a thread ends seeking by finding, by going to sleep again, or by giving up, and each of these is a change
-//! after which it looks. If it was a task, its next poll or its drop is such a change, too.
+//! Fences of this kind have one order. Take the last of them, when all is quiet: each change comes
+//! before its own fence, and so before the look that follows the last one. That look sees all of
+//! them. If somebody had to be woken, it did so. If that was a thread, then it seeks, and not all
+//! was quiet: a thread ends seeking by finding, by going to sleep again, or by giving up, and each
+//! of these is a change after which it looks. If it was a task, its next poll or its drop is such a
+//! change, too.
 //!
-//! A task that is not polled keeps no thread asleep: with a task, the first thread in the queue is woken. And it keeps no other task
-//! asleep but for the one message that it was woken for: the next one wakes the next.
+//! A task that is not polled keeps no thread asleep: with a task, the first thread in the queue is
+//! woken. And it keeps no other task asleep but for the one message that it was woken for: the next
+//! one wakes the next.
 //!
 //! A thread that holds a message is not one that seeks, for it may hold it for ever.
 
@@ -66,7 +73,8 @@ pub(crate) struct WaitQueue {
 /// The fence between a change and the look that follows it (L2).
 #[inline]
 fn full_fence() {
-    // ORDER: SeqCst pairs with itself: of two threads that each change something and then look, one sees what the other changed.
+    // ORDER: SeqCst pairs with itself: of two threads that each change something and then look, one
+    // sees what the other changed.
     fence(Ordering::SeqCst);
 }
 
@@ -93,7 +101,8 @@ impl WaitQueue {
     #[inline]
     fn look(&self, there: impl Fn() -> usize) {
         full_fence();
-        // ORDER: Acquire pairs with the Release in `sleep` and `remove`: who sees that somebody sleeps sees what the first needs.
+        // ORDER: Acquire pairs with the Release in `sleep` and `remove`: who sees that somebody
+        // sleeps sees what the first needs.
         if self.state.load(Ordering::Acquire) == SLEEPERS {
             self.wake_first(there);
         }
@@ -107,7 +116,8 @@ impl WaitQueue {
             return self.too_little();
         }
         let mut queue = self.queue.lock();
-        // ORDER: Relaxed: the bit is of the lock; a thread that has begun to seek meanwhile looks afterwards (L2).
+        // ORDER: Relaxed: the bit is of the lock; a thread that has begun to seek meanwhile looks
+        // afterwards (L2).
         if self.state.load(Ordering::Relaxed) != SLEEPERS {
             return;
         }
@@ -136,7 +146,8 @@ impl WaitQueue {
         first.sleeper.wake();
     }
 
-    /// Somebody sleeps for whom there is too little: a task cannot say by itself that it has waited for too long.
+    /// Somebody sleeps for whom there is too little: a task cannot say by itself that it has waited
+    /// for too long.
     fn too_little(&self) {
         // ORDER: Relaxed: a count.
         if !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
@@ -155,8 +166,8 @@ impl WaitQueue {
         }
     }
 
-    /// Ends the reservation of a task that was woken and not polled for long (L4), or that of the task `number`; says whether there was
-    /// one.
+    /// Ends the reservation of a task that was woken and not polled for long (L4), or that of the
+    /// task `number`; says whether there was one.
     fn end_reservation(&self, number: Option<u64>) -> bool {
         if !self.is_impatient() {
             return false;
@@ -174,13 +185,15 @@ impl WaitQueue {
         ends
     }
 
-    /// Lets others pass a task that was woken and is not polled; says whether somebody may pass now who might not before.
+    /// Lets others pass a task that was woken and is not polled; says whether somebody may pass now
+    /// who might not before.
     #[cold]
     pub(crate) fn pass_by(&self) -> bool {
         self.end_reservation(None)
     }
 
-    /// After a change of the queue: says what the first needs, and adds one of two to the state, as the queue is empty or not.
+    /// After a change of the queue: says what the first needs, and adds one of two to the state, as
+    /// the queue is empty or not.
     #[inline]
     fn renew(&self, queue: &Locked<'_, Tickets>, if_empty: usize, if_not: usize) {
         let first = queue.tickets.front();
@@ -193,7 +206,8 @@ impl WaitQueue {
 
     /// Begins to seek without having slept, unless somebody does already: one is enough.
     fn begin_to_seek(&self) -> bool {
-        // ORDER: Relaxed: what it finds it finds by other means; whom it keeps from being woken is looked after when it ends (L2).
+        // ORDER: Relaxed: what it finds it finds by other means; whom it keeps from being woken is
+        // looked after when it ends (L2).
         let state = self.state.load(Ordering::Relaxed);
         state < SEEKER
             && self
@@ -208,8 +222,8 @@ impl WaitQueue {
         self.look(there);
     }
 
-    /// Joins the queue, at its front or at its end, under the number that it has or a new one. `None` when there is no memory for it. To be
-    /// followed by a look.
+    /// Joins the queue, at its front or at its end, under the number that it has or a new one.
+    /// `None` when there is no memory for it. To be followed by a look.
     fn sleep(&self, number: Option<u64>, mut ticket: Ticket, standing: Standing) -> Option<u64> {
         let mut queue = self.queue.lock();
         while queue.tickets.len() == queue.tickets.capacity() {

@@ -1,8 +1,9 @@
 //! Copies into and out of memory that another process may write at the same time.
 //!
-//! Such accesses race, and for the language a race of plain accesses is undefined behaviour whatever the bytes are good for. So these are
-//! atomic, though in no order: a word at a time where the shared memory is aligned, a byte at a time at its ends. What is read may be any
-//! mixture of what was written.
+//! Such accesses race, and for the language a race of plain accesses is undefined behaviour
+//! whatever the bytes are good for. So these are atomic, though in no order: a word at a time where
+//! the shared memory is aligned, a byte at a time at its ends. What is read may be any mixture of
+//! what was written.
 
 use core::ptr::NonNull;
 
@@ -21,7 +22,8 @@ fn bytes_before_words(at: NonNull<[u8]>) -> usize {
 ///
 /// # Safety
 ///
-/// It is in `shared`, which is valid for `'a` and accessed by atomics only, as far as this process does.
+/// It is in `shared`, which is valid for `'a` and accessed by atomics only, as far as this process
+/// does.
 unsafe fn byte<'a>(shared: NonNull<[u8]>, index: usize) -> &'a AtomicU8 {
     debug_assert!(index < shared.len());
     // SAFETY: within, as promised.

@@ -12,7 +12,8 @@ use bufcore::size;
 use super::ShareError;
 use crate::MapError;
 
-/// Bytes in front of the ring: as many as the largest page of a Linux system has, so that both can be mapped on each.
+/// Bytes in front of the ring: as many as the largest page of a Linux system has, so that both can
+/// be mapped on each.
 pub(super) const HEADER_BYTES: usize = 64 << 10;
 /// Bytes of the header in front of what the ends share.
 pub(super) const PREAMBLE_BYTES: usize = 128;
@@ -83,7 +84,8 @@ impl SharedFile {
     pub(super) fn open(file: OwnedFd) -> Result<Self, ShareError> {
         // SAFETY: no memory is passed.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        // -1 for what is no file in memory. Sealed first, so that what is read of the size afterwards stays.
+        // -1 for what is no file in memory. Sealed first, so that what is read of the size
+        // afterwards stays.
         if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
             return Err(ShareError::NotARing);
         }
@@ -99,7 +101,8 @@ impl SharedFile {
         Ok(Self { file: file.into(), capacity })
     }
 
-    /// The same file, opened anew: locks belong to an opening (S2), and a descriptor that was handed over shares its giver's.
+    /// The same file, opened anew: locks belong to an opening (S2), and a descriptor that was
+    /// handed over shares its giver's.
     pub(super) fn reopen(&self) -> Result<Self, ShareError> {
         let path = std::format!("/proc/self/fd/{}", self.file.as_raw_fd());
         // The standard library's files are closed in programs that are started.

@@ -1,4 +1,5 @@
-//! Ends in two processes: what they see of each other is in the file, they sleep on a word of it, and a lock says who is there.
+//! Ends in two processes: what they see of each other is in the file, they sleep on a word of it,
+//! and a lock says who is there.
 
 use core::ptr::{self, NonNull};
 use core::time::Duration;
@@ -11,15 +12,18 @@ use super::file::{HeaderPage, PREAMBLE_BYTES, Seat, SharedFile};
 use crate::channel::header::{CLOSED, Half, Header, SLEEPS};
 use crate::channel::link::Link;
 
-/// Beside `SLEEPS` and `CLOSED` in a half's state: the end was there. Only an end in another process can go without saying so.
+/// Beside `SLEEPS` and `CLOSED` in a half's state: the end was there. Only an end in another
+/// process can go without saying so.
 const OPENED: u32 = 4;
-/// How long an end sleeps at a time: a process that is killed wakes nobody, so who sleeps looks after it from time to time.
+/// How long an end sleeps at a time: a process that is killed wakes nobody, so who sleeps looks
+/// after it from time to time.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// The link of an end.
 pub(super) struct Processes {
     page: HeaderPage,
-    /// Open as long as the end lives, since closing it gives the lock back. After the page: the other end then finds `CLOSED` first.
+    /// Open as long as the end lives, since closing it gives the lock back. After the page: the
+    /// other end then finds `CLOSED` first.
     file: SharedFile,
     seat: Seat,
     /// The process that took the end.
@@ -48,8 +52,9 @@ impl Processes {
 
 impl Link for Processes {
     fn header(&self) -> NonNull<Header> {
-        // SAFETY: within the page. What is there is a header: it has room for one behind the preamble, is aligned as it, being at a page's
-        // start and the preamble a multiple of that, and is atomic integers only, for which any bytes are values.
+        // SAFETY: within the page. What is there is a header: it has room for one behind the
+        // preamble, is aligned as it, being at a page's start and the preamble a multiple of that,
+        // and is atomic integers only, for which any bytes are values.
         unsafe { self.page.base().add(PREAMBLE_BYTES) }.cast()
     }
 
@@ -78,20 +83,23 @@ impl Link for Processes {
             tv_sec: limit.as_secs() as libc::time_t,
             tv_nsec: limit.subsec_nanos() as libc::c_long,
         };
-        // SAFETY: the word is in memory that stays mapped, and the kernel reads it and the time during the call. It returns early when the
-        // word is another one, when it is woken, when a signal comes, or when the time is up; all are reasons to look again.
+        // SAFETY: the word is in memory that stays mapped, and the kernel reads it and the time
+        // during the call. It returns early when the word is another one, when it is woken, when a
+        // signal comes, or when the time is up; all are reasons to look again.
         unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAIT, seen, &raw const limit) };
     }
 
     fn wake(&self, _producer: bool, state: &AtomicU32) {
         let nothing = ptr::null::<libc::timespec>();
-        // SAFETY: the kernel uses the word's address only. One sleeps there at the most, and a stranger that does as well wakes, too.
+        // SAFETY: the kernel uses the word's address only. One sleeps there at the most, and a
+        // stranger that does as well wakes, too.
         unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, i32::MAX, nothing) };
     }
 
     /// It was there, did not close, and nobody has its lock any more.
     fn is_dead(&self, state: &AtomicU32) -> bool {
-        // ORDER: Relaxed: a hint; what the other end wrote is read by its position, and looked for after this.
+        // ORDER: Relaxed: a hint; what the other end wrote is read by its position, and looked for
+        // after this.
         let flags = state.load(Ordering::Relaxed);
         flags & OPENED != 0 && flags & CLOSED == 0 && !self.file.is_locked(self.seat.other())
     }

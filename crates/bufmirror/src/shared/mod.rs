@@ -17,9 +17,10 @@
 //!
 //! # Invariants
 //!
-//! - S1: the file's size cannot change: it is sealed, and that is checked before it is mapped. So no access faults.
-//! - S2: an end holds a lock of its own on a byte of the file, by an open file of its own. The system takes it back when the process ends,
-//!   however it does; that is how the other end knows.
+//! - S1: the file's size cannot change: it is sealed, and that is checked before it is mapped. So
+//!   no access faults.
+//! - S2: an end holds a lock of its own on a byte of the file, by an open file of its own. The
+//!   system takes it back when the process ends, however it does; that is how the other end knows.
 //! - S3: the header is only accessed by atomics, and the ring, by safe ends, by `copy`'s.
 
 mod copy;
@@ -44,8 +45,9 @@ use crate::{Consumer, MapError, Producer};
 
 /// A ring that two processes can open: one writes, the other reads.
 ///
-/// One process creates it and hands its file descriptor to the other, which opens it: over a Unix socket, by inheritance, or as the standard
-/// input of a child. Each then takes one end. The ring lives as long as somebody has the descriptor or an end.
+/// One process creates it and hands its file descriptor to the other, which opens it: over a Unix
+/// socket, by inheritance, or as the standard input of a child. Each then takes one end. The ring
+/// lives as long as somebody has the descriptor or an end.
 ///
 /// Linux on 64-bit processors only. Both processes must be of the same word size.
 ///
@@ -82,6 +84,20 @@ impl SharedRing {
     /// # Errors
     ///
     /// [`ShareError::Map`] with the call that the system refused.
+    ///
+    /// ```
+    /// use std::os::fd::OwnedFd;
+    /// use std::process::Stdio;
+    ///
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(64 << 10)?;
+    /// let producer = ring.producer()?; // this process keeps an end
+    /// // A child gets the descriptor as its standard input, and opens the ring with it.
+    /// let stdin = Stdio::from(OwnedFd::from(ring));
+    /// # drop((producer, stdin));
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
     pub fn create(capacity: usize) -> Result<Self, ShareError> {
         SharedFile::create(capacity).map(|file| Self { file })
     }
@@ -91,6 +107,21 @@ impl SharedRing {
     /// # Errors
     ///
     /// [`ShareError::NotARing`] when the file is something else, or could still change its size.
+    ///
+    /// ```
+    /// use std::fs::File;
+    /// use std::os::fd::OwnedFd;
+    ///
+    /// use bufmirror::{ShareError, SharedRing};
+    ///
+    /// let descriptor = OwnedFd::from(SharedRing::create(4096)?); // say, over a Unix socket
+    /// let ring = SharedRing::open(descriptor)?;
+    /// assert!(ring.capacity() >= 4096); // as it was created
+    ///
+    /// let wrong = File::open("/dev/null")?;
+    /// assert_eq!(SharedRing::open(wrong.into()).unwrap_err(), ShareError::NotARing);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(file: OwnedFd) -> Result<Self, ShareError> {
         SharedFile::open(file).map(|file| Self { file })
     }
@@ -103,14 +134,31 @@ impl SharedRing {
 
     /// Takes the end that writes. It copies the bytes that it is given.
     ///
-    /// It goes on where the last producer was, if there was one. It stays with this process and
-    /// those that are forked off: if one of these lives on, the end counts as there. A forked child
+    /// It continues where the last producer was, if there was one. The end belongs to this process
+    /// and to those that are forked off, and is not closed while one of these lives. A forked child
     /// that drops its copy closes nothing. The other end sees this end closed when the process that
     /// took it drops it, or when no process has it any more.
     ///
     /// # Errors
     ///
-    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Map`] with the call that the system refused.
+    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Map`] with
+    /// the call that the system refused.
+    ///
+    /// ```
+    /// use bufmirror::{ShareError, SharedRing};
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let mut consumer = ring.consumer()?;
+    /// ring.producer()?.put(b"first, ").unwrap(); // taken, and dropped
+    ///
+    /// let mut producer = ring.producer()?; // a successor: the bytes are still there
+    /// producer.put(b"second").unwrap();
+    /// assert_eq!(ring.producer().unwrap_err(), ShareError::Taken); // one at a time
+    /// let mut text = [0; 13];
+    /// consumer.get(&mut text).unwrap();
+    /// assert_eq!(&text, b"first, second");
+    /// # Ok::<(), ShareError>(())
+    /// ```
     pub fn producer(&self) -> Result<SharedProducer, ShareError> {
         self.take(Seat::Producer).map(SharedProducer::new)
     }
@@ -120,13 +168,26 @@ impl SharedRing {
     /// # Errors
     ///
     /// As [`producer`](Self::producer).
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// let (mut producer, mut consumer) = (ring.producer()?, ring.consumer()?);
+    /// producer.put(b"abc").unwrap();
+    /// drop(consumer); // this reader is gone, say: its process was killed
+    /// let mut consumer = ring.consumer()?; // another one reads what is left
+    /// assert_eq!(consumer.len(), 3);
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
     pub fn consumer(&self) -> Result<SharedConsumer, ShareError> {
         self.take(Seat::Consumer).map(SharedConsumer::new)
     }
 
     /// Takes the end that writes, as one that lends its memory.
     ///
-    /// Futures and tasks cannot wait with it: who waits must be a thread ([`WaitError::NoTasks`](crate::WaitError::NoTasks)).
+    /// Futures and tasks cannot wait with it, only threads can
+    /// ([`WaitError::NoTasks`](crate::WaitError::NoTasks)).
     ///
     /// # Errors
     ///
@@ -134,13 +195,25 @@ impl SharedRing {
     ///
     /// # Safety
     ///
-    /// As long as the end lives, all who have the file keep to the protocol: one consumer, opened by this crate, and nobody else touches the
-    /// file's bytes.
+    /// As long as the end lives, all processes that have the file keep to the protocol: one
+    /// consumer, opened by this crate, and nothing else touches the file's bytes.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// // SAFETY: nobody else has the file's descriptor.
+    /// let mut producer = unsafe { ring.trusted_producer()? };
+    /// producer.reserve(5).unwrap().copy_from_slice(b"hello"); // in place, without a copy
+    /// producer.commit(5);
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
     pub unsafe fn trusted_producer(&self) -> Result<Producer, ShareError> {
         self.take(Seat::Producer).map(Producer::new)
     }
 
-    /// Takes the end that reads, as one that lends its memory; see [`trusted_producer`](Self::trusted_producer).
+    /// Takes the end that reads, as one that lends its memory; see
+    /// [`trusted_producer`](Self::trusted_producer).
     ///
     /// # Errors
     ///
@@ -149,6 +222,17 @@ impl SharedRing {
     /// # Safety
     ///
     /// As for [`trusted_producer`](Self::trusted_producer), with one producer.
+    ///
+    /// ```
+    /// use bufmirror::SharedRing;
+    ///
+    /// let ring = SharedRing::create(4096)?;
+    /// // SAFETY: nobody else has the file's descriptor.
+    /// let mut consumer = unsafe { ring.trusted_consumer()? };
+    /// ring.producer()?.put(b"hello").unwrap();
+    /// assert_eq!(consumer.peek(), b"hello"); // in place, without a copy
+    /// # Ok::<(), bufmirror::ShareError>(())
+    /// ```
     pub unsafe fn trusted_consumer(&self) -> Result<Consumer, ShareError> {
         self.take(Seat::Consumer).map(Consumer::new)
     }
@@ -177,12 +261,25 @@ impl From<SharedRing> for OwnedFd {
 
 /// The reason why a ring could not be shared. Everything that was open, locked or mapped by then is
 /// released.
+///
+/// ```
+/// use bufmirror::{MapError, ShareError, SharedRing};
+///
+/// let refused = SharedRing::create(0).unwrap_err();
+/// assert_eq!(refused, ShareError::Map(MapError::Empty));
+///
+/// let ring = SharedRing::create(4096)?;
+/// let _reader = ring.consumer()?;
+/// assert_eq!(ring.consumer().unwrap_err(), ShareError::Taken);
+/// # Ok::<(), ShareError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShareError {
     /// The ring could not be mapped, or a system call failed.
     Map(MapError),
-    /// The file is no ring of this crate's, of this version and this word size, or its size is not sealed.
+    /// The file is no ring of this crate's, of this version and this word size, or its size is not
+    /// sealed.
     NotARing,
     /// Somebody has this end already.
     Taken,

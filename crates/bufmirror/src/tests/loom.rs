@@ -1,4 +1,5 @@
-//! Models, for every interleaving that loom finds. Over memory that is mapped once: loom does not see mappings, nor bytes.
+//! Models, for every interleaving that loom finds. Over memory that is mapped once: loom does not
+//! see mappings, nor bytes.
 
 mod channel;
 mod messages;

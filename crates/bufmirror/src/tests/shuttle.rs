@@ -1,7 +1,9 @@
-//! Larger models than loom's, in schedules that shuttle draws: channels that carry many times their capacity, queues of messages with up to
-//! six threads, and futures that are handled carelessly. All accesses are in one order here, so what orders are for is loom's to see.
+//! Larger models than loom's, in schedules that shuttle draws: channels that carry many times their
+//! capacity, queues of messages with up to six threads, and futures that are handled carelessly.
+//! All accesses are in one order here, so what orders are for is loom's to see.
 //!
-//! With the known defects `nowake` and `unpolled` some of these models fail, which is noted at each.
+//! With the known defects `nowake` and `unpolled` some of these models fail, which is noted at
+//! each.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -86,7 +88,8 @@ fn read(consumer: &mut Consumer, most: usize) -> usize {
     at
 }
 
-/// Bytes go through a ring that is full and empty all the time. An end may move to another thread, or go early. Fails with `nowake`.
+/// Bytes go through a ring that is full and empty all the time. An end may move to another thread,
+/// or go early. Fails with `nowake`.
 #[test]
 fn shuttle_channel() {
     explore(ITERATIONS, || {
@@ -135,8 +138,9 @@ fn send(sender: &Sender, number: u8, messages: u8) -> u8 {
     sent
 }
 
-/// With `has_idle`, one task beside each receiver may be woken and is not polled any more: then all who receive are threads, since such a task
-/// keeps the message that it was woken for from other tasks.
+/// With `has_idle`, one task beside each receiver may be woken and is not polled any more: then all
+/// who receive are threads, since such a task keeps the message that it was woken for from other
+/// tasks.
 fn receive(receiver: &Receiver, got: &Got, has_idle: bool) {
     let mut idle = Box::pin(receiver.recv_async());
     if has_idle && let Poll::Ready(Ok(message)) = idle.as_mut().poll(&mut Context::from_waker(Waker::noop()))

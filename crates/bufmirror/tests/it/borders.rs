@@ -7,7 +7,8 @@ fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|at| (at.wrapping_mul(0x9E37_79B1) >> 24) as u8).collect()
 }
 
-/// Empties the ring and has it go on at `start`, with one byte in it, in front of that; none when `start` is the front.
+/// Empties the ring and has it go on at `start`, with one byte in it, in front of that; none when
+/// `start` is the front.
 fn go_to(ring: &mut impl Ring, start: usize) -> usize {
     ring.clear();
     ring.commit(start);
@@ -33,7 +34,8 @@ fn through(ring: &mut impl Ring, start: usize, bytes: &[u8], in_place: bool) {
     ring.put(last).unwrap();
     assert_eq!((ring.len(), ring.spare_capacity()), (bytes.len(), ring.capacity() - bytes.len()));
     assert!(ring.peek() == bytes, "{} bytes from {start} on", bytes.len());
-    // In two parts, so that the rest is read from behind the border when the first part lies in front of it.
+    // In two parts, so that the rest is read from behind the border when the first part lies in
+    // front of it.
     let (first, rest) = bytes.split_at(bytes.len() / 2);
     for part in [first, rest] {
         assert!(ring.peek().starts_with(part), "{} of {} bytes from {start} on", part.len(), bytes.len());

@@ -28,7 +28,8 @@ fn word(at: u64) -> u64 {
     at.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
 }
 
-/// Streams `words` words of 8 bytes between two threads, in pieces of random lengths; every byte is compared.
+/// Streams `words` words of 8 bytes between two threads, in pieces of random lengths; every byte is
+/// compared.
 fn stream(capacity: usize, words: u64, largest: usize) {
     let (mut producer, mut consumer) = channel(capacity).expect("the system maps");
     let writer = thread::spawn(move || {
@@ -363,7 +364,8 @@ fn t11_recycled_bytes_are_not_read() {
     assert_eq!(both.peek(), b"new");
 }
 
-/// All that comes from a reader goes through a channel into a writer, one call at a time, by two threads.
+/// All that comes from a reader goes through a channel into a writer, one call at a time, by two
+/// threads.
 #[test]
 fn from_a_reader_to_a_writer() {
     let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at % 251) as u8).collect();

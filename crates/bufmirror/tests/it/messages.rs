@@ -41,7 +41,8 @@ fn read(message: &[u8]) -> (u64, u64) {
     (producer, index)
 }
 
-/// So many producers and consumers, in all the ways to send and to receive, through a queue of `bytes`; messages of 16 to `longest`.
+/// So many producers and consumers, in all the ways to send and to receive, through a queue of
+/// `bytes`; messages of 16 to `longest`.
 fn crowd(bytes: usize, producers: u64, consumers: usize, longest: usize, count: usize) {
     let (sender, receiver) = queue(bytes);
     let seen = Mutex::new(Vec::new());
@@ -537,7 +538,8 @@ fn tasks() {
     assert!(matches!(small.as_mut().poll(&mut contexts[1]), Poll::Ready(Ok(_))));
 }
 
-/// Of every room and every length that is written of it, both ways out; the numbers go on one by one.
+/// Of every room and every length that is written of it, both ways out; the numbers go on one by
+/// one.
 #[test]
 fn messages_that_become_shorter() {
     let (sender, receiver) = queue(1);

@@ -76,7 +76,8 @@ fn errors_say_what_they_know() {
     );
 }
 
-/// Room that was never written shows zeros, or what was written by somebody earlier: initialised either way.
+/// Room that was never written shows zeros, or what was written by somebody earlier: initialised
+/// either way.
 #[test]
 fn fresh_room_is_zero() {
     for mut ring in [crate::mapped(3 << 12), crate::copying(5000)] {

@@ -1,4 +1,5 @@
-//! What a ring of one thread and both ends of a channel have in common, so that one test is for both.
+//! What a ring of one thread and both ends of a channel have in common, so that one test is for
+//! both.
 
 use bufmirror::bufcore::ReserveError;
 use bufmirror::{Consumer, GetError, MirrorRing, Producer, channel};

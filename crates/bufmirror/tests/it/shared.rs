@@ -14,7 +14,8 @@ use buftest::sandbox::{Ended, forked};
 use buftest::trials::scaled;
 
 const LONG: Duration = Duration::from_secs(60);
-/// In which the end of a process is to be noticed: a tenth of a second is promised, on a machine with nothing else to do.
+/// In which the end of a process is to be noticed: a tenth of a second is promised, on a machine
+/// with nothing else to do.
 const SOON: Duration = Duration::from_secs(5);
 /// What the other process is to do.
 const ROLE: &str = "BUFMIRROR_TEST_ROLE";
@@ -211,7 +212,8 @@ fn who_is_there() {
     });
 }
 
-/// Where the positions and the states are, whatever is written there, nothing but the bytes suffers.
+/// Where the positions and the states are, whatever is written there, nothing but the bytes
+/// suffers.
 #[test]
 fn nonsense_in_the_header() {
     // A child of another test has, for a moment, all that this process has open.
@@ -225,7 +227,8 @@ fn nonsense_in_the_header() {
                 panic!("the locks are the system's");
             };
             for _ in 0..4 {
-                // All of what both share lies in the first KiB, in words; the positions at these two.
+                // All of what both share lies in the first KiB, in words; the positions at these
+                // two.
                 let at = if random.bool() { [128, 384][random.usize(..2)] } else { 8 * random.u64(16..128) };
                 let value = match random.usize(..4) {
                     0 => random.u64(..),
@@ -342,7 +345,8 @@ fn t12_shared_rings_give_all_back() {
     });
 }
 
-/// Each step that the system may refuse: the error names the call, nothing stays open, mapped or locked.
+/// Each step that the system may refuse: the error names the call, nothing stays open, mapped or
+/// locked.
 #[test]
 fn t18_what_the_system_refuses() {
     alone(module_path!(), "t18_what_the_system_refuses", LONG, || {
@@ -356,7 +360,8 @@ fn t18_what_the_system_refuses() {
         };
         let ring = SharedRing::create(8 * MIB).unwrap();
         let before = held();
-        // No addresses for the ring; for the header there are. A lock that stayed would have the next one find the end taken.
+        // No addresses for the ring; for the header there are. A lock that stayed would have the
+        // next one find the end taken.
         system::limit(libc::RLIMIT_AS, (system::address_space_bytes() + 4 * MIB) as u64);
         for _ in 0..100 {
             refused(ring.producer().unwrap_err(), "mmap");
@@ -384,7 +389,8 @@ fn t18_what_the_system_refuses() {
     });
 }
 
-/// T25: a forked child that drops an end which its parent has closes nothing; nor does it when it ends.
+/// T25: a forked child that drops an end which its parent has closes nothing; nor does it when it
+/// ends.
 #[test]
 fn t25_a_forked_child_closes_nothing() {
     alone(module_path!(), "t25_a_forked_child_closes_nothing", LONG, || {

@@ -80,7 +80,8 @@ fn t18_no_large_files() {
     });
 }
 
-/// As many rings as the system lets one process map: the one that fails does so with one half mapped, or none.
+/// As many rings as the system lets one process map: the one that fails does so with one half
+/// mapped, or none.
 #[test]
 fn t18_no_more_mappings() {
     let limit = fs::read_to_string("/proc/sys/vm/max_map_count").expect("procfs is mounted");
@@ -124,7 +125,8 @@ fn t18_no_more_mappings() {
 fn t18_no_descriptors() {
     alone(module_path!(), "t18_no_descriptors", LIMIT, || {
         let before = held();
-        // Every number that is free, so that none is left below the limit; the kernel takes the lowest.
+        // Every number that is free, so that none is left below the limit; the kernel takes the
+        // lowest.
         let mut taken = vec![fs::File::open("/dev/null").unwrap()];
         process::limit(libc::RLIMIT_NOFILE, 64);
         while let Ok(file) = fs::File::open("/dev/null") {
@@ -173,7 +175,8 @@ fn options_reach_the_kernel() {
     }
 }
 
-/// Huge pages that the administrator has set aside (`sysctl vm.nr_hugepages=64`), and that nobody has taken.
+/// Huge pages that the administrator has set aside (`sysctl vm.nr_hugepages=64`), and that nobody
+/// has taken.
 fn free_huge_pages() -> usize {
     let text = fs::read_to_string("/proc/meminfo").expect("proc is mounted");
     let line = text.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));

@@ -1,4 +1,5 @@
-//! T24: waits that are given up, forgotten, woken and not polled; large messages among small ones. T22 and T23 for wakers.
+//! T24: waits that are given up, forgotten, woken and not polled; large messages among small ones.
+//! T22 and T23 for wakers.
 
 use std::future::Future;
 use std::mem;
@@ -336,7 +337,8 @@ fn t22_wakers_that_panic() {
     }
 }
 
-/// T24: waits of both sides of a queue, and of both ends of a channel, go from one executor to another.
+/// T24: waits of both sides of a queue, and of both ends of a channel, go from one executor to
+/// another.
 #[test]
 fn t24_moved() {
     moved::t24_moved(|| {

@@ -32,7 +32,8 @@ const _: () = assert!(align_of::<Control>() <= UNIT, "in front of a guard a cont
 ///
 /// `control` is valid, and is not used again.
 pub(super) unsafe fn take_region(control: NonNull<Control>) -> Region {
-    // SAFETY: the block is valid; the copy in it is never dropped (`ManuallyDrop`), so the region has one owner.
+    // SAFETY: the block is valid; the copy in it is never dropped (`ManuallyDrop`), so the region
+    // has one owner.
     let control = unsafe { control.read() };
     ManuallyDrop::into_inner(control.region)
 }

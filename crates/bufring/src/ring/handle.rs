@@ -16,15 +16,17 @@ use super::guard::{At, FREE, GUARD, Guard, LIVE};
 /// The release of one block.
 #[derive(Debug)]
 pub(crate) struct GuardHandle {
-    /// A guard is valid until this handle's drop has stored `FREE`, and not one instruction longer. None for a buffer of no bytes.
+    /// A guard is valid until this handle's drop has stored `FREE`, and not one instruction longer.
+    /// None for a buffer of no bytes.
     tagged: TaggedPtr<Guard>,
     /// Dangling for a buffer of no bytes.
     #[cfg(any(feature = "wipe", feature = "stats"))]
     control: NonNull<Control>,
 }
 
-// SAFETY: through the handle only the guard's atomics and its `size` are used, and what the control block has of atomics and
-// settings; nobody writes the size of a block that a lease owns (R3). `before` is used after the allocator's end, which wrote it last.
+// SAFETY: through the handle only the guard's atomics and its `size` are used, and what the control
+// block has of atomics and settings; nobody writes the size of a block that a lease owns (R3).
+// `before` is used after the allocator's end, which wrote it last.
 unsafe impl Send for GuardHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for GuardHandle {}
@@ -84,7 +86,8 @@ impl GuardHandle {
     /// `guard` is that of a handle, which lives.
     #[cfg(any(feature = "wipe", feature = "stats"))]
     unsafe fn room(guard: At) -> usize {
-        // SAFETY: the guard is valid while the handle lives, and nobody writes its size meanwhile (R3).
+        // SAFETY: the guard is valid while the handle lives, and nobody writes its size meanwhile
+        // (R3).
         let size = unsafe { &(*guard.as_ptr()).size }.get();
         size as usize * UNIT - GUARD
     }
@@ -99,7 +102,8 @@ impl GuardHandle {
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         let (guard, first) = (self.tagged.block()?, self.start()?);
-        // SAFETY: the control block lives as long as any of its blocks is live, and `wipe` is never written.
+        // SAFETY: the control block lives as long as any of its blocks is live, and `wipe` is never
+        // written.
         let wipe = unsafe { (*self.control.as_ptr()).wipe };
         // SAFETY: the handle's guard.
         wipe.then(|| NonNull::slice_from_raw_parts(first, unsafe { Self::room(guard) }))
@@ -109,7 +113,8 @@ impl GuardHandle {
 impl Drop for GuardHandle {
     #[inline]
     fn drop(&mut self) {
-        // By value, because a handle whose address is taken has to be in memory, on the fast path too.
+        // By value, because a handle whose address is taken has to be in memory, on the fast path
+        // too.
         let (tagged, here) = (self.tagged, self.here());
         match tagged.unmarked() {
             // SAFETY: the handle's guard, and this is the drop of the lease.
@@ -151,12 +156,14 @@ impl GuardHandle {
     ///
     /// # Safety
     ///
-    /// The guard, and what is known here, are a handle's, which is the last of its block and is not used again.
+    /// The guard, and what is known here, are a handle's, which is the last of its block and is not
+    /// used again.
     #[inline(always)]
     unsafe fn release(guard: At, here: Here) {
         #[cfg(feature = "stats")]
         {
-            // SAFETY: the control block lives as long as any of its blocks is live; the counters are atomics.
+            // SAFETY: the control block lives as long as any of its blocks is live; the counters
+            // are atomics.
             let released = unsafe { &(*here.as_ptr()).released };
             // SAFETY: the handle's guard, which lives until the store below.
             released.add(unsafe { Self::room(guard) });
@@ -172,7 +179,8 @@ impl GuardHandle {
         }
         // ORDER: Release pairs with the Acquire in `Ring::is_free`, `Ring::leave` and `settle`.
         if cfg!(loom) {
-            // loom does not put a store behind an exchange that it races with, though the exchange did not see it.
+            // loom does not put a store behind an exchange that it races with, though the exchange
+            // did not see it.
             state.swap(FREE, RELEASE);
         } else {
             state.store(FREE, RELEASE);
@@ -182,11 +190,13 @@ impl GuardHandle {
 }
 
 impl GuardHandle {
-    /// Releases the block after the allocator's end. Not by the handle: whose address is taken has to be in memory, on the fast path too.
+    /// Releases the block after the allocator's end. Not by the handle: whose address is taken has
+    /// to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
-    /// The guard is a handle's. Its state was seen to be other than `LIVE`, and the handle is not used again.
+    /// The guard is a handle's. Its state was seen to be other than `LIVE`, and the handle is not
+    /// used again.
     #[cold]
     #[inline(never)]
     unsafe fn late(guard: At) {
@@ -196,13 +206,15 @@ impl GuardHandle {
         {
             // SAFETY: valid until the release is counted.
             let marked = unsafe { guard.as_ref() };
-            // ORDER: Acquire pairs with the Release exchange in `Ring::leave`: `before` is as it was stored there.
+            // ORDER: Acquire pairs with the Release exchange in `Ring::leave`: `before` is as it
+            // was stored there.
             let state = marked.state.load(Ordering::Acquire);
             debug_assert_eq!(state, ORPHANED, "a block is released once");
-            // SAFETY: so far in front of it stands the guard at the front, in one region, which is all in reach of the handle's
-            // pointer.
+            // SAFETY: so far in front of it stands the guard at the front, in one region, which is
+            // all in reach of the handle's pointer.
             let front = unsafe { guard.byte_sub(marked.before.get() as usize * UNIT) };
-            // SAFETY: the guard at the front, and the block was marked, once. The handle is not used again.
+            // SAFETY: the guard at the front, and the block was marked, once. The handle is not
+            // used again.
             unsafe { super::orphaned::release_late(front) };
         }
     }

@@ -11,17 +11,20 @@ pub(crate) const MAX_BYTES: usize = {
     if counted < size::MAX_BYTES as u64 { counted as usize } else { size::MAX_BYTES }
 };
 
-/// How sizes are rounded: blocks are so many bytes that the start of each is aligned as its allocator wants it.
+/// How sizes are rounded: blocks are so many bytes that the start of each is aligned as its
+/// allocator wants it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
-    /// What a request has to be raised by before it is cut down to the grid: its guard, and the grid less one.
+    /// What a request has to be raised by before it is cut down to the grid: its guard, and the
+    /// grid less one.
     raise: usize,
     pub(super) mask: usize,
 }
 
 impl Grid {
-    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the address space. A ring is built
-    /// with a grid of which one block is at most `MAX_BYTES`; the builder refuses others.
+    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the
+    /// address space. A ring is built with a grid of which one block is at most `MAX_BYTES`; the
+    /// builder refuses others.
     pub(crate) fn new(alignment: usize) -> Self {
         let step = alignment.max(UNIT);
         Self { raise: GUARD + step - 1, mask: !(step - 1) }
@@ -36,7 +39,8 @@ impl Grid {
         self.step()
     }
 
-    /// Bytes of a block, guard included, for `bytes` bytes, at most `MAX_BYTES`. A multiple of a unit.
+    /// Bytes of a block, guard included, for `bytes` bytes, at most `MAX_BYTES`. A multiple of a
+    /// unit.
     #[inline(always)]
     pub(crate) fn block_bytes(self, bytes: usize) -> usize {
         (bytes + self.raise) & self.mask
@@ -58,7 +62,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of a region that starts at `address`; `None` when they cannot be counted in a `usize`.
+    /// The layout of a region that starts at `address`; `None` when they cannot be counted in a
+    /// `usize`.
     pub(crate) fn new(address: usize, grid: Grid) -> Option<Self> {
         let least = size::align_up(address, UNIT)?.checked_add(CONTROL + 2 * GUARD)?;
         let block = size::align_up(least, grid.step())?;
@@ -72,13 +77,15 @@ impl Layout {
     }
 }
 
-/// Bytes of bookkeeping, wherever the region starts, beside the blocks and their guards; `None` when there is no such number.
+/// Bytes of bookkeeping, wherever the region starts, beside the blocks and their guards; `None`
+/// when there is no such number.
 pub(crate) fn overhead_bytes(grid: Grid) -> Option<usize> {
     // The worst start is one byte behind an aligned address.
     Layout::new(0, grid)?.overhead().checked_add(grid.step())
 }
 
-/// Bytes of `buffers` blocks with their guards for `capacity` bytes together; `None` when there is no such number.
+/// Bytes of `buffers` blocks with their guards for `capacity` bytes together; `None` when there is
+/// no such number.
 pub(crate) fn blocks_bytes(capacity: usize, buffers: usize, grid: Grid) -> Option<usize> {
     let each = GUARD + grid.step() - 1;
     let all = capacity.checked_add(each.checked_mul(buffers)?)?;

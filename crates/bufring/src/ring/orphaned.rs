@@ -15,28 +15,34 @@ pub(super) static METHODS: orphans::Methods = orphans::Methods { settle, free };
 ///
 /// # Safety
 ///
-/// `front` is the guard at the front of a ring that has ended. The block was marked as `ORPHANED`, its release was not counted, and
-/// nobody uses it after this.
+/// `front` is the guard at the front of a ring that has ended. The block was marked as `ORPHANED`,
+/// its release was not counted, and nobody uses it after this.
 pub(super) unsafe fn release_late(front: At) {
-    // SAFETY: the control block stands right in front of this guard (`Layout`), and the pointer reaches all of the region.
+    // SAFETY: the control block stands right in front of this guard (`Layout`), and the pointer
+    // reaches all of the region.
     let control = unsafe { front.byte_sub(CONTROL) };
-    // SAFETY: `orphan` is the first field of the control block (`repr(C)`); the rest is the caller's promise.
+    // SAFETY: `orphan` is the first field of the control block (`repr(C)`); the rest is the
+    // caller's promise.
     unsafe { orphans::release_late(control.cast()) };
 }
 
-/// Finds the blocks that were marked, and whose leases stored `FREE` over the mark, and marks them as settled.
+/// Finds the blocks that were marked, and whose leases stored `FREE` over the mark, and marks them
+/// as settled.
 ///
 /// # Safety
 ///
-/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose ring has ended.
+/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose ring has
+/// ended.
 unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
-    // SAFETY: the guard at the front stands right behind the control block, in one region (`Layout`).
+    // SAFETY: the guard at the front stands right behind the control block, in one region
+    // (`Layout`).
     let front = unsafe { orphan.byte_add(CONTROL) }.cast::<Guard>();
     // SAFETY: behind that comes the first one that has a block (`Ring::build`).
     let mut at = unsafe { front.byte_add(GUARD) };
     let mut found = 0;
     loop {
-        // SAFETY: a guard of the ring (R1), whose links nobody writes any more; its state is atomic.
+        // SAFETY: a guard of the ring (R1), whose links nobody writes any more; its state is
+        // atomic.
         let guard = unsafe { at.as_ref() };
         if guard.size.get() == 0 {
             return found;
@@ -44,8 +50,9 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
         // A model's load may miss the newest store; its exchange does not.
         // ORDER: Relaxed: only compared. What it misses is left to a later look.
         if cfg!(loom) || guard.state.load(Ordering::Relaxed) == FREE {
-            // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is done before the memory goes. Of
-            // several looks at once one finds it. A failure reads nothing that is used.
+            // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is
+            // done before the memory goes. Of several looks at once one finds it. A failure reads
+            // nothing that is used.
             let seen = guard.state.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed);
             found += usize::from(seen.is_ok());
         }
@@ -58,7 +65,8 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
 ///
 /// # Safety
 ///
-/// As `Methods::free` says: `orphan` is the first field of an adopted `Control` that nobody uses any more.
+/// As `Methods::free` says: `orphan` is the first field of an adopted `Control` that nobody uses
+/// any more.
 unsafe fn free(orphan: NonNull<Orphan>) {
     #[cfg(all(test, loom))]
     crate::tests::memory_goes();

@@ -10,10 +10,12 @@ fn ring(region: Region) -> RingPool {
     Builder::new().build_in(region).expect("the region is large enough")
 }
 
-/// What the first ring kept of itself in the region, addresses and padding, is not lent out by the second.
+/// What the first ring kept of itself in the region, addresses and padding, is not lent out by the
+/// second.
 #[test]
 fn nothing_is_left_of_the_bookkeeping() {
-    // Every start within an alignment of the control block, so that what is skipped in front differs.
+    // Every start within an alignment of the control block, so that what is skipped in front
+    // differs.
     for skipped in 0..64 {
         let memory = &mut vec![0; 8192].leak()[skipped..];
         let mut first = ring(Region::from_static(memory));

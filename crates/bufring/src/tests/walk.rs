@@ -1,4 +1,5 @@
-//! Walks over random requests that check the invariants of `ring`, `pool` and `frame` after every step.
+//! Walks over random requests that check the invariants of `ring`, `pool` and `frame` after every
+//! step.
 
 use alloc::vec::Vec;
 
@@ -124,8 +125,8 @@ fn invariants_hold_on_random_walks() {
     }
 }
 
-/// The newest block is taken again where it is, though free blocks stand in front of where a search went past a live one, which has
-/// come back since.
+/// The newest block is taken again where it is, though free blocks stand in front of where a search
+/// went past a live one, which has come back since.
 #[test]
 fn reuse_goes_back_once() {
     let mut ring = RingPool::new(1000).unwrap();

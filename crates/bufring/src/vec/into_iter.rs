@@ -17,6 +17,24 @@ impl<T> IntoIterator for RingVec<T> {
 }
 
 /// The iterator over the values of a [`RingVec`].
+///
+/// Dropping it drops the values that are left and gives the vector's memory back.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufring::{IntoIter, RingPool};
+///
+/// let mut ring = RingPool::new(1024)?;
+/// let mut words = ring.acquire_vec::<String>(3)?;
+/// for word in ["one", "two", "three"] {
+///     words.push(word.to_owned())?;
+/// }
+/// let mut words: IntoIter<String> = words.into_iter();
+/// assert_eq!(words.next().as_deref(), Some("one"));
+/// assert_eq!(words.rev().collect::<Vec<_>>(), ["three", "two"]); // from either end
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct IntoIter<T> {
     /// Empty: its values from `start` to `end` are the iterator's.
     vec: RingVec<T>,
@@ -30,6 +48,18 @@ impl<T> IntoIter<T> {
     }
 
     /// Returns the values that are left.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// let mut ring = bufring::RingPool::new(1024)?;
+    /// let mut tokens = ring.acquire_vec::<char>(4)?;
+    /// tokens.extend_from_slice(&['a', '+', 'b'])?;
+    /// let mut tokens = tokens.into_iter();
+    /// assert_eq!(tokens.next(), Some('a'));
+    /// assert_eq!(tokens.as_slice(), ['+', 'b']); // a look ahead, for a parser
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: initialised, and the iterator's.

@@ -65,8 +65,8 @@ buftest::conformance! {
     },
 }
 
-/// A million operations on a ring that is full most of the time: split, merged, wrapped, grown, frozen, released on other
-/// threads, forgotten.
+/// A million operations on a ring that is full most of the time: split, merged, wrapped, grown,
+/// frozen, released on other threads, forgotten.
 #[test]
 fn long_programs() {
     let kit = buftest::Kit::<RingPool> {

@@ -53,7 +53,8 @@ fn errors_are_typed() {
     assert!(panicked.is_err() && SMALL.acquire(64).is_ok());
 }
 
-/// What a thread-local's destructor finds, wherever it stands in the order: a buffer or an error, no abort.
+/// What a thread-local's destructor finds, wherever it stands in the order: a buffer or an error,
+/// no abort.
 #[test]
 fn destructors_of_other_thread_locals() {
     struct AtEnd(mpsc::Sender<Result<(), LocalError>>, Option<Buf<RingLease>>);

@@ -106,7 +106,8 @@ fn settings_that_are_wrong() {
     );
 }
 
-/// An alignment at which one block is more than a ring can count is refused, whatever the region and with or without a capacity.
+/// An alignment at which one block is more than a ring can count is refused, whatever the region
+/// and with or without a capacity.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn alignments_beyond_the_limit() {

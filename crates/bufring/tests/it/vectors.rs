@@ -220,7 +220,8 @@ fn t05_absurd_counts() {
     assert!(ring.acquire_vec::<u64>(limit / 8).is_ok());
 }
 
-/// What a vector's memory was used for is zero when it is handed out again: values may have padding, which is not initialised.
+/// What a vector's memory was used for is zero when it is handed out again: values may have
+/// padding, which is not initialised.
 #[test]
 fn used_memory_comes_back_zeroed() {
     let mut ring = ring();

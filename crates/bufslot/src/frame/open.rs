@@ -10,8 +10,9 @@ use crate::pool::SlotPool;
 
 /// The open frame of a [`SlotPool`], held by a writer that keeps its end to itself.
 ///
-/// The same as writing through the pool, but the end of the frame can stay in a register over a loop of small writes, because the
-/// pool need not know it in between. When the writer is dropped the frame stays open.
+/// A writer does the same as the pool's own methods. But the end of the frame can stay in a
+/// register over a loop of small writes, because the pool need not know it in between. When the
+/// writer is dropped the frame stays open.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -29,18 +30,20 @@ use crate::pool::SlotPool;
 /// ```
 pub struct OpenFrame<'a, F: BufferPool> {
     pool: &'a mut SlotPool<F>,
-    /// Stands for the pool's `frame_next`, which is stale meanwhile: too low by what was written here. Or `NOWHERE`: then the pool has both.
+    /// Stands for the pool's `frame_next`, which is stale meanwhile: too low by what was written
+    /// here. Or `NOWHERE`: then the pool has both.
     next: NonNull<u8>,
     /// Bytes from there to the pool's `frame_limit`.
     room: usize,
 }
 
-/// What a writer has while its pool is asked for something, and from then on if the fallback panics: what it
-/// had before may be another's by then. With this it writes nothing, and the pool is not told of it.
+/// What a writer has while its pool is asked for something, and from then on if the fallback
+/// panics: what it had before may be another's by then. With this it writes nothing, and the pool
+/// is not told of it.
 ///
-/// (A guard that takes the frame over when it is dropped makes the compiler keep the pool at hand in a loop
-/// over small writes, which then takes a ninth longer.) A frame that really ends at this address has no bytes
-/// that the pool does not know of, because writing moves its end.
+/// (A guard that takes the frame over when it is dropped makes the compiler keep the pool at hand
+/// in a loop over small writes, which then takes a ninth longer.) A frame that really ends at this
+/// address has no bytes that the pool does not know of, because writing moves its end.
 const NOWHERE: (NonNull<u8>, usize) = (NonNull::dangling(), 0);
 
 // SAFETY: a unique borrow of the pool, and two numbers of its.
@@ -49,7 +52,8 @@ unsafe impl<F: BufferPool + Send> Send for OpenFrame<'_, F> {}
 unsafe impl<F: BufferPool + Sync> Sync for OpenFrame<'_, F> {}
 
 impl<F: BufferPool> OpenFrame<'_, F> {
-    /// Lets the pool make room, and takes the frame over again. By value, so that the writer itself need not be in memory.
+    /// Lets the pool make room, and takes the frame over again. By value, so that the writer itself
+    /// need not be in memory.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -95,11 +99,28 @@ impl<F: BufferPool> OpenFrame<'_, F> {
         self.renew();
     }
 
-    /// Closes the frame and returns its bytes as an owned buffer; an empty one when nothing was written.
+    /// Closes the frame and returns its bytes as an owned buffer; an empty one when nothing was
+    /// written.
     ///
     /// # Errors
     ///
     /// Never: the open frame has its place already.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::{FrameBuffer, SlotPool};
+    ///
+    /// let mut pool = SlotPool::new(1024, 8)?;
+    /// let mut frame = pool.open_frame();
+    /// for number in 0..4_u16 {
+    ///     frame.writable(2)?.copy_from_slice(&number.to_be_bytes());
+    /// }
+    /// let frame = frame.detach()?;
+    /// assert_eq!(frame, [0, 0, 0, 1, 0, 2, 0, 3]);
+    /// assert!(pool.filled().is_empty()); // the pool is ready for the next frame
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn detach(mut self) -> Result<Buf<SlotLease<F::Lease>>, AcquireError> {
@@ -119,18 +140,21 @@ impl<F: BufferPool> FrameBuffer for OpenFrame<'_, F> {
         // SAFETY: there is that much room from here on (P6).
         self.next = unsafe { lent.add(additional) };
         self.room -= additional;
-        // SAFETY: these bytes are what the frame may grow into (P6); they are initialised and nobody else's, and the borrow of the
-        // writer, which has the pool's, keeps the frame from moving.
+        // SAFETY: these bytes are what the frame may grow into (P6); they are initialised and
+        // nobody else's, and the borrow of the writer, which has the pool's, keeps the frame from
+        // moving.
         Ok(unsafe { core::slice::from_raw_parts_mut(lent.as_ptr(), additional) })
     }
 
-    /// Copies first and counts then, which takes a register less than [`writable`](FrameBuffer::writable).
+    /// Copies first and counts then, which takes a register less than
+    /// [`writable`](FrameBuffer::writable).
     #[inline]
     fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
         if bytes.len() > self.room {
             self.grow(bytes.len())?;
         }
-        // SAFETY: there is room for them from here on (P6), which is nobody else's and so not that of `bytes`.
+        // SAFETY: there is room for them from here on (P6), which is nobody else's and so not that
+        // of `bytes`.
         unsafe { self.next.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         // SAFETY: as above.
         self.next = unsafe { self.next.add(bytes.len()) };
@@ -190,16 +214,32 @@ impl<F: BufferPool> fmt::Debug for OpenFrame<'_, F> {
 
 impl<F: BufferPool> SlotPool<F> {
     /// Returns a writer for the open frame, or for a new one if none is open. See [`OpenFrame`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufslot::{FrameBuffer, SlotPool};
+    ///
+    /// let mut pool = SlotPool::new(1024, 8)?;
+    /// pool.open_frame().extend_from_slice(b"begun, ")?; // the writer goes, the frame stays open
+    /// assert_eq!(pool.filled(), b"begun, ");
+    /// let mut frame = pool.open_frame();
+    /// frame.extend_from_slice(b"done")?;
+    /// assert_eq!(frame.detach()?, *b"begun, done");
+    /// # }
+    /// # Ok::<(), bufslot::Error>(())
+    /// ```
     #[inline]
     pub fn open_frame(&mut self) -> OpenFrame<'_, F> {
         let (next, room) = self.lend();
         OpenFrame { pool: self, next, room }
     }
 
-    /// Where the frame ends and what it can grow into (P6), for a writer that has both from here on.
+    /// Where the frame ends and what it can grow into (P6), for a writer that has both from here
+    /// on.
     ///
-    /// With the feature `wipe` the pool keeps none of that room. So it sees that a writer was forgotten,
-    /// who may have written there: the room that the frame seems to have is not all that it has.
+    /// With the feature `wipe` the pool keeps none of that room. So it sees that a writer was
+    /// forgotten, who may have written there: the room that the frame seems to have is not all that
+    /// it has.
     #[inline(always)]
     fn lend(&mut self) -> (NonNull<u8>, usize) {
         let lent = (self.frame_next, self.frame_room());
@@ -210,7 +250,8 @@ impl<F: BufferPool> SlotPool<F> {
         lent
     }
 
-    /// Takes back what a writer had: where the frame ends by now, and by how many bytes it can grow there.
+    /// Takes back what a writer had: where the frame ends by now, and by how many bytes it can grow
+    /// there.
     #[inline(always)]
     fn take_back(&mut self, (next, room): (NonNull<u8>, usize)) {
         if next == NOWHERE.0 {

@@ -45,8 +45,8 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// Moves the frame of `len` bytes to a new buffer of the fallback's, with room for `wanted` bytes. The
-    /// error is the fallback's own.
+    /// Moves the frame of `len` bytes to a new buffer of the fallback's, with room for `wanted`
+    /// bytes. The error is the fallback's own.
     #[cfg_attr(feature = "track", track_caller)]
     fn spill_frame(&mut self, wanted: usize, len: usize) -> Result<(), AcquireError> {
         // Room to grow, because the next step would move again.
@@ -70,8 +70,8 @@ impl<F: BufferPool> SlotPool<F> {
         Ok(())
     }
 
-    /// Makes room for `wanted` bytes in the region, wherever that is, for a frame of `len` bytes that the
-    /// fallback has refused with `error`.
+    /// Makes room for `wanted` bytes in the region, wherever that is, for a frame of `len` bytes
+    /// that the fallback has refused with `error`.
     fn squeeze_frame(&mut self, wanted: usize, len: usize, error: AcquireError) -> Result<(), AcquireError> {
         let is_in_region = self.frame != NONE;
         // Buffers may have come back while the fallback was asked.
@@ -95,16 +95,19 @@ impl<F: BufferPool> SlotPool<F> {
         Err(self.refusal(error, wanted, len, largest.max(in_place)))
     }
 
-    /// Opens, or moves, the frame to a place that was just carved, where it has `len` bytes, and lets it have the gap behind.
+    /// Opens, or moves, the frame to a place that was just carved, where it has `len` bytes, and
+    /// lets it have the gap behind.
     fn place_frame(&mut self, carved: Carved, len: usize) {
         self.frame = carved.slot;
         self.frame_first = self.table.byte(carved.start);
-        // A frame grows without gaps: whatever else was carved for it, or put behind it as stagger, is its to grow into.
+        // A frame grows without gaps: whatever else was carved for it, or put behind it as stagger,
+        // is its to grow into.
         self.frame_next = self.table.byte(carved.start + len);
         self.borrow_gap();
     }
 
-    /// Lets the frame grow to `wanted` bytes into the gap behind it, sliding down over what has become free before it.
+    /// Lets the frame grow to `wanted` bytes into the gap behind it, sliding down over what has
+    /// become free before it.
     fn grow_in_place(&mut self, wanted: usize) -> bool {
         debug_assert!(!self.gap_borrowed);
         self.tail = self.frame;
@@ -147,7 +150,8 @@ impl<F: BufferPool> SlotPool<F> {
     /// Copies the frame's bytes to `start`; the two places may overlap.
     fn copy_frame(&mut self, start: usize) {
         let from = self.frame_first;
-        // SAFETY: the frame owns its bytes, in the region or in `spill`; the other place lies in the region, and is free or its own.
+        // SAFETY: the frame owns its bytes, in the region or in `spill`; the other place lies in
+        // the region, and is free or its own.
         unsafe { from.copy_to(self.table.byte(start), self.frame_len()) }
     }
 }

@@ -8,18 +8,17 @@ use crate::lease::SlotLease;
 use crate::pool::SlotPool;
 use crate::table::Table;
 
-bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
-
 impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
-    /// Cost: some thirty plain instructions; a bounded search when the gap at the tail is used up, and the fallback's cost
-    /// when that finds nothing. When the fallback refuses as well, two looks at every slot. Allocates nothing itself.
+    /// Cost: some thirty plain instructions; a bounded search when the gap at the tail is used up,
+    /// and the fallback's cost when that finds nothing. When the fallback refuses as well, two
+    /// looks at every slot. Allocates nothing itself.
     ///
     /// # Source
     ///
-    /// The back and front modes are those of Stratum V2's `buffer_sv2`; the search between them is next fit (Knuth, *The Art of
-    /// Computer Programming* 1, 2.5) over an address-ordered list.
+    /// The back and front modes are those of Stratum V2's `buffer_sv2`; the search between them is
+    /// next fit (Knuth, *The Art of Computer Programming* 1, 2.5) over an address-ordered list.
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         // Before anything changes: it is the user's code.
@@ -31,7 +30,8 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         if carved.is_somewhere() {
             Ok(self.hand_out(carved, capacity, capacity, elsewhere))
         } else {
-            // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+            // Taken apart and put together, so that what comes back in memory does not force the
+            // other case there too.
             #[allow(clippy::needless_question_mark, reason = "see above")]
             Ok(self.acquire_elsewhere(capacity)?)
         }

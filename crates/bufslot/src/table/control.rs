@@ -28,7 +28,8 @@ pub(super) struct Control {
 ///
 /// `control` is valid, and is not used again.
 pub(super) unsafe fn take_region(control: NonNull<Control>) -> Region {
-    // SAFETY: the control block is valid; the copy in it is never dropped (`ManuallyDrop`), so the region has one owner.
+    // SAFETY: the control block is valid; the copy in it is never dropped (`ManuallyDrop`), so the
+    // region has one owner.
     let control = unsafe { control.read() };
     ManuallyDrop::into_inner(control.region)
 }

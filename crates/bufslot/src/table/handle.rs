@@ -20,8 +20,8 @@ pub(crate) struct SlotHandle {
     pub(super) slot: NonNull<Slot>,
 }
 
-// SAFETY: through the handle only the slot's atomics, its `start` and its `extra` are used; the last two nobody writes while the
-// handle lives (T3).
+// SAFETY: through the handle only the slot's atomics, its `start` and its `extra` are used; the
+// last two nobody writes while the handle lives (T3).
 unsafe impl Send for SlotHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for SlotHandle {}
@@ -36,7 +36,8 @@ impl SlotHandle {
     /// Where the buffer's memory starts.
     #[inline]
     pub(crate) fn start(&self) -> NonNull<u8> {
-        // SAFETY: the slot is valid while the handle lives, and nobody writes its `start` meanwhile (T3).
+        // SAFETY: the slot is valid while the handle lives, and nobody writes its `start` meanwhile
+        // (T3).
         let start = unsafe { &(*self.slot.as_ptr()).start }.get();
         // From the region's own pointer.
         in_memory(self.slot.cast(), start)
@@ -45,11 +46,13 @@ impl SlotHandle {
     /// The buffer's memory, if the pool wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        // SAFETY: the slot is valid while the handle lives, and nobody writes `extra` until it is free again.
+        // SAFETY: the slot is valid while the handle lives, and nobody writes `extra` until it is
+        // free again.
         let slot = unsafe { self.slot.as_ref() };
         let control = slot.extra.control.get();
-        // SAFETY: the control block lives as long as any of its slots is live, and nobody writes this field after `build`. It is read
-        // through the pointer: a reference to the control block would cover its link, which a sweeper may be writing.
+        // SAFETY: the control block lives as long as any of its slots is live, and nobody writes
+        // this field after `build`. It is read through the pointer: a reference to the control
+        // block would cover its link, which a sweeper may be writing.
         let wipe = unsafe { (*control).wipe };
         wipe.then(|| NonNull::slice_from_raw_parts(self.start(), slot.extra.capacity.get()))
     }
@@ -62,7 +65,8 @@ impl Drop for SlotHandle {
         {
             // SAFETY: as in `wipe_range`.
             let slot = unsafe { self.slot.as_ref() };
-            // SAFETY: as in `wipe_range`: of the control block, only the counters are borrowed, which are atomic.
+            // SAFETY: as in `wipe_range`: of the control block, only the counters are borrowed,
+            // which are atomic.
             let released = unsafe { &(*slot.extra.control.get()).released };
             released.add(slot.extra.capacity.get());
         }
@@ -75,7 +79,8 @@ impl Drop for SlotHandle {
         }
         // ORDER: Release pairs with the Acquire in `Slots::is_free`, `Table::leave` and `settle`.
         if cfg!(loom) {
-            // loom does not put a store behind an exchange that it races with, though the exchange did not see it.
+            // loom does not put a store behind an exchange that it races with, though the exchange
+            // did not see it.
             state.swap(FREE, RELEASE);
         } else {
             state.store(FREE, RELEASE);
@@ -85,11 +90,13 @@ impl Drop for SlotHandle {
 }
 
 impl SlotHandle {
-    /// Releases the slot after the pool's end. Not by the handle: whose address is taken has to be in memory, on the fast path too.
+    /// Releases the slot after the pool's end. Not by the handle: whose address is taken has to be
+    /// in memory, on the fast path too.
     ///
     /// # Safety
     ///
-    /// The slot is a handle's. Its state was seen to be other than `LIVE`, and the handle is not used again.
+    /// The slot is a handle's. Its state was seen to be other than `LIVE`, and the handle is not
+    /// used again.
     #[cold]
     #[inline(never)]
     unsafe fn late(slot: NonNull<Slot>) {
@@ -99,13 +106,16 @@ impl SlotHandle {
         {
             // SAFETY: valid until the release is counted.
             let marked = unsafe { slot.as_ref() };
-            // ORDER: Acquire pairs with the Release exchange in `Table::leave`: `prev` is as it was stored there.
+            // ORDER: Acquire pairs with the Release exchange in `Table::leave`: `prev` is as it was
+            // stored there.
             let state = marked.state.load(Ordering::Acquire);
             debug_assert_eq!(state, ORPHANED, "a slot is released once");
             let back = marked.prev.get() as usize + TABLE_OFFSET;
-            // SAFETY: so far behind its control block stands the slot, in one region, which is all in reach of the handle's pointer.
+            // SAFETY: so far behind its control block stands the slot, in one region, which is all
+            // in reach of the handle's pointer.
             let control = unsafe { slot.cast::<u8>().sub(back) };
-            // SAFETY: `orphan` is the first field of the control block, and the slot was marked, once. The handle is not used again.
+            // SAFETY: `orphan` is the first field of the control block, and the slot was marked,
+            // once. The handle is not used again.
             unsafe { orphans::release_late(control.cast()) };
         }
     }

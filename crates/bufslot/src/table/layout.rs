@@ -16,7 +16,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Layout for `slots` slots in a region that starts at `address`; `None` when they cannot be counted in a `usize`.
+    /// Layout for `slots` slots in a region that starts at `address`; `None` when they cannot be
+    /// counted in a `usize`.
     pub(crate) fn new(address: usize, slots: usize, alignment: usize) -> Option<Self> {
         let control = size::align_up(address, align_of::<Slot>().max(align_of::<Control>()))?;
         let table = size::align_up(control.checked_add(size_of::<Control>())?, align_of::<Slot>())?;
@@ -31,13 +32,15 @@ impl Layout {
     }
 }
 
-/// Bytes of bookkeeping for `slots` slots wherever the region starts; `None` when there is no such number.
+/// Bytes of bookkeeping for `slots` slots wherever the region starts; `None` when there is no such
+/// number.
 pub(crate) fn overhead_bytes(slots: usize, alignment: usize) -> Option<usize> {
     // The worst start is one byte behind an aligned address.
     let alignment = alignment.max(align_of::<Slot>());
     Layout::new(0, slots, alignment)?.overhead().checked_add(alignment)
 }
 
-/// Bytes from a control block to its first slot: `Layout` put the table right behind it, at the next multiple of a slot's alignment.
+/// Bytes from a control block to its first slot: `Layout` put the table right behind it, at the
+/// next multiple of a slot's alignment.
 #[cfg(feature = "alloc")]
 pub(super) const TABLE_OFFSET: usize = size_of::<Control>().next_multiple_of(align_of::<Slot>());

@@ -12,11 +12,13 @@ use super::slot::{FREE, SETTLED, Slot};
 /// What the list of orphans asks of a control block.
 pub(super) static METHODS: orphans::Methods = orphans::Methods { settle, free };
 
-/// Finds the slots that were marked, and whose leases stored `FREE` over the mark, and marks them as settled.
+/// Finds the slots that were marked, and whose leases stored `FREE` over the mark, and marks them
+/// as settled.
 ///
 /// # Safety
 ///
-/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose pool has ended.
+/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose pool has
+/// ended.
 unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
     let control = orphan.cast::<Control>();
     // SAFETY: the control block is valid, and this field is never written.
@@ -33,8 +35,9 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
         if !cfg!(loom) && state.load(Ordering::Relaxed) != FREE {
             continue;
         }
-        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: the last owner is done before the memory goes. Of
-        // several looks at once one finds it. A failure reads nothing that is used.
+        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: the last owner is done
+        // before the memory goes. Of several looks at once one finds it. A failure reads nothing
+        // that is used.
         let seen = state.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed);
         found += usize::from(seen.is_ok());
     }
@@ -45,7 +48,8 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
 ///
 /// # Safety
 ///
-/// As `Methods::free` says: `orphan` is the first field of an adopted `Control` that nobody uses any more.
+/// As `Methods::free` says: `orphan` is the first field of an adopted `Control` that nobody uses
+/// any more.
 unsafe fn free(orphan: NonNull<Orphan>) {
     #[cfg(all(test, loom))]
     crate::tests::memory_goes();

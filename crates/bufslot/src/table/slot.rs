@@ -13,7 +13,8 @@ use super::control::Control;
 pub(super) const FREE: u32 = 0;
 /// A buffer or the open frame owns the slot.
 pub(super) const LIVE: u32 = 1;
-/// A buffer owned the slot when its pool ended: its release is counted in the control block, and leaves the state as it is.
+/// A buffer owned the slot when its pool ended: its release is counted in the control block, and
+/// leaves the state as it is.
 pub(super) const ORPHANED: u32 = 2;
 
 /// The sentinel, which holds no buffer and is never free.
@@ -25,26 +26,30 @@ pub(super) const SETTLED: u32 = 4;
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The most slots that a pool can have: the sentinel's place, in bytes, has to fit in a `u32` below `NONE`.
+/// The most slots that a pool can have: the sentinel's place, in bytes, has to fit in a `u32` below
+/// `NONE`.
 pub(crate) const MAX_SLOTS: usize = (u32::MAX as usize - 1) / size_of::<Slot>() - 1;
 
-/// The distance from one slot to the next, in bytes. Slots are named by where they stand in the table, in bytes, because
-/// that saves the multiplication on each of the dependent loads of an acquire.
+/// The distance from one slot to the next, in bytes. Slots are named by where they stand in the
+/// table, in bytes, because that saves the multiplication on each of the dependent loads of an
+/// acquire.
 pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
 
 /// One buffer's place.
 #[repr(C, align(32))]
 pub(super) struct Slot {
-    /// `FREE`, `LIVE`, `SENTINEL`, and after the pool's end `ORPHANED` or `SETTLED`. Set to `LIVE` by the pool, to `FREE` by the
-    /// lease.
+    /// `FREE`, `LIVE`, `SENTINEL`, and after the pool's end `ORPHANED` or `SETTLED`. Set to `LIVE`
+    /// by the pool, to `FREE` by the lease.
     pub(super) state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     pub(super) views: Views,
-    /// Address of the buffer's first byte, in the memory; for the sentinel, that of the memory's end.
+    /// Address of the buffer's first byte, in the memory; for the sentinel, that of the memory's
+    /// end.
     pub(super) start: Cell<usize>,
     /// Address behind its last byte; for the sentinel, that of the memory's start.
     pub(super) end: Cell<usize>,
-    /// Neighbours in the list, or `next` in the stack. After the pool's end `prev` is where this very slot stands.
+    /// Neighbours in the list, or `next` in the stack. After the pool's end `prev` is where this
+    /// very slot stands.
     pub(super) prev: Cell<u32>,
     pub(super) next: Cell<u32>,
     #[cfg(any(feature = "wipe", feature = "stats"))]
@@ -52,8 +57,8 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// The slot at `at` as a table starts with it: free and on the stack, or the sentinel around an empty list. `memory` is the
-    /// addresses of what is handed out.
+    /// The slot at `at` as a table starts with it: free and on the stack, or the sentinel around an
+    /// empty list. `memory` is the addresses of what is handed out.
     pub(super) fn new(
         at: u32,
         sentinel: u32,
@@ -77,7 +82,8 @@ impl Slot {
     }
 }
 
-/// What a lease has to know for the optional features; written while the slot is free, read while it is live.
+/// What a lease has to know for the optional features; written while the slot is free, read while
+/// it is live.
 #[cfg(any(feature = "wipe", feature = "stats"))]
 pub(super) struct Extra {
     pub(super) control: Cell<*const Control>,

@@ -7,10 +7,12 @@ use bufcore::strategy::sync::Ordering;
 use super::handle::SlotHandle;
 use super::slot::{FREE, LIVE, STEP, Slot};
 
-/// Access to the slots by where they stand. A copy of one pointer, so that a request can keep it in a register: what it reads
-/// through the pool is read anew after each look at a state, which is an atomic load that orders others.
+/// Access to the slots by where they stand. A copy of one pointer, so that a request can keep it in
+/// a register: what it reads through the pool is read anew after each look at a state, which is an
+/// atomic load that orders others.
 ///
-/// T1 to T3 of [`Table`](super::Table) hold for it. It is used up to [`Table::leave`](super::Table::leave) only.
+/// T1 to T3 of [`Table`](super::Table) hold for it. It is used up to
+/// [`Table::leave`](super::Table::leave) only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slots {
     pub(super) first: NonNull<Slot>,
@@ -29,8 +31,8 @@ impl Slots {
     /// Whether the buffer of this slot is back. Never true for the sentinel.
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
-        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last owner did with the memory happened
-        // before what its next owner does.
+        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last
+        // owner did with the memory happened before what its next owner does.
         self.slot(at).state.load(Ordering::Acquire) == FREE
     }
 
@@ -42,7 +44,8 @@ impl Slots {
         slot.extra.capacity.set(capacity);
         #[cfg(not(any(feature = "wipe", feature = "stats")))]
         let _ = capacity;
-        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that publishes it.
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
+        // publishes it.
         slot.state.store(LIVE, Ordering::Relaxed);
     }
 
@@ -88,7 +91,8 @@ impl Slots {
         self.slot(before).prev.set(at);
     }
 
-    /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new top.
+    /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new
+    /// top.
     #[inline]
     pub(crate) fn unlink(self, at: u32, stack: u32) -> u32 {
         let slot = self.slot(at);
@@ -103,7 +107,8 @@ impl Slots {
     #[inline]
     pub(crate) fn handle(self, at: u32) -> SlotHandle {
         debug_assert!(at.is_multiple_of(STEP), "slot at {at}");
-        // From the region's own pointer, so that a late release may go from here to the control block.
+        // From the region's own pointer, so that a late release may go from here to the control
+        // block.
         // SAFETY: `at <= sentinel` (T2), so this stays in the table (T1).
         SlotHandle { slot: unsafe { self.first.byte_add(at as usize) } }
     }

@@ -1,12 +1,13 @@
 //! Models of the release protocol, for every interleaving that loom finds.
 //!
-//! loom sees its own atomics and cells only, not the raw bytes of a region. So each model keeps a `Shadow` cell that stands for
-//! the bytes of one slot: it is written and read exactly where a user of the buffer would, and a missing order between two users
-//! shows as a race on it.
+//! loom sees its own atomics and cells only, not the raw bytes of a region. So each model keeps a
+//! `Shadow` cell that stands for the bytes of one slot: it is written and read exactly where a user
+//! of the buffer would, and a missing order between two users shows as a race on it.
 //!
-//! The pool's thread yields before it looks: loom starts from an execution in which the release came first, and finds the other
-//! orders from there. (It notes only the last access to an atomic, and a release reads the slot's state before it stores it: from
-//! an execution that starts with the pool's load, it would find no other.)
+//! The pool's thread yields before it looks: loom starts from an execution in which the release
+//! came first, and finds the other orders from there. (It notes only the last access to an atomic,
+//! and a release reads the slot's state before it stores it: from an execution that starts with the
+//! pool's load, it would find no other.)
 //!
 //! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
@@ -63,7 +64,8 @@ fn loom_reuse_after_the_last_of_two_parts() {
     });
 }
 
-/// A part that is the only handle left has all of the memory: what the other part's owner did with it, it did before.
+/// A part that is the only handle left has all of the memory: what the other part's owner did with
+/// it, it did before.
 #[test]
 fn loom_compact_after_the_other_part_is_gone() {
     loom::model(|| {
@@ -81,7 +83,8 @@ fn loom_thaw_after_the_other_view_is_gone() {
     });
 }
 
-/// A pool that ends while its buffer is dropped elsewhere: the memory comes back after all that the buffer's owner did.
+/// A pool that ends while its buffer is dropped elsewhere: the memory comes back after all that the
+/// buffer's owner did.
 #[test]
 fn loom_pool_drop_against_release() {
     loom::model(|| {

@@ -11,7 +11,8 @@ fn pool(region: Region, slots: usize) -> SlotPool<Reject> {
     Builder::new().slots(slots).build_in(region, Reject).expect("the region is large enough")
 }
 
-/// What the first pool kept of itself in the region, addresses and padding, is not lent out by the second.
+/// What the first pool kept of itself in the region, addresses and padding, is not lent out by the
+/// second.
 #[test]
 fn nothing_is_left_of_the_bookkeeping() {
     // Every start within a slot's alignment, so that what is skipped in front differs.

@@ -64,7 +64,8 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
                         served += append(&mut writer, bytes, stamp, &mut frame);
                     }
                     if random.usize(..8) == 0 {
-                        // Forgotten, it takes with it at most what it wrote since it was last asked.
+                        // Forgotten, it takes with it at most what it wrote since it was last
+                        // asked.
                         assert_eq!(writer.filled_mut(), frame);
                         core::mem::forget(writer);
                     }
@@ -106,7 +107,8 @@ fn invariants_hold_on_random_walks() {
     }
 }
 
-/// However many free slots stand in front, going back is once: then the newest slot is taken again where it is.
+/// However many free slots stand in front, going back is once: then the newest slot is taken again
+/// where it is.
 #[test]
 fn reuse_goes_back_once() {
     for (count, kept) in [(1, false), (7, false), (7, true), (64, false), (64, true)] {

@@ -125,10 +125,12 @@ fn what_a_full_pool_refuses_leaves_the_frame() {
     assert!(pool.is_idle());
 }
 
-/// A frame asks its fallback twice, first for room to grow; that is one request, of what the caller asked for.
+/// A frame asks its fallback twice, first for room to grow; that is one request, of what the caller
+/// asked for.
 #[test]
 fn a_refused_frame_is_one_refused_request() {
-    // In the region, with a buffer in the way and 180 bytes behind that: no place for 100 + 90 bytes.
+    // In the region, with a buffer in the way and 180 bytes behind that: no place for 100 + 90
+    // bytes.
     let mut pool = rejecting(300, 4);
     write(&mut pool, &[1; 100]);
     let in_the_way = pool.acquire(20).expect("room");
@@ -191,13 +193,15 @@ fn discarding_more_than_the_frame_panics() {
     pool.consume(3);
 }
 
-/// What an open frame's writer appends is what the pool's own methods append, wherever the frame has to go, and so are the errors.
+/// What an open frame's writer appends is what the pool's own methods append, wherever the frame
+/// has to go, and so are the errors.
 #[test]
 fn the_writer_appends_what_the_pool_appends() {
     fn grow<F: BufferPool>(mut plain: SlotPool<F>, mut written: SlotPool<F>) {
         let bytes: Vec<u8> = (0..=255).collect();
         for seed in 0..200_usize {
-            // Something in front that goes, and something behind that stays, so that frames slide and move.
+            // Something in front that goes, and something behind that stays, so that frames slide
+            // and move.
             let (front, written_front) = (plain.acquire(40 + seed % 50), written.acquire(40 + seed % 50));
             let mut writer = written.open_frame();
             for step in 0..seed % 12 {

@@ -1,5 +1,5 @@
-//! The cases that the documentation of Stratum's `buffer_sv2` draws, step by step: which slots are taken, and by whom. Where it
-//! says `ALLOC MODE`, this pool says `FALLBACK MODE`.
+//! The cases that the documentation of Stratum's `buffer_sv2` draws, step by step: which slots are
+//! taken, and by whom. Where it says `ALLOC MODE`, this pool says `FALLBACK MODE`.
 
 use std::collections::BTreeMap;
 

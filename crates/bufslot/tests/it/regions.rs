@@ -31,7 +31,8 @@ fn misaligned_static_regions() {
     }
 }
 
-/// The exact number of bytes that a region needs, wherever it starts; one less than the least is refused.
+/// The exact number of bytes that a region needs, wherever it starts; one less than the least is
+/// refused.
 #[test]
 fn required_bytes_are_enough_and_no_more_than_an_alignment_too_many() {
     for (slots, capacity, alignment) in [(1, 1, 1), (2, 100, 16), (8, 1000, 64), (3, 5, 4096)] {
@@ -125,7 +126,8 @@ fn one_two_and_a_thousand_slots() {
     }
 }
 
-/// Staggered or not, as many buffers fit as were asked for, at every alignment and in a region that has no room for gaps.
+/// Staggered or not, as many buffers fit as were asked for, at every alignment and in a region that
+/// has no room for gaps.
 #[test]
 fn staggering_takes_no_places() {
     for alignment in [1, 64, 128, 256, 4096] {

@@ -12,7 +12,8 @@ pub(in crate::map) trait Calls: Copy {
     /// Bytes of an ordinary page: a power of two.
     fn page_bytes(&self) -> Result<usize, MapError>;
 
-    /// A new file of no bytes, without a name, in memory; not inherited by programs that this one starts.
+    /// A new file of no bytes, without a name, in memory; not inherited by programs that this one
+    /// starts.
     fn memory_file(&self, huge: bool) -> Result<OwnedFd, MapError>;
 
     /// Gives a new file its size; its bytes are zero.

@@ -32,6 +32,7 @@ pub(super) fn dont_fork(at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
 }
 
 fn advise(at: NonNull<u8>, bytes: usize, advice: libc::c_int) -> Result<(), MapError> {
-    // SAFETY: neither advice changes what the memory holds, here; wherever it is, it is the caller's.
+    // SAFETY: neither advice changes what the memory holds, here; wherever it is, it is the
+    // caller's.
     done("madvise", unsafe { libc::madvise(at.as_ptr().cast(), bytes, advice) })
 }

@@ -97,7 +97,8 @@ fn held() -> [usize; 3] {
     [process::open_files(), process::mappings(), process::address_space_bytes()]
 }
 
-/// Fails each call in turn; returns those that are made when none fails. `forgiven` says which failures are no error.
+/// Fails each call in turn; returns those that are made when none fails. `forgiven` says which
+/// failures are no error.
 ///
 /// Mappings of 2 MiB and more in all, see `unmap`.
 fn fail_each(
@@ -142,7 +143,8 @@ fn check<C: Calls>(pages: &Pages<C>) {
             let to = unsafe { base.add(to) };
             // SAFETY: likewise.
             let from = unsafe { base.add(from) };
-            // SAFETY: mapped, and nobody else's; volatile, because it is the byte that the next line is about.
+            // SAFETY: mapped, and nobody else's; volatile, because it is the byte that the next
+            // line is about.
             assert_eq!(unsafe { from.read_volatile() }, 0);
             // SAFETY: as above.
             unsafe { to.write_volatile(value) };

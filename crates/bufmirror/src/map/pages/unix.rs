@@ -14,11 +14,12 @@ use crate::MapError;
 /// Not needed: what cannot be written is not counted.
 pub(super) const MAP_NORESERVE: libc::c_int = 0;
 
-/// Names that are tried. One is taken only while another thread is between the two calls below, or where a process of the same
-/// number died there.
+/// Names that are tried. One is taken only while another thread is between the two calls below, or
+/// where a process of the same number died there.
 const NAMES: u32 = 1000;
 
-/// A shared memory object, without its name from the start. The system closes it when another program is started.
+/// A shared memory object, without its name from the start. The system closes it when another
+/// program is started.
 pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
     if huge {
         return Err(MapError::Refused { call: "shm_open", errno: 0 });

@@ -62,7 +62,8 @@ impl Queue {
         })
     }
 
-    /// The header of the next message, with the consumers' lock held, of which `positions` are. Abandoned frames are passed by.
+    /// The header of the next message, with the consumers' lock held, of which `positions` are.
+    /// Abandoned frames are passed by.
     #[inline]
     fn next(&self, positions: &mut Positions) -> Result<Header, RecvError> {
         loop {
@@ -137,8 +138,9 @@ impl Queue {
         let message = self.frames.message(claim.position, claim.len, false);
         // SAFETY:
         // - valid and initialised: the frame is as long.
-        // - not written meanwhile: the frame is claimed and not complete, or the lock is held (N1). What was done through other addresses
-        //   ended before (F2), and the fences of `Lane::lock` and `Lane::publish` stand in between.
+        // - not written meanwhile: the frame is claimed and not complete, or the lock is held (N1).
+        //   What was done through other addresses ended before (F2), and the fences of `Lane::lock`
+        //   and `Lane::publish` stand in between.
         unsafe { message.as_ref() }
     }
 
@@ -186,7 +188,8 @@ impl Queue {
     }
 }
 
-/// A message that was taken, whose place is given back when this is dropped. Whatever unwinds meanwhile: others' wakers do.
+/// A message that was taken, whose place is given back when this is dropped. Whatever unwinds
+/// meanwhile: others' wakers do.
 pub(crate) struct Taken<'a> {
     queue: &'a Queue,
     /// Of the consumers' lane, and not complete.
@@ -209,7 +212,8 @@ impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let Self { queue, claim } = self;
         let mut positions = queue.consumers.lock();
-        // SAFETY: claimed in `take_next`, and completed here only; what was lent of it borrowed this.
+        // SAFETY: claimed in `take_next`, and completed here only; what was lent of it borrowed
+        // this.
         let published = unsafe { queue.consumers.complete(&queue.frames, &mut positions, claim, None) };
         drop(positions);
         if published {

@@ -9,7 +9,8 @@ use crate::messages::error::SendError;
 use crate::messages::frames::{Header, frame_bytes};
 use crate::messages::lane::{Claim, Lane};
 
-/// What a message's writer returns. A type for each, so that no comparison is left for those who write all.
+/// What a message's writer returns. A type for each, so that no comparison is left for those who
+/// write all.
 pub(crate) trait Written {
     /// Bytes that it wrote, or claims to have written, to room for `len`.
     fn of(self, len: usize) -> usize;
@@ -30,8 +31,8 @@ impl Written for usize {
 }
 
 impl Queue {
-    /// Sends a message of up to `len` bytes, which `write` writes; it returns how many, or nothing for all. What that is may take long or
-    /// panic, unless `is_copy`: then it writes all.
+    /// Sends a message of up to `len` bytes, which `write` writes; it returns how many, or nothing
+    /// for all. What that is may take long or panic, unless `is_copy`: then it writes all.
     #[inline]
     pub(crate) fn send<W: Written>(
         &self,
@@ -156,15 +157,17 @@ impl Queue {
         Ok(number)
     }
 
-    /// Where the message of a frame goes that this thread has claimed, and completes behind the use of this.
+    /// Where the message of a frame goes that this thread has claimed, and completes behind the use
+    /// of this.
     #[expect(clippy::mut_from_ref, reason = "the claim is exclusive, not the queue")]
     #[inline]
     fn slot<'a>(&'a self, claim: &'a Claim) -> &'a mut [u8] {
         let mut slot = self.frames.message(claim.position, claim.len, true);
         // SAFETY:
         // - valid and initialised: the frame is as long.
-        // - exclusive: the frame is claimed and open, or the lock is held (N1), and this is called once for a claim. What was done
-        //   through other addresses ended before (F2), and the fences of `Lane::lock` and `Lane::publish` stand in between.
+        // - exclusive: the frame is claimed and open, or the lock is held (N1), and this is called
+        //   once for a claim. What was done through other addresses ended before (F2), and the
+        //   fences of `Lane::lock` and `Lane::publish` stand in between.
         unsafe { slot.as_mut() }
     }
 }

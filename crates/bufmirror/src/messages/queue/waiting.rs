@@ -42,7 +42,8 @@ pub(super) enum Overtakes {
 }
 
 impl Queue {
-    /// Waits until `attempt` has an answer; it is told whether it may overtake nobody, and was woken to try. `None` when the time is over.
+    /// Waits until `attempt` has an answer; it is told whether it may overtake nobody, and was
+    /// woken to try. `None` when the time is over.
     pub(super) fn wait<R>(
         &self,
         wait_queue: &WaitQueue,
@@ -59,8 +60,8 @@ impl Queue {
         };
         let mut waiter = Waiter::new(wait_queue, need, Kind::Thread, None, there);
         let answer = self.wait_as(&mut waiter, deadline, overtakes, &mut attempt);
-        // Here, and not at the end of the scope: it may wake others, and where a waker panics then, a result that is returned already
-        // would be forgotten instead of dropped.
+        // Here, and not at the end of the scope: it may wake others, and where a waker panics then,
+        // a result that is returned already would be forgotten instead of dropped.
         drop(waiter);
         answer
     }

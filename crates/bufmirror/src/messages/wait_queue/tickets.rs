@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use bufcore::strategy::Sleeper;
 
-/// How long somebody waits for room and lets others overtake who need less. Several time slices: where there are more threads than
-/// processors, to wait for a few milliseconds is nothing special, and a queue that all have to stand in costs two switches of threads
-/// for each message.
+/// How long somebody waits for room and lets others overtake who need less. Several time slices:
+/// where there are more threads than processors, to wait for a few milliseconds is nothing special,
+/// and a queue that all have to stand in costs two switches of threads for each message.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Who waits.

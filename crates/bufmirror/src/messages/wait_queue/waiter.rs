@@ -77,7 +77,8 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
         self.queue.impatient.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it has to look from time to time, asleep: a task has a reservation, and nobody may come who notices that it is not polled.
+    /// Whether it has to look from time to time, asleep: a task has a reservation, and nobody may
+    /// come who notices that it is not polled.
     pub(crate) fn is_light_sleeper(&self) -> bool {
         // ORDER: Relaxed: it is asked again.
         self.queue.impatient.load(Ordering::Relaxed) > usize::from(self.is_impatient)
@@ -89,7 +90,8 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
         self.queue.look(&self.there);
     }
 
-    /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once. `false` when there is no memory.
+    /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once.
+    /// `false` when there is no memory.
     pub(crate) fn sleep(&mut self, sleeper: Sleeper) -> bool {
         debug_assert!(!self.is_asleep);
         let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };

@@ -1,10 +1,11 @@
 //! The ends of a channel: bytes that are handed over and back, ends that sleep, ends that go.
 //!
-//! A `Shadow` cell stands for each byte of the ring, and is written and read where a user would write and read the byte. A missing order
-//! shows as a race on it, a lost wake as a deadlock.
+//! A `Shadow` cell stands for each byte of the ring, and is written and read where a user would
+//! write and read the byte. A missing order shows as a race on it, a lost wake as a deadlock.
 //!
-//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is noted at each. The light fence is
-//! a full one here; that the orders without it are enough is for ThreadSanitizer to see (`tests/races.rs`), to which it is nothing.
+//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is
+//! noted at each. The light fence is a full one here; that the orders without it are enough is for
+//! ThreadSanitizer to see (`tests/races.rs`), to which it is nothing.
 
 use alloc::sync::Arc as StdArc;
 use core::future::Future;
@@ -96,8 +97,8 @@ fn loom_channel_sleeping() {
     );
 }
 
-/// What was written before the producer went is read after it, also by who sleeps at that moment. Fails with `nofence` and
-/// `nowake`.
+/// What was written before the producer went is read after it, also by who sleeps at that moment.
+/// Fails with `nofence` and `nowake`.
 #[test]
 fn loom_channel_producer_goes() {
     loom::model(|| {
@@ -129,7 +130,8 @@ fn loom_channel_consumer_goes() {
     });
 }
 
-/// A future that was dropped loses nothing: the next one is woken. Fails with `relaxed` and `nofence`.
+/// A future that was dropped loses nothing: the next one is woken. Fails with `relaxed` and
+/// `nofence`.
 #[test]
 fn loom_channel_wait_given_up() {
     loom::model(|| {

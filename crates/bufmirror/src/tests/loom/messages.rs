@@ -1,9 +1,11 @@
 //! Models of queues of one or two frames, for every interleaving that loom finds.
 //!
-//! loom does not see bytes, so each word of the memory has a cell that it does see (`Frames::touch`): written and read where the bytes
-//! are. A thread that nobody wakes is a deadlock, which loom reports.
+//! loom does not see bytes, so each word of the memory has a cell that it does see
+//! (`Frames::touch`): written and read where the bytes are. A thread that nobody wakes is a
+//! deadlock, which loom reports.
 //!
-//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is noted at each.
+//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is
+//! noted at each.
 
 use core::future::Future;
 use core::pin::pin;
@@ -25,7 +27,8 @@ fn queue(frames: usize) -> (Sender, Receiver) {
     MessageQueue::over(Mirror::on_heap(frames * FRAME).expect("the heap has room")).split()
 }
 
-/// What is received is what was sent, with its number, and was written before. Fails with `relaxed`.
+/// What is received is what was sent, with its number, and was written before. Fails with
+/// `relaxed`.
 #[test]
 fn loom_messages_are_published() {
     loom::model(|| {
@@ -67,7 +70,8 @@ fn loom_places_are_used_again() {
     });
 }
 
-/// A message that becomes shorter than its room, of which the length is elsewhere, and the place behind it.
+/// A message that becomes shorter than its room, of which the length is elsewhere, and the place
+/// behind it.
 #[test]
 fn loom_a_shorter_message() {
     loom::model(|| {
@@ -91,7 +95,8 @@ fn loom_a_shorter_message() {
     });
 }
 
-/// Two who write in place at once, and two who read in place: all places come back, and nothing is seen that is not written.
+/// Two who write in place at once, and two who read in place: all places come back, and nothing is
+/// seen that is not written.
 #[test]
 fn loom_completed_in_any_order() {
     loom::model(|| {
@@ -137,8 +142,8 @@ fn loom_room_wakes() {
     });
 }
 
-/// Two sleep, or seek, and two messages come: each gets one, though only one of the two may be woken by a sender. Fails with `nofence` and
-/// `nowake`.
+/// Two sleep, or seek, and two messages come: each gets one, though only one of the two may be
+/// woken by a sender. Fails with `nofence` and `nowake`.
 #[test]
 fn loom_each_message_wakes_one() {
     loom::model(|| {
@@ -173,7 +178,8 @@ fn loom_who_gives_up_passes_on() {
     });
 }
 
-/// The last sender goes while a receiver goes to sleep: it gets what was sent, and then the end. Fails with `nofence` and `nowake`.
+/// The last sender goes while a receiver goes to sleep: it gets what was sent, and then the end.
+/// Fails with `nofence` and `nowake`.
 #[test]
 fn loom_closing_wakes_receivers() {
     loom::model(|| {
@@ -227,7 +233,8 @@ fn loom_closed_while_it_is_written() {
     });
 }
 
-/// A queue that was closed while a message was written: who is told the end was told the message before.
+/// A queue that was closed while a message was written: who is told the end was told the message
+/// before.
 #[test]
 fn loom_a_message_before_the_end() {
     loom::model(|| {
@@ -257,7 +264,8 @@ fn loom_a_message_before_the_end() {
     });
 }
 
-/// Two handles of one side are dropped elsewhere: who sees that the queue is closed sees what was done before both were dropped.
+/// Two handles of one side are dropped elsewhere: who sees that the queue is closed sees what was
+/// done before both were dropped.
 fn closed_by_the_last<H: 'static>(handles: [H; 2], is_closed: impl FnOnce() -> bool) {
     let shadows = [Shadow::shared(), Shadow::shared()];
     let mut shadow = shadows.iter();

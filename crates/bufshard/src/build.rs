@@ -18,7 +18,8 @@ const MOST_SHARDS: usize = 64;
 const MOST_THREAD_CACHE: usize = 1024;
 const MOST_SHARD_BUFFERS: usize = 1 << 16;
 
-/// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is built.
+/// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is
+/// built.
 ///
 /// ```
 /// use bufshard::ShardPool;
@@ -217,13 +218,17 @@ impl Builder {
 
     /// Builds the pool.
     ///
-    /// Cost: an allocation or two. For the first pool of a process, on Linux, also the registration of `membarrier(2)`, for which the
-    /// kernel may take some milliseconds when the process has other threads already.
+    /// Cost: an allocation or two. For the first pool of a process, on Linux, also the registration
+    /// of `membarrier(2)`, for which the kernel may take some milliseconds when the process has
+    /// other threads already.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no shards, no budget and a largest size of 0, [`ConfigError::TooSmall`] for a budget that can serve
-    /// nothing, which names the smallest that can, [`ConfigError::TooLarge`] for what is over the limits named above, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::Zero`] for no shards, no budget and a largest size of 0,
+    /// [`ConfigError::TooSmall`] for a budget that can serve nothing, which names the smallest that
+    /// can, [`ConfigError::TooLarge`] for what is over the limits named above,
+    /// [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`] when the
+    /// allocator refuses.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -281,7 +286,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `thread_cache=8,max_bytes=256MiB`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `thread_cache=8,max_bytes=256MiB`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();

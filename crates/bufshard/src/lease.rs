@@ -18,12 +18,14 @@ pub type ShardBuf = Buf<ShardLease>;
 /// A view of a buffer of a [`ShardPool`](crate::ShardPool).
 pub type ShardView = Frozen<ShardLease>;
 
-/// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
+/// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer
+/// is in.
 pub struct ShardLease {
     tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread
+// (`release`), and the count is atomic.
 bufcore::one_word_lease!(unsafe impl ShardLease => Block);
 
 impl ShardLease {
@@ -81,12 +83,14 @@ impl Drop for ShardLease {
         let (id, class) = (header.id(), header.class());
         if let Some(cache) = ThreadCache::recall(id) {
             cache.counts.released(class, header.counted_bytes());
-            // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that of the block's pool.
+            // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that
+            // of the block's pool.
             if unsafe { cache.push(class, block) } {
                 return;
             }
         }
-        // One call for all else, so that this is small enough to be compiled into whoever drops a buffer.
+        // One call for all else, so that this is small enough to be compiled into whoever drops a
+        // buffer.
         // SAFETY: as above, and it was not taken.
         unsafe { release::slow(block) };
     }

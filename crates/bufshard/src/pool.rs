@@ -17,11 +17,12 @@ use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::stats::ShardStats;
 
-/// A pool of owned buffers in size classes, from a cache of each thread over shards that all threads share. See the
-/// [crate documentation](crate).
+/// A pool of owned buffers in size classes, from a cache of each thread over shards that all
+/// threads share. See the [crate documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that holds no buffers, in the caches of all
-/// threads, and leaves the rest to its buffers, which do not need the pool any more. It never waits.
+/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that
+/// holds no buffers, in the caches of all threads, and leaves the rest to its buffers, which do not
+/// need the pool any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
 ///
@@ -59,17 +60,21 @@ impl ShardPool {
         &self.handle
     }
 
-    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as
+    /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
-    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer of the size class; otherwise two
-    /// locked instructions for some buffers from a shard, and at last an allocation. A request that is not pooled is an allocation of its
-    /// own, zeroed by the allocator.
+    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
+    /// pool wipes.
+    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer
+    /// of the size class; otherwise two locked instructions for some buffers from a shard, and at
+    /// last an allocation. A request that is not pooled is an allocation of its own, zeroed by the
+    /// allocator.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for what cannot exist or is over the [`max_bytes`](crate::Builder::max_bytes), [`AcquireError::Exhausted`] for what is
-    /// over it now, [`AcquireError::OutOfMemory`] when the allocator refuses.
+    /// [`AcquireError::TooLarge`] for what cannot exist or is over the
+    /// [`max_bytes`](crate::Builder::max_bytes), [`AcquireError::Exhausted`] for what is over it
+    /// now, [`AcquireError::OutOfMemory`] when the allocator refuses.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -91,12 +96,15 @@ impl ShardPool {
             cache.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
             return Ok(self.hand_out(block, capacity));
         }
-        // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+        // Taken apart and put together, so that what comes back in memory does not force the other
+        // case there too.
         #[allow(clippy::needless_question_mark, reason = "see above")]
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
-    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
+    /// Takes one buffer with `len` filled bytes, all zero, as
+    /// [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared
+    /// reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire), except for memory that comes zeroed from
     /// the allocator.
@@ -131,8 +139,8 @@ impl ShardPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
-        // SAFETY: the bytes behind the header are the block's alone until its release (`block`, K2), as many as were asked for at the
-        // least, and initialised (K1).
+        // SAFETY: the bytes behind the header are the block's alone until its release (`block`,
+        // K2), as many as were asked for at the least, and initialised (K1).
         let buf = unsafe { Buf::from_raw_parts(Block::start(block), capacity, ShardLease::of(block)) };
         self.shared().tracker.attach(buf)
     }
@@ -157,15 +165,16 @@ impl ShardPool {
     /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
     /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
     ///
-    /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has none,
-    /// it is not allocated, and nothing idle makes room for it.
+    /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
+    /// none, it is not allocated, and nothing idle makes room for it.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for sizes that are not pooled, with [`largest_pooled`](Self::largest_pooled) as the limit;
-    /// [`AcquireError::OutOfMemory`] when the allocator refuses, and what was allocated until then is kept.
+    /// [`AcquireError::TooLarge`] for sizes that are not pooled, with
+    /// [`largest_pooled`](Self::largest_pooled) as the limit; [`AcquireError::OutOfMemory`] when
+    /// the allocator refuses, and what was allocated until then is kept.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -189,11 +198,11 @@ impl ShardPool {
     /// Frees the memory that holds no buffers, in the shards and in the caches of all threads, idle
     /// threads included.
     ///
-    /// No thread is stopped. One whose cache is being looked at takes the slow path for the moment. One that is in the midst of a request
-    /// or a release just then keeps what it has.
+    /// No thread is stopped. One whose cache is being looked at takes the slow path for the moment.
+    /// One that is in the midst of a request or a release just then keeps what it has.
     ///
-    /// Cost: the allocator's for each block that goes, a look at every shard, and for each cache with something in it a system call
-    /// (`membarrier`, on Linux).
+    /// Cost: the allocator's for each block that goes, a look at every shard, and for each cache
+    /// with something in it a system call (`membarrier`, on Linux).
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -235,12 +244,14 @@ impl ShardPool {
     /// Of each cache it frees the size classes of which the thread neither took nor gave any. Of
     /// the shards it frees as many blocks as were too many all the time.
     ///
-    /// To be called from time to time. Nothing is stamped when buffers come and go; the pool is looked at by the calls themselves: one that
-    /// comes `age` or more after the last that looked compares, frees, and notes what it sees; one that comes earlier does nothing, and the
-    /// first only notes. So what is freed was idle for `age` at the least, and what is idle goes after twice that, if the calls come often
-    /// enough.
+    /// To be called from time to time. Nothing is stamped when buffers come and go; the pool is
+    /// looked at by the calls themselves: one that comes `age` or more after the last that looked
+    /// compares, frees, and notes what it sees; one that comes earlier does nothing, and the first
+    /// only notes. So what is freed was idle for `age` at the least, and what is idle goes after
+    /// twice that, if the calls come often enough.
     ///
-    /// Cost: nothing for most calls; otherwise a look at every cache, and as [`trim`](Self::trim) for those with something to free.
+    /// Cost: nothing for most calls; otherwise a look at every cache, and as [`trim`](Self::trim)
+    /// for those with something to free.
     ///
     /// ```
     /// use core::time::Duration;
@@ -260,7 +271,8 @@ impl ShardPool {
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
     /// never reset: [`PoolStats::since`] is their difference.
     ///
-    /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
+    /// With threads at work, what one acquires at this very moment may be missed. Without the
+    /// `stats` feature it does nothing.
     ///
     /// Cost: a look at every cache.
     pub fn reset_high_water(&self) {
@@ -274,10 +286,11 @@ impl ShardPool {
     /// Returns a snapshot of what the pool has done and holds, by tier and by size class.
     /// [`ShardStats`] says how the numbers add up.
     ///
-    /// The counters are zero unless the `stats` feature is on; what is idle and reserved is known without it. The list of classes is
-    /// empty when there is no memory for it.
+    /// The counters are zero unless the `stats` feature is on; what is idle and reserved is known
+    /// without it. The list of classes is empty when there is no memory for it.
     ///
-    /// Cost: a look at every cache and at the shards with something in them, and an allocation. Nobody is stopped by that.
+    /// Cost: a look at every cache and at the shards with something in them, and an allocation.
+    /// Nobody is stopped by that.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -295,12 +308,14 @@ impl ShardPool {
         ShardStats::of(self.shared())
     }
 
-    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does.
+    /// Returns a snapshot of what the pool has done and holds, as
+    /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
     /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
-    /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by that.
+    /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by
+    /// that.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -344,7 +359,8 @@ impl Clone for ShardPool {
     ///
     /// # Panics
     ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
+    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
+    /// (`mem::forget`).
     fn clone(&self) -> Self {
         Self { handle: self.handle.clone(), ..*self }
     }

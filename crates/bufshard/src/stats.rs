@@ -13,27 +13,34 @@ use crate::shared::Shared;
 /// Taking it stops no thread, so the numbers need not agree with each other while threads use the
 /// pool.
 ///
-/// The counters are zero unless the `stats` feature is on; what is idle, and `reserved_bytes`, are always there. Requests for no bytes are
-/// not counted.
+/// The counters are zero unless the `stats` feature is on; what is idle, and `reserved_bytes`, are
+/// always there. Requests for no bytes are not counted.
 ///
 /// # How the numbers add up
 ///
 /// While no other thread uses the pool, after every call, with the feature:
 ///
-/// - Buffers, for each class and for all classes together: `allocations + preallocations == in_use + thread_idle + shard_idle + discards +
-///   trims`. (Together, `in_use` has those of sizes that are not pooled too, of which `oversize` were made.)
-/// - Requests: `thread_hits + shard_hits + allocations + oversize` is [`PoolStats::acquired`](bufcore::PoolStats::acquired).
-/// - Bytes: `reserved_bytes == in_use_bytes + idle_bytes + overhead_bytes`, and `idle_bytes` is the sum over the classes of what is idle.
+/// - Buffers, for each class and for all classes together:
+///   `allocations + preallocations == in_use + thread_idle + shard_idle + discards + trims`.
+///   (Together, `in_use` has those of sizes that are not pooled too, of which `oversize` were
+///   made.)
+/// - Requests: `thread_hits + shard_hits + allocations + oversize` is
+///   [`PoolStats::acquired`](bufcore::PoolStats::acquired).
+/// - Bytes: `reserved_bytes == in_use_bytes + idle_bytes + overhead_bytes`, and `idle_bytes` is the
+///   sum over the classes of what is idle.
 ///
 /// # What to look at
 ///
-/// Much `allocations` and `discards` at the same time: the shards are too small for the traffic between threads
-/// ([`shard_buffers`](crate::Builder::shard_buffers)). Much `oversize`: sizes outside of
-/// [`smallest_pooled`](crate::Builder::smallest_pooled) and [`largest_pooled`](crate::Builder::largest_pooled). Much `idle_bytes` beside
-/// `in_use_bytes` for long: call [`trim_idle`](crate::ShardPool::trim_idle) from time to time. Rates are what [`since`](Self::since) gives.
+/// Much `allocations` and `discards` at the same time: the shards are too small for the traffic
+/// between threads ([`shard_buffers`](crate::Builder::shard_buffers)). Much `oversize`: sizes
+/// outside of [`smallest_pooled`](crate::Builder::smallest_pooled) and
+/// [`largest_pooled`](crate::Builder::largest_pooled). Much `idle_bytes` beside `in_use_bytes` for
+/// long: call [`trim_idle`](crate::ShardPool::trim_idle) from time to time. Rates are what
+/// [`since`](Self::since) gives.
 ///
-/// `high_water` is exact while one thread uses the pool. With several, each looks at the others when its cache does not serve it, so a mark
-/// may miss what they had for a moment in between, up to what their caches hold.
+/// `high_water` is exact while one thread uses the pool. With several, each looks at the others
+/// when its cache does not serve it, so a mark may miss what they had for a moment in between, up
+/// to what their caches hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardStats {
@@ -49,7 +56,8 @@ pub struct ShardStats {
     pub preallocations: u64,
     /// Buffers whose memory was freed for want of room in the shards.
     pub discards: u64,
-    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed their part of the budget.
+    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed
+    /// their part of the budget.
     pub trims: u64,
     /// Buffers that are out.
     pub in_use: usize,
@@ -63,7 +71,8 @@ pub struct ShardStats {
     pub reserved_bytes: usize,
     /// Of those, bytes that no buffer has, as the sizes of their classes.
     pub idle_bytes: usize,
-    /// Of those, bytes around the others: headers, and what goes into aligning; 0 without the `stats` feature.
+    /// Of those, bytes around the others: headers, and what goes into aligning; 0 without the
+    /// `stats` feature.
     pub overhead_bytes: usize,
     /// Idle buffers in the caches of threads.
     pub thread_idle: usize,
@@ -89,7 +98,8 @@ pub struct ClassStats {
     pub preallocations: u64,
     /// Buffers whose memory was freed for want of room in the shards.
     pub discards: u64,
-    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed their part of the budget.
+    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed
+    /// their part of the budget.
     pub trims: u64,
     /// Buffers that are out.
     pub in_use: usize,
@@ -134,7 +144,8 @@ impl ShardStats {
     /// The numbers of what is out, idle and reserved are those of `self`. So are the high-water
     /// marks, for which there is [`reset_high_water`](crate::ShardPool::reset_high_water).
     ///
-    /// The pool's own counters are never set back: another reader would be wrong, and threads count without locks.
+    /// The pool's own counters are never set back: another reader would be wrong, and threads count
+    /// without locks.
     ///
     /// ```
     /// use bufshard::ShardPool;

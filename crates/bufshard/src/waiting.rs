@@ -29,9 +29,11 @@ const LOOKS: u32 = 3;
 /// then it counts as gone. If it is polled after all, it has its place again. One that is forgotten
 /// (`mem::forget`) so costs others at most a second, from when it is first in the queue.
 ///
-/// The pool has no clock. It wakes four of those who waited and looked before, and counts on one of them to be polled. If none of the four is
-/// ever polled again or dropped, the others sleep on until the pool is used in any other way: a request, a release, or a poll of another
-/// future that waits. A thread that waits in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
+/// The pool has no clock. It wakes four of those who waited and looked before, and counts on one of
+/// them to be polled. If none of the four is ever polled again or dropped, the others sleep on
+/// until the pool is used in any other way: a request, a release, or a poll of another future that
+/// waits. A thread that waits in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a
+/// second.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     pool: &'a ShardPool,
@@ -106,7 +108,8 @@ impl ShardPool {
     /// Returns a future that acquires as [`acquire_timeout`](Self::acquire_timeout) does, without
     /// an end. It runs on any executor, since it needs only a waker.
     ///
-    /// Dropping the future takes the request back; a buffer that was not delivered is not lost, and the next in the queue is woken.
+    /// Dropping the future takes the request back; a buffer that was not delivered is not lost, and
+    /// the next in the queue is woken.
     ///
     /// # Errors
     ///
@@ -164,7 +167,8 @@ impl Acquire<'_> {
         }
     }
 
-    /// Sees to it that the task is polled again soon. It pauses before that, or else an executor would do nothing but poll it.
+    /// Sees to it that the task is polled again soon. It pauses before that, or else an executor
+    /// would do nothing but poll it.
     fn look_again(&mut self, cx: &Context<'_>) {
         self.looks = self.looks.saturating_add(1);
         if self.looks > LOOKS && !cfg!(any(loom, shuttle)) {

@@ -12,9 +12,10 @@
 //!                the events, and nothing behind the last one
 //! ```
 //!
-//! A *number* is unsigned, in base 128, least significant digit first: seven bits a byte, the top bit set on all bytes but the
-//! last (LEB128). It is written with as few bytes as it needs, at most ten. A *text* is a number, its length in bytes, at most
-//! [`MAX_TEXT_BYTES`], and that many bytes of UTF-8.
+//! A *number* is unsigned, in base 128, least significant digit first: seven bits a byte, the top
+//! bit set on all bytes but the last (LEB128). It is written with as few bytes as it needs, at most
+//! ten. A *text* is a number, its length in bytes, at most [`MAX_TEXT_BYTES`], and that many bytes
+//! of UTF-8.
 //!
 //! An event is three or four numbers:
 //!
@@ -114,7 +115,8 @@ impl Trace {
 
     /// Reads a trace out of the bytes of a file.
     ///
-    /// Cost: memory for the events that are in it, at most twenty times the length of `file`, whatever its header says.
+    /// Cost: memory for the events that are in it, at most twenty times the length of `file`,
+    /// whatever its header says.
     ///
     /// # Errors
     ///
@@ -191,7 +193,8 @@ struct Before {
 
 impl Before {
     fn put(&mut self, file: &mut Vec<u8>, event: &Event) {
-        // Neither wraps nor loses bits: times do not go back (T1) and leave the two top bits free (T4).
+        // Neither wraps nor loses bits: times do not go back (T1) and leave the two top bits free
+        // (T4).
         let mut head = (event.at_ns - self.at_ns) << HEAD_BITS;
         if matches!(event.kind, EventKind::Release { .. }) {
             head |= HEAD_RELEASE;
@@ -213,7 +216,8 @@ impl Before {
     fn take(&mut self, reader: &mut Reader<'_>) -> Result<Event, DecodeError> {
         let at = reader.offset;
         let head = reader.number()?;
-        // Cannot wrap: `at_ns` was checked to be at most MAX_TIME_NS, and so is what is left of a head.
+        // Cannot wrap: `at_ns` was checked to be at most MAX_TIME_NS, and so is what is left of a
+        // head.
         self.at_ns += head >> HEAD_BITS;
         if self.at_ns > crate::MAX_TIME_NS {
             let error = TraceError::TimeTooLate { at_ns: self.at_ns };

@@ -18,8 +18,9 @@ use crate::recording::Tag;
 /// pool offers beyond [`BufferPool`], such as a request with a time limit, goes through
 /// [`get_ref`](Self::get_ref) and is recorded by [`record`](Self::record).
 ///
-/// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is detached, as an acquire of its
-/// length; how it grew is not. A buffer that is split stays one buffer in the recording, which is released with its last part.
+/// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is
+/// detached, as an acquire of its length; how it grew is not. A buffer that is split stays one
+/// buffer in the recording, which is released with its last part.
 ///
 /// ```
 /// use bufcore::{BufferPool, HeapPool};
@@ -96,8 +97,9 @@ impl<P> Recorder<P> {
     }
 }
 
-/// Of pools that serve through a shared reference. `&Recorder` is no [`BufferPool`] itself: such an implementation would make the compiler
-/// look for `&Recorder<Recorder<…>>` without end wherever it does not know the pool yet. Generic code takes a clone.
+/// Of pools that serve through a shared reference. `&Recorder` is no [`BufferPool`] itself: such an
+/// implementation would make the compiler look for `&Recorder<Recorder<…>>` without end wherever it
+/// does not know the pool yet. Generic code takes a clone.
 impl<P> Recorder<P>
 where
     for<'a> &'a P: BufferPool,
@@ -147,11 +149,11 @@ type SharedLease<'a, P> = RecordedLease<<&'a P as BufferPool>::Lease>;
 
 /// Wraps the lease of `buf`; the recording has it as `bytes` bytes.
 pub(crate) fn tagged<L: Lease>(recording: &Recording, buf: Buf<L>, bytes: usize) -> Buf<RecordedLease<L>> {
-    // A part of a buffer that was split before it came here gives nothing back by itself, unless it is the last: it stays
-    // unrecorded.
+    // A part of a buffer that was split before it came here gives nothing back by itself, unless it
+    // is the last: it stays unrecorded.
     let tag = if buf.lease().is_shared() { None } else { recording.acquired(bytes) };
-    // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and drops it when it is
-    // dropped.
+    // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and
+    // drops it when it is dropped.
     unsafe { buf.map_lease(|lease| RecordedLease { tag, lease }) }
 }
 
@@ -215,8 +217,9 @@ impl<P: FrameBuffer> FrameBuffer for Recorder<P> {
 
 /// The lease of a [`Recorder`]: that of the pool it wraps, and a place in the recording.
 pub struct RecordedLease<L> {
-    /// `None` when the recording was over or full. In front of the lease, and so dropped before it: the release is noted, and
-    /// only then the memory given back. So in the trace, too, it is free before somebody else has it.
+    /// `None` when the recording was over or full. In front of the lease, and so dropped before it:
+    /// the release is noted, and only then the memory given back. So in the trace, too, it is free
+    /// before somebody else has it.
     tag: Option<Tag>,
     lease: L,
 }
@@ -230,8 +233,8 @@ impl<L> RecordedLease<L> {
 
 // SAFETY:
 // - memory, count, wipe: as the wrapped lease promises; it is dropped when this is, and not before.
-// - copies: the wrapped lease may be copied. The tag is a number and an `Arc`, which is a shared pointer; copies are only looked
-//   at, and the one that is dropped gives its one reference back.
+// - copies: the wrapped lease may be copied. The tag is a number and an `Arc`, which is a shared
+//   pointer; copies are only looked at, and the one that is dropped gives its one reference back.
 unsafe impl<L: Lease> Lease for RecordedLease<L> {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -258,8 +261,8 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
     }
 }
 
-// SAFETY: marked as the wrapped lease marks itself. The tag goes along: of all copies one is dropped, with the last part, and that
-// notes the release once.
+// SAFETY: marked as the wrapped lease marks itself. The tag goes along: of all copies one is
+// dropped, with the last part, and that notes the release once.
 unsafe impl<L: SplitLease> SplitLease for RecordedLease<L> {
     fn into_shared(self) -> Self {
         Self { tag: self.tag, lease: self.lease.into_shared() }

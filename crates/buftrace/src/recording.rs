@@ -2,13 +2,15 @@
 //!
 //! # Invariants
 //!
-//! - R1: an event is put into a shard under its lock, before the call that caused it returns. So whoever has got a buffer,
-//!   from whatever thread, finds its acquire in a shard.
-//! - R2: `finish` takes all locks before it reads any shard. With R1, a release that it sees has its acquire seen too.
-//! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its acquire.
+//! - R1: an event is put into a shard under its lock, before the call that caused it returns. So
+//!   whoever has got a buffer, from whatever thread, finds its acquire in a shard.
+//! - R2: `finish` takes all locks before it reads any shard. With R1, a release that it sees has
+//!   its acquire seen too.
+//! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its
+//!   acquire.
 //! - R4: only events numbered below `max_events` are kept, so what is kept is a prefix.
-//! - R5: nothing is allocated or freed while a shard is locked. The allocator is the user's code, and may use pools that are
-//!   recorded.
+//! - R5: nothing is allocated or freed while a shard is locked. The allocator is the user's code,
+//!   and may use pools that are recorded.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
@@ -38,7 +40,8 @@ const SHARDS: usize = 64;
 /// For how many events the first memory of a shard is.
 const LEAST_ROOM: usize = 16;
 
-/// A recording that any number of pools and threads write into. Clones are handles of the same recording.
+/// A recording that any number of pools and threads write into. Clones are handles of the same
+/// recording.
 ///
 /// See [`Recorder`](crate::Recorder) for how pools get into it, and the [crate] for an example.
 ///
@@ -138,7 +141,8 @@ impl Recording {
     /// counts from its first event; one that starts after another has ended may continue under its
     /// number. A text of `meta` that is too long is shortened.
     ///
-    /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy them.
+    /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy
+    /// them.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -164,8 +168,9 @@ impl Recording {
         trace.unwrap_or_else(|error| unreachable!("a recording is a trace: {error}"))
     }
 
-    /// Ends the recording as [`finish`](Self::finish) does and writes the trace to a file, under the file's name without its
-    /// extension. For another name, or a limit of the file's size, use [`finish`](Self::finish) and [`Trace::save`].
+    /// Ends the recording as [`finish`](Self::finish) does and writes the trace to a file, under
+    /// the file's name without its extension. For another name, or a limit of the file's size, use
+    /// [`finish`](Self::finish) and [`Trace::save`].
     ///
     /// A recording that is dropped is lost: nothing is written but by this.
     ///
@@ -247,8 +252,9 @@ impl Recording {
         if shared.over.load(Ordering::Relaxed) {
             return None;
         }
-        // ORDER: Relaxed, and still R3: the buffer went from the acquiring to the releasing thread, so the acquire's increment
-        // happens before the release's, and all increments of one atomic have one order that agrees with that.
+        // ORDER: Relaxed, and still R3: the buffer went from the acquiring to the releasing thread,
+        // so the acquire's increment happens before the release's, and all increments of one atomic
+        // have one order that agrees with that.
         let sequence = shared.sequence.fetch_add(1, Ordering::Relaxed);
         if sequence >= shared.max_events {
             return None;
@@ -275,8 +281,8 @@ impl Recording {
 }
 
 impl Shard {
-    /// Adds an event. Without room for it, says for how many events room is to be offered in `room`, which
-    /// takes the place of the old; with 0 that the recording is over.
+    /// Adds an event. Without room for it, says for how many events room is to be offered in
+    /// `room`, which takes the place of the old; with 0 that the recording is over.
     #[inline]
     fn put(&mut self, noted: Noted, room: &mut Vec<Noted>) -> Option<usize> {
         if self.finished {
@@ -328,7 +334,8 @@ fn in_order(noted: Vec<Noted>) -> Vec<Event> {
         };
         let next = dense(threads.len());
         let thread = *threads.entry(noted.thread).or_insert(next);
-        // The clock is read after the number is taken, so two threads may have read it in the other order.
+        // The clock is read after the number is taken, so two threads may have read it in the other
+        // order.
         last_ns = noted.at_ns.max(last_ns);
         events.push(Event { at_ns: last_ns, thread, kind });
     }

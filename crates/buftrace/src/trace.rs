@@ -133,7 +133,8 @@ impl Trace {
         Ok(Self { meta, events, checker })
     }
 
-    /// Writes the trace to a file, in the compact [format](crate::format). A file of that name is replaced.
+    /// Writes the trace to a file, in the compact [format](crate::format). A file of that name is
+    /// replaced.
     ///
     /// # Errors
     ///

@@ -12,7 +12,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// A stream that can be asked whether it is readable, without being read: the sockets of tokio and
 /// their reading halves.
 ///
-/// A wrapper implements it by asking the stream that it wraps, if it keeps no bytes of its own back.
+/// A wrapper implements it by asking the stream that it wraps, if it keeps no bytes of its own
+/// back.
 pub trait ReadReady: AsyncRead + Unpin {
     /// Waits until a read would not have to wait: there are bytes, or the end, or an error.
     ///
@@ -98,16 +99,16 @@ impl From<ReadError> for io::Error {
 /// `acquire` is called when the stream is readable and not before, so a task that waits for an idle
 /// stream holds no buffer.
 ///
-/// The bytes are appended to the buffer, which may have some already. Should there be nothing to read after all, the buffer goes back
-/// before the wait goes on.
+/// The bytes are appended to the buffer, which may have some already. Should there be nothing to
+/// read after all, the buffer goes back before the wait goes on.
 ///
-/// Cost: one system call for a read that does not fill its buffer, where the runtime is told of changes only (Linux, macOS, the BSDs).
-/// No copy.
+/// Cost: one system call for a read that does not fill its buffer, where the runtime is told of
+/// changes only (Linux, macOS, the BSDs). No copy.
 ///
 /// # Errors
 ///
-/// When `acquire` fails, when its buffer is full already, or when the stream fails. A stream that reads into another buffer
-/// than the one that it is lent is broken and gets `InvalidData`.
+/// When `acquire` fails, when its buffer is full already, or when the stream fails. A stream that
+/// reads into another buffer than the one that it is lent is broken and gets `InvalidData`.
 ///
 /// # Cancel safety
 ///
@@ -148,7 +149,8 @@ where
         // Not the `await` of a read: that would keep the buffer while it waits.
         let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut room))).await;
         let n = room.filled().len();
-        // A stream of the user's may have put another buffer in the place of this one: then nothing was read.
+        // A stream of the user's may have put another buffer in the place of this one: then nothing
+        // was read.
         if room.filled().as_ptr().addr() != start {
             let error = io::Error::new(io::ErrorKind::InvalidData, "stream reads into a buffer of its own");
             return Err(ReadError::Io(error));

@@ -124,7 +124,8 @@ impl AnyBuilder {
     ///
     /// # Errors
     ///
-    /// [`SettingError::UnknownSetting`] and [`SettingError::BadValue`]; the builder is unchanged then.
+    /// [`SettingError::UnknownSetting`] and [`SettingError::BadValue`]; the builder is unchanged
+    /// then.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;
@@ -166,7 +167,8 @@ impl fmt::Display for HeapBuilder {
     }
 }
 
-/// `name`, or `name:setting=value,setting=value` with the settings that differ from the defaults. What is read from it is equal to this.
+/// `name`, or `name:setting=value,setting=value` with the settings that differ from the defaults.
+/// What is read from it is equal to this.
 impl fmt::Display for AnyBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();

@@ -56,7 +56,8 @@ unsafe impl Lease for AnyLease {
     }
 }
 
-// SAFETY: as the lease in it has its mark; which one that is never changes. A lease over no bytes holds nothing of any strategy.
+// SAFETY: as the lease in it has its mark; which one that is never changes. A lease over no bytes
+// holds nothing of any strategy.
 unsafe impl SplitLease for AnyLease {
     #[inline]
     fn into_shared(self) -> Self {

@@ -1,4 +1,5 @@
-//! A pool whose strategy is chosen at run time: by a name on a command line, or by a configuration file.
+//! A pool whose strategy is chosen at run time: by a name on a command line, or by a configuration
+//! file.
 //!
 //! ```
 //! # #[cfg(feature = "ring")] {
@@ -21,17 +22,21 @@
 //!
 //! # The text
 //!
-//! `name`, or `name:setting=value,setting=value`. The name alone is enough: every setting has a default. The settings are the methods of
-//! the strategy's builder, each under its name. [`AnyBuilder::NAMES`] lists the strategies, [`AnyBuilder::settings`] the settings of one.
+//! `name`, or `name:setting=value,setting=value`. The name alone is enough: every setting has a
+//! default. The settings are the methods of the strategy's builder, each under its name.
+//! [`AnyBuilder::NAMES`] lists the strategies, [`AnyBuilder::settings`] the settings of one.
 //!
-//! A number of bytes may have a unit behind it: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in letters of any case. Both are powers of
-//! 1024, as memory is counted. `KB` is refused, since it is 1000 bytes for some and 1024 for others. Other numbers have no unit.
+//! A number of bytes may have a unit behind it: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in
+//! letters of any case. Both are powers of 1024, as memory is counted. `KB` is refused, since it is
+//! 1000 bytes for some and 1024 for others. Other numbers have no unit.
 //!
-//! A builder prints as such a text, with the settings that differ from the defaults, and is equal to what is read from that.
+//! A builder prints as such a text, with the settings that differ from the defaults, and is equal
+//! to what is read from that.
 //!
 //! # Files
 //!
-//! With the `serde` feature, from any format, with the strategy's name as `strategy` beside its settings:
+//! With the `serde` feature, from any format, with the strategy's name as `strategy` beside its
+//! settings:
 //!
 //! ```
 //! # #[cfg(all(feature = "shard", feature = "serde"))] {

@@ -11,8 +11,8 @@ use super::variants::{Of, Pool};
 
 /// A pool whose strategy was chosen at run time. An [`AnyBuilder`](super::AnyBuilder) builds it.
 ///
-/// Threads: `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever the strategy; any thread releases. For further threads
-/// there is [`share`](Self::share).
+/// Threads: `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever the
+/// strategy; any thread releases. For further threads there is [`share`](Self::share).
 ///
 /// Cost: on top of the strategy's, a match for each acquire, and one for each release.
 ///
@@ -28,7 +28,8 @@ use super::variants::{Of, Pool};
 #[derive(Debug)]
 pub struct AnyPool {
     pool: Pool,
-    /// Not `Sync`, whichever strategies there are: so a feature that is turned on elsewhere takes nothing away.
+    /// Not `Sync`, whichever strategies there are: so a feature that is turned on elsewhere takes
+    /// nothing away.
     _unshared: PhantomData<Cell<()>>,
 }
 
@@ -109,7 +110,8 @@ bufcore::pool_methods!(impl[] AnyPool => AnyLease);
 impl BufferPool for AnyPool {
     type Lease = AnyLease;
 
-    // Always: a buffer that comes back in memory is moved on in pieces of another size, for which the processor waits.
+    // Always: a buffer that comes back in memory is moved on in pieces of another size, for which
+    // the processor waits.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<AnyLease>, AcquireError> {

@@ -85,8 +85,8 @@ macro_rules! variants {
     ) => {
         /// A strategy with its settings, which builds any number of [`AnyPool`](super::AnyPool)s.
         ///
-        /// Strategies whose features are off are not among the variants. As text it is the name, and
-        /// behind a colon the settings, each as its method on the strategy's builder is called:
+        /// Strategies whose features are off are not among the variants. As text it is the name,
+        /// and behind a colon the settings, each as its method on the strategy's builder is called:
         /// `"slot:capacity=1MiB,slots=64"`. The [module](super) describes that and files.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -136,7 +136,8 @@ macro_rules! variants {
                 }
             }
 
-            /// Gives the setting its value; changes nothing where there is no such setting or value.
+            /// Gives the setting its value; changes nothing where there is no such setting or
+            /// value.
             pub(super) fn take(&mut self, setting: &Setting<'_>) -> Result<(), SettingError> {
                 match self {
                     $(

@@ -1,5 +1,6 @@
-//! What the tests of the `bytes` crate ask of `Buf`, `BufMut`, `Bytes` and `BytesMut`, of the buffers and views of every strategy, where
-//! they have the operation. `docs/testing.md` lists what is left out, and why.
+//! What the tests of the `bytes` crate ask of `Buf`, `BufMut`, `Bytes` and `BytesMut`, of the
+//! buffers and views of every strategy, where they have the operation. `docs/testing.md` lists what
+//! is left out, and why.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -26,7 +27,8 @@ fn panics<T>(call: impl FnOnce() -> T) -> bool {
     buftest::lockstep::panics(|| drop(call()))
 }
 
-/// A value of every width, read from what `make` makes of its bytes: big, little and native, whole and one byte short.
+/// A value of every width, read from what `make` makes of its bytes: big, little and native, whole
+/// and one byte short.
 macro_rules! numbers {
     ($make:expr, $($type:ty: $get:ident $get_le:ident $get_ne:ident $try:ident $put:ident $put_le:ident $put_ne:ident),+) => {$(
         let value = <$type>::from_be_bytes(std::array::from_fn(|at| 0x11 + 7 * at as u8));

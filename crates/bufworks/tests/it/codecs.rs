@@ -404,29 +404,15 @@ macro_rules! codecs {
 
 codecs!(any, crate::any::built("heap"));
 
-/// Each strategy's own pool, of ordinary size.
+/// Each strategy's own pool.
 macro_rules! of_each {
     (
         {}
-        $(
-            $(#[$doc:meta])*
-            [$module:ident $variant:ident $name:literal if $feature:literal] {
-                pool: $pool:ty,
-                builder: $builder:ty,
-                refuses: $refuses:literal,
-                build: |$built:tt| $build:expr,
-                $($columns:tt)*
-            }
-        )*
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
     ) => {
         $(
             #[cfg(feature = $feature)]
-            codecs!($module, {
-                let bufworks::any::AnyBuilder::$variant($built) = crate::any::sized($name) else {
-                    panic!("{} is a builder of another strategy", $name)
-                };
-                $build.expect("settings are right")
-            });
+            codecs!($module, crate::own::$module());
         )*
     };
 }

@@ -391,7 +391,7 @@ fn parts<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
 }
 
 macro_rules! like_bytes {
-    ($module:ident, $make:expr $(, $parts:ident)?) => {
+    ($module:ident, $make:expr) => {
         mod $module {
             #[allow(unused_imports, reason = "of some strategies")]
             use bufworks::BufferPool;
@@ -423,41 +423,25 @@ macro_rules! like_bytes {
                 super::buffers(&mut $make);
             }
 
-            $(
-                #[test]
-                fn $parts() {
-                    super::parts(&mut $make);
-                }
-            )?
+            #[test]
+            fn parts() {
+                super::parts(&mut $make);
+            }
         }
     };
 }
 
-like_bytes!(any, crate::any::built("heap"), parts);
+like_bytes!(any, crate::any::built("heap"));
 
-/// Each strategy's own pool, of ordinary size.
+/// Each strategy's own pool.
 macro_rules! of_each {
     (
         {}
-        $(
-            $(#[$doc:meta])*
-            [$module:ident $variant:ident $name:literal if $feature:literal] {
-                pool: $pool:ty,
-                builder: $builder:ty,
-                refuses: $refuses:literal,
-                build: |$built:tt| $build:expr,
-                $($columns:tt)*
-            }
-        )*
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
     ) => {
         $(
             #[cfg(feature = $feature)]
-            like_bytes!($module, {
-                let bufworks::any::AnyBuilder::$variant($built) = crate::any::sized($name) else {
-                    panic!("{} is a builder of another strategy", $name)
-                };
-                $build.expect("settings are right")
-            }, parts);
+            like_bytes!($module, crate::own::$module());
         )*
     };
 }

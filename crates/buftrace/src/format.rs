@@ -21,8 +21,10 @@
 //!
 //! ```text
 //! head     bit 0: 0 for an acquire, 1 for a release
-//!          bit 1: 1 when the thread is another than that of the event before (which is thread 0 for the first event)
-//!          from bit 2: nanoseconds since the event before (since the start of the recording for the first event)
+//!          bit 1: 1 when the thread is another than that of the event before
+//!                 (in front of the first event, it is thread 0)
+//!          from bit 2: nanoseconds since the event before
+//!                 (for the first event, since the start of the recording)
 //! thread   only when bit 1 of the head is set
 //! id       of the buffer
 //! bytes    only for an acquire: its size
@@ -120,7 +122,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// When `file` is not exactly one well-formed trace.
+    /// [`DecodeError`] when `file` is not exactly one well-formed trace.
     ///
     /// # Panics
     ///

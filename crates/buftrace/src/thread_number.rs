@@ -1,6 +1,7 @@
-//! Small numbers for threads, the same for all recordings. The number of a thread that has ended is
-//! given to a later one, so that a program that starts a thread for each connection has as many
-//! numbers as it has threads at once.
+//! Small numbers for threads, the same for all recordings.
+//!
+//! The number of a thread that has ended is given to a later one. So a program that starts a thread
+//! for each connection has only as many numbers as it has threads at once.
 
 use alloc::collections::BinaryHeap;
 use core::cell::Cell;

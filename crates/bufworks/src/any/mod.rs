@@ -44,13 +44,14 @@
 //!
 //! let text = r#"{ "strategy": "shard", "thread_cache": 8, "max_bytes": 268435456 }"#;
 //! let builder: AnyBuilder = serde_json::from_str(text).unwrap();
-//! assert_eq!(builder, AnyBuilder::Shard(bufworks::shard::Builder::new().thread_cache(8).max_bytes(256 << 20)));
+//! let expected = bufworks::shard::Builder::new().thread_cache(8).max_bytes(256 << 20);
+//! assert_eq!(builder, AnyBuilder::Shard(expected));
 //! # }
 //! ```
 //!
 //! A program that knows its strategy when it is compiled is better off with that strategy's own
 //! pool. That pool is a little faster, and its buffers are a word or two shorter. It also has what
-//! the others have not: frames that grow in place, typed vectors, waiting for a budget.
+//! the others do not have: frames that grow in place, typed vectors, waiting for a budget.
 
 // First: the others use its macros.
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Which name somebody may have meant.
+//! The name that a wrong one was probably meant to be.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -208,69 +208,98 @@ fn rounded(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 32).max(16))
 }
 
-/// All candidates for such traffic, and the strategies that are left out, with the reason.
+/// Lists all candidates for such traffic, and the strategies that are left out, with the reason.
 #[must_use]
 pub fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
-    let mut all = Vec::new();
-    let mut left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
-    let mut swept = vec![BOUNDED];
-    let mut add = |candidate: Candidate| {
-        swept.push(candidate.strategy());
+    let left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
+    let mut sweep = Sweep { needs, all: Vec::new(), left_out, swept: vec![BOUNDED] };
+    sweep.add_bounded();
+    sweep.add_shared();
+    sweep.add(Candidate::Heap);
+    sweep.add(Candidate::Vec);
+    sweep.add_others();
+    (sweep.all, sweep.left_out)
+}
+
+/// The candidates so far.
+struct Sweep<'a> {
+    needs: &'a Needs,
+    all: Vec<Candidate>,
+    left_out: Vec<String>,
+    /// The names of the strategies whose settings are known here.
+    swept: Vec<&'static str>,
+}
+
+impl Sweep<'_> {
+    /// Adds a candidate, unless its pools would take too much memory, or it is in the list.
+    fn add(&mut self, candidate: Candidate) {
+        self.swept.push(candidate.strategy());
+        let owners = self.needs.owners;
         let reserved = match candidate {
             Candidate::Slot { capacity, .. } | Candidate::Ring { capacity, .. } => {
-                capacity.saturating_mul(needs.owners)
+                capacity.saturating_mul(owners)
             }
             _ => 0,
         };
         if reserved > MOST_RESERVED {
-            left_out.push(format!(
-                "{candidate}: its {} pools would take {}",
-                needs.owners,
-                memory(reserved as u64)
-            ));
-        } else if !all.contains(&candidate) {
-            all.push(candidate);
+            let memory = memory(reserved as u64);
+            self.left_out.push(format!("{candidate}: its {owners} pools would take {memory}"));
+        } else if !self.all.contains(&candidate) {
+            self.all.push(candidate);
         }
-    };
-    for slots in [needs.own_live, 2 * needs.own_live] {
+    }
+
+    /// Adds the pools over one region, of which each thread has its own.
+    fn add_bounded(&mut self) {
+        let needs = self.needs;
+        for slots in [needs.own_live, 2 * needs.own_live] {
+            for percent in HEADROOM {
+                self.add(Candidate::Slot { slots, capacity: rounded(share(needs.own_bytes, percent)) });
+            }
+        }
         for percent in HEADROOM {
-            add(Candidate::Slot { slots, capacity: rounded(share(needs.own_bytes, percent)) });
+            let capacity = rounded(share(needs.own_bytes, percent));
+            self.add(Candidate::Ring { buffers: needs.own_live, capacity });
         }
     }
-    for percent in HEADROOM {
-        let capacity = rounded(share(needs.own_bytes, percent));
-        add(Candidate::Ring { buffers: needs.own_live, capacity });
+
+    /// Adds the pools that all threads share.
+    fn add_shared(&mut self) {
+        let needs = self.needs;
+        let unit = needs.largest.next_power_of_two().clamp(4 << 10, MOST_SHARD_BYTES);
+        for factor in SHARD_FACTORS {
+            let shard_size = unit.saturating_mul(factor).min(MOST_SHARD_BYTES);
+            for idle in [1, 4] {
+                let max_idle_bytes = rounded(needs.bytes.saturating_mul(idle)).max(shard_size);
+                self.add(Candidate::Bump { shard_size, max_idle_bytes });
+            }
+        }
+        let own_cache = needs.own_live.clamp(1, MOST_CACHE);
+        for thread_cache in [1, USUAL_CACHE, own_cache] {
+            for shard_buffers in [USUAL_BUFFERS, needs.live.clamp(1, MOST_BUFFERS)] {
+                self.add(Candidate::Shard { thread_cache, shard_buffers, smallest_pooled: 1 });
+            }
+        }
+        // Whether the smaller half is better left to the allocator.
+        self.add(Candidate::Shard {
+            thread_cache: USUAL_CACHE,
+            shard_buffers: USUAL_BUFFERS,
+            smallest_pooled: needs.median_size + 1,
+        });
     }
-    let unit = needs.largest.next_power_of_two().clamp(4 << 10, MOST_SHARD_BYTES);
-    for factor in SHARD_FACTORS {
-        let shard_size = unit.saturating_mul(factor).min(MOST_SHARD_BYTES);
-        for idle in [1, 4] {
-            let max_idle_bytes = rounded(needs.bytes.saturating_mul(idle)).max(shard_size);
-            add(Candidate::Bump { shard_size, max_idle_bytes });
+
+    /// Adds the strategies of which only the names are known.
+    fn add_others(&mut self) {
+        for name in AnyBuilder::NAMES {
+            if self.swept.contains(name) {
+                continue;
+            }
+            match other(name, self.needs) {
+                Some(candidate) => self.all.push(candidate),
+                None => self.left_out.push(format!("{name}: no settings of it are for so much traffic")),
+            }
         }
     }
-    let own_cache = needs.own_live.clamp(1, MOST_CACHE);
-    for thread_cache in [1, USUAL_CACHE, own_cache] {
-        for shard_buffers in [USUAL_BUFFERS, needs.live.clamp(1, MOST_BUFFERS)] {
-            add(Candidate::Shard { thread_cache, shard_buffers, smallest_pooled: 1 });
-        }
-    }
-    // Whether the smaller half is better left to the allocator.
-    add(Candidate::Shard {
-        thread_cache: USUAL_CACHE,
-        shard_buffers: USUAL_BUFFERS,
-        smallest_pooled: needs.median_size + 1,
-    });
-    add(Candidate::Heap);
-    add(Candidate::Vec);
-    let others = AnyBuilder::NAMES.iter().filter(|name| !swept.contains(name));
-    for name in others {
-        match other(name, needs) {
-            Some(candidate) => all.push(candidate),
-            None => left_out.push(format!("{name}: no settings of it are for so much traffic")),
-        }
-    }
-    (all, left_out)
 }
 
 /// A strategy by its name, with room for what the traffic needs where it has a setting for that.

@@ -1,4 +1,5 @@
-//! Resident memory before, during and after a burst over eight threads, four of which do nothing afterwards, and after `trim`.
+//! Resident memory before, during and after a burst over eight threads, four of which do nothing
+//! afterwards, and after `trim`.
 //!
 //! ```text
 //! cargo run --release -p bufshard --example trim

@@ -11,7 +11,7 @@
 //!
 //! - K1: all bytes behind the header are initialised, from the allocation on.
 //! - K2: a block is in one place: out, in a slot of a cache, in a chain, or being moved by one
-//!   thread. Who has it there has it alone, but for `views`, and for what stays as it was made.
+//!   thread. That place has the block alone, except for `views`, and for fields that never change.
 //! - K3: a block keeps its pool's bookkeeping, whose address is `pool`, by one reference, from its
 //!   allocation until it is freed. This file knows no more of it than the address; `shared` knows
 //!   the type.

@@ -18,12 +18,13 @@ const MOST_SHARDS: usize = 64;
 const MOST_THREAD_CACHE: usize = 1024;
 const MOST_SHARD_BUFFERS: usize = 1 << 16;
 
-/// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is built.
+/// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is
+/// built.
 ///
 /// ```
 /// use bufshard::ShardPool;
 ///
-/// let pool = ShardPool::builder().thread_cache(8).largest_pooled(1 << 20).max_bytes(256 << 20).build()?;
+/// let pool = ShardPool::builder().thread_cache(8).largest_pooled(1 << 20).build()?;
 /// assert_eq!(pool.largest_pooled(), 1 << 20);
 /// # Ok::<(), bufshard::bufcore::ConfigError>(())
 /// ```
@@ -34,7 +35,8 @@ const MOST_SHARD_BUFFERS: usize = 1 << 16;
 /// # #[cfg(feature = "serde")] {
 /// use bufshard::Builder;
 ///
-/// let builder: Builder = serde_json::from_str(r#"{"largest_pooled": 65536, "thread_cache": 8}"#).unwrap();
+/// let text = r#"{"largest_pooled": 65536, "thread_cache": 8}"#;
+/// let builder: Builder = serde_json::from_str(text).unwrap();
 /// assert_eq!(builder, Builder::new().largest_pooled(65536).thread_cache(8));
 /// let text = serde_json::to_string(&builder).unwrap();
 /// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
@@ -87,6 +89,13 @@ impl Builder {
     /// They are 4 buffers of a size class for each thread, 16 for each shard, and as many shards as
     /// processors (4 to 64). Sizes up to 64 MiB are pooled, without a budget. Buffers start at
     /// multiples of 16, and of 64 from 256 bytes on.
+    ///
+    /// ```
+    /// use bufshard::Builder;
+    ///
+    /// assert_eq!(Builder::new().to_string(), ""); // it prints what differs from the defaults
+    /// assert_eq!(Builder::new().shards(8).to_string(), "shards=8");
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -121,6 +130,15 @@ impl Builder {
     ///
     /// Smaller requests are allocations of their own, as are those for more than
     /// [`largest_pooled`](Self::largest_pooled).
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().smallest_pooled(1024).build()?;
+    /// drop((pool.acquire(100)?, pool.acquire(1500)?));
+    /// assert_eq!(pool.shard_stats().thread_idle, 1); // the small one went back to the allocator
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn smallest_pooled(mut self, bytes: usize) -> Self {
         self.smallest_pooled = bytes;
@@ -146,6 +164,17 @@ impl Builder {
 
     /// Sets how many buffers of each size class a shard keeps; 16 unless set. Of large classes it
     /// keeps fewer: 16 MiB of each, or one buffer.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// // Threads keep nothing here, so all that is released goes to the one shard.
+    /// let pool = ShardPool::builder().thread_cache(0).shards(1).shard_buffers(2).build()?;
+    /// let burst: Result<Vec<_>, _> = (0..5).map(|_| pool.acquire(1500)).collect();
+    /// drop(burst?);
+    /// assert_eq!(pool.shard_stats().shard_idle, 2); // there was no room for three of them
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn shard_buffers(mut self, buffers: usize) -> Self {
         self.shard_buffers = buffers;
@@ -154,6 +183,17 @@ impl Builder {
 
     /// Sets how many shards there are, rounded up to a power of two, at most 64. Unless set, they
     /// are as many as the machine runs threads at once, and at least 4.
+    ///
+    /// More shards are for more threads that hand buffers to each other. Each keeps its own
+    /// [`shard_buffers`](Self::shard_buffers).
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().shards(2).shard_buffers(4).thread_cache(0).build()?;
+    /// assert_eq!(pool.preallocate(100, 1500)?, 8); // what two shards have room for
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
@@ -208,6 +248,18 @@ impl Builder {
     /// when its last part is.
     ///
     /// Cost: zeroing the size class of every buffer.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().wipe(true).build()?;
+    /// let mut key = pool.acquire(32)?;
+    /// key.extend_from_slice(b"a secret")?;
+    /// drop(key);
+    /// let mut next = pool.acquire(32)?; // the same memory
+    /// assert!(next.spare_mut().iter().all(|byte| *byte == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "wipe")]
     #[must_use]
     pub fn wipe(mut self, wipe: bool) -> Self {
@@ -217,13 +269,18 @@ impl Builder {
 
     /// Builds the pool.
     ///
-    /// Cost: an allocation or two. For the first pool of a process, on Linux, also the registration of `membarrier(2)`, for which the
-    /// kernel may take some milliseconds when the process has other threads already.
+    /// Cost: an allocation or two. The first pool of a process on Linux also registers
+    /// `membarrier(2)`. The kernel may take some milliseconds for that when the process has other
+    /// threads already.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no shards, no budget and a largest size of 0, [`ConfigError::TooSmall`] for a budget that can serve
-    /// nothing, which names the smallest that can, [`ConfigError::TooLarge`] for what is over the limits named above, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`] when the allocator refuses.
+    /// - [`ConfigError::Zero`] for no shards, no budget and a largest size of 0.
+    /// - [`ConfigError::TooSmall`] for a budget that can serve nothing. It names the smallest that
+    ///   can.
+    /// - [`ConfigError::TooLarge`] for settings over the limits named above.
+    /// - [`ConfigError::BadAlignment`] for one that is no power of two, or over 1 GiB.
+    /// - [`ConfigError::Region`] when the allocator refuses.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -281,7 +338,8 @@ impl Builder {
     }
 }
 
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them: `thread_cache=8,max_bytes=256MiB`.
+/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
+/// `thread_cache=8,max_bytes=256MiB`.
 impl fmt::Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();
@@ -318,6 +376,14 @@ impl ShardPool {
     }
 
     /// Returns the builder, which has all settings.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().max_bytes(64 << 20).build()?;
+    /// assert!(pool.acquire(65 << 20).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

@@ -1,10 +1,9 @@
-//! What is counted, with the `stats` feature; without it, types of no size whose methods do
-//! nothing.
+//! The counters of the `stats` feature; without it, types of no size whose methods do nothing.
 //!
-//! Each thread counts in its cache, with a plain load and a plain store: nobody else writes there,
-//! except for a reset of the high-water marks, which a mark that is raised at the same moment
-//! undoes. What happens without a cache is counted in one place for all threads, by locked
-//! additions; that is rare.
+//! Each thread counts in its cache, with a plain load and a plain store. No other thread writes
+//! there, except for a reset of the high-water marks. A mark that is raised at the same moment
+//! undoes the reset. Requests and releases without a cache are rare. They are counted in one place
+//! for all threads, by locked additions.
 
 use bufcore::PoolStats;
 

@@ -1,4 +1,4 @@
-//! What a buffer keeps of the pool it came from.
+//! The lease: what a buffer keeps of the pool it came from.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -13,22 +13,80 @@ use crate::release;
 use crate::shared::Shared;
 
 /// A buffer of a [`ShardPool`](crate::ShardPool).
+///
+/// ```
+/// use std::sync::mpsc;
+/// use bufshard::{ShardBuf, ShardPool};
+///
+/// struct Job {
+///     body: ShardBuf,
+/// }
+///
+/// let pool = ShardPool::new()?;
+/// let (sender, receiver) = mpsc::channel::<Job>();
+/// let worker = std::thread::spawn(move || receiver.iter().map(|job| job.body.len()).max());
+/// for body in ["one", "three"] {
+///     let mut job = Job { body: pool.acquire(1500)? };
+///     job.body.extend_from_slice(body.as_bytes())?;
+///     sender.send(job)?;
+/// }
+/// drop(sender);
+/// assert_eq!(worker.join().unwrap(), Some(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type ShardBuf = Buf<ShardLease>;
 
 /// A view of a buffer of a [`ShardPool`](crate::ShardPool).
+///
+/// ```
+/// use bufshard::{ShardPool, ShardView};
+///
+/// let mut news = ShardPool::new()?.acquire(64)?;
+/// news.extend_from_slice(b"the same bytes for all")?;
+/// let view: ShardView = news.freeze();
+/// let subscribers = vec![view.clone(), view.slice(..8), view]; // without a copy
+/// assert!(subscribers.iter().all(|view| view.starts_with(b"the same")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type ShardView = Frozen<ShardLease>;
 
-/// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer is in.
+/// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer
+/// is in.
+///
+/// It gives the memory back when the buffer is dropped, on any thread.
+///
+/// ```
+/// use bufshard::{Buf, ShardLease, ShardPool};
+///
+/// /// What a request took that its pool does not keep.
+/// fn unpooled(bufs: &[Buf<ShardLease>]) -> usize {
+///     bufs.iter().filter(|buf| buf.lease().is_fallback()).map(|buf| buf.capacity()).sum()
+/// }
+///
+/// let pool = ShardPool::builder().largest_pooled(1 << 20).build()?;
+/// assert_eq!(unpooled(&[pool.acquire(1500)?, pool.acquire(3 << 20)?]), 3 << 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ShardLease {
     tagged: TaggedPtr<Block>,
 }
 
-// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread (`release`), and the count is atomic.
+// SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread
+// (`release`), and the count is atomic.
 bufcore::one_word_lease!(unsafe impl ShardLease => Block);
 
 impl ShardLease {
     /// Returns whether the memory is an allocation of its own, because the pool does not keep
     /// buffers of this size.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().largest_pooled(1 << 20).build()?;
+    /// assert!(!pool.acquire(1 << 20)?.lease().is_fallback());
+    /// assert!(pool.acquire(2 << 20)?.lease().is_fallback());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.
@@ -81,12 +139,14 @@ impl Drop for ShardLease {
         let (id, class) = (header.id(), header.class());
         if let Some(cache) = ThreadCache::recall(id) {
             cache.counts.released(class, header.counted_bytes());
-            // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that of the block's pool.
+            // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that
+            // of the block's pool.
             if unsafe { cache.push(class, block) } {
                 return;
             }
         }
-        // One call for all else, so that this is small enough to be compiled into whoever drops a buffer.
+        // One call for all else, so that this is small enough to be compiled into whoever drops a
+        // buffer.
         // SAFETY: as above, and it was not taken.
         unsafe { release::slow(block) };
     }

@@ -1,4 +1,5 @@
-//! A sharded thread-local buffer pool: owned buffers in size classes, from a cache of each thread over shards that all threads share.
+//! A sharded thread-local buffer pool: owned buffers in size classes, from a cache of each thread
+//! over shards that all threads share.
 //!
 //! # What it gives you
 //!
@@ -11,20 +12,22 @@
 //! # When not to use it
 //!
 //! - One thread, or one size: `bufslot` and `bufring` take less memory and bound it.
-//! - Many small buffers that live and die together, or that are split: `bufbump` carves them without a header line each.
+//! - Many small buffers that live and die together, or that are split: `bufbump` carves them
+//!   without a header line each.
 //! - Without the standard library: threads are found through thread-locals.
 //!
 //! # Memory
 //!
 //! ```text
-//!  block     | alignment, colour | header, 48 bytes | bytes of the size class |       one allocation
+//!  block     | alignment, colour | header, 48 bytes | bytes of the size class |    one allocation
 //!  thread    for each class a magazine of up to 4 blocks
 //!  shard     for each class a bin of up to 16 blocks
 //! ```
 //!
-//! A request is served from the thread's magazine; if that is empty, a magazine's worth comes from a bin, and if all are empty, a block is
-//! allocated. A block that is released goes into the magazine of the thread that releases it; if that is full, its blocks go to a bin, and what
-//! the bins have no room for is freed.
+//! A request is served from the thread's magazine. If that is empty, a magazine's worth of blocks
+//! comes from a bin, and if all bins are empty, a block is allocated. A released block goes into
+//! the magazine of the thread that releases it. If that is full, its blocks go to a bin, and blocks
+//! for which the bins have no room are freed.
 //!
 //! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than
 //! a quarter larger than its request. From the class of 256 bytes on, the bytes start at a multiple
@@ -32,16 +35,20 @@
 //!
 //! # Invariants
 //!
-//! - I1: a block belongs to one buffer, one thread's cache, one bin of a shard, or one thread that moves it.
+//! - I1: a block belongs to one buffer, one thread's cache, one bin of a shard, or one thread that
+//!   moves it.
 //! - I2: its memory is freed once; a buffer may outlive its pool and its thread.
 //! - I3: no release and no end of a pool waits or allocates.
 //! - I4: all bytes that a buffer can show are initialised, from the allocation on.
 //!
 //! # Threads
 //!
-//! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a thread-local; when it ends, its blocks go
-//! to the shards. The standard library takes a few bytes for a thread's first cache, and ends the process when it gets none. On a thread
-//! whose variables are being destroyed, requests and releases go to the shards.
+//! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a
+//! thread-local. When the thread ends, its blocks go to the shards. On a thread whose variables are
+//! being destroyed, requests and releases go to the shards, too.
+//!
+//! The standard library allocates a few bytes for a thread's first cache, and ends the process when
+//! it gets none.
 //!
 //! # Example
 //!
@@ -59,8 +66,10 @@
 //!
 //! # Source
 //!
-//! Thread caches over shards after ZeroPool, which exchange as magazines and their depot do (Bonwick and Adams 2001); size classes and releases on other
-//! threads after mimalloc (Leijen, Zorn, de Moura 2019); the asymmetric fence as in folly and in P1202 for C++, over `membarrier(2)`.
+//! - Thread caches over shards: ZeroPool. They exchange blocks as magazines and their depot do
+//!   (Bonwick and Adams 2001).
+//! - Size classes, and releases on other threads: mimalloc (Leijen, Zorn, de Moura 2019).
+//! - The asymmetric fence, over `membarrier(2)`: folly, and P1202 for C++.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -17,11 +17,12 @@ use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::stats::ShardStats;
 
-/// A pool of owned buffers in size classes, from a cache of each thread over shards that all threads share. See the
-/// [crate documentation](crate).
+/// A pool of owned buffers in size classes, from a cache of each thread over shards that all
+/// threads share. See the [crate documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that holds no buffers, in the caches of all
-/// threads, and leaves the rest to its buffers, which do not need the pool any more. It never waits.
+/// It is a handle: clones share one pool, which ends with the last of them. The end frees the
+/// memory that holds no buffers, in the caches of all threads. It never waits. Buffers that are out
+/// keep their memory, and do not need the pool any more.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference.
 ///
@@ -59,17 +60,22 @@ impl ShardPool {
         &self.handle
     }
 
-    /// Takes one empty buffer with room for `capacity` bytes, as [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
+    /// Takes one empty buffer with room for `capacity` bytes, as
+    /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the pool wipes.
-    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer of the size class; otherwise two
-    /// locked instructions for some buffers from a shard, and at last an allocation. A request that is not pooled is an allocation of its
-    /// own, zeroed by the allocator.
+    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
+    /// pool wipes.
+    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer
+    /// of the size class. Otherwise it takes two locked instructions for some buffers from a shard,
+    /// and at last an allocation. A request that is not pooled is an allocation of its own, zeroed
+    /// by the allocator.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for what cannot exist or is over the [`max_bytes`](crate::Builder::max_bytes), [`AcquireError::Exhausted`] for what is
-    /// over it now, [`AcquireError::OutOfMemory`] when the allocator refuses.
+    /// - [`AcquireError::TooLarge`] for a request that cannot exist or is over the
+    ///   [`max_bytes`](crate::Builder::max_bytes).
+    /// - [`AcquireError::Exhausted`] for one that is over it now.
+    /// - [`AcquireError::OutOfMemory`] when the allocator refuses.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -78,7 +84,8 @@ impl ShardPool {
     /// let first = pool.acquire(100)?;
     /// let address = first.as_ptr();
     /// drop(first);
-    /// assert_eq!(pool.acquire(110)?.as_ptr(), address); // of one class; the newest is used again while it is hot
+    /// // Of the same class; the newest is used again while it is hot.
+    /// assert_eq!(pool.acquire(110)?.as_ptr(), address);
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     #[inline(always)]
@@ -91,12 +98,15 @@ impl ShardPool {
             cache.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
             return Ok(self.hand_out(block, capacity));
         }
-        // Taken apart and put together, so that what comes back in memory does not force the other case there too.
+        // Taken apart and put together, so that what comes back in memory does not force the other
+        // case there too.
         #[allow(clippy::needless_question_mark, reason = "see above")]
         Ok(self.acquire_elsewhere(capacity)?)
     }
 
-    /// Takes one buffer with `len` filled bytes, all zero, as [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared reference.
+    /// Takes one buffer with `len` filled bytes, all zero, as
+    /// [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared
+    /// reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire), except for memory that comes zeroed from
     /// the allocator.
@@ -131,8 +141,8 @@ impl ShardPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
-        // SAFETY: the bytes behind the header are the block's alone until its release (`block`, K2), as many as were asked for at the
-        // least, and initialised (K1).
+        // SAFETY: the bytes behind the header are the block's alone until its release (`block`,
+        // K2), as many as were asked for at the least, and initialised (K1).
         let buf = unsafe { Buf::from_raw_parts(Block::start(block), capacity, ShardLease::of(block)) };
         self.shared().tracker.attach(buf)
     }
@@ -157,15 +167,17 @@ impl ShardPool {
     /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
     /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
     ///
-    /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has none,
-    /// it is not allocated, and nothing idle makes room for it.
+    /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
+    /// none, it is not allocated, and nothing idle makes room for it.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for sizes that are not pooled, with [`largest_pooled`](Self::largest_pooled) as the limit;
-    /// [`AcquireError::OutOfMemory`] when the allocator refuses, and what was allocated until then is kept.
+    /// - [`AcquireError::TooLarge`] for sizes that are not pooled, with
+    ///   [`largest_pooled`](Self::largest_pooled) as the limit.
+    /// - [`AcquireError::OutOfMemory`] when the allocator refuses. The buffers that were allocated
+    ///   until then are kept.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -181,6 +193,14 @@ impl ShardPool {
 
     /// Returns the largest request that is pooled, in bytes; 0 when the
     /// [`max_bytes`](crate::Builder::max_bytes) has no room for the smallest class.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().largest_pooled(100_000).build()?;
+    /// assert_eq!(pool.largest_pooled(), 112 << 10); // rounded up to a size class
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn largest_pooled(&self) -> usize {
         self.shared().settings.largest_pooled()
@@ -189,11 +209,12 @@ impl ShardPool {
     /// Frees the memory that holds no buffers, in the shards and in the caches of all threads, idle
     /// threads included.
     ///
-    /// No thread is stopped. One whose cache is being looked at takes the slow path for the moment. One that is in the midst of a request
-    /// or a release just then keeps what it has.
+    /// No thread is stopped. A thread whose cache is being emptied takes the slow path meanwhile. A
+    /// thread that is in the midst of a request or a release at that moment keeps what its cache
+    /// has.
     ///
-    /// Cost: the allocator's for each block that goes, a look at every shard, and for each cache with something in it a system call
-    /// (`membarrier`, on Linux).
+    /// Cost: the allocator's for each block that is freed, a look at every shard, and for each
+    /// cache with something in it a system call (`membarrier`, on Linux).
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -202,7 +223,7 @@ impl ShardPool {
     /// let held = pool.acquire(1 << 20)?;
     /// drop(pool.acquire(8 << 20)?);
     /// assert!(pool.stats().reserved_bytes > 9 << 20);
-    /// pool.trim(); // what is out stays
+    /// pool.trim(); // buffers that are out stay
     /// assert!(pool.stats().reserved_bytes < 2 << 20);
     /// # drop(held);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -232,15 +253,21 @@ impl ShardPool {
 
     /// Frees memory that was not used for `age`.
     ///
-    /// Of each cache it frees the size classes of which the thread neither took nor gave any. Of
-    /// the shards it frees as many blocks as were too many all the time.
+    /// Of each cache it frees the size classes that the thread did not use. Of each shard it frees
+    /// as many blocks of a class as it had left over at every moment.
     ///
-    /// To be called from time to time. Nothing is stamped when buffers come and go; the pool is looked at by the calls themselves: one that
-    /// comes `age` or more after the last that looked compares, frees, and notes what it sees; one that comes earlier does nothing, and the
-    /// first only notes. So what is freed was idle for `age` at the least, and what is idle goes after twice that, if the calls come often
-    /// enough.
+    /// A program calls it from time to time, as often as it likes. Buffers get no time stamps when
+    /// they come and go; the calls themselves look at the pool:
     ///
-    /// Cost: nothing for most calls; otherwise a look at every cache, and as [`trim`](Self::trim) for those with something to free.
+    /// - The first call only notes what it sees.
+    /// - A call that comes `age` or more after the last one that looked compares, frees, and notes.
+    /// - A call that comes earlier does nothing.
+    ///
+    /// So memory that is freed was idle for at least `age`. Idle memory is freed after twice that,
+    /// if the calls come often enough.
+    ///
+    /// Cost: nothing for most calls. A call that looks visits every cache, and costs as much as
+    /// [`trim`](Self::trim) for those with something to free.
     ///
     /// ```
     /// use core::time::Duration;
@@ -260,9 +287,22 @@ impl ShardPool {
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
     /// never reset: [`PoolStats::since`] is their difference.
     ///
-    /// With threads at work, what one acquires at this very moment may be missed. Without the `stats` feature it does nothing.
+    /// While threads are at work, a buffer that one of them acquires at this moment may be missed.
+    /// Without the `stats` feature the call does nothing.
     ///
     /// Cost: a look at every cache.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// drop((pool.acquire(1500)?, pool.acquire(1500)?)); // a burst of two
+    /// pool.reset_high_water();
+    /// drop(pool.acquire(1500)?);
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!(pool.stats().high_water, 1); // the most since then
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
     pub fn reset_high_water(&self) {
         if cfg!(feature = "stats") {
             let (shared, now) = (self.shared(), self.stats());
@@ -274,10 +314,11 @@ impl ShardPool {
     /// Returns a snapshot of what the pool has done and holds, by tier and by size class.
     /// [`ShardStats`] says how the numbers add up.
     ///
-    /// The counters are zero unless the `stats` feature is on; what is idle and reserved is known without it. The list of classes is
-    /// empty when there is no memory for it.
+    /// The counters are zero unless the `stats` feature is on. The numbers of idle and reserved
+    /// bytes are known without it. The list of classes is empty when there is no memory for it.
     ///
-    /// Cost: a look at every cache and at the shards with something in them, and an allocation. Nobody is stopped by that.
+    /// Cost: a look at every cache and at the shards with something in them, and an allocation. It
+    /// stops no thread.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -295,12 +336,13 @@ impl ShardPool {
         ShardStats::of(self.shared())
     }
 
-    /// Returns a snapshot of what the pool has done and holds, as [`BufferPool::stats`](bufcore::BufferPool::stats) does.
+    /// Returns a snapshot of what the pool has done and holds, as
+    /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
     /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
-    /// Cost: a look at every cache and at the shards with something in them. Nobody is stopped by that.
+    /// Cost: a look at every cache and at the shards with something in them. It stops no thread.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -322,12 +364,35 @@ impl ShardPool {
     }
 
     /// Returns the largest request, in bytes, that can ever succeed.
+    ///
+    /// ```
+    /// use bufshard::{AcquireError, ShardPool};
+    ///
+    /// let pool = ShardPool::builder().max_bytes(1 << 20).build()?;
+    /// let most = pool.max_capacity(); // a little less than the budget
+    /// assert!(pool.acquire(most).is_ok());
+    /// assert!(matches!(pool.acquire(most + 1), Err(AcquireError::TooLarge { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.shared().settings.max_capacity()
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// let forgotten = pool.acquire(1500)?;
+    /// drop(pool.acquire(64)?);
+    /// let list = pool.outstanding();
+    /// assert_eq!(list.len(), 1);
+    /// println!("{}", list[0]); // the file and line of the first `acquire`
+    /// # drop(forgotten);
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
@@ -344,7 +409,8 @@ impl Clone for ShardPool {
     ///
     /// # Panics
     ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten (`mem::forget`).
+    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
+    /// (`mem::forget`).
     fn clone(&self) -> Self {
         Self { handle: self.handle.clone(), ..*self }
     }

@@ -1,4 +1,4 @@
-//! What a pool has done and holds, by tier and by size class.
+//! Statistics: what a pool has done and holds, by tier and by size class.
 
 use alloc::vec::Vec;
 
@@ -13,27 +13,50 @@ use crate::shared::Shared;
 /// Taking it stops no thread, so the numbers need not agree with each other while threads use the
 /// pool.
 ///
-/// The counters are zero unless the `stats` feature is on; what is idle, and `reserved_bytes`, are always there. Requests for no bytes are
-/// not counted.
+/// The counters are zero unless the `stats` feature is on. The numbers of what is idle, and
+/// `reserved_bytes`, are known without it. Requests for no bytes are not counted.
+///
+/// ```
+/// use bufshard::ShardPool;
+///
+/// let pool = ShardPool::new()?;
+/// let held = pool.acquire(64 << 10)?;
+/// drop(pool.acquire(1 << 20)?);
+/// let stats = pool.shard_stats();
+/// assert_eq!((stats.thread_idle, stats.idle_bytes), (1, 1 << 20));
+/// # #[cfg(feature = "stats")]
+/// assert_eq!((stats.in_use, stats.in_use_bytes, stats.allocations), (1, 64 << 10, 2));
+/// # drop(held);
+/// # Ok::<(), bufshard::bufcore::Error>(())
+/// ```
 ///
 /// # How the numbers add up
 ///
 /// While no other thread uses the pool, after every call, with the feature:
 ///
-/// - Buffers, for each class and for all classes together: `allocations + preallocations == in_use + thread_idle + shard_idle + discards +
-///   trims`. (Together, `in_use` has those of sizes that are not pooled too, of which `oversize` were made.)
-/// - Requests: `thread_hits + shard_hits + allocations + oversize` is [`PoolStats::acquired`](bufcore::PoolStats::acquired).
-/// - Bytes: `reserved_bytes == in_use_bytes + idle_bytes + overhead_bytes`, and `idle_bytes` is the sum over the classes of what is idle.
+/// - Buffers, for each class and for all classes together:
+///   `allocations + preallocations == in_use + thread_idle + shard_idle + discards + trims`.
+///   (For all classes together, `in_use` also counts buffers of sizes that are not pooled, of which
+///   `oversize` were made.)
+/// - Requests: `thread_hits + shard_hits + allocations + oversize` is
+///   [`PoolStats::acquired`](bufcore::PoolStats::acquired).
+/// - Bytes: `reserved_bytes == in_use_bytes + idle_bytes + overhead_bytes`, and `idle_bytes` is the
+///   sum over the classes of what is idle.
 ///
 /// # What to look at
 ///
-/// Much `allocations` and `discards` at the same time: the shards are too small for the traffic between threads
-/// ([`shard_buffers`](crate::Builder::shard_buffers)). Much `oversize`: sizes outside of
-/// [`smallest_pooled`](crate::Builder::smallest_pooled) and [`largest_pooled`](crate::Builder::largest_pooled). Much `idle_bytes` beside
-/// `in_use_bytes` for long: call [`trim_idle`](crate::ShardPool::trim_idle) from time to time. Rates are what [`since`](Self::since) gives.
+/// - Many `allocations` and `discards` at the same time: the shards are too small for the traffic
+///   between threads. Raise [`shard_buffers`](crate::Builder::shard_buffers).
+/// - Many `oversize`: requests are outside of [`smallest_pooled`](crate::Builder::smallest_pooled)
+///   and [`largest_pooled`](crate::Builder::largest_pooled).
+/// - Many `idle_bytes` beside `in_use_bytes` for long: call
+///   [`trim_idle`](crate::ShardPool::trim_idle) from time to time.
 ///
-/// `high_water` is exact while one thread uses the pool. With several, each looks at the others when its cache does not serve it, so a mark
-/// may miss what they had for a moment in between, up to what their caches hold.
+/// [`since`](Self::since) gives rates.
+///
+/// `high_water` is exact while one thread uses the pool. Each of several threads looks at the
+/// others only when its cache does not serve it. So a mark may miss buffers that they had for a
+/// moment in between, at most as many as their caches hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardStats {
@@ -49,7 +72,8 @@ pub struct ShardStats {
     pub preallocations: u64,
     /// Buffers whose memory was freed for want of room in the shards.
     pub discards: u64,
-    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed their part of the budget.
+    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed
+    /// their part of the budget.
     pub trims: u64,
     /// Buffers that are out.
     pub in_use: usize,
@@ -63,7 +87,8 @@ pub struct ShardStats {
     pub reserved_bytes: usize,
     /// Of those, bytes that no buffer has, as the sizes of their classes.
     pub idle_bytes: usize,
-    /// Of those, bytes around the others: headers, and what goes into aligning; 0 without the `stats` feature.
+    /// Of those, bytes around the others: headers, and what goes into aligning; 0 without the
+    /// `stats` feature.
     pub overhead_bytes: usize,
     /// Idle buffers in the caches of threads.
     pub thread_idle: usize,
@@ -74,6 +99,17 @@ pub struct ShardStats {
 }
 
 /// One size class of a pool; see [`ShardStats`].
+///
+/// ```
+/// use bufshard::ShardPool;
+///
+/// let pool = ShardPool::new()?;
+/// drop((pool.acquire(1000)?, pool.acquire(100_000)?));
+/// let stats = pool.shard_stats();
+/// let idle = stats.classes.iter().filter(|class| class.thread_idle > 0);
+/// assert_eq!(idle.map(|class| class.bytes).collect::<Vec<_>>(), [1024, 112 << 10]);
+/// # Ok::<(), bufshard::bufcore::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassStats {
@@ -89,7 +125,8 @@ pub struct ClassStats {
     pub preallocations: u64,
     /// Buffers whose memory was freed for want of room in the shards.
     pub discards: u64,
-    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed their part of the budget.
+    /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed
+    /// their part of the budget.
     pub trims: u64,
     /// Buffers that are out.
     pub in_use: usize,
@@ -113,6 +150,22 @@ impl ClassStats {
     }
 
     /// Returns what was counted since `earlier`, as [`ShardStats::since`] does, for one class.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// let of_1024 = |pool: &ShardPool| {
+    ///     pool.shard_stats().classes.into_iter().find(|class| class.bytes == 1024).unwrap()
+    /// };
+    /// let earlier = of_1024(&pool);
+    /// drop((pool.acquire(1000)?, pool.acquire(1024)?, pool.acquire(2000)?));
+    /// let lately = of_1024(&pool).since(&earlier);
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!(lately.allocations, 2);
+    /// assert_eq!(lately.thread_idle, 2);
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -134,7 +187,8 @@ impl ShardStats {
     /// The numbers of what is out, idle and reserved are those of `self`. So are the high-water
     /// marks, for which there is [`reset_high_water`](crate::ShardPool::reset_high_water).
     ///
-    /// The pool's own counters are never set back: another reader would be wrong, and threads count without locks.
+    /// The pool's own counters are never set back: the numbers of another reader would be wrong
+    /// then, and threads count without locks.
     ///
     /// ```
     /// use bufshard::ShardPool;

@@ -1,8 +1,9 @@
 //! The atomics, locks and fences that the rest of the crate uses.
 //!
-//! A thread announces what it is about to do in its cache, then looks whether somebody else claims
-//! the cache; who claims it announces that, then looks whether the thread is at work. Between the
-//! two steps of each stands a fence of `bufcore`'s, so that not both can miss the other.
+//! A thread announces what it is about to do in its cache, then looks whether another thread claims
+//! the cache. A thread that claims a cache announces that, then looks whether the cache's own
+//! thread is at work. Between the two steps of each there is a fence of `bufcore`'s, so that not
+//! both can miss the other.
 
 pub(crate) use bufcore::strategy::fences::{
     full as full_fence, has_heavy as has_heavy_fence, heavy as heavy_fence, light as light_fence,

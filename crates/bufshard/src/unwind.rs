@@ -1,6 +1,6 @@
-//! After a panic that was caught, pools and handles may be used as before: no call of theirs leaves
-//! a half-made state behind, and what calls the user's code has nothing open meanwhile. The
-//! compiler cannot see that behind pointers to cells.
+//! After a panic that was caught, pools and handles may be used as before. No call of theirs leaves
+//! a half-made state behind, and nothing is open while the user's code is called. The compiler
+//! cannot see that behind pointers to cells.
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 

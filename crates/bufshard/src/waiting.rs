@@ -24,14 +24,37 @@ const LOOKS: u32 = 3;
 /// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing
 /// is lost by that.
 ///
-/// It may be polled by any executor at any time, whether it was woken or not. One that was woken
-/// and is not polled keeps nobody else from memory, though plain requests are refused for a second;
-/// then it counts as gone. If it is polled after all, it has its place again. One that is forgotten
-/// (`mem::forget`) so costs others at most a second, from when it is first in the queue.
+/// ```
+/// use std::pin::pin;
+/// use std::task::{Context, Waker};
+/// use bufshard::ShardPool;
 ///
-/// The pool has no clock. It wakes four of those who waited and looked before, and counts on one of them to be polled. If none of the four is
-/// ever polled again or dropped, the others sleep on until the pool is used in any other way: a request, a release, or a poll of another
-/// future that waits. A thread that waits in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
+/// let pool = ShardPool::builder().max_bytes(100_000).build()?;
+/// let held = pool.acquire(90_000)?;
+/// {
+///     let mut large = pin!(pool.acquire_async(80_000));
+///     let mut cx = Context::from_waker(Waker::noop());
+///     assert!(large.as_mut().poll(&mut cx).is_pending());
+///     assert!(pool.acquire(1500).is_err()); // it is the first in the queue
+/// }
+/// assert!(pool.acquire(1500).is_ok()); // and gave up its place here
+/// # drop(held);
+/// # Ok::<(), bufshard::bufcore::Error>(())
+/// ```
+///
+/// # Executors
+///
+/// Any executor may poll it at any time, whether it was woken or not.
+///
+/// A future that was woken and is not polled keeps no other request from memory, though plain
+/// requests are refused for a second. Then it counts as gone. If it is polled after all, it has its
+/// place again. So a future that is forgotten (`mem::forget`) costs others at most a second, which
+/// begins when it is the first in the queue.
+///
+/// The pool has no clock. It wakes four of the requests that waited and looked before, and counts
+/// on one of them to be polled. If none of the four is ever polled again or dropped, the others
+/// sleep until the next request, release, or poll of another future that waits. A thread that waits
+/// in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     pool: &'a ShardPool,
@@ -55,13 +78,15 @@ impl ShardPool {
     /// Acquires as [`acquire`](Self::acquire) does, but blocks the thread for up to `timeout` until
     /// buffers come back, where the [`max_bytes`](crate::Builder::max_bytes) has no room.
     ///
-    /// Waiting requests are served in the order in which they came, this way or through
-    /// [`acquire_async`](Self::acquire_async), so small requests do not starve a large one. While
-    /// it is the first and there is not enough for it, no other request gets memory that has to be
-    /// allocated. Only between its being woken and its looking may waiting requests behind it be
-    /// quicker, at most sixteen times if it looks within a tenth of a second. While a request
-    /// waits, all requests and releases of the pool take their slow path, and releases a short
-    /// lock. A release wakes up to four, and those that were not woken before.
+    /// Waiting requests are served in the order in which they came, through this method or
+    /// [`acquire_async`](Self::acquire_async). So small requests do not starve a large one. While
+    /// the first has to wait, no other request gets memory that has to be allocated. Between its
+    /// being woken and its looking, requests that wait behind it may be quicker, at most sixteen
+    /// times if it looks within a tenth of a second.
+    ///
+    /// Cost: while a request waits, all requests and releases of the pool take their slow path, and
+    /// releases take a short lock. A release wakes up to four requests, and those that were not
+    /// woken before.
     ///
     /// # Errors
     ///
@@ -106,18 +131,16 @@ impl ShardPool {
     /// Returns a future that acquires as [`acquire_timeout`](Self::acquire_timeout) does, without
     /// an end. It runs on any executor, since it needs only a waker.
     ///
-    /// Dropping the future takes the request back; a buffer that was not delivered is not lost, and the next in the queue is woken.
+    /// Dropping the future takes the request back. A buffer that was not delivered is not lost, and
+    /// the next request in the queue is woken.
     ///
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire), but never [`AcquireError::Exhausted`].
     ///
     /// ```
-    /// # use std::{future::Future, pin::pin, sync::Arc, task::{Context, Poll, Wake}};
-    /// # struct Nothing;
-    /// # impl Wake for Nothing { fn wake(self: Arc<Self>) {} }
-    /// # let waker = Arc::new(Nothing).into();
-    /// # let mut cx = Context::from_waker(&waker);
+    /// # use std::{pin::pin, task::{Context, Poll, Waker}};
+    /// # let mut cx = Context::from_waker(Waker::noop());
     /// use bufshard::ShardPool;
     ///
     /// let pool = ShardPool::builder().max_bytes(100_000).build()?;
@@ -164,7 +187,8 @@ impl Acquire<'_> {
         }
     }
 
-    /// Sees to it that the task is polled again soon. It pauses before that, or else an executor would do nothing but poll it.
+    /// Sees to it that the task is polled again soon. It pauses before that, or else an executor
+    /// would do nothing but poll it.
     fn look_again(&mut self, cx: &Context<'_>) {
         self.looks = self.looks.saturating_add(1);
         if self.looks > LOOKS && !cfg!(any(loom, shuttle)) {

@@ -1,5 +1,6 @@
-//! Every byte of a pool goes back to the allocator, exactly once, with the layout that it was taken with, and not while a buffer
-//! is out; and a pool in its steady state does not call the allocator at all.
+//! Every byte of a pool goes back to the allocator, exactly once, with the layout that it was taken
+//! with, and not while a buffer is out; and a pool in its steady state does not call the allocator
+//! at all.
 //!
 //! One after another, without the test harness: it allocates too.
 #![allow(
@@ -118,9 +119,11 @@ fn main() {
         single: 2 * LARGEST_BYTES,
         // Every class once.
         warm_up: 1000,
-        // What is on the list of the thread: the head of a cache, with what tells the thread that the pool is gone.
+        // What is on the list of the thread: the head of a cache, with what tells the thread that
+        // the pool is gone.
         kept: 120,
-        // One more where a round finds more of them under way than any before: on the queue and in the caches at the most.
+        // One more where a round finds more of them under way than any before: on the queue and in
+        // the caches at the most.
         late_calls: 32,
     };
     let special: [Special<ShardPool>; 3] = [

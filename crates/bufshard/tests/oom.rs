@@ -1,4 +1,5 @@
-//! The n-th allocation fails, for every n: each failure is an error, nothing is lost, nothing aborts.
+//! The n-th allocation fails, for every n: each failure is an error, nothing is lost, nothing
+//! aborts.
 //!
 //! Not with `stats` or `track`, whose own bookkeeping uses collections of the standard library.
 #![cfg(not(any(feature = "stats", feature = "track")))]

@@ -49,7 +49,8 @@ impl Reentering {
     }
 }
 
-// SAFETY: every call goes to the system's allocator as it came, before or after code that does not use the memory.
+// SAFETY: every call goes to the system's allocator as it came, before or after code that does not
+// use the memory.
 unsafe impl GlobalAlloc for Reentering {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::come_back();
@@ -86,7 +87,8 @@ fn pool() -> ShardPool {
     ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
-/// Futures join the queue, for which it needs memory, and the allocator releases, asks, and drops a future of the same queue.
+/// Futures join the queue, for which it needs memory, and the allocator releases, asks, and drops a
+/// future of the same queue.
 fn joins() {
     let pool: &'static ShardPool = Box::leak(Box::new(pool()));
     let mut held: Vec<_> = std::iter::from_fn(|| pool.acquire(1000).ok()).collect();
@@ -147,7 +149,8 @@ fn uses() {
     assert_eq!(pool.stats().reserved_bytes, 0);
 }
 
-/// A pool ends in the allocator, called by another pool's release, by its own late release, and by its own end.
+/// A pool ends in the allocator, called by another pool's release, by its own late release, and by
+/// its own end.
 fn ends() {
     for held in 1..6 {
         let pool = pool();

@@ -1,5 +1,6 @@
-//! Sharded pools under load, for `cargo xtask stress`: handles of one pool on threads that come and go, trims in between, and requests
-//! that wait for budget, as threads and as futures that are polled late, without a wake, no more, or never again.
+//! Sharded pools under load, for `cargo xtask stress`: handles of one pool on threads that come and
+//! go, trims in between, and requests that wait for budget, as threads and as futures that are
+//! polled late, without a wake, no more, or never again.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -55,7 +56,8 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Some futures at once: polled as they are woken, or without it, with another waker, dropped, forgotten.
+/// Some futures at once: polled as they are woken, or without it, with another waker, dropped,
+/// forgotten.
 fn futures(pool: &ShardPool, rng: &mut Rng) {
     let mut tasks: Vec<Task<'_>> = Vec::new();
     for _ in 0..rng.usize(4..40) {
@@ -119,7 +121,8 @@ fn own(pool: &mut ShardPool, rng: &mut Rng, moment: Moment) {
     assert!(!is_bounded || pool.stats().reserved_bytes <= BUDGET, "more than the budget");
 }
 
-/// Nothing is out: all memory can go, and the whole budget can be had. Requests that were forgotten are in the way for a second.
+/// Nothing is out: all memory can go, and the whole budget can be had. Requests that were forgotten
+/// are in the way for a second.
 fn at_rest(pool: &mut ShardPool) {
     pool.trim();
     let stats = pool.stats();

@@ -1,8 +1,21 @@
-//! Why events are not a trace, and why bytes are not a file of one.
+//! The reasons why events are not a trace, and why bytes are not a file of one.
 
 use core::fmt;
 
 /// The reason why events are not a trace.
+///
+/// ```
+/// use buftrace::{Event, EventKind, Meta, Trace, TraceError};
+///
+/// let acquire = |at_ns, id| {
+///     Event { at_ns, thread: 0, kind: EventKind::Acquire { id, bytes: 64 } }
+/// };
+/// let back_in_time = Trace::new(Meta::new("a"), vec![acquire(20, 0), acquire(10, 1)]);
+/// assert_eq!(back_in_time, Err(TraceError::TimeGoesBack { at_ns: 10, before_ns: 20 }));
+///
+/// let twice = Trace::new(Meta::new("b"), vec![acquire(0, 0), acquire(1, 0)]).unwrap_err();
+/// assert_eq!(twice.to_string(), "buffer 0 is acquired while it is out");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -37,7 +50,7 @@ pub enum TraceError {
     Sparse {
         /// The id or thread.
         number: u32,
-        /// The largest number that could stand here.
+        /// The largest number that is possible here.
         limit: u32,
     },
     /// A text of the header is over [`format::MAX_TEXT_BYTES`](crate::format::MAX_TEXT_BYTES).
@@ -68,6 +81,17 @@ impl fmt::Display for TraceError {
 impl core::error::Error for TraceError {}
 
 /// The reason why bytes are not the file of a trace, and where in them.
+///
+/// ```
+/// use buftrace::{DecodeError, Fault, Meta, Trace};
+///
+/// let file = Trace::new(Meta::new("app"), Vec::new())?.encode();
+/// let torn = &file[..file.len() - 1]; // a copy that broke off
+/// let error = Trace::decode(torn).unwrap_err();
+/// assert_eq!(error, DecodeError { offset: torn.len(), fault: Fault::Truncated });
+/// println!("{error}"); // says where, too
+/// # Ok::<(), buftrace::TraceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
     /// Where in the file, in bytes from its start, the part begins that could not be read.
@@ -77,6 +101,19 @@ pub struct DecodeError {
 }
 
 /// A fault of a file.
+///
+/// ```
+/// use buftrace::{Fault, Meta, Trace};
+///
+/// let mut file = Trace::new(Meta::new("app"), Vec::new())?.encode();
+/// file[buftrace::format::MAGIC.len()] = 9; // of a later program
+/// let error = Trace::decode(&file).unwrap_err();
+/// match error.fault {
+///     Fault::UnknownVersion { version } => assert_eq!(version, 9),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), buftrace::TraceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -94,7 +131,7 @@ pub enum Fault {
     },
     /// It ends too early.
     Truncated,
-    /// A number does not fit where it stands, or is written with more bytes than it needs.
+    /// A number is too large for its place, or is written with more bytes than it needs.
     BadNumber,
     /// A text is not UTF-8.
     BadText,

@@ -12,16 +12,19 @@
 //!                the events, and nothing behind the last one
 //! ```
 //!
-//! A *number* is unsigned, in base 128, least significant digit first: seven bits a byte, the top bit set on all bytes but the
-//! last (LEB128). It is written with as few bytes as it needs, at most ten. A *text* is a number, its length in bytes, at most
-//! [`MAX_TEXT_BYTES`], and that many bytes of UTF-8.
+//! A *number* is unsigned, in base 128, least significant digit first: seven bits a byte, the top
+//! bit set on all bytes but the last (LEB128). It is written with as few bytes as it needs, at most
+//! ten. A *text* is a number, its length in bytes, at most [`MAX_TEXT_BYTES`], and that many bytes
+//! of UTF-8.
 //!
 //! An event is three or four numbers:
 //!
 //! ```text
 //! head     bit 0: 0 for an acquire, 1 for a release
-//!          bit 1: 1 when the thread is another than that of the event before (which is thread 0 for the first event)
-//!          from bit 2: nanoseconds since the event before (since the start of the recording for the first event)
+//!          bit 1: 1 when the thread is another than that of the event before
+//!                 (in front of the first event, it is thread 0)
+//!          from bit 2: nanoseconds since the event before
+//!                 (for the first event, since the start of the recording)
 //! thread   only when bit 1 of the head is set
 //! id       of the buffer
 //! bytes    only for an acquire: its size
@@ -114,11 +117,12 @@ impl Trace {
 
     /// Reads a trace out of the bytes of a file.
     ///
-    /// Cost: memory for the events that are in it, at most twenty times the length of `file`, whatever its header says.
+    /// Cost: memory for the events that are in it, at most twenty times the length of `file`,
+    /// whatever its header says.
     ///
     /// # Errors
     ///
-    /// When `file` is not exactly one well-formed trace.
+    /// [`DecodeError`] when `file` is not exactly one well-formed trace.
     ///
     /// # Panics
     ///
@@ -191,7 +195,8 @@ struct Before {
 
 impl Before {
     fn put(&mut self, file: &mut Vec<u8>, event: &Event) {
-        // Neither wraps nor loses bits: times do not go back (T1) and leave the two top bits free (T4).
+        // Neither wraps nor loses bits: times do not go back (T1) and leave the two top bits free
+        // (T4).
         let mut head = (event.at_ns - self.at_ns) << HEAD_BITS;
         if matches!(event.kind, EventKind::Release { .. }) {
             head |= HEAD_RELEASE;
@@ -213,7 +218,8 @@ impl Before {
     fn take(&mut self, reader: &mut Reader<'_>) -> Result<Event, DecodeError> {
         let at = reader.offset;
         let head = reader.number()?;
-        // Cannot wrap: `at_ns` was checked to be at most MAX_TIME_NS, and so is what is left of a head.
+        // Cannot wrap: `at_ns` was checked to be at most MAX_TIME_NS, and so is what is left of a
+        // head.
         self.at_ns += head >> HEAD_BITS;
         if self.at_ns > crate::MAX_TIME_NS {
             let error = TraceError::TimeTooLate { at_ns: self.at_ns };

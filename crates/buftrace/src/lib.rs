@@ -3,30 +3,35 @@
 //!
 //! # What it gives you
 //!
-//! - [`Recorder`]: wraps any pool and is one. Every buffer that it hands out, and the release of each, becomes an event of a
-//!   [`Recording`], which any number of pools and threads share, and which [saves](Recording::save) itself.
-//! - [`Trace`]: the events of a finished recording, checked and in order; [`Trace::encode`] and [`Trace::decode`] for the
-//!   compact [format](mod@format), [`Trace::summary`] for what a person wants to know of it.
+//! - [`Recorder`]: wraps any pool and is one. Every buffer that it hands out, and the release of
+//!   each, becomes an event of a [`Recording`], which any number of pools and threads share, and
+//!   which [saves](Recording::save) itself.
+//! - [`Trace`]: the events of a finished recording, checked and in order; [`Trace::encode`] and
+//!   [`Trace::decode`] for the compact [format](mod@format), [`Trace::summary`] for what a person
+//!   wants to know of it.
 //!
-//! A trace holds sizes, threads and times. It holds none of the bytes that went through the buffers.
+//! A trace holds sizes, threads and times. It holds none of the bytes that went through the
+//! buffers.
 //!
 //! # When not to use it
 //!
-//! To measure speed: a recorded acquire or release costs a clock reading, one shared atomic and one lock that is rarely
-//! contended. Record once, then replay the trace on what is to be measured.
+//! To measure speed: a recorded acquire or release costs a clock reading, one shared atomic and one
+//! lock that is rarely contended. Record once, then replay the trace on what is to be measured.
 //!
 //! # Invariants of a trace
 //!
 //! - T1: times never go back.
-//! - T2: an id is acquired before it is released, and acquired again only after that; at the end, some may still be out.
-//! - T3: ids and threads are dense: each new one is the smallest number that was not used before. So a reader may keep both in
-//!   plain tables of [`Trace::ids`] and [`Trace::threads`] entries.
+//! - T2: an id is acquired before it is released, and acquired again only after that; at the end,
+//!   some may still be out.
+//! - T3: ids and threads are dense: each new one is the smallest number that was not used before.
+//!   So a reader may keep both in plain tables of [`Trace::ids`] and [`Trace::threads`] entries.
 //! - T4: no buffer is over [`MAX_BYTES`], no time over [`MAX_TIME_NS`].
 //!
 //! # Threads
 //!
-//! A [`Recording`] may be used by any thread at any time. Buffers may be released on any thread, before or after their pool, its
-//! recorder, the other handles of the recording, and [`Recording::finish`].
+//! A [`Recording`] may be used by any thread at any time. Buffers may be released on any thread,
+//! before or after their pool, its recorder, the other handles of the recording, and
+//! [`Recording::finish`].
 //!
 //! # Example
 //!

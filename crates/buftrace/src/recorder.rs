@@ -14,12 +14,13 @@ use crate::recording::Tag;
 /// A pool that records what it is asked for, and otherwise is the pool that it wraps.
 ///
 /// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared
-/// through `&self`, as `bufshard`'s and `bufbump`'s are, so is its recorder. Other requests that a
-/// pool offers beyond [`BufferPool`], such as a request with a time limit, goes through
-/// [`get_ref`](Self::get_ref) and is recorded by [`record`](Self::record).
+/// through `&self`, as `bufshard`'s and `bufbump`'s are, so is its recorder. Requests that a pool
+/// offers beyond [`BufferPool`], such as one with a time limit, go through
+/// [`get_ref`](Self::get_ref), and [`record`](Self::record) records them.
 ///
-/// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is detached, as an acquire of its
-/// length; how it grew is not. A buffer that is split stays one buffer in the recording, which is released with its last part.
+/// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is
+/// detached, as an acquire of its length; its growth is not recorded. A buffer that is split stays
+/// one buffer in the recording, which is released with its last part.
 ///
 /// ```
 /// use bufcore::{BufferPool, HeapPool};
@@ -41,23 +42,76 @@ pub struct Recorder<P> {
 
 impl<P> Recorder<P> {
     /// Wraps `pool`; its events go to `recording`.
+    ///
+    /// ```
+    /// use bufcore::BufferPool;
+    /// use bufslot::SlotPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// // One pool for each thread, and one recording for all.
+    /// let workers = [100, 1500].map(|bytes| {
+    ///     let mut pool = Recorder::new(SlotPool::new(64 << 10, 16).unwrap(), &recording);
+    ///     std::thread::spawn(move || pool.acquire(bytes).map(|buf| buf.capacity()))
+    /// });
+    /// for worker in workers {
+    ///     worker.join().unwrap()?;
+    /// }
+    /// assert_eq!(recording.events(), 4);
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
     #[must_use]
     pub fn new(pool: P, recording: &Recording) -> Self {
         Self { pool, recording: recording.clone() }
     }
 
     /// Returns the pool.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let pool = Recorder::new(ShardPool::new()?, &Recording::new());
+    /// drop(pool.acquire(1500)?);
+    /// pool.get_ref().trim(); // what only this pool has
+    /// assert_eq!(pool.get_ref().stats().reserved_bytes, 0);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn get_ref(&self) -> &P {
         &self.pool
     }
 
     /// Returns the pool. Buffers that it hands out through this are not recorded.
+    ///
+    /// ```
+    /// use bufslot::SlotPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let mut pool = Recorder::new(SlotPool::new(64 << 10, 8)?, &Recording::new());
+    /// drop(pool.get_mut().acquire(1500)?);
+    /// assert_eq!(pool.recording().events(), 0);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn get_mut(&mut self) -> &mut P {
         &mut self.pool
     }
 
     /// Returns the pool, unwrapped. The buffers that are out are still recorded when they are
     /// released.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let mut recorder = Recorder::new(HeapPool::new(), &recording);
+    /// let buf = recorder.acquire(1500)?;
+    /// let mut pool = recorder.into_inner();
+    /// drop(pool.acquire(64)?); // not recorded
+    /// drop(buf); // recorded
+    /// assert_eq!(recording.events(), 2);
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
     pub fn into_inner(self) -> P {
         self.pool
     }
@@ -91,13 +145,26 @@ impl<P> Recorder<P> {
     /// # Errors
     ///
     /// When the file cannot be written.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let mut pool = Recorder::new(HeapPool::new(), &Recording::new());
+    /// drop(pool.acquire(1500)?);
+    /// let error = pool.save("no-such-folder/app.buftrace").unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// assert_eq!(pool.recording().events(), 2); // it can be saved elsewhere
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.recording.save(path)
     }
 }
 
-/// Of pools that serve through a shared reference. `&Recorder` is no [`BufferPool`] itself: such an implementation would make the compiler
-/// look for `&Recorder<Recorder<…>>` without end wherever it does not know the pool yet. Generic code takes a clone.
+/// Of pools that serve through a shared reference. `&Recorder` is no [`BufferPool`] itself: such an
+/// implementation would make the compiler look for `&Recorder<Recorder<…>>` without end wherever it
+/// does not know the pool yet. Generic code takes a clone.
 impl<P> Recorder<P>
 where
     for<'a> &'a P: BufferPool,
@@ -136,6 +203,16 @@ where
     /// # Errors
     ///
     /// As the pool's `acquire_zeroed`.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let pool = Recorder::new(ShardPool::new()?, &Recording::new());
+    /// assert_eq!(pool.acquire_zeroed(4)?[..], [0; 4]);
+    /// assert_eq!(pool.recording().events(), 2);
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<SharedLease<'_, P>>, AcquireError> {
         let buf = (&self.pool).acquire_zeroed(len)?;
         Ok(tagged(&self.recording, buf, len))
@@ -147,11 +224,11 @@ type SharedLease<'a, P> = RecordedLease<<&'a P as BufferPool>::Lease>;
 
 /// Wraps the lease of `buf`; the recording has it as `bytes` bytes.
 pub(crate) fn tagged<L: Lease>(recording: &Recording, buf: Buf<L>, bytes: usize) -> Buf<RecordedLease<L>> {
-    // A part of a buffer that was split before it came here gives nothing back by itself, unless it is the last: it stays
-    // unrecorded.
+    // A part of a buffer that was split before it came here gives nothing back by itself, unless it
+    // is the last: it stays unrecorded.
     let tag = if buf.lease().is_shared() { None } else { recording.acquired(bytes) };
-    // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and drops it when it is
-    // dropped.
+    // SAFETY: `RecordedLease` forwards all promises to the lease it wraps, for the same memory, and
+    // drops it when it is dropped.
     unsafe { buf.map_lease(|lease| RecordedLease { tag, lease }) }
 }
 
@@ -214,15 +291,43 @@ impl<P: FrameBuffer> FrameBuffer for Recorder<P> {
 }
 
 /// The lease of a [`Recorder`]: that of the pool it wraps, and a place in the recording.
+///
+/// ```
+/// use bufcore::Buf;
+/// use bufshard::{ShardLease, ShardPool};
+/// use buftrace::{RecordedLease, Recorder, Recording};
+///
+/// struct Request {
+///     body: Buf<RecordedLease<ShardLease>>,
+/// }
+///
+/// let pool = Recorder::new(ShardPool::new()?, &Recording::new());
+/// let request = Request { body: pool.acquire(1500)? };
+/// assert_eq!(request.body.capacity(), 1500);
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 pub struct RecordedLease<L> {
-    /// `None` when the recording was over or full. In front of the lease, and so dropped before it: the release is noted, and
-    /// only then the memory given back. So in the trace, too, it is free before somebody else has it.
+    /// `None` when the recording was over or full. In front of the lease, and so dropped before it:
+    /// the release is noted, and only then the memory given back. So in the trace, too, it is free
+    /// before somebody else has it.
     tag: Option<Tag>,
     lease: L,
 }
 
 impl<L> RecordedLease<L> {
     /// Returns the lease of the wrapped pool.
+    ///
+    /// ```
+    /// use bufcore::BufferPool;
+    /// use bufslot::SlotPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let mut pool = Recorder::new(SlotPool::new(4096, 4)?, &Recording::new());
+    /// let (small, large) = (pool.acquire(100)?, pool.acquire(1 << 20)?);
+    /// assert!(!small.lease().get_ref().is_fallback());
+    /// assert!(large.lease().get_ref().is_fallback()); // larger than the pool
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
     pub fn get_ref(&self) -> &L {
         &self.lease
     }
@@ -230,8 +335,8 @@ impl<L> RecordedLease<L> {
 
 // SAFETY:
 // - memory, count, wipe: as the wrapped lease promises; it is dropped when this is, and not before.
-// - copies: the wrapped lease may be copied. The tag is a number and an `Arc`, which is a shared pointer; copies are only looked
-//   at, and the one that is dropped gives its one reference back.
+// - copies: the wrapped lease may be copied. The tag is a number and an `Arc`, which is a shared
+//   pointer; copies are only looked at, and the one that is dropped gives its one reference back.
 unsafe impl<L: Lease> Lease for RecordedLease<L> {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -258,8 +363,8 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
     }
 }
 
-// SAFETY: marked as the wrapped lease marks itself. The tag goes along: of all copies one is dropped, with the last part, and that
-// notes the release once.
+// SAFETY: marked as the wrapped lease marks itself. The tag goes along: of all copies one is
+// dropped, with the last part, and that notes the release once.
 unsafe impl<L: SplitLease> SplitLease for RecordedLease<L> {
     fn into_shared(self) -> Self {
         Self { tag: self.tag, lease: self.lease.into_shared() }

@@ -2,13 +2,15 @@
 //!
 //! # Invariants
 //!
-//! - R1: an event is put into a shard under its lock, before the call that caused it returns. So whoever has got a buffer,
-//!   from whatever thread, finds its acquire in a shard.
-//! - R2: `finish` takes all locks before it reads any shard. With R1, a release that it sees has its acquire seen too.
-//! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its acquire.
+//! - R1: an event is put into a shard under its lock, before the call that caused it returns. So
+//!   when a thread has got a buffer, wherever it comes from, its acquire is in a shard.
+//! - R2: `finish` takes all locks before it reads any shard. With R1, a release that it sees has
+//!   its acquire seen too.
+//! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its
+//!   acquire.
 //! - R4: only events numbered below `max_events` are kept, so what is kept is a prefix.
-//! - R5: nothing is allocated or freed while a shard is locked. The allocator is the user's code, and may use pools that are
-//!   recorded.
+//! - R5: nothing is allocated or freed while a shard is locked. The allocator is the user's code,
+//!   and may use pools that are recorded.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
@@ -29,7 +31,7 @@ use crate::format::MAX_TEXT_BYTES;
 use crate::recorder::{self, RecordedLease};
 use crate::{Event, EventKind, MAX_BYTES, MAX_TIME_NS, Meta, Trace};
 
-/// How many events a recording keeps unless it is told otherwise; 40 bytes each while it goes on.
+/// How many events a recording keeps unless it is told otherwise; 40 bytes each until it ends.
 pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
 
 /// Threads are spread over so many shards. More threads than that share them.
@@ -38,9 +40,25 @@ const SHARDS: usize = 64;
 /// For how many events the first memory of a shard is.
 const LEAST_ROOM: usize = 16;
 
-/// A recording that any number of pools and threads write into. Clones are handles of the same recording.
+/// A recording that any number of pools and threads write into. Clones are handles of the same
+/// recording.
 ///
-/// See [`Recorder`](crate::Recorder) for how pools get into it, and the [crate] for an example.
+/// [`Recorder`](crate::Recorder) describes how pools get into it.
+///
+/// ```
+/// use bufcore::BufferPool;
+/// use bufshard::ShardPool;
+/// use bufslot::SlotPool;
+/// use buftrace::{Meta, Recorder, Recording};
+///
+/// let recording = Recording::new();
+/// let mut headers = Recorder::new(SlotPool::new(64 << 10, 8)?, &recording);
+/// let bodies = Recorder::new(ShardPool::new()?, &recording);
+/// drop((headers.acquire(200)?, bodies.acquire(16 << 10)?));
+/// let trace = recording.finish(Meta::new("both pools"));
+/// assert_eq!(trace.summary().total_bytes, 200 + (16 << 10));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # After a fork
 ///
@@ -49,7 +67,7 @@ const LEAST_ROOM: usize = 16;
 /// and [`finish`](Self::finish), may wait for ever in the child. So a child that does not call
 /// `exec` at once has to take the pool out of its recorder
 /// ([`Recorder::into_inner`](crate::Recorder::into_inner)) or make its own. It also has to forget
-/// ([`mem::forget`]) the recorded buffers that it inherited. The parent goes on as before.
+/// ([`mem::forget`]) the recorded buffers that it inherited. The parent continues as before.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,
@@ -92,6 +110,14 @@ pub(crate) struct Tag {
 
 impl Recording {
     /// Starts a recording of up to [`DEFAULT_MAX_EVENTS`]. Its time begins now.
+    ///
+    /// ```
+    /// use buftrace::{Meta, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let trace = recording.finish(Meta::new("nothing yet"));
+    /// assert!(trace.events().is_empty());
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::with_max_events(DEFAULT_MAX_EVENTS)
@@ -119,6 +145,19 @@ impl Recording {
     }
 
     /// Returns how many events there have been, those over the limit included.
+    ///
+    /// ```
+    /// use bufcore::HeapPool;
+    /// use buftrace::{Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let mut pool = Recorder::new(HeapPool::new(), &recording);
+    /// let buf = bufcore::BufferPool::acquire(&mut pool, 64)?;
+    /// assert_eq!(recording.events(), 1);
+    /// drop(buf);
+    /// assert_eq!(recording.events(), 2);
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
     #[must_use]
     pub fn events(&self) -> u64 {
         // ORDER: Relaxed: a number to look at; nothing follows from it.
@@ -126,6 +165,19 @@ impl Recording {
     }
 
     /// Returns whether events were left out because the limit was reached.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::{Meta, Recorder, Recording};
+    ///
+    /// let recording = Recording::with_max_events(10);
+    /// let mut pool = Recorder::new(HeapPool::new(), &recording);
+    /// while !recording.is_cut() {
+    ///     drop(pool.acquire(64)?); // the program runs until enough is recorded
+    /// }
+    /// assert_eq!(recording.finish(Meta::new("a sample")).events().len(), 10);
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.events() > self.shared.max_events
@@ -135,10 +187,11 @@ impl Recording {
     /// trace. A second call returns the same events again.
     ///
     /// Ids and threads are numbered anew, densely. An id is the smallest that is free. A thread
-    /// counts from its first event; one that starts after another has ended may continue under its
-    /// number. A text of `meta` that is too long is shortened.
+    /// counts from its first event. A thread that starts after another has ended may continue under
+    /// its number. A text of `meta` that is too long is shortened.
     ///
-    /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy them.
+    /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy
+    /// them.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -164,10 +217,11 @@ impl Recording {
         trace.unwrap_or_else(|error| unreachable!("a recording is a trace: {error}"))
     }
 
-    /// Ends the recording as [`finish`](Self::finish) does and writes the trace to a file, under the file's name without its
-    /// extension. For another name, or a limit of the file's size, use [`finish`](Self::finish) and [`Trace::save`].
+    /// Ends the recording as [`finish`](Self::finish) does and writes the trace to a file, under
+    /// the file's name without its extension. For another name, or a limit of the file's size, use
+    /// [`finish`](Self::finish) and [`Trace::save`].
     ///
-    /// A recording that is dropped is lost: nothing is written but by this.
+    /// A recording that is dropped is lost: nothing else writes it.
     ///
     /// # Errors
     ///
@@ -247,8 +301,9 @@ impl Recording {
         if shared.over.load(Ordering::Relaxed) {
             return None;
         }
-        // ORDER: Relaxed, and still R3: the buffer went from the acquiring to the releasing thread, so the acquire's increment
-        // happens before the release's, and all increments of one atomic have one order that agrees with that.
+        // ORDER: Relaxed, and still R3: the buffer went from the acquiring to the releasing thread,
+        // so the acquire's increment happens before the release's, and all increments of one atomic
+        // have one order that agrees with that.
         let sequence = shared.sequence.fetch_add(1, Ordering::Relaxed);
         if sequence >= shared.max_events {
             return None;
@@ -275,8 +330,8 @@ impl Recording {
 }
 
 impl Shard {
-    /// Adds an event. Without room for it, says for how many events room is to be offered in `room`, which
-    /// takes the place of the old; with 0 that the recording is over.
+    /// Adds an event. Without room for it, says for how many events room is to be offered in
+    /// `room`, which takes the place of the old; with 0 that the recording is over.
     #[inline]
     fn put(&mut self, noted: Noted, room: &mut Vec<Noted>) -> Option<usize> {
         if self.finished {
@@ -328,7 +383,8 @@ fn in_order(noted: Vec<Noted>) -> Vec<Event> {
         };
         let next = dense(threads.len());
         let thread = *threads.entry(noted.thread).or_insert(next);
-        // The clock is read after the number is taken, so two threads may have read it in the other order.
+        // The clock is read after the number is taken, so two threads may have read it in the other
+        // order.
         last_ns = noted.at_ns.max(last_ns);
         events.push(Event { at_ns: last_ns, thread, kind });
     }

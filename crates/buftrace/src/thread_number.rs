@@ -1,5 +1,7 @@
-//! Small numbers for threads, the same for all recordings. The number of a thread that has ended is given to a later one, so that
-//! a program that starts a thread for each connection has as many numbers as it has threads at once.
+//! Small numbers for threads, the same for all recordings.
+//!
+//! The number of a thread that has ended is given to a later one. So a program that starts a thread
+//! for each connection has only as many numbers as it has threads at once.
 
 use alloc::collections::BinaryHeap;
 use core::cell::Cell;
@@ -17,13 +19,15 @@ static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { used: 0, free: BinaryHeap:
 struct Numbers {
     /// All below have been given out.
     used: u32,
-    /// Those that were given back. There is room for all that have been given out: so nothing is allocated when one comes
-    /// back, nor ever while this is locked. The allocator is the user's code, and may use pools that are recorded.
+    /// Those that were given back. There is room for all that have been given out: so nothing is
+    /// allocated when one comes back, nor ever while this is locked. The allocator is the user's
+    /// code, and may use pools that are recorded.
     free: BinaryHeap<Reverse<u32>>,
 }
 
 impl Numbers {
-    /// Takes a number. Without room for one more, says how much is to be offered in `room`, which takes the place of the old.
+    /// Takes a number. Without room for one more, says how much is to be offered in `room`, which
+    /// takes the place of the old.
     fn take(&mut self, room: &mut BinaryHeap<Reverse<u32>>) -> Result<u32, usize> {
         if let Some(Reverse(number)) = self.free.pop() {
             return Ok(number);
@@ -51,7 +55,8 @@ thread_local! {
     static GIVE_BACK: GiveBack = const { GiveBack(Cell::new(UNSET)) };
 }
 
-/// This thread's number. Two threads have the same only if one of them is already running its destructors.
+/// This thread's number. Two threads have the same only if one of them is already running its
+/// destructors.
 #[inline]
 pub(crate) fn get() -> u32 {
     let number = NUMBER.get();
@@ -75,7 +80,8 @@ fn take() -> u32 {
         return NUMBER.get();
     }
     NUMBER.set(number);
-    // In a thread whose destructors have run the number is not given back: one number lost, nothing else.
+    // In a thread whose destructors have run the number is not given back: one number lost, nothing
+    // else.
     let _ = GIVE_BACK.try_with(|give_back| give_back.0.set(number));
     number
 }
@@ -123,7 +129,8 @@ mod tests {
             assert!(!numbers.contains(&here));
             seen.extend(numbers);
         }
-        // A thread is joined when its destructors have run; the other tests of this binary use some numbers meanwhile.
+        // A thread is joined when its destructors have run; the other tests of this binary use some
+        // numbers meanwhile.
         assert!(seen.len() < 100, "200 threads, 4 at once, had {} numbers", seen.len());
     }
 }

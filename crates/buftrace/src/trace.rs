@@ -20,7 +20,6 @@ pub const MAX_TIME_NS: u64 = u64::MAX >> 2;
 ///
 /// let meta = Meta { made_by: "redis-benchmark 7.0".into(), ..Meta::new("redis") };
 /// assert_eq!((&meta.name[..], meta.cut), ("redis", false));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
@@ -36,6 +35,14 @@ pub struct Meta {
 
 impl Meta {
     /// Makes a head with a name, and nothing else yet.
+    ///
+    /// ```
+    /// use buftrace::Meta;
+    ///
+    /// let mut meta = Meta::new("redis");
+    /// meta.date = "2026-01-31".to_owned();
+    /// assert_eq!(meta.made_by, "");
+    /// ```
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
@@ -52,6 +59,24 @@ impl Meta {
 }
 
 /// One event: a buffer that a thread acquired or released.
+///
+/// ```
+/// use buftrace::{Event, EventKind, Meta, Trace};
+///
+/// // A trace that no program made: 100 packets, one each microsecond, each out for half of it.
+/// let at = |packet: u64, half: u64| packet * 1_000 + half * 500;
+/// let events = (0..100).flat_map(|packet| {
+///     let acquire = EventKind::Acquire { id: 0, bytes: 1500 };
+///     let release = EventKind::Release { id: 0 };
+///     [
+///         Event { at_ns: at(packet, 0), thread: 0, kind: acquire },
+///         Event { at_ns: at(packet, 1), thread: 0, kind: release },
+///     ]
+/// });
+/// let trace = Trace::new(Meta::new("packets"), events.collect())?;
+/// assert_eq!((trace.ids(), trace.duration_ns()), (1, 99_500));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// When: nanoseconds since the recording began.
@@ -63,6 +88,24 @@ pub struct Event {
 }
 
 /// The kind of an event.
+///
+/// ```
+/// use bufcore::{BufferPool, HeapPool};
+/// use buftrace::{EventKind, Meta, Recorder, Recording};
+///
+/// let recording = Recording::new();
+/// let mut pool = Recorder::new(HeapPool::new(), &recording);
+/// drop(pool.acquire(1500)?);
+/// drop(pool.acquire(64)?);
+///
+/// let trace = recording.finish(Meta::new("two sizes"));
+/// let sizes = trace.events().iter().filter_map(|event| match event.kind {
+///     EventKind::Acquire { bytes, .. } => Some(bytes),
+///     EventKind::Release { .. } => None,
+/// });
+/// assert_eq!(sizes.collect::<Vec<_>>(), [1500, 64]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// Took a buffer.
@@ -81,6 +124,13 @@ pub enum EventKind {
 
 impl EventKind {
     /// Returns the buffer of this event.
+    ///
+    /// ```
+    /// use buftrace::EventKind;
+    ///
+    /// let acquire = EventKind::Acquire { id: 7, bytes: 64 };
+    /// assert_eq!(acquire.id(), EventKind::Release { id: 7 }.id());
+    /// ```
     #[must_use]
     pub fn id(&self) -> u32 {
         match *self {
@@ -133,7 +183,8 @@ impl Trace {
         Ok(Self { meta, events, checker })
     }
 
-    /// Writes the trace to a file, in the compact [format](crate::format). A file of that name is replaced.
+    /// Writes the trace to a file, in the compact [format](crate::format). A file of that name is
+    /// replaced.
     ///
     /// # Errors
     ///
@@ -191,12 +242,44 @@ impl Trace {
 
     /// Returns the number of ids: all are below it. In a recorded trace it is the most buffers that
     /// were out at once.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::{Meta, Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let mut pool = Recorder::new(HeapPool::new(), &recording);
+    /// for _ in 0..10 {
+    ///     drop((pool.acquire(64)?, pool.acquire(64)?));
+    /// }
+    /// let trace = recording.finish(Meta::new("pairs"));
+    /// // A reader keeps what it knows of each buffer in a table.
+    /// let mut out = vec![false; trace.ids()];
+    /// for event in trace.events() {
+    ///     out[event.kind.id() as usize] ^= true;
+    /// }
+    /// assert_eq!(out, [false, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn ids(&self) -> usize {
         self.checker.out.len()
     }
 
     /// Returns the number of threads: all are below it.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    /// use buftrace::{Meta, Recorder, Recording};
+    ///
+    /// let recording = Recording::new();
+    /// let buf = Recorder::new(HeapPool::new(), &recording).acquire(1500)?;
+    /// std::thread::spawn(move || drop(buf)).join().unwrap();
+    /// let trace = recording.finish(Meta::new("handed on"));
+    /// assert_eq!(trace.threads(), 2);
+    /// assert!(trace.events().iter().all(|event| event.thread < 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn threads(&self) -> usize {
         self.checker.threads as usize

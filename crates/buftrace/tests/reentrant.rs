@@ -70,7 +70,8 @@ impl Reentering {
     }
 }
 
-// SAFETY: every call goes to the system's allocator as it came, after code that does not use the memory.
+// SAFETY: every call goes to the system's allocator as it came, after code that does not use the
+// memory.
 unsafe impl GlobalAlloc for Reentering {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::come_back();
@@ -87,7 +88,8 @@ unsafe impl GlobalAlloc for Reentering {
     }
 }
 
-/// Runs `body`, and `action` in the call of the allocator that comes after `before` others of it. Returns whether there was one.
+/// Runs `body`, and `action` in the call of the allocator that comes after `before` others of it.
+/// Returns whether there was one.
 fn within(before: usize, mut action: impl FnMut(), body: impl FnOnce()) -> bool {
     let action: *mut dyn FnMut() = &raw mut action;
     // SAFETY: only the lifetime changes, and it is taken back below.

@@ -1,5 +1,5 @@
-//! This crate is the front of a family of byte-buffer allocators: one crate for each strategy, behind one
-//! small vocabulary.
+//! This crate is the front of a family of byte-buffer allocators: one crate for each strategy,
+//! behind one small vocabulary.
 //!
 //! # Which strategy for which traffic
 //!
@@ -21,10 +21,11 @@
 //! ring and the mirrored ring then need neither the standard library nor, over static memory, an
 //! allocator. `bump` and `shard` turn `std` on.
 //!
-//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are forwarded to the strategies that are on.
-//! `tokio` adds `net`, for sockets whose buffers are taken when there is something to read.
-//! `portable-atomic` is for processors without compare-and-swap. `full` is everything except that, `stats` and `track`; the last two cost
-//! something on every buffer.
+//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are
+//! forwarded to the strategies that are on. `tokio` adds `net`, for sockets whose buffers are taken
+//! when there is something to read. `portable-atomic` is for processors without compare-and-swap.
+//! `full` is everything except that, `stats` and `track`; the last two cost something on every
+//! buffer.
 //!
 //! # Example
 //!

@@ -1,4 +1,5 @@
-//! Taking one strategy pulls in nothing of the others: the exact dependencies of each build with a single feature.
+//! Taking one strategy pulls in nothing of the others: the exact dependencies of each build with a
+//! single feature.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,

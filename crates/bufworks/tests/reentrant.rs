@@ -54,7 +54,8 @@ impl Reentering {
     }
 }
 
-// SAFETY: every call goes to the system's allocator as it came, before or after code that does not use the memory.
+// SAFETY: every call goes to the system's allocator as it came, before or after code that does not
+// use the memory.
 unsafe impl GlobalAlloc for Reentering {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.come_back(false);
@@ -100,7 +101,8 @@ fn bump_used_here() -> BumpPool {
     pool
 }
 
-/// A pool ends while this thread lets go of what it has of another, and it met the one on its way to the other.
+/// A pool ends while this thread lets go of what it has of another, and it met the one on its way
+/// to the other.
 fn a_pool_ends_while_another_is_let_go_of<P: Send + 'static>(used_here: fn() -> P, use_it: fn(&P)) {
     for distance in 1..20 {
         let ended = used_here();

@@ -1,4 +1,5 @@
-//! Pools whose strategy is chosen at run time, under load, for `cargo xtask stress`: a round has pools of one strategy.
+//! Pools whose strategy is chosen at run time, under load, for `cargo xtask stress`: a round has
+//! pools of one strategy.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,

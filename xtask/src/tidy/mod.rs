@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
+mod examples;
 mod figures;
 mod lex;
 mod links;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use self::examples::Types;
 use self::figures::Figures;
 use crate::ci::Job;
 use crate::{packages, strategies};
@@ -54,6 +56,7 @@ impl Args {
         collect(Path::new("."), &mut files)?;
         let results = fs::read_to_string(figures::RESULTS).context("cannot read the results")?;
         let figures = Figures::of(&results);
+        let types = Types::read()?;
         for file in &files {
             let mut text =
                 fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -67,10 +70,11 @@ impl Args {
                 findings.extend(figures::check(&text, &figures));
             }
             findings.extend(source::check(name, &text));
+            findings.extend(types.check(name, &text));
             if words::applies(name) {
                 findings.extend(words::check(&text));
             } else if words::applies_to_items(name) {
-                findings.extend(words::check_items(&text));
+                findings.extend(words::check_items(&text, words::applies_wholly(name)));
             }
             found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }

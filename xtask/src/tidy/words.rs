@@ -1,7 +1,7 @@
 //! Plain words: sentences of documents that are too long, or that readers stumble over.
 //!
-//! Code, tables, headings and the targets of links are not looked at. In sources, the first paragraphs
-//! of the documentation of public items are.
+//! Code, tables, headings and the targets of links are not looked at. In sources, the documentation of
+//! public items is: all of it in some packages, its first paragraph in the others.
 
 use std::path::Path;
 
@@ -49,31 +49,35 @@ pub(super) fn applies_to_items(name: &Path) -> bool {
     matches!(parts[..], ["crates", package, "src", .., file] if PACKAGES.contains(&package) && file.ends_with(".rs"))
 }
 
-/// Checks the first paragraph of what documents each public item of a source file.
-pub(super) fn check_items(text: &str) -> Vec<Finding> {
+/// The packages whose public items follow the rules in all of their documentation.
+const WHOLLY: [&str; 3] = ["bufshard", "buftrace", "bufworks"];
+
+/// Whether the rules are for all paragraphs of the public items of the source file `name`.
+pub(super) fn applies_wholly(name: &Path) -> bool {
+    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
+    matches!(parts[..], ["crates", package, "src", ..] if WHOLLY.contains(&package))
+}
+
+/// Checks what documents each public item of a source file: `wholly`, or its first paragraph.
+pub(super) fn check_items(text: &str, wholly: bool) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut first = String::new();
-    let (mut line_of_first, mut is_open) = (0, false);
+    let mut docs: Vec<(usize, &str)> = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(doc) = line.strip_prefix("///") {
-            if first.is_empty() {
-                (line_of_first, is_open) = (at + 1, true);
-            }
-            is_open &= !doc.trim().is_empty();
-            if is_open {
-                first.push_str(doc);
-            }
+            docs.push((at + 1, doc));
             continue;
         }
         // Attributes may be between the two, over several lines.
         if line.starts_with(['#', ')', ']', '"']) {
             continue;
         }
-        if line.starts_with("pub ") && !first.is_empty() {
-            found.extend(findings(line_of_first, first.trim()));
+        if line.starts_with("pub ") {
+            let paragraphs = paragraphs(docs.iter().copied());
+            let checked = if wholly { paragraphs.len() } else { 1 };
+            found.extend(paragraphs.iter().take(checked).flat_map(|(line, text)| findings(*line, text)));
         }
-        first.clear();
+        docs.clear();
     }
     found
 }
@@ -260,12 +264,18 @@ mod tests {
 
     #[test]
     fn first_paragraphs_of_public_items_are_checked() {
-        let lines = |text: &str| check_items(text).iter().map(|finding| finding.line).collect::<Vec<_>>();
+        let checked = |text: &str, wholly| {
+            check_items(text, wholly).iter().map(|finding| finding.line).collect::<Vec<_>>()
+        };
+        let lines = |text| checked(text, false);
         assert_eq!(lines("/// What it has.\n#[must_use]\npub fn has() {}\n"), [1]);
         assert_eq!(
             lines("/// Returns what it has.\n///\n/// What follows is free.\npub fn has() {}\n"),
             [0; 0]
         );
+        let later =
+            "/// It.\n///\n/// ```\n/// so many\n/// ```\n///\n/// So many\n/// others.\npub fn has() {}\n";
+        assert_eq!((lines(later), checked(later, true)), (vec![], vec![7]));
         assert_eq!(lines("/// What it has.\nfn has() {}\n/// Who.\npub(crate) fn who() {}\n"), [0; 0]);
         assert!(applies_to_items(Path::new("crates/bufslot/src/pool.rs")));
         assert!(!applies_to_items(Path::new("crates/buftest/src/lib.rs")));

@@ -1,13 +1,16 @@
 //! The ends of a cache: that of its pool, and that of its thread. Either may come first.
 //!
 //! ```text
-//!  the pool's end    closes the cache; executes a fence; is the thread at rest?    drains it, and gives the thread's reference back
-//!  the thread        in a slow path that ends, or at the stub on its list:         drains it, if that was not done, likewise
-//!                    off its list:                                                 lets go of the stub
-//!  the bookkeeping   goes with its last reference:                                 the cache is freed, and leaves the stub to the thread
+//!  the pool's end    closes the cache, executes a fence, looks whether the thread is at rest;
+//!                    if so, drains the cache, and gives the thread's reference back
+//!  the thread        in a slow path that ends, or at the stub on its list:
+//!                    drains the cache, if that was not done, likewise
+//!                    off its list: lets go of the stub
+//!  the bookkeeping   goes with its last reference: the cache is freed, and leaves the stub to the
+//!                    thread
 //! ```
 //!
-//! A thread that ends while the pool is there leaves the cache to the next (`FREE`), and gives its
+//! A thread that ends while the pool exists leaves the cache to the next (`FREE`), and gives its
 //! reference back itself.
 
 use core::ptr::NonNull;

@@ -1,5 +1,5 @@
-//! The magazines of a thread's cache. All of this is for those who have them (`cache`, N1), unless
-//! it says otherwise.
+//! The magazines of a thread's cache. Only a thread that has the magazines (`cache`, N1) may use
+//! any of this, unless it says otherwise.
 
 use alloc::vec::Vec;
 use core::cell::Cell;

@@ -2,49 +2,53 @@
 //! magazine of blocks. The thread uses them without a locked instruction, and others may empty them
 //! without stopping the thread.
 //!
-//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap: it
-//! is found without a look at a magazine, and so the address of nothing depends on what was just
-//! stored elsewhere. It costs the other traffic a comparison.
+//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap. The
+//! thread finds it without a look at a magazine, so no address depends on what was just stored
+//! elsewhere. It costs the other traffic a comparison.
 //!
-//! # Who uses a cache
+//! # The use of a cache
 //!
 //! The magazine of a class is two counters, of what was pushed and of what was popped, and slots
 //! for the difference. The thread announces in `begun` the counter that it is about to raise, and
-//! to what; looks at `word`, whether anybody claims the cache; and raises the counter. (The block
-//! that is apart has a state in place of counters, and who announces a change of it says which.)
-//! Who claims it sets a flag in `word`, looks at `begun`, and knows from the counter whether what
-//! was announced is done. Between the two steps of each stands a fence (`sync`), so not both can
-//! miss each other: a thread that finds its cache claimed does without it, for that one request,
-//! and who finds the thread at work lets go of the cache.
+//! to what. It looks at `word`, whether another thread claims the cache, and then raises the
+//! counter. (The block that is apart has a state in place of counters, and a thread that announces
+//! a change of it says which.)
+//!
+//! A thread that claims the cache sets a flag in `word`, looks at `begun`, and knows from the
+//! counter whether the announced change is done. Between the two steps of each there is a fence
+//! (`sync`), so not both can miss each other. A thread that finds its cache claimed does without
+//! it, for that one request. A claim that finds the thread at work is given up.
 //!
 //! ```text
-//!  word     ....epoch....|PLAIN|WAITED|FREE|CLOSED|CLAIMED|      epoch + 1 at the end of each claim
-//!  seen     the word as the thread last saw it, without flags: the fast paths go on where it still is that
-//!  begun    what the counter becomes | which counter      or HOT_OUT, HOT_IN, or IDLE, or BUSY for the slow paths
+//!  word     ....epoch....|PLAIN|WAITED|FREE|CLOSED|CLAIMED|     epoch + 1 at the end of each claim
+//!  seen     the word as the thread last saw it, without flags: the fast paths continue where it
+//!           still is that
+//!  begun    what the counter becomes | which counter
+//!           or HOT_OUT, HOT_IN, or IDLE, or BUSY for the slow paths
 //!  hot      uses | class of the block that is apart      or NO_HOT, or NEVER
 //! ```
 //!
-//! # What stays
+//! # The stub
 //!
-//! A cache goes with its pool's bookkeeping, also while the thread that used it sleeps, with the
-//! cache on its list. So what is on the list is not the cache but its [`Stub`], some 80 bytes,
-//! which stay until the thread has let go of them too.
+//! A cache is freed with its pool's bookkeeping, also while the thread that used it sleeps, with
+//! the cache on its list. So the list does not have the cache itself but its [`Stub`], some 80
+//! bytes, which stay until the thread has let go of them too.
 //!
 //! # Invariants
 //!
-//! - N1: the slots and counters are used by the thread between its look at `word` and the end of
-//!   what it announced, or by who claims the cache from its look at `begun` until it gives the
-//!   claim up; not by both.
+//! - N1: the slots and counters have one user at a time. That is the thread, between its look at
+//!   `word` and the end of what it announced, or a claim, between its look at `begun` and its end.
 //! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`,
 //!   K2); `difference <= limit`.
 //! - N3: while the last bits of `hot` are a class, `hot_block` is a block of that class, and the
 //!   cache's.
 //! - N4: `seen` and the fields marked so are the thread's own.
-//! - N5: of a pool that is gone, who sets `DRAINED` in the stub empties the cache, nothing is put
-//!   into it any more, and the thread's reference to the bookkeeping is his, to give back.
-//! - N6: a cache is there while the bookkeeping is. Who uses it keeps that: by a handle, a block,
-//!   or the thread's reference. The thread has this until `DRAINED` is set, and while `begun` is
-//!   `BUSY` nobody sets that but the thread.
+//! - N5: when a pool is gone, the thread that sets `DRAINED` in the stub empties the cache. It gives
+//!   back the reference to the bookkeeping that the cache's own thread had. Nothing is put into the
+//!   cache any more.
+//! - N6: a cache exists while the bookkeeping does. A user of the cache keeps the bookkeeping: by a
+//!   handle, a block, or the thread's reference. The thread has this reference until `DRAINED` is
+//!   set, and while `begun` is `BUSY` only the thread itself sets that.
 
 mod claims;
 mod ends;

@@ -1,11 +1,14 @@
-//! What is on a thread's list for a cache, and what is left of the cache while its pool is gone and
-//! the thread sleeps.
+//! The stub: it is on a thread's list for a cache, and is left of the cache while the pool is gone
+//! and the thread sleeps.
 //!
 //! ```text
 //!  flags    HELD      a thread has the cache
-//!           CLOSED    the pool is gone;  PLAIN   as in the cache's `word`: for the thread, when it may not look there any more
-//!           ENDING    the thread ends: it keeps its reference to the bookkeeping until it says otherwise
-//!           DRAINED   somebody empties, or has emptied, the cache, and gives the thread's reference back (`cache`, N5)
+//!           CLOSED    the pool is gone
+//!           PLAIN     as in the cache's `word`: for the thread, when it may look there no more
+//!           ENDING    the thread ends: it keeps its reference to the bookkeeping until it says
+//!                     otherwise
+//!           DRAINED   a thread empties, or has emptied, the cache, and gives the reference of the
+//!                     cache's thread back (`cache`, N5)
 //!           LET_GO    the thread has let go of the stub;  ORPHANED   the cache is gone
 //! ```
 //!
@@ -13,10 +16,10 @@
 //!
 //! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by
 //!   the cache while no thread has it.
-//! - B2: `cache` is valid while the bookkeeping is: for who has a handle or a block, and for the
-//!   thread from when it has set `ENDING` or `DRAINED`, and found `DRAINED` not set, until it gives
-//!   its reference back.
-//! - B3: `DRAINED` is set once the pool is gone only, and by the pool's end only while `ENDING` is
+//! - B2: `cache` is valid while the bookkeeping exists. Holders of a handle or a block know that it
+//!   does. The thread knows it from when it has set `ENDING` or `DRAINED`, and found `DRAINED` not
+//!   set, until it gives its reference back.
+//! - B3: `DRAINED` is set only once the pool is gone, and by the pool's end only while `ENDING` is
 //!   not set.
 
 use alloc::boxed::Box;

@@ -1,20 +1,23 @@
-//! The shards: where blocks wait that no thread's cache has room for.
+//! The shards: where blocks wait for which no thread's cache has room.
 //!
 //! A shard has a bin for each class: a stack of blocks, behind a word that says how many they are.
-//! Who moves blocks in or out locks the bin for the few stores that this takes. Nobody waits for
-//! that: a locked bin counts as one that has nothing to give and no room, and the next shard is
-//! tried. The word, the hint for `trim_idle` and the first slots are one cache line, so that blocks
-//! on their way from one thread to another cost one line each way, however many they are; nothing
-//! is linked through their headers, which stay where they are.
+//! A thread that moves blocks in or out locks the bin for the few stores that this takes. No other
+//! thread waits for that: a locked bin counts as one that has nothing to give and no room, and the
+//! next shard is tried.
+//!
+//! The word, the hint for `trim_idle` and the first slots are one cache line. So blocks on their
+//! way from one thread to another cost one line each way, however many they are. Nothing is linked
+//! through their headers, which stay where they are.
 //!
 //! # Invariants
 //!
 //! - T1: the slots of a bin below its count are blocks of its class that are the bin's (`block`,
-//!   K2). Of an open bin they are read and written by who locked it.
-//! - T2: a closed bin stays closed, and nothing is put into it any more. What is in it is taken by
-//!   who closed it or, if it was locked at that moment, by who locked it; who locks it later cannot
-//!   tell whether that was before, and takes what he finds too. So each slot is emptied by an
-//!   exchange. Only holders of a handle take otherwise, so none takes after the end of the pool.
+//!   K2). In an open bin only the thread that locked it reads and writes them.
+//! - T2: a closed bin stays closed, and nothing is put into it any more. The thread that closed it
+//!   takes what is in it or, if it was locked at that moment, the thread that locked it does. A
+//!   thread that locks it later cannot tell whether that was before, and takes what it finds too.
+//!   So each slot is emptied by an exchange. Only holders of a handle take otherwise, so none takes
+//!   after the end of the pool.
 
 mod bin;
 mod hints;

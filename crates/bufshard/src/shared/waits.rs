@@ -1,4 +1,4 @@
-//! Those who wait for budget, and what the pool does for them: it joins them to the wait queue,
+//! Requests that wait for budget, and what the pool does for them: it joins them to the wait queue,
 //! sets the caches' flags, and calls them.
 
 use alloc::collections::VecDeque;

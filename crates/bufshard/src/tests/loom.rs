@@ -1,15 +1,18 @@
-//! Models of claims, of blocks on their way, of the end of a pool, and of who waits, for every interleaving that loom finds.
+//! Models of claims, of blocks on their way, of the end of a pool, and of who waits, for every
+//! interleaving that loom finds.
 //!
-//! loom sees its own atomics and cells only, not the raw bytes of a block or the slots of a cache. So a `Shadow` cell stands for them: the
-//! one in each cache is written by whoever uses its magazines, and one of the test's own where a user of the buffer would write. A missing
-//! order shows as a race on it.
+//! loom sees its own atomics and cells only, not the raw bytes of a block or the slots of a cache.
+//! So a `Shadow` cell stands for them: the one in each cache is written by whoever uses its
+//! magazines, and one of the test's own where a user of the buffer would write. A missing order
+//! shows as a race on it.
 //!
-//! The pools have one class, a thread keeps one block of it, and there is one shard with room for one.
+//! The pools have one class, a thread keeps one block of it, and there is one shard with room for
+//! one.
 //!
-//! With the known defects `relaxed`, `nofence`, `nowake`, `onewake`, `overwrites` and `overtakes` some of these models fail, which is
-//! noted at each.
-//! The light fence is a full one here, and orders more than it does elsewhere: that the orders without it are enough is for
-//! ThreadSanitizer to see (`tests/races.rs`), to which it is nothing. A thread that has no cache executes none.
+//! With the known defects `relaxed`, `nofence`, `nowake`, `onewake`, `overwrites` and `overtakes`
+//! some of these models fail, which is noted at each. The light fence is a full one here, and
+//! orders more than it does elsewhere: that the orders without it are enough is for ThreadSanitizer
+//! to see (`tests/races.rs`), to which it is nothing. A thread that has no cache executes none.
 
 use alloc::sync::Arc as StdArc;
 use core::pin::pin;
@@ -46,8 +49,8 @@ fn acquire_again(pool: &ShardPool, address: *const u8, shadow: &Shadow) -> Buffe
     models::acquire_again(pool, BYTES, address, shadow)
 }
 
-/// A block goes through the shard from the thread that releases it to the one that acquires: what the one did with the bytes happens
-/// before what the other does. Fails with `relaxed`.
+/// A block goes through the shard from the thread that releases it to the one that acquires: what
+/// the one did with the bytes happens before what the other does. Fails with `relaxed`.
 #[test]
 fn loom_racks_carry_what_was_done() {
     loom::model(|| {
@@ -69,7 +72,8 @@ fn loom_racks_carry_what_was_done() {
     });
 }
 
-/// Two threads take and put at the same bin: none gets what the other has, and what is in the bin is found in the end.
+/// Two threads take and put at the same bin: none gets what the other has, and what is in the bin
+/// is found in the end.
 #[test]
 fn loom_racks_go_round() {
     loom::model(|| {
@@ -89,8 +93,8 @@ fn loom_racks_go_round() {
     });
 }
 
-/// A thread pops and pushes in its cache while another empties it: never both at once, and no block is lost or had twice. Fails with
-/// `nofence`, and with `relaxed`.
+/// A thread pops and pushes in its cache while another empties it: never both at once, and no block
+/// is lost or had twice. Fails with `nofence`, and with `relaxed`.
 #[test]
 fn loom_trim_against_the_owner() {
     loom::model(|| {
@@ -111,7 +115,8 @@ fn loom_trim_against_the_owner() {
     });
 }
 
-/// Two trims, one after the other, and the owner in the slow path of a release between them. Fails with `nofence` and `relaxed`.
+/// Two trims, one after the other, and the owner in the slow path of a release between them. Fails
+/// with `nofence` and `relaxed`.
 #[test]
 fn loom_trims_against_a_slow_release() {
     loom::model(|| {
@@ -197,8 +202,8 @@ fn loom_trim_against_the_end_of_a_thread() {
     });
 }
 
-/// The pool ends here while its buffer is released on the thread that has a cache: all is freed, once, and loom sees what is leaked.
-/// Fails with `nofence`, `overtakes` and `relaxed`.
+/// The pool ends here while its buffer is released on the thread that has a cache: all is freed,
+/// once, and loom sees what is leaked. Fails with `nofence`, `overtakes` and `relaxed`.
 #[test]
 fn loom_end_of_a_pool_against_a_late_release() {
     loom::model(|| {
@@ -218,7 +223,8 @@ fn loom_end_of_a_pool_against_a_late_release() {
     });
 }
 
-/// The same, with the release on a thread that has no cache, into a bin that is being closed and has something in it.
+/// The same, with the release on a thread that has no cache, into a bin that is being closed and
+/// has something in it.
 #[test]
 fn loom_end_of_a_pool_against_a_release_elsewhere() {
     loom::model(|| {
@@ -236,8 +242,8 @@ fn loom_end_of_a_pool_against_a_release_elsewhere() {
     });
 }
 
-/// The pool ends elsewhere while the thread that used it does nothing, and then meets what it has of it, or ends: the cache and the stub
-/// are freed, once. loom sees what is leaked.
+/// The pool ends elsewhere while the thread that used it does nothing, and then meets what it has
+/// of it, or ends: the cache and the stub are freed, once. loom sees what is leaked.
 #[test]
 fn loom_end_of_a_pool_against_an_idle_thread() {
     loom::model(|| {
@@ -254,8 +260,8 @@ fn loom_end_of_a_pool_against_an_idle_thread() {
     });
 }
 
-/// The same with a slow release at that moment, whose last block goes into the cache: nothing of the cache is used when the end has taken
-/// it over. Fails with `overtakes`.
+/// The same with a slow release at that moment, whose last block goes into the cache: nothing of
+/// the cache is used when the end has taken it over. Fails with `overtakes`.
 #[test]
 fn loom_end_of_a_pool_against_a_slow_release() {
     loom::model(|| {
@@ -272,8 +278,9 @@ fn loom_end_of_a_pool_against_a_slow_release() {
     });
 }
 
-/// A future waits for the budget that two buffers take, which are released on another thread: it is served, or it was woken and is then.
-/// `thread_cache` decides where they go: into a cache, or one into the shard. Fails with `nowake`.
+/// A future waits for the budget that two buffers take, which are released on another thread: it is
+/// served, or it was woken and is then. `thread_cache` decides where they go: into a cache, or one
+/// into the shard. Fails with `nowake`.
 fn waits(thread_cache: usize) {
     loom::model(move || {
         let pool = built(thread_cache, 2 * crate::block::Block::most_total(64, 16));
@@ -330,8 +337,8 @@ fn loom_waiter_that_gives_up() {
     });
 }
 
-/// Two wait, and the first is woken and never looks: the second is served all the same, whether it was there before the release or comes
-/// after it. Fails with `onewake`.
+/// Two wait, and the first is woken and never looks: the second is served all the same, whether it
+/// was there before the release or comes after it. Fails with `onewake`.
 #[test]
 fn loom_waiter_behind_one_that_never_looks() {
     loom::model(|| {
@@ -350,8 +357,8 @@ fn loom_waiter_behind_one_that_never_looks() {
     });
 }
 
-/// Two wait on two threads for the one buffer that there is room for: whoever is first, the other is woken when it is back. Fails with
-/// `nowake`.
+/// Two wait on two threads for the one buffer that there is room for: whoever is first, the other
+/// is woken when it is back. Fails with `nowake`.
 #[test]
 fn loom_waiters_one_after_the_other() {
     loom::model(|| {

@@ -1,9 +1,12 @@
-//! Larger models than loom's, in schedules that shuttle draws: three to six threads, each with several operations, and futures that are
-//! handled carelessly. All accesses are in one order here, so what orders are for is loom's to see.
+//! Larger models than loom's, in schedules that shuttle draws: three to six threads, each with
+//! several operations, and futures that are handled carelessly. All accesses are in one order here,
+//! so what orders are for is loom's to see.
 //!
-//! The pools are as in the models of loom: one class, of which a thread keeps a block or two, and one shard with room for one.
+//! The pools are as in the models of loom: one class, of which a thread keeps a block or two, and
+//! one shard with room for one.
 //!
-//! With the known defects `nowake`, `onewake`, `overwrites` and `nolock` some of these models fail, which is noted at each.
+//! With the known defects `nowake`, `onewake`, `overwrites` and `nolock` some of these models fail,
+//! which is noted at each.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -50,7 +53,8 @@ fn all_is_back(pool: &ShardPool) {
     assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
 }
 
-/// Threads acquire, keep, hand on, release and trim; one ends earlier and leaves its cache to the next. Fails with `nolock`.
+/// Threads acquire, keep, hand on, release and trim; one ends earlier and leaves its cache to the
+/// next. Fails with `nolock`.
 #[test]
 fn shuttle_caches_and_racks() {
     explore(ITERATIONS, || {
@@ -87,7 +91,8 @@ fn shuttle_caches_and_racks() {
     });
 }
 
-/// Several pools on each thread: handles go while others are used, and the last of them on any thread, with buffers out.
+/// Several pools on each thread: handles go while others are used, and the last of them on any
+/// thread, with buffers out.
 #[test]
 fn shuttle_pools_end_beside_others() {
     explore(ITERATIONS, || {
@@ -118,8 +123,8 @@ fn shuttle_pools_end_beside_others() {
     });
 }
 
-/// Threads wait for the budget, some with futures that they handle carelessly: whoever still waits is served. `threads` of them, for
-/// `buffers` at once.
+/// Threads wait for the budget, some with futures that they handle carelessly: whoever still waits
+/// is served. `threads` of them, for `buffers` at once.
 fn waiters(threads: usize, buffers: usize, thread_cache: usize) {
     explore(ITERATIONS, move || {
         let pool = pool_of(buffers, thread_cache);
@@ -165,7 +170,8 @@ fn shuttle_waiters_for_one() {
     waiters(6, 1, 1);
 }
 
-/// Some were called and never look: all who wait behind them, on several threads, are served. Fails with `nowake` and `onewake`.
+/// Some were called and never look: all who wait behind them, on several threads, are served. Fails
+/// with `nowake` and `onewake`.
 #[test]
 fn shuttle_waiters_behind_forgotten_ones() {
     explore(ITERATIONS, || {
@@ -195,7 +201,8 @@ fn shuttle_waiters_behind_forgotten_ones() {
     });
 }
 
-/// Buffers go into the caches of threads that do nothing more: two large requests find them, one after the other. Fails with `nowake`.
+/// Buffers go into the caches of threads that do nothing more: two large requests find them, one
+/// after the other. Fails with `nowake`.
 #[test]
 fn shuttle_waiters_and_idle_caches() {
     explore(ITERATIONS, || {

@@ -1,4 +1,4 @@
-//! Those who are woken together, when the lock of the queue is given up.
+//! The sleepers that are woken together, when the lock of the queue is given up.
 
 use core::mem;
 

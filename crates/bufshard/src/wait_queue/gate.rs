@@ -7,9 +7,9 @@
 //!
 //! # Invariants
 //!
-//! - G1: `value` is accessed by who has made `holder` the number of its own process, until it makes
-//!   it 0.
-//! - G2: nothing that is done meanwhile panics, waits, or calls what is not ours.
+//! - G1: `value` is accessed by the thread that has made `holder` the number of its own process,
+//!   until it makes it 0.
+//! - G2: nothing that is done meanwhile panics, waits, or calls the user's code.
 
 #[cfg(any(loom, shuttle))]
 pub(crate) use models::{Entered, Gate};

@@ -1,4 +1,4 @@
-//! The tickets of those who wait, in order, and who of them is called (`wait_queue`).
+//! The tickets of waiting requests, in order, and which of them is called (`wait_queue`).
 
 use alloc::collections::VecDeque;
 use core::mem;

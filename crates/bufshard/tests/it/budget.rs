@@ -62,7 +62,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     tasks::block_on(future, LONG).expect("no wake-up is lost")
 }
 
-/// All of the budget can be had, in one piece and in many, and not a byte more; what is idle does not count as gone.
+/// All of the budget can be had, in one piece and in many, and not a byte more; what is idle does
+/// not count as gone.
 #[test]
 fn a_hard_bound() {
     let pool = pool();
@@ -164,7 +165,8 @@ fn a_release_wakes() {
     }
 }
 
-/// Small requests do not starve a large one: from when it waits until it is served, they get nothing that it needs.
+/// Small requests do not starve a large one: from when it waits until it is served, they get
+/// nothing that it needs.
 #[test]
 fn a_large_request_is_not_starved() {
     let pool = pool();
@@ -257,7 +259,8 @@ fn cancelled() {
     assert_eq!(pool.acquire(100).map(|buf| buf.capacity()), Ok(100), "nobody waits any more");
 }
 
-/// A future that is forgotten while it is the first holds up those behind it, and plain requests, for about a second.
+/// A future that is forgotten while it is the first holds up those behind it, and plain requests,
+/// for about a second.
 #[test]
 fn forgotten() {
     let pool = pool();
@@ -299,7 +302,8 @@ fn the_last_waker_counts() {
     assert_eq!((old.count(), new.count()), (0, 1));
 }
 
-/// Eight threads over a budget for three of their buffers, waiting in both ways; each is served in the end, and the bound holds.
+/// Eight threads over a budget for three of their buffers, waiting in both ways; each is served in
+/// the end, and the bound holds.
 #[test]
 fn many_wait() {
     let pool =
@@ -343,7 +347,8 @@ fn many_wait() {
     assert_eq!(pool.stats().reserved_bytes, 0);
 }
 
-/// T27: a pool with a budget that refuses says what the next request gets, to the byte: headers, alignments and size classes included.
+/// T27: a pool with a budget that refuses says what the next request gets, to the byte: headers,
+/// alignments and size classes included.
 #[test]
 fn t27_refusals() {
     let makes: [fn() -> ShardPool; 5] = [

@@ -22,7 +22,8 @@ fn by_tier_and_class() {
     assert_eq!(class(&pool, 100).bytes, 112);
     let bufs = take(9, 100);
     assert_eq!(numbers(class(&pool, 100)), [0, 0, 9, 0, 9]);
-    // The first is apart, two chains of two are in the shard, two are freed, and the last two are in the cache.
+    // The first is apart, two chains of two are in the shard, two are freed, and the last two are
+    // in the cache.
     drop(bufs);
     assert_eq!(numbers(class(&pool, 100)), [0, 0, 9, 2, 0]);
     let bufs = take(9, 100);
@@ -74,7 +75,8 @@ fn over_threads() {
     assert_eq!(stats.idle_bytes + stats.overhead_bytes, stats.reserved_bytes);
 }
 
-/// Acquired on one thread and released on another: the mark is what was out, not what was ever acquired.
+/// Acquired on one thread and released on another: the mark is what was out, not what was ever
+/// acquired.
 #[test]
 fn high_water_of_a_handover() {
     let pool = ShardPool::new().expect("settings are right");

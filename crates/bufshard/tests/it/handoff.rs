@@ -1,4 +1,5 @@
-//! Buffers that one thread acquires and another releases, ten million of them: memory stays bounded.
+//! Buffers that one thread acquires and another releases, ten million of them: memory stays
+//! bounded.
 
 use std::hint;
 use std::thread;
@@ -35,7 +36,8 @@ fn t12_ten_million() {
                 let mut expected = 0;
                 while expected < HANDOFFS {
                     let Ok(buf) = consumer.pop() else {
-                        // On one processor, or where the other side has less to do, it has to get its turn.
+                        // On one processor, or where the other side has less to do, it has to get
+                        // its turn.
                         thread::yield_now();
                         continue;
                     };

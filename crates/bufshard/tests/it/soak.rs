@@ -15,7 +15,8 @@ const MIB: usize = 1 << 20;
 
 type Shelf = Mutex<Vec<(Buf<ShardLease>, u64)>>;
 
-/// One thread's life: random sizes, some of which are left for others, and some of others' dropped; trims, and requests that wait.
+/// One thread's life: random sizes, some of which are left for others, and some of others' dropped;
+/// trims, and requests that wait.
 fn life(pool: &ShardPool, shelf: &Shelf, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut held: Vec<(Buf<ShardLease>, u64)> = Vec::new();

@@ -1,4 +1,5 @@
-//! Where buffers start: at a multiple of 16, of a cache line from 256 bytes on, and of what was asked for.
+//! Where buffers start: at a multiple of 16, of a cache line from 256 bytes on, and of what was
+//! asked for.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,8 @@ const FROM: usize = 256;
 /// The first requests of that class.
 const CLASS_FROM: usize = 225;
 
-/// Acquires and releases buffers of random sizes, and checks each start against `expected`. Returns how many starts came up again.
+/// Acquires and releases buffers of random sizes, and checks each start against `expected`. Returns
+/// how many starts came up again.
 fn check(builder: Builder, expected: impl Fn(usize) -> usize) -> usize {
     let pool = builder.build().expect("settings are right");
     let mut rng = fastrand::Rng::with_seed(7);

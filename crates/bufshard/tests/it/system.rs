@@ -1,4 +1,5 @@
-//! T25: a system that is hostile: calls that are refused after the start, and forks amid traffic and waits.
+//! T25: a system that is hostile: calls that are refused after the start, and forks amid traffic
+//! and waits.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -19,7 +20,8 @@ fn pool() -> ShardPool {
     ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
-/// `membarrier` is refused after the pool was used by several threads: waits sleep, and are served; trims free; nothing else changes.
+/// `membarrier` is refused after the pool was used by several threads: waits sleep, and are served;
+/// trims free; nothing else changes.
 #[test]
 fn t25_no_fence_after_the_start() {
     alone(module_path!(), "t25_no_fence_after_the_start", LIMIT, || {
@@ -79,7 +81,8 @@ fn t25_no_fence_after_the_start() {
     });
 }
 
-/// Threads acquire, release and wait while others trim, and the fence is refused in the midst of it.
+/// Threads acquire, release and wait while others trim, and the fence is refused in the midst of
+/// it.
 #[test]
 fn t25_no_fence_amid_traffic() {
     alone(module_path!(), "t25_no_fence_amid_traffic", LIMIT, || {
@@ -128,7 +131,8 @@ fn t25_no_fence_amid_traffic() {
     });
 }
 
-/// Forks while other threads wait for budget, take and give: the child gets buffers, or errors, in time.
+/// Forks while other threads wait for budget, take and give: the child gets buffers, or errors, in
+/// time.
 ///
 /// Not with `track`, whose lock a child may find locked.
 #[cfg(not(feature = "track"))]

@@ -207,7 +207,8 @@ fn preallocated() {
     }
 }
 
-/// Over a budget, no more are allocated than there is room for, none makes room for another, and the number is that of those kept.
+/// Over a budget, no more are allocated than there is room for, none makes room for another, and
+/// the number is that of those kept.
 #[test]
 fn preallocated_within_a_budget() {
     for (wanted, size) in [(100, 10_000), (20, 10_000), (9, 10_000), (3, 60_000)] {

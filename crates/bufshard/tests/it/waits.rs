@@ -1,4 +1,5 @@
-//! T24: futures that wait for budget, polled by hand: late, without a wake, never again, in any order.
+//! T24: futures that wait for budget, polled by hand: late, without a wake, never again, in any
+//! order.
 
 use std::mem;
 use std::pin::Pin;
@@ -84,7 +85,8 @@ fn run_all(tasks: &mut Vec<Task<'_>>) -> usize {
     tasks.len()
 }
 
-/// The first is woken and its executor is busy; the third is polled without a wake, then the first: somebody is served, and wakes the next.
+/// The first is woken and its executor is busy; the third is polled without a wake, then the first:
+/// somebody is served, and wakes the next.
 #[test]
 fn polled_without_a_wake() {
     for pause in [Duration::ZERO, LATE] {
@@ -115,7 +117,8 @@ fn woken_and_not_polled() {
     }
 }
 
-/// However many are forgotten: who comes behind them is woken when there is room, and later requests do not even notice.
+/// However many are forgotten: who comes behind them is woken when there is room, and later
+/// requests do not even notice.
 #[test]
 fn forgotten() {
     for count in [1, 2, 10, 1000] {
@@ -137,7 +140,8 @@ fn forgotten() {
     }
 }
 
-/// One that is forgotten while there is no room for it does not keep those behind it from what there is.
+/// One that is forgotten while there is no room for it does not keep those behind it from what
+/// there is.
 #[test]
 fn forgotten_without_room() {
     let pool = pool();
@@ -153,8 +157,8 @@ fn forgotten_without_room() {
     }
 }
 
-/// A large request among tasks that take and give small buffers all the time, on other threads, is served soon; so it is when it waits
-/// more than once.
+/// A large request among tasks that take and give small buffers all the time, on other threads, is
+/// served soon; so it is when it waits more than once.
 #[test]
 fn large_among_small() {
     let pool = pool();
@@ -180,7 +184,8 @@ fn large_among_small() {
     });
 }
 
-/// Nobody is woken in vain again and again: while a buffer is out, and while small ones come and go that are not enough.
+/// Nobody is woken in vain again and again: while a buffer is out, and while small ones come and go
+/// that are not enough.
 #[test]
 fn wakes_are_few() {
     const ROUNDS: usize = 1000;
@@ -243,7 +248,8 @@ fn timeouts() {
     });
 }
 
-/// Random programs of futures, buffers, wakes and none: after each, when all that live are polled as they are woken, all are served.
+/// Random programs of futures, buffers, wakes and none: after each, when all that live are polled
+/// as they are woken, all are served.
 #[test]
 fn programs() {
     let programs = buftest::trials::scaled(20_000).max(400) as u64;

@@ -26,7 +26,8 @@ fn without_room() -> ShardPool {
     builder.build().expect("settings are right")
 }
 
-/// A release whose waker panics, on a thread with a cache and on one without: no budget is lost, and the next is woken.
+/// A release whose waker panics, on a thread with a cache and on one without: no budget is lost,
+/// and the next is woken.
 #[test]
 fn t22_a_waker_panics_when_it_is_woken() {
     for make in [pool, without_room] {
@@ -76,7 +77,8 @@ fn t22_a_waker_panics_when_it_is_dropped() {
     assert_eq!(pool.stats().reserved_bytes, 0);
 }
 
-/// A waker that, when it is woken or dropped, drops futures of the same queue, takes buffers, trims, and drops a handle.
+/// A waker that, when it is woken or dropped, drops futures of the same queue, takes buffers,
+/// trims, and drops a handle.
 #[test]
 fn t23_wakers_that_come_back_in() {
     for is_woken in [true, false] {
@@ -113,7 +115,8 @@ fn t23_wakers_that_come_back_in() {
     }
 }
 
-/// A forgotten future whose waker drops the last handle of the pool, woken by the release of the last buffer, on every path of a release.
+/// A forgotten future whose waker drops the last handle of the pool, woken by the release of the
+/// last buffer, on every path of a release.
 #[test]
 fn t23_the_waker_has_the_last_handle() {
     for (make, bytes) in [(pool as fn() -> ShardPool, HELD), (without_room, HELD), (pool, 190_000)] {

@@ -127,12 +127,13 @@ fn long_texts_are_shortened() {
     assert_eq!((trace.meta().name.len(), trace.meta().made_by.chars().count()), (4096, 2048));
 }
 
-/// Buffers on their way to another thread. Not a channel of the standard library: a part of those is precompiled, and the thread
-/// sanitizer does not see what it synchronises.
+/// Buffers on their way to another thread. Not a channel of the standard library: a part of those
+/// is precompiled, and the thread sanitizer does not see what it synchronises.
 type Mailbox<L> = Mutex<Vec<Buf<L>>>;
 
-/// Several pools on several threads, buffers released elsewhere in another order. `Trace::new` inside `finish` checks the rules:
-/// an acquire before its release, an id used again only after that, times that do not go back.
+/// Several pools on several threads, buffers released elsewhere in another order. `Trace::new`
+/// inside `finish` checks the rules: an acquire before its release, an id used again only after
+/// that, times that do not go back.
 #[test]
 fn many_threads() {
     const THREADS: usize = 6;
@@ -184,7 +185,8 @@ fn finish_at_any_moment() {
             scope.spawn(|| {
                 let mut pool = Recorder::new(HeapPool::new(), &recording);
                 (0..2000).for_each(|i| mailbox.lock().unwrap().push(pool.acquire(i % 50).unwrap()));
-                // ORDER: Release pairs with the Acquire below: whoever sees this sees the last buffer in the mailbox.
+                // ORDER: Release pairs with the Acquire below: whoever sees this sees the last
+                // buffer in the mailbox.
                 done.store(true, Ordering::Release);
             });
             scope.spawn(|| {

@@ -1,4 +1,5 @@
-//! Recorded views as handles without a strategy: those that fit, and those that are put on the heap.
+//! Recorded views as handles without a strategy: those that fit, and those that are put on the
+//! heap.
 
 use bufcore::{Frozen, Lease, SharedBytes};
 use bufslot::SlotPool;

@@ -1,4 +1,4 @@
-//! Which strategy, and its settings.
+//! Builders: a strategy and its settings.
 
 use alloc::borrow::ToOwned;
 use core::fmt;
@@ -40,6 +40,13 @@ impl Default for HeapBuilder {
 
 impl HeapBuilder {
     /// Returns the defaults: no alignment beyond a pointer's.
+    ///
+    /// ```
+    /// use bufworks::any::{AnyBuilder, HeapBuilder};
+    ///
+    /// assert_eq!(AnyBuilder::named("heap")?, AnyBuilder::Heap(HeapBuilder::new()));
+    /// # Ok::<(), bufworks::any::SettingError>(())
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -47,6 +54,14 @@ impl HeapBuilder {
 
     /// Makes every buffer start at a multiple of `bytes`, a power of two; at least a pointer's
     /// alignment.
+    ///
+    /// ```
+    /// use bufworks::any::HeapBuilder;
+    ///
+    /// let mut pages = HeapBuilder::new().alignment(4096).build()?; // for direct I/O
+    /// assert!(pages.acquire(10_000)?.as_ptr().addr().is_multiple_of(4096));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
@@ -56,6 +71,17 @@ impl HeapBuilder {
     /// Sets whether the bytes of a buffer are zeroed when it is released.
     ///
     /// Cost: zeroing the capacity of every buffer.
+    ///
+    /// ```
+    /// use bufworks::any::{AnyBuilder, HeapBuilder};
+    ///
+    /// let builder = AnyBuilder::Heap(HeapBuilder::new().wipe(true));
+    /// assert_eq!(builder.to_string(), "heap:wipe=true");
+    /// let mut key = builder.build()?.acquire(32)?;
+    /// key.extend_from_slice(b"a secret")?;
+    /// drop(key); // overwritten, then given back
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "wipe")]
     #[must_use]
     pub fn wipe(mut self, wipe: bool) -> Self {
@@ -67,7 +93,15 @@ impl HeapBuilder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::BadAlignment`].
+    /// [`ConfigError::BadAlignment`] for an alignment that is no power of two, or too large.
+    ///
+    /// ```
+    /// use bufworks::ConfigError;
+    /// use bufworks::any::HeapBuilder;
+    ///
+    /// let refused = HeapBuilder::new().alignment(3).build().unwrap_err();
+    /// assert_eq!(refused, ConfigError::BadAlignment { alignment: 3 });
+    /// ```
     pub fn build(self) -> Result<HeapPool, ConfigError> {
         let pool = HeapPool::new().with_alignment(self.alignment)?;
         #[cfg(feature = "wipe")]
@@ -84,7 +118,8 @@ impl AnyBuilder {
     ///
     /// # Errors
     ///
-    /// [`SettingError::UnknownStrategy`].
+    /// [`SettingError::UnknownStrategy`] for a name that no strategy has, or one whose feature is
+    /// off.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;
@@ -124,7 +159,8 @@ impl AnyBuilder {
     ///
     /// # Errors
     ///
-    /// [`SettingError::UnknownSetting`] and [`SettingError::BadValue`]; the builder is unchanged then.
+    /// [`SettingError::UnknownSetting`] and [`SettingError::BadValue`]. The builder is unchanged
+    /// then.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;
@@ -142,7 +178,7 @@ impl AnyBuilder {
     ///
     /// # Errors
     ///
-    /// As the `build` of the strategy's builder.
+    /// As the `build` method of the strategy's builder.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;
@@ -166,7 +202,8 @@ impl fmt::Display for HeapBuilder {
     }
 }
 
-/// `name`, or `name:setting=value,setting=value` with the settings that differ from the defaults. What is read from it is equal to this.
+/// `name`, or `name:setting=value,setting=value` with the settings that differ from the defaults.
+/// What is read from it is equal to this.
 impl fmt::Display for AnyBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();

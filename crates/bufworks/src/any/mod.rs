@@ -1,4 +1,5 @@
-//! A pool whose strategy is chosen at run time: by a name on a command line, or by a configuration file.
+//! A pool whose strategy is chosen at run time: by a name on a command line, or by a configuration
+//! file.
 //!
 //! ```
 //! # #[cfg(feature = "ring")] {
@@ -21,17 +22,21 @@
 //!
 //! # The text
 //!
-//! `name`, or `name:setting=value,setting=value`. The name alone is enough: every setting has a default. The settings are the methods of
-//! the strategy's builder, each under its name. [`AnyBuilder::NAMES`] lists the strategies, [`AnyBuilder::settings`] the settings of one.
+//! `name`, or `name:setting=value,setting=value`. The name alone is enough: every setting has a
+//! default. The settings are the methods of the strategy's builder, each under its name.
+//! [`AnyBuilder::NAMES`] lists the strategies, [`AnyBuilder::settings`] the settings of one.
 //!
-//! A number of bytes may have a unit behind it: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in letters of any case. Both are powers of
-//! 1024, as memory is counted. `KB` is refused, since it is 1000 bytes for some and 1024 for others. Other numbers have no unit.
+//! A number of bytes may have a unit behind it: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in
+//! letters of any case. Both are powers of 1024, as memory is counted. `KB` is refused, since it is
+//! 1000 bytes for some and 1024 for others. Other numbers have no unit.
 //!
-//! A builder prints as such a text, with the settings that differ from the defaults, and is equal to what is read from that.
+//! A builder prints as such a text, with the settings that differ from the defaults, and is equal
+//! to what is read from that.
 //!
 //! # Files
 //!
-//! With the `serde` feature, from any format, with the strategy's name as `strategy` beside its settings:
+//! With the `serde` feature, from any format, with the strategy's name as `strategy` beside its
+//! settings:
 //!
 //! ```
 //! # #[cfg(all(feature = "shard", feature = "serde"))] {
@@ -39,13 +44,14 @@
 //!
 //! let text = r#"{ "strategy": "shard", "thread_cache": 8, "max_bytes": 268435456 }"#;
 //! let builder: AnyBuilder = serde_json::from_str(text).unwrap();
-//! assert_eq!(builder, AnyBuilder::Shard(bufworks::shard::Builder::new().thread_cache(8).max_bytes(256 << 20)));
+//! let expected = bufworks::shard::Builder::new().thread_cache(8).max_bytes(256 << 20);
+//! assert_eq!(builder, AnyBuilder::Shard(expected));
 //! # }
 //! ```
 //!
 //! A program that knows its strategy when it is compiled is better off with that strategy's own
 //! pool. That pool is a little faster, and its buffers are a word or two shorter. It also has what
-//! the others have not: frames that grow in place, typed vectors, waiting for a budget.
+//! the others do not have: frames that grow in place, typed vectors, waiting for a budget.
 
 // First: the others use its macros.
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Which name somebody may have meant.
+//! The name that a wrong one was probably meant to be.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 /// Letters of a name that are compared. Longer ones are no near miss of anything.
 const MOST_LETTERS: usize = 32;
 
-/// The name that is nearest to `name`: with at most one letter in three wrong, or one that has all of it in itself.
+/// The name that is nearest to `name`: with at most one letter in three wrong, or one that has all
+/// of it in itself.
 pub(super) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let name = plain(name);
     if name.is_empty() || name.len() > MOST_LETTERS {

@@ -11,8 +11,8 @@ use super::variants::{Of, Pool};
 
 /// A pool whose strategy was chosen at run time. An [`AnyBuilder`](super::AnyBuilder) builds it.
 ///
-/// Threads: `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever the strategy; any thread releases. For further threads
-/// there is [`share`](Self::share).
+/// Threads: it is `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever
+/// the strategy; any thread releases. For further threads there is [`share`](Self::share).
 ///
 /// Cost: on top of the strategy's, a match for each acquire, and one for each release.
 ///
@@ -28,7 +28,8 @@ use super::variants::{Of, Pool};
 #[derive(Debug)]
 pub struct AnyPool {
     pool: Pool,
-    /// Not `Sync`, whichever strategies there are: so a feature that is turned on elsewhere takes nothing away.
+    /// Not `Sync`, whichever strategies there are: so a feature that is turned on elsewhere takes
+    /// nothing away.
     _unshared: PhantomData<Cell<()>>,
 }
 
@@ -51,6 +52,15 @@ impl AnyPool {
     }
 
     /// Returns the name of its strategy, as in [`AnyBuilder::NAMES`](super::AnyBuilder::NAMES).
+    ///
+    /// ```
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// for &name in AnyBuilder::NAMES {
+    ///     assert_eq!(AnyBuilder::named(name)?.build()?.strategy(), name);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn strategy(&self) -> &'static str {
         self.pool.name()
@@ -80,6 +90,19 @@ impl AnyPool {
     /// Frees the pool's idle memory. Strategies over one region have none to free.
     ///
     /// Cost: as the `trim` of the strategy.
+    ///
+    /// ```
+    /// # #[cfg(feature = "shard")] {
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// let mut pool = AnyBuilder::named("shard")?.build()?;
+    /// drop(pool.acquire(1 << 20)?);
+    /// assert!(pool.stats().reserved_bytes > 1 << 20);
+    /// pool.trim();
+    /// assert_eq!(pool.stats().reserved_bytes, 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn trim(&self) {
         self.pool.trim();
     }
@@ -88,11 +111,36 @@ impl AnyPool {
     /// never reset: [`PoolStats::since`] is their difference.
     ///
     /// Without the `stats` feature it does nothing.
+    ///
+    /// ```
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// let mut pool = AnyBuilder::named("heap")?.build()?;
+    /// drop((pool.acquire(1500)?, pool.acquire(1500)?)); // a burst of two
+    /// pool.reset_high_water();
+    /// drop(pool.acquire(1500)?);
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!(pool.stats().high_water, 1); // the most since then
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reset_high_water(&mut self) {
         each!(&mut self.pool, Pool(pool) => pool.reset_high_water());
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
+    ///
+    /// ```
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// let mut pool = AnyBuilder::named("heap")?.build()?;
+    /// let kept = pool.acquire(1500)?;
+    /// for outstanding in pool.outstanding() {
+    ///     println!("{outstanding}"); // the file and line of the `acquire`
+    ///     assert_eq!(outstanding.capacity, 1500);
+    /// }
+    /// # drop(kept);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "track")]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
@@ -109,7 +157,8 @@ bufcore::pool_methods!(impl[] AnyPool => AnyLease);
 impl BufferPool for AnyPool {
     type Lease = AnyLease;
 
-    // Always: a buffer that comes back in memory is moved on in pieces of another size, for which the processor waits.
+    // Always: a buffer that comes back in memory is moved on in pieces of another size, for which
+    // the processor waits.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<AnyLease>, AcquireError> {

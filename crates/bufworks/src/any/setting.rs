@@ -46,6 +46,16 @@ pub enum SettingError {
 }
 
 /// The form that the value of a setting must have.
+///
+/// ```
+/// use bufworks::any::{AnyBuilder, Expected, SettingError};
+///
+/// let error = AnyBuilder::named("heap")?.set("alignment", "a page").unwrap_err();
+/// let SettingError::BadValue { expected, .. } = &error else { panic!("{error}") };
+/// assert_eq!(*expected, Expected::Bytes);
+/// assert!(expected.to_string().starts_with("a number of bytes, such as"));
+/// # Ok::<(), SettingError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Expected {

@@ -85,9 +85,21 @@ macro_rules! variants {
     ) => {
         /// A strategy with its settings, which builds any number of [`AnyPool`](super::AnyPool)s.
         ///
-        /// Strategies whose features are off are not among the variants. As text it is the name, and
-        /// behind a colon the settings, each as its method on the strategy's builder is called:
+        /// Strategies whose features are off are not among the variants. As text it is the name,
+        /// and behind a colon the settings, each as its method on the strategy's builder is called:
         /// `"slot:capacity=1MiB,slots=64"`. The [module](super) describes that and files.
+        ///
+        /// ```
+        /// use bufworks::any::{AnyBuilder, HeapBuilder};
+        ///
+        /// let builder: AnyBuilder = "heap:alignment=64".parse()?;
+        /// assert_eq!(builder, AnyBuilder::Heap(HeapBuilder::new().alignment(64)));
+        /// let mut pools = [builder.build()?, builder.build()?]; // one for each thread
+        /// for pool in &mut pools {
+        ///     assert_eq!(pool.acquire(100)?.as_ptr().addr() % 64, 0);
+        /// }
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(tag = "strategy"))]
@@ -129,6 +141,14 @@ macro_rules! variants {
             }
 
             /// Returns the strategy's name.
+            ///
+            /// ```
+            /// use bufworks::any::AnyBuilder;
+            ///
+            /// let builder: AnyBuilder = "heap:alignment=4KiB".parse()?;
+            /// assert_eq!(builder.name(), "heap");
+            /// # Ok::<(), bufworks::any::SettingError>(())
+            /// ```
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
@@ -136,7 +156,8 @@ macro_rules! variants {
                 }
             }
 
-            /// Gives the setting its value; changes nothing where there is no such setting or value.
+            /// Gives the setting its value; changes nothing where there is no such setting or
+            /// value.
             pub(super) fn take(&mut self, setting: &Setting<'_>) -> Result<(), SettingError> {
                 match self {
                     $(

@@ -288,7 +288,8 @@ fn shared_handles() {
     }
 }
 
-/// High-water marks start again from what is out; other counters only ever go up, and have a difference.
+/// High-water marks start again from what is out; other counters only ever go up, and have a
+/// difference.
 #[cfg(feature = "stats")]
 #[test]
 fn counters_that_start_again() {

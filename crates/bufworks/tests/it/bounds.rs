@@ -1,4 +1,5 @@
-//! T16: which types may go to other threads, or be shared by them, and which must not: the compiler says so.
+//! T16: which types may go to other threads, or be shared by them, and which must not: the compiler
+//! says so.
 //!
 //! What a type is does not depend on features.
 

@@ -1,4 +1,5 @@
-//! Codecs that were written for `BytesMut`, line by line, over the buffers of every strategy: the same code, and the same frames.
+//! Codecs that were written for `BytesMut`, line by line, over the buffers of every strategy: the
+//! same code, and the same frames.
 
 use std::fmt::Debug;
 use std::io::Cursor;
@@ -9,7 +10,8 @@ use bytes::{Buf as _, BufMut, Bytes, BytesMut};
 
 /// What the codecs use of `BytesMut`.
 trait Incoming: bytes::Buf + BufMut + Deref<Target = [u8]> {
-    /// What `reserve` is there, which a buffer from a pool does not have: room for at least one byte.
+    /// What `reserve` is there, which a buffer from a pool does not have: room for at least one
+    /// byte.
     fn make_room(&mut self);
 }
 
@@ -81,7 +83,8 @@ impl<P: BufferPool> Incoming for Connection<P> {
     }
 }
 
-/// Redis' protocol, as mini-redis has it: look whether a frame is complete, parse it, drop its bytes.
+/// Redis' protocol, as mini-redis has it: look whether a frame is complete, parse it, drop its
+/// bytes.
 mod resp {
     use super::{Bytes, Cursor, Incoming};
 
@@ -361,7 +364,8 @@ fn lengths<P: BufferPool<Lease: SplitLease>>(make: impl Fn() -> P) {
     }
 }
 
-/// Nothing of a frame that was consumed is sent again: what `advance` once did to a port that compiled.
+/// Nothing of a frame that was consumed is sent again: what `advance` once did to a port that
+/// compiled.
 fn sends_each_once<L: Lease>(mut buf: Buf<L>) {
     buf.put_slice(b"first second");
     let mut socket = Vec::new();
@@ -400,29 +404,15 @@ macro_rules! codecs {
 
 codecs!(any, crate::any::built("heap"));
 
-/// Each strategy's own pool, of ordinary size.
+/// Each strategy's own pool.
 macro_rules! of_each {
     (
         {}
-        $(
-            $(#[$doc:meta])*
-            [$module:ident $variant:ident $name:literal if $feature:literal] {
-                pool: $pool:ty,
-                builder: $builder:ty,
-                refuses: $refuses:literal,
-                build: |$built:tt| $build:expr,
-                $($columns:tt)*
-            }
-        )*
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
     ) => {
         $(
             #[cfg(feature = $feature)]
-            codecs!($module, {
-                let bufworks::any::AnyBuilder::$variant($built) = crate::any::sized($name) else {
-                    panic!("{} is a builder of another strategy", $name)
-                };
-                $build.expect("settings are right")
-            });
+            codecs!($module, crate::own::$module());
         )*
     };
 }

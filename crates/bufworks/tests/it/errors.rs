@@ -5,7 +5,8 @@ use std::io;
 
 use bufworks::{AcquireError, ConfigError, RegionError, ReserveError};
 
-/// The texts of an error and of all its causes, none of which may repeat another. With these numbers, which no two levels share.
+/// The texts of an error and of all its causes, none of which may repeat another. With these
+/// numbers, which no two levels share.
 #[track_caller]
 fn levels(error: &(dyn Error + 'static)) -> Vec<String> {
     let mut levels = vec![error.to_string()];

@@ -1,4 +1,5 @@
-//! Programs without `unsafe` in which pools meet: code of the user's runs inside of one and ends, or uses, another.
+//! Programs without `unsafe` in which pools meet: code of the user's runs inside of one and ends,
+//! or uses, another.
 
 use std::future::Future;
 use std::mem;
@@ -38,7 +39,8 @@ fn wait_and_forget(pool: &ShardPool, waker: Waker) {
     mem::forget(request);
 }
 
-/// Ends `pool` on another thread. This thread has a cache of it, which keeps `kept` until it is let go of.
+/// Ends `pool` on another thread. This thread has a cache of it, which keeps `kept` until it is let
+/// go of.
 fn end_elsewhere<T: Send + Sync + 'static>(pool: ShardPool, kept: T) {
     let held = pool.acquire(90_000).expect("room");
     // The first is woken when `held` goes.
@@ -81,8 +83,8 @@ fn alone(test: &str, body: impl FnOnce()) {
     });
 }
 
-/// Refuses the fence by which the end of a pool finds out that a thread is at rest; `false` where that is not to be had. What a thread has
-/// of pools that are there, and end later, is left to it.
+/// Refuses the fence by which the end of a pool finds out that a thread is at rest; `false` where
+/// that is not to be had. What a thread has of pools that are there, and end later, is left to it.
 fn refuse_fences() -> bool {
     #[cfg(target_os = "linux")]
     return buftest::sandbox::refuse_fences();
@@ -90,8 +92,8 @@ fn refuse_fences() -> bool {
     false
 }
 
-/// A thread lets go of what it has of a pool that is gone, and with that goes the last handle of another pool of its own: of each that
-/// it met on its way.
+/// A thread lets go of what it has of a pool that is gone, and with that goes the last handle of
+/// another pool of its own: of each that it met on its way.
 #[test]
 fn t23_a_waker_ends_the_pool_beside() {
     alone("t23_a_waker_ends_the_pool_beside", || {
@@ -142,7 +144,8 @@ fn t23_a_waker_uses_pools_while_it_is_dropped() {
     });
 }
 
-/// A waker whose drop panics: whoever asks another pool for a buffer gets it, and all that was met with it is let go of.
+/// A waker whose drop panics: whoever asks another pool for a buffer gets it, and all that was met
+/// with it is let go of.
 #[test]
 fn t22_a_waker_panics_while_it_is_dropped() {
     struct Panics {
@@ -170,7 +173,8 @@ fn t22_a_waker_panics_while_it_is_dropped() {
     });
 }
 
-/// A fallback that hands out parts of one buffer: the tracker of the slot pool is not that of the memory.
+/// A fallback that hands out parts of one buffer: the tracker of the slot pool is not that of the
+/// memory.
 struct Parts {
     pool: BumpPool,
     rest: Buf<BumpLease>,

@@ -1,5 +1,6 @@
-//! What the tests of the `bytes` crate ask of `Buf`, `BufMut`, `Bytes` and `BytesMut`, of the buffers and views of every strategy, where
-//! they have the operation. `docs/testing.md` lists what is left out, and why.
+//! What the tests of the `bytes` crate ask of `Buf`, `BufMut`, `Bytes` and `BytesMut`, of the
+//! buffers and views of every strategy, where they have the operation. `docs/testing.md` lists what
+//! is left out, and why.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -26,7 +27,8 @@ fn panics<T>(call: impl FnOnce() -> T) -> bool {
     buftest::lockstep::panics(|| drop(call()))
 }
 
-/// A value of every width, read from what `make` makes of its bytes: big, little and native, whole and one byte short.
+/// A value of every width, read from what `make` makes of its bytes: big, little and native, whole
+/// and one byte short.
 macro_rules! numbers {
     ($make:expr, $($type:ty: $get:ident $get_le:ident $get_ne:ident $try:ident $put:ident $put_le:ident $put_ne:ident),+) => {$(
         let value = <$type>::from_be_bytes(std::array::from_fn(|at| 0x11 + 7 * at as u8));
@@ -389,7 +391,7 @@ fn parts<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
 }
 
 macro_rules! like_bytes {
-    ($module:ident, $make:expr $(, $parts:ident)?) => {
+    ($module:ident, $make:expr) => {
         mod $module {
             #[allow(unused_imports, reason = "of some strategies")]
             use bufworks::BufferPool;
@@ -421,41 +423,25 @@ macro_rules! like_bytes {
                 super::buffers(&mut $make);
             }
 
-            $(
-                #[test]
-                fn $parts() {
-                    super::parts(&mut $make);
-                }
-            )?
+            #[test]
+            fn parts() {
+                super::parts(&mut $make);
+            }
         }
     };
 }
 
-like_bytes!(any, crate::any::built("heap"), parts);
+like_bytes!(any, crate::any::built("heap"));
 
-/// Each strategy's own pool, of ordinary size.
+/// Each strategy's own pool.
 macro_rules! of_each {
     (
         {}
-        $(
-            $(#[$doc:meta])*
-            [$module:ident $variant:ident $name:literal if $feature:literal] {
-                pool: $pool:ty,
-                builder: $builder:ty,
-                refuses: $refuses:literal,
-                build: |$built:tt| $build:expr,
-                $($columns:tt)*
-            }
-        )*
+        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
     ) => {
         $(
             #[cfg(feature = $feature)]
-            like_bytes!($module, {
-                let bufworks::any::AnyBuilder::$variant($built) = crate::any::sized($name) else {
-                    panic!("{} is a builder of another strategy", $name)
-                };
-                $build.expect("settings are right")
-            }, parts);
+            like_bytes!($module, crate::own::$module());
         )*
     };
 }

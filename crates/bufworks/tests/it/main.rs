@@ -23,6 +23,8 @@ mod hostile;
 mod like_bytes;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
 mod net;
+#[cfg(feature = "bytes")]
+mod own;
 mod reexports;
 mod split;
 mod unwinding;

@@ -1,5 +1,6 @@
-//! Which types may be used again after a panic that was caught: pools and handles, whole or borrowed, since no call of theirs leaves a half-made
-//! state behind (T9, T22). What writes for a pool that it borrows mutably is as `&mut` is: not.
+//! Which types may be used again after a panic that was caught: pools and handles, whole or
+//! borrowed, since no call of theirs leaves a half-made state behind (T9, T22). What writes for a
+//! pool that it borrows mutably is as `&mut` is: not.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

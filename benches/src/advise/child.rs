@@ -54,7 +54,7 @@ pub(crate) fn read(path: &Path, events: usize) -> Result<(Trace, Traffic, usize)
     let acquires = acquires.count();
     let trace = trace.prefix(events.min(MOST_EVENTS));
     let traffic = Traffic::new(&trace);
-    ensure!(!traffic.buffers.is_empty(), "{}: nobody asks for a buffer in it", path.display());
+    ensure!(!traffic.buffers.is_empty(), "{}: no thread asks for a buffer in this trace", path.display());
     Ok((trace, traffic, acquires))
 }
 

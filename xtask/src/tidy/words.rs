@@ -37,7 +37,15 @@ pub(super) fn applies(name: &Path) -> bool {
 }
 
 /// The pages of `docs` that follow the rules.
-const PAGES: [&str; 3] = ["embedded.md", "testing.md", "unsafe.md"];
+const PAGES: [&str; 7] = [
+    "architecture.md",
+    "benchmarking.md",
+    "decisions.md",
+    "embedded.md",
+    "proxy.md",
+    "testing.md",
+    "unsafe.md",
+];
 
 /// The packages whose public items follow the rules in the first paragraph of their documentation.
 const PACKAGES: [&str; 7] =

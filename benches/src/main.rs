@@ -29,7 +29,7 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Run the matrix and report.
+    /// Run the matrix, and write a report.
     Run(Run),
     /// Write the report again from `results.json`.
     Report {
@@ -37,50 +37,50 @@ enum Task {
         #[arg(long, default_value = "target/bench-report")]
         out: PathBuf,
     },
-    /// Write the results' documents again: `docs/results.md`, the charts, the front page's chart.
+    /// Write the results' documents again: `docs/results.md`, its charts, the front page's chart.
     Results {
         /// The folder of the documents.
         #[arg(long, default_value = "docs")]
         docs: PathBuf,
-        /// Write nothing: say whether they are what the results say.
+        /// Write nothing, and fail if the documents differ from the results.
         #[arg(long)]
         check: bool,
     },
-    /// Say which strategy fits a recorded trace.
+    /// Recommend the strategy that fits a recorded trace.
     Advise(advise::Options),
-    /// Rounds, or the counting replay, of some candidates.
+    /// Run rounds, or the counting replay, of some candidates.
     #[command(hide = true)]
     AdviseChild(advise::Job),
-    /// Compare instructions per operation with what is written down.
+    /// Compare instructions per operation with the checked-in counts.
     Instructions {
-        /// What gungraun printed.
+        /// The file with the output of gungraun.
         #[arg(long, value_name = "FILE")]
         summaries: PathBuf,
-        /// What is written down.
+        /// The file with the checked-in counts.
         #[arg(long, value_name = "FILE")]
         baseline: PathBuf,
-        /// Write down what was counted.
+        /// Write the counts to that file.
         #[arg(long)]
         update: bool,
     },
-    /// One row, in a process of its own.
+    /// Measure one row, in a process of its own.
     #[command(hide = true)]
     Group {
         #[command(flatten)]
         child: Child,
         #[arg(long)]
         alone: bool,
-        /// Rounds only: no tails.
+        /// Run rounds only, and measure no tails.
         #[arg(long)]
         times_only: bool,
     },
-    /// One row, each cell once.
+    /// Run each cell of one row once.
     #[command(hide = true)]
     Test {
         #[command(flatten)]
         child: Child,
     },
-    /// One cell's memory.
+    /// Measure one cell's memory.
     #[command(hide = true)]
     Memory {
         #[command(flatten)]
@@ -90,28 +90,28 @@ enum Task {
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// A few minutes at most.
+    /// Run fewer rounds and smaller files, in a few minutes.
     #[arg(long)]
     quick: bool,
-    /// Each cell once: is it right, and does it run?
+    /// Run each cell once, to check it.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
-    /// Only these workloads, or single rows such as `reuse/64B`.
+    /// Run only these workloads, or single rows such as `reuse/64B`.
     #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
-    /// Only these contestants, and `vec`.
+    /// Run only these contestants, and `vec`.
     #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
-    /// List rows and columns.
+    /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Say what would be run.
+    /// List the rows, the columns and the effort, and run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Where the report goes.
+    /// The folder that the report is written to.
     #[arg(long, default_value = "target/bench-report", value_name = "DIR")]
     out: PathBuf,
-    /// The binary that counts heap calls.
+    /// The program that counts heap calls.
     #[arg(long, value_name = "FILE")]
     count: Option<PathBuf>,
     /// Do not measure memory.

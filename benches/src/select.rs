@@ -73,7 +73,7 @@ pub fn cases(scale: Scale, wanted: &[String]) -> Result<Vec<Case>> {
     for name in wanted {
         if !WORKLOADS.contains(&name.as_str()) && !cases.iter().any(|case| case.id() == *name) {
             bail!(
-                "no workload or row `{name}`; workloads: {}; `--list` shows the rows",
+                "no workload or row is called `{name}`: expected a row of `--list`, or one of {}",
                 WORKLOADS.join(", ")
             );
         }
@@ -95,7 +95,7 @@ pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
         if !all.iter().any(|contestant| contestant.name == name) {
             let names: Vec<&str> = all.iter().map(|contestant| contestant.name).collect();
             bail!(
-                "no contestant `{name}` in this build (peers need `--peers`); there are: {}",
+                "no contestant of this build is called `{name}` (peers need `--peers`): expected one of {}",
                 names.join(", ")
             );
         }

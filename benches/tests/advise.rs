@@ -93,7 +93,7 @@ fn what_is_no_trace_is_refused() {
     for (name, bytes, what) in [
         ("cut", file, "trace ends too early"),
         ("text", b"hello".into(), "not a buffer trace"),
-        ("empty", empty, "nobody asks"),
+        ("empty", empty, "no thread asks"),
     ] {
         let trace = folder.join(name);
         fs::write(&trace, bytes).expect("the file is written");

@@ -13,18 +13,18 @@ const SHIPPED: &str = "benches/traces/redis.buftrace";
 /// Options of `advise`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The recorded trace
+    /// The recorded trace: a file that `buftrace`'s recorder wrote
     trace: PathBuf,
-    /// What all of it may take, about, but for the check
+    /// The seconds that the command may take, about, without the check
     #[arg(long, value_name = "N")]
     seconds: Option<u32>,
     /// Print the advice as JSON
     #[arg(long)]
     json: bool,
-    /// Then replay all candidates longer, and fail where the first choice is not within 5 % of the best
+    /// Replay all candidates longer afterwards, and fail if the choice is not within 5 % of the best
     #[arg(long)]
     check: bool,
-    /// Where the advice goes
+    /// The folder that the advice is written to
     #[arg(long, default_value = "target/advise", value_name = "DIR")]
     out: PathBuf,
 }

@@ -39,7 +39,7 @@ impl Args {
 /// Whether the lists are those of the sources. On Linux, since some items are for it alone.
 pub(crate) fn check() -> Result<Outcome> {
     if !cfg!(target_os = "linux") {
-        return Outcome::skipped("the lists are of what Linux has");
+        return Outcome::skipped("the lists are those of Linux");
     }
     let mut changed = Vec::new();
     for (path, list) in lists()? {
@@ -52,7 +52,7 @@ pub(crate) fn check() -> Result<Outcome> {
     let total = changed.len();
     changed.truncate(SHOWN);
     bail!(
-        "{total} lines of the public interface have changed; `cargo xtask api` notes them:\n{}",
+        "{total} lines of the public interface differ from `docs/api`; `cargo xtask api` writes the lists again:\n{}",
         changed.join("\n")
     )
 }

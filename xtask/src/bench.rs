@@ -11,37 +11,37 @@ use crate::{advise, instructions};
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A few minutes at most.
+    /// Run fewer rounds and smaller files, in three minutes with the build.
     #[arg(long)]
     quick: bool,
-    /// With the crates that a user would pick instead.
+    /// Compare with the crates that a user would pick instead.
     #[arg(long)]
     peers: bool,
-    /// Each cell once, and advice, to see that it is right: what CI runs. Built without link-time optimisation.
+    /// Run each cell and the adviser once, without link-time optimisation, to check them, as CI does.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
-    /// Count instructions per operation under valgrind, and fail where a count has risen.
+    /// Count instructions per operation under valgrind, and fail if a count has risen.
     #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "list", "dry_run", "out", "times_only"])]
     instructions: bool,
-    /// Write the counts down instead of comparing them.
+    /// Write the counts to `benches/instructions.json` instead of comparing them.
     #[arg(long, requires = "instructions")]
     update: bool,
-    /// Only these workloads, or single rows such as `reuse/64B`.
+    /// Run only these workloads, or single rows such as `reuse/64B`.
     #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
-    /// Only these contestants, and `vec`, which all are compared with.
+    /// Run only these contestants, and `vec`, with which all are compared.
     #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
-    /// List rows and columns.
+    /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Say what would be run.
+    /// List the rows, the columns and the effort, and run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Where the report goes.
+    /// The folder that the report is written to.
     #[arg(long, default_value = "target/bench-report", value_name = "DIR")]
     out: PathBuf,
-    /// Count no heap calls and fallbacks, and measure no memory: times only.
+    /// Measure times only: no heap calls, no fallbacks, no memory.
     #[arg(long)]
     times_only: bool,
 }

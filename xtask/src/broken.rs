@@ -39,25 +39,25 @@ const BUILT_AHEAD: usize = 3;
 /// Options of `broken`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this defect: `nolock` of each package that has it, `bufslot/nolock` of one.
+    /// Run only this defect: `nolock` in each package that has it, `bufslot/nolock` in one.
     #[arg(long)]
     defect: Option<String>,
     /// Print the table as Markdown, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Leave out what needs the nightly toolchain.
+    /// Leave out the trials that need the nightly toolchain.
     #[arg(long)]
     stable: bool,
-    /// Run the models of loom, which the command leaves out otherwise, and nothing else.
+    /// Run the models of loom alone, which the command leaves out otherwise.
     #[arg(long, conflicts_with = "stable")]
     loom: bool,
-    /// Instead of the known defects: each memory order once as the next weaker one, under the models.
+    /// Weaken each memory order once instead, and run the models.
     #[arg(long, conflicts_with_all = ["stable", "loom", "defect"])]
     orderings: bool,
-    /// Of the orders, only those of this package.
+    /// Weaken only the orders of this package.
     #[arg(long = "crate", value_name = "PACKAGE", requires = "orderings")]
     package: Option<String>,
-    /// Of the orders, only those whose names have this text in them. May be given more than once.
+    /// Weaken only the orders with this text in their names. May be given more than once.
     #[arg(long, value_name = "TEXT", requires = "orderings")]
     site: Vec<String>,
 }
@@ -99,7 +99,7 @@ impl Args {
         let chosen = self.chosen(&mutants);
         let count: usize = chosen.iter().map(|chosen| chosen.cases.len()).sum();
         if count == 0 {
-            bail!("no such defect; `cargo xtask broken --list` shows them all");
+            bail!("no known defect fits these options: `cargo xtask broken --list` prints all names");
         }
         let started = Instant::now();
         let mut workshop = Workshop::new(Path::new(FOLDER))?;
@@ -138,9 +138,16 @@ impl Args {
             anyhow::Ok(())
         })?;
         if !passed.is_empty() {
-            bail!("{} of the tests did not see their defect:\n{}", passed.len(), passed.join("\n"));
+            bail!(
+                "{} tests passed with the defect that they must find:\n{}",
+                passed.len(),
+                passed.join("\n")
+            );
         }
-        println!("{count} trials fail where they have to, in {} s", started.elapsed().as_secs());
+        println!(
+            "{count} trials failed with their defects, as they must, in {} s",
+            started.elapsed().as_secs()
+        );
         Ok(())
     }
 
@@ -212,10 +219,10 @@ fn try_out(chosen: &Chosen<'_>, built: &Built<'_>, passed: &mut Vec<String>) -> 
         run,
         |(row, ran)| match ran {
             Ok(ran) if ran.passed() => {
-                println!("{row}: PASSED, which it must not");
+                println!("{row}: PASSED, but it must fail");
                 passed.push(row);
             }
-            Ok(ran) => println!("{row}: fails, as it has to ({})", how(&ran)),
+            Ok(ran) => println!("{row}: failed, as it must ({})", how(&ran)),
             Err(error) => outcome = Err(error.context(row)),
         },
     );
@@ -236,7 +243,7 @@ fn sound(cases: &[&Case], built: &Built<'_>) -> Result<()> {
             let ran_all = !has_harness || ran.count() == names.len() as u64;
             ensure!(
                 ran.passed() && ran_all,
-                "without a defect, these have to pass: {} {names:?} ({}):\n{}",
+                "these tests must pass without a defect: {} {names:?} ({}):\n{}",
                 program.name(),
                 how(&ran),
                 ran.log

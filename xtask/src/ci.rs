@@ -29,10 +29,10 @@ const LAST_LINES: usize = 12;
 /// Options of `ci`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The jobs; all of them unless some are named.
+    /// The jobs to run; without any, all jobs run.
     #[arg(value_enum)]
     jobs: Vec<Job>,
-    /// List the jobs and run none.
+    /// List the jobs, and run none.
     #[arg(long)]
     list: bool,
 }

@@ -29,10 +29,10 @@ const TESTS: [&str; 3] = ["/tests/", "/tests.rs", "/benches/"];
 /// Options of `coverage`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only the tests, without the inputs of the fuzz targets.
+    /// Run only the tests, without the inputs of the fuzz targets.
     #[arg(long)]
     tests: bool,
-    /// Print the lines that nothing reaches, file by file.
+    /// Print the lines that no test or input reaches, file by file.
     #[arg(long)]
     missing: bool,
 }
@@ -103,7 +103,7 @@ fn run_tests(packages: &[Package], profiles: &Path) -> Result<Vec<PathBuf>> {
         |(program, ran)| match ran {
             Ok(ran) if ran.passed() => println!("{}: {:.1} s", program.name(), ran.took.as_secs_f64()),
             // What it reached counts all the same: limits of time and of memory are for programs that are not slowed down.
-            Ok(ran) => println!("{}: {}, which is not this command's matter", program.name(), ran.how()),
+            Ok(ran) => println!("{}: {}; this command does not judge tests", program.name(), ran.how()),
             Err(error) => failed.push(error),
         },
     );
@@ -126,7 +126,7 @@ impl Tools {
         let folder: PathBuf = [root.trim(), "lib/rustlib", &shell::host_triple()?, "bin"].iter().collect();
         if !folder.join("llvm-cov").is_file() {
             bail!(
-                "the nightly toolchain has no llvm-cov: `rustup component add llvm-tools --toolchain nightly`"
+                "the nightly toolchain has no llvm-cov: `rustup component add llvm-tools --toolchain nightly` installs it"
             );
         }
         Ok(Self { folder })

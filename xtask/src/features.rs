@@ -35,7 +35,7 @@ type Set = BTreeSet<String>;
 /// Options of `features`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// List the combinations without building them.
+    /// List the combinations, and build none.
     #[arg(long)]
     list: bool,
     /// Check every combination. Without this, the checked combinations have each three features in every

@@ -57,7 +57,7 @@ pub(crate) fn check() -> Result<()> {
         );
         shell::run(command.env("CARGO_TARGET_DIR", folder.join("target")).env("RUSTFLAGS", "-D warnings"))?;
     }
-    println!("first examples: {} build with what is above them", readmes.len());
+    println!("first examples: {} build with the `cargo add` lines above them", readmes.len());
     Ok(())
 }
 
@@ -87,7 +87,10 @@ fn dependencies<'p>(added: &str, folder: impl Fn(&str) -> Option<&'p Path>) -> R
             "--git" => drop(words.next().context("which repository?")?),
             "--features" | "-F" => features.extend(words.next().context("which features?")?.split(',')),
             name => {
-                ensure!(!name.starts_with('-'), "`{name}` is not known here");
+                ensure!(
+                    !name.starts_with('-'),
+                    "`{name}` is not an option of `cargo add` that this command reads"
+                );
                 names.push(name);
             }
         }

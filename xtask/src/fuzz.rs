@@ -44,18 +44,18 @@ const MAX_BYTES: usize = 2000;
 /// Options of `fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; all unless some are named.
+    /// The targets to run; without any, all targets run.
     targets: Vec<String>,
-    /// How long each runs.
+    /// The seconds that each target runs.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Run what is checked in once, and nothing else.
+    /// Run the checked-in inputs once, and nothing else.
     #[arg(long)]
     replay: bool,
     /// Print the names of the targets.
     #[arg(long)]
     list: bool,
-    /// Fail where no nightly toolchain is installed, instead of skipping.
+    /// Fail if no nightly toolchain is installed, instead of skipping.
     #[arg(long)]
     strict: bool,
 }
@@ -68,7 +68,11 @@ impl Args {
             return Ok(());
         }
         for name in &self.targets {
-            ensure!(all.contains(name), "no fuzz target `{name}`: there are {}", all.join(", "));
+            ensure!(
+                all.contains(name),
+                "no fuzz target is called `{name}`: expected one of {}",
+                all.join(", ")
+            );
         }
         let chosen = if self.targets.is_empty() { all } else { self.targets };
         let outcome = if self.replay { replay_each(&chosen)? } else { run_each(&chosen, self.seconds)? };
@@ -108,7 +112,7 @@ fn replay_each(names: &[String]) -> Result<Outcome> {
         // Files instead of their folder: libFuzzer refuses to learn from a program without counters.
         command.args(&inputs);
         let text = shell::run_tests(&mut command)?;
-        ensure!(replayed(&text) == inputs.len(), "of {} inputs {} ran", inputs.len(), replayed(&text));
+        ensure!(replayed(&text) == inputs.len(), "{} of {} inputs ran", replayed(&text), inputs.len());
         Ok(Outcome::Passed)
     })
 }
@@ -119,7 +123,7 @@ fn inputs(name: &str) -> Result<Vec<PathBuf>> {
     let files = fs::read_dir(&corpus).with_context(|| format!("cannot list {}", corpus.display()))?;
     let mut inputs = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
     inputs.sort();
-    ensure!(!inputs.is_empty(), "nothing in {}", corpus.display());
+    ensure!(!inputs.is_empty(), "{} has no inputs", corpus.display());
     Ok(inputs)
 }
 
@@ -227,7 +231,7 @@ fn each(names: &[String], how: &Build, run: impl Fn(&Path, &str) -> Result<Outco
         return Outcome::skipped(format!("no sanitizers for {host}"));
     }
     if !shell::works(Command::new("c++").arg("--version")) {
-        return Outcome::skipped("no C++ compiler, in which libFuzzer is written");
+        return Outcome::skipped("no C++ compiler installed, which libFuzzer needs");
     }
     // With a target, so that what runs while it is built is built without the flags.
     build.args(["build", "--profile", how.profile, "--manifest-path", MANIFEST]);

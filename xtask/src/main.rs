@@ -55,40 +55,42 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Say which strategy fits a recorded trace, with which settings.
+    /// Recommend the strategy and the settings that fit a recorded trace.
     Advise(advise::Args),
-    /// Note the public interface of each package in `docs/api`; with `--check`, see whether it is noted.
+    /// List the public interface of each package in `docs/api`; with `--check`, compare the lists.
     Api(api::Args),
-    /// Run the benchmark matrix and report.
+    /// Run the benchmark matrix, and write a report.
     Bench(bench::Args),
-    /// Run trials against builds with a known defect: each has to fail.
+    /// Run trials against builds with a known defect; each has to fail.
     Broken(broken::Args),
-    /// Run what continuous integration runs: all of it, or the jobs that are named.
+    /// Run the jobs of continuous integration: all of them, or those that are named.
     Ci(ci::Args),
-    /// Say which lines the tests and the fuzz targets' inputs reach.
+    /// Report the lines that the tests and the fuzz targets' inputs reach.
     Coverage(coverage::Args),
     /// Build each three features in every way, and test those that touch each other; with `--every`, build
     /// every combination.
     Features(features::Args),
-    /// Run the fuzz targets, or what is checked in of their inputs.
+    /// Run the fuzz targets, or their checked-in inputs.
     Fuzz(fuzz::Args),
-    /// Run the models: every interleaving of a few threads.
+    /// Run the models of loom: every interleaving of a few threads.
     Loom,
-    /// Build and run a program without the standard library, and firmware in an emulator; build the libraries for microcontrollers.
+    /// Run a program without the standard library, and firmware in an emulator. Build the libraries for
+    /// microcontrollers.
     Nostd(nostd::Args),
     /// Measure the TCP proxy with each strategy, between real servers and a thousand clients.
     Proxy(proxy::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
-    /// Run the larger models: schedules of several threads that are drawn.
+    /// Run the larger models of shuttle: schedules of several threads that are drawn at random.
     Shuttle,
-    /// Print what a strategy needs, in its crate and beside it, and which of it exists.
+    /// List the files and lines that a strategy needs, and mark those that exist.
     Strategy(strategies::Args),
-    /// Run long programs under load, for so many minutes: every strategy, against shadow models.
+    /// Run every strategy under load for a number of minutes, against shadow models.
     Stress(stress::Args),
-    /// Run the tests of every crate, the documentation's examples and the example programs; with `--long`, the trials in full.
+    /// Run the tests of every crate, the documentation's examples and the example programs. With
+    /// `--long`, run the trials in full.
     Test(test::Args),
-    /// Check what the compiler does not: module docs, unfinished marks, file lengths, trailing space.
+    /// Check the style of sources and documents: links, figures, plain words, module docs, file lengths.
     Tidy(tidy::Args),
     /// Make the recorded traces again from real servers, or show one.
     Traces(traces::Args),

@@ -138,7 +138,7 @@ impl Mutant {
             ensure!(!case.target.is_empty(), "{} has no `target`", case.trial);
             ensure!(!case.has_harness() || !case.tests.is_empty(), "{} has no `test`", case.trial);
         }
-        ensure!(!cases.is_empty(), "no `trial` has to find it");
+        ensure!(!cases.is_empty(), "no line `trial`: at least one trial must find the defect");
         let what = what.context("no `what`")?;
         Ok(Self { name: name.to_owned(), what, cases, text: text.to_owned() })
     }

@@ -75,12 +75,12 @@ fn program(features: &str) -> Result<Outcome> {
     build(Path::new("."), features, "target/nostd")?;
     shell::run(&mut Command::new(PROGRAM))?;
     if !shell::works(Command::new("nm").arg("--version")) {
-        return Outcome::skipped("it runs, but there is no nm to look into it");
+        return Outcome::skipped("the program runs, but `nm`, which lists its symbols, is not installed");
     }
     let symbols = shell::output(&mut command!("nm --demangle {PROGRAM}"))?;
     let foreign = foreign(&symbols, features.contains("alloc"));
     if !foreign.is_empty() {
-        bail!("the program has what it must not have:\n{}", foreign.join("\n"));
+        bail!("the program has symbols that it must not have:\n{}", foreign.join("\n"));
     }
     println!("nostd: {} symbols, none of std, none missing", symbols.lines().count());
     Ok(Outcome::Passed)

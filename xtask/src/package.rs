@@ -32,7 +32,7 @@ pub(crate) fn check() -> Result<()> {
     for package in &packages {
         contents(package).with_context(|| format!("the package {}", package.name))?;
     }
-    println!("package: {} packages build from what would be published", packages.len());
+    println!("package: {} packages build from their packed sources", packages.len());
     Ok(())
 }
 

@@ -24,22 +24,22 @@ fn pools() -> Result<Vec<&'static str>> {
 /// Options of `proxy`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How often each pool has its turn.
+    /// The number of turns of each pool.
     #[arg(long, default_value_t = 3, value_name = "N")]
     rounds: usize,
-    /// How long wrk runs, each time.
+    /// The seconds that wrk runs, each time.
     #[arg(long, default_value_t = 2, value_name = "S")]
     seconds: u64,
-    /// Requests of redis-benchmark, each time and of each kind.
+    /// The requests of redis-benchmark, each time and of each kind.
     #[arg(long, default_value_t = 50_000, value_name = "N")]
     requests: u64,
-    /// Clients at once.
+    /// The number of clients at once.
     #[arg(long, default_value_t = 1000, value_name = "N")]
     clients: usize,
-    /// Each pool once and shortly, to see that nothing is lost: what CI runs.
+    /// Run each pool once and shortly, to check that nothing is lost, as CI does.
     #[arg(long)]
     test: bool,
-    /// Where the table goes.
+    /// The file that the table is written to.
     #[arg(long, default_value = "docs/proxy.md", value_name = "FILE")]
     out: PathBuf,
 }

@@ -32,22 +32,22 @@ pub(crate) fn is_possible(host: &str) -> bool {
 /// A sanitizer of the compiler's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sanitizer {
-    /// Accesses out of bounds or after the free, and leaks.
+    /// Find accesses out of bounds or after the free, and leaks.
     Address,
-    /// Data races.
+    /// Find data races.
     Thread,
 }
 
 /// Options of `sanitize`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; both unless one is named.
+    /// The sanitizer; without one, both run.
     #[arg(value_enum)]
     which: Option<Sanitizer>,
-    /// Fail where no nightly toolchain is installed, instead of skipping.
+    /// Fail if no nightly toolchain is installed, instead of skipping.
     #[arg(long)]
     strict: bool,
-    /// For the unit tests and the suite, which AddressSanitizer alone runs, as after `cargo test -- …`.
+    /// Arguments for the tests that AddressSanitizer runs, as after `cargo test -- …`.
     #[arg(last = true)]
     test_args: Vec<String>,
 }

@@ -51,7 +51,7 @@ fn find<'a>(packages: &'a [Package], name: &str) -> Option<&'a Package> {
 /// Options of `strategy`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its feature in `bufworks`, such as slot, whose package is bufslot. It need not exist yet.
+    /// The strategy's feature in `bufworks`, such as slot for the package bufslot. It need not exist yet.
     name: String,
 }
 

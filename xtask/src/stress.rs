@@ -19,18 +19,18 @@ const TARGET_DIR: &str = "target/stress";
 /// Options of `stress`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How long it is to run in all, without the build; a fraction will do.
+    /// The minutes in all, without the build; a fraction will do.
     minutes: f64,
-    /// Only the program of this package; all of them unless some are named.
+    /// Run only the program of this package; without any, all programs run.
     #[arg(long, value_name = "NAME")]
     package: Vec<String>,
-    /// Only the part of this name, such as `budget`; each program prints those that it has.
+    /// Run only the part of this name, such as `budget`; each program prints the names of its parts.
     #[arg(long, requires = "package")]
     part: Option<String>,
     /// The seed of the first round, as a failure printed it.
     #[arg(long)]
     seed: Option<String>,
-    /// Under ThreadSanitizer, of the nightly toolchain: slower, and without the map of addresses.
+    /// Run under the nightly's ThreadSanitizer: slower, and without the map of addresses.
     #[arg(long)]
     thread_sanitizer: bool,
 }

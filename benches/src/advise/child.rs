@@ -46,7 +46,7 @@ pub struct Job {
 ///
 /// # Errors
 ///
-/// When there is no such file, it is no trace, or nobody asks for anything in it.
+/// When there is no such file, it is no trace, or no thread asks for a buffer in it.
 pub(crate) fn read(path: &Path, events: usize) -> Result<(Trace, Traffic, usize)> {
     let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let trace = Trace::decode(&file).with_context(|| format!("cannot decode {}", path.display()))?;
@@ -54,7 +54,7 @@ pub(crate) fn read(path: &Path, events: usize) -> Result<(Trace, Traffic, usize)
     let acquires = acquires.count();
     let trace = trace.prefix(events.min(MOST_EVENTS));
     let traffic = Traffic::new(&trace);
-    ensure!(!traffic.buffers.is_empty(), "{}: nobody asks for a buffer in it", path.display());
+    ensure!(!traffic.buffers.is_empty(), "{}: no thread asks for a buffer in this trace", path.display());
     Ok((trace, traffic, acquires))
 }
 

@@ -46,21 +46,21 @@ const CHECK: Size = Size { processes: 15, rounds: 3 };
 /// Says which strategy fits a trace, with which settings.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The trace's file
+    /// The recorded trace: a file that `buftrace`'s recorder wrote
     trace: PathBuf,
-    /// Where the advice goes: advice.json, advice.svg
+    /// The folder that `advice.json` and `advice.svg` are written to
     #[arg(long, default_value = "target/advise", value_name = "DIR")]
     out: PathBuf,
     /// Print the advice as JSON
     #[arg(long)]
     json: bool,
-    /// What all of it may take, about, but for the check
+    /// The seconds that the command may take, about, without the check
     #[arg(long, default_value_t = 75, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Then replay all candidates longer, and fail where the first choice is not within 5 % of the best
+    /// Replay all candidates longer afterwards, and fail if the choice is not within 5 % of the best
     #[arg(long, conflicts_with = "test")]
     check: bool,
-    /// A few replays only, to see that all of it runs
+    /// Replay a few times only, to check that the command runs
     #[arg(long)]
     test: bool,
 }
@@ -124,7 +124,7 @@ impl Options {
                 serves_all: outcome.entries[*index].serves_all(),
             })
             .collect();
-        let mut choice = choose(&entrants).context("nobody served all requests")?;
+        let mut choice = choose(&entrants).context("no candidate served all requests")?;
         choice.renumber(|place| outcome.last[place].0);
         let seconds = started.elapsed().as_secs_f64();
         let script = Script::new(&traffic, child::workers_here(&traffic));
@@ -172,7 +172,7 @@ fn check(parent: &Parent<'_>, entries: &[Entry], pick: usize) -> Result<Check> {
         .into_iter()
         .filter(|one| entries[*one].serves_all())
         .min_by(|one, other| medians[*one].total_cmp(&medians[*other]))
-        .context("nobody served all requests")?;
+        .context("no candidate served all requests")?;
     let ratio = medians[pick] / medians[best];
     Ok(Check { medians, processes: CHECK.processes, best, ratio })
 }

@@ -43,9 +43,9 @@ pub(crate) fn why(
     let pick = &entries[choice.pick];
     let crossing = summary.cross_thread_releases as f64 / summary.releases.max(1) as f64;
     let mut why = vec![format!(
-        "The traffic: {} threads, of which {} acquire; {} of the buffers are released on another thread; {} different sizes, half of the \
-         requests up to {}, the largest {}; up to {} buffers with {} out at once, of one acquiring thread {} with {}; half of them are \
-         back after {}.",
+        "The traffic has {} threads, of which {} acquire. {} of the buffers are released on another thread. There are {} different sizes; half \
+         of the requests are for up to {}, and the largest is {}. At most {} buffers with {} are out at once, and {} with {} of one acquiring \
+         thread. Half of the buffers are released within {}.",
         summary.threads,
         needs.owners,
         percent(crossing),
@@ -61,8 +61,8 @@ pub(crate) fn why(
     why.push(reason(pick, needs));
     if !pick.candidate.is_control() && !pick.candidate.one_per_thread() && summary.threads > workers {
         why.push(format!(
-            "Its {} threads shared the caches of {workers} in the timed replay, so in the program it may be slower than here; refusals and memory \
-             are those of all threads. Of those with a pool for each thread, the fastest is {}.",
+            "The program's {} threads shared the caches of {workers} in the timed replay, so the strategy may be slower in the program. Refusals \
+             and memory are those of all threads. Of the candidates with a pool for each thread, the fastest is {}.",
             summary.threads,
             fastest_private(entries).map_or_else(
                 || "none that served every request".into(),
@@ -78,11 +78,11 @@ pub(crate) fn why(
 /// How the choice compares with the fastest.
 fn against_fastest(pick: &Entry, entries: &[Entry], choice: &Choice) -> String {
     if choice.fastest == choice.pick {
-        return "It is the fastest of those that served every request.".into();
+        return "It is the fastest of the candidates that served every request.".into();
     }
     let fastest = &entries[choice.fastest];
     format!(
-        "The fastest, {}, takes {} for a request, this {}: within 5 %, and {} of memory instead of {}.",
+        "The fastest candidate, {}, takes {} for a request, and this one {}, which is within 5 %. This one takes {} of memory instead of {}.",
         fastest.candidate,
         time(fastest.times.median),
         time(pick.times.median),
@@ -107,7 +107,7 @@ fn compared(pick: &Entry, entries: &[Entry], why: &mut Vec<String>) {
     let refusing: Vec<&Entry> = entries.iter().filter(|entry| !entry.serves_all()).collect();
     if let Some(worst) = refusing.iter().max_by(|one, other| one.refused.total_cmp(&other.refused)) {
         why.push(format!(
-            "{} settings were out because they refused requests; {} the most, {}.",
+            "{} settings were out because they refused requests. {} refused the most, {}.",
             refusing.len(),
             worst.candidate,
             percent(worst.refused)
@@ -126,21 +126,21 @@ fn reason(pick: &Entry, needs: &Needs) -> String {
     let own = format!("{} with {}", needs.own_live, memory(needs.own_bytes as u64));
     match pick.candidate.strategy() {
         "slot" => format!(
-            "Each thread that acquires has few buffers out at a time ({own}), so a small bounded pool of its own serves it without a lock, and \
-             whoever drops a buffer only gives its slot back."
+            "Each thread that acquires has few buffers out at a time ({own}), so a small bounded pool of its own serves it without a lock. \
+             A thread that drops a buffer only gives its slot back."
         ),
         "ring" => format!(
-            "Each thread that acquires has few buffers out at a time ({own}), so a ring of its own serves it with a few instructions; none was \
-             kept so long that the ring ran full behind it. A buffer that is kept for long would do that."
+            "Each thread that acquires has few buffers out at a time ({own}), so a ring of its own serves it with a few instructions. No buffer \
+             was kept so long that the ring ran full behind it. A buffer that is kept for long would do that."
         ),
-        "bump" => "Buffers of any size are cut one after the other from shards that each thread has to itself, and a shard is used again as a \
+        "bump" => "Buffers of any size are cut one after the other from shards that each thread has to itself. A shard is used again as a \
                    whole, so a release on another thread touches one counter and no list."
             .into(),
-        "shard" => "Blocks go from the threads that drop them, through caches, to those that acquire, by size class; all threads share one \
-                    pool, so idle memory of one serves another."
+        "shard" => "Blocks go from the threads that drop them, through caches, to those that acquire, by size class. All threads share one \
+                    pool, so idle memory of one thread serves another."
             .into(),
         name if !pick.candidate.is_control() => {
-            format!("`{name}` served every request as fast as any, behind an `AnyPool`; its own documentation describes it.")
+            format!("`{name}` served every request as fast as any, behind an `AnyPool`. Its own documentation describes it.")
         }
         _ => "No pool that served every request was faster by more than 5 %: the allocator does as well here."
             .into(),
@@ -156,13 +156,13 @@ fn sure(advice: &Advice) -> String {
         _ => "not sure; measure longer, with --seconds, on a machine with nothing else to do",
     };
     let mut text = format!(
-        "It is within 5 % of the fastest in {} of 1000 resamplings of the processes: {word}.",
+        "The choice is within 5 % of the fastest in {} of 1000 resamplings of the processes: {word}.",
         (choice.sure * 1000.0).round()
     );
     if let (Some(other), Some(beats)) = (choice.runner_up, choice.beats_runner_up) {
         let _ = write!(
             text,
-            " The next best by the same rule is {}; the choice is faster than that in {} of 1000.",
+            " The next best by the same rule is {}. The choice is faster than that in {} of 1000.",
             advice.entries[other].candidate,
             (beats * 1000.0).round()
         );
@@ -170,7 +170,7 @@ fn sure(advice: &Advice) -> String {
     let names: Vec<String> =
         choice.as_good.iter().map(|one| advice.entries[*one].candidate.to_string()).collect();
     if !names.is_empty() {
-        let _ = write!(text, " As fast, as far as could be measured: {}.", names.join("; "));
+        let _ = write!(text, " No difference to these could be measured: {}.", names.join("; "));
     }
     text
 }
@@ -189,21 +189,21 @@ pub(crate) fn text(advice: &Advice) -> String {
     if advice.replayed < advice.acquires {
         let _ = writeln!(
             text,
-            "Of {} in the trace: the first part of it, without empty buffers.",
+            "The trace has {} requests. Its first part was replayed, without empty buffers.",
             advice.acquires
         );
     }
     if advice.crossing > 0.0 && advice.crossing_kept < 0.995 {
         let _ = writeln!(
             text,
-            "Of the buffers that were released on another thread, {} were so in the timed replay too.",
+            "Of the buffers that were released on another thread, {} crossed threads in the timed replay too.",
             percent(advice.crossing_kept)
         );
     }
     let _ = writeln!(text, "{}", table(advice));
     let _ = writeln!(
         text,
-        "Time: of all threads together for a request and its release, without their waits; medians over the processes of\ninterleaved rounds. Tail: of single requests with their releases, clock included. Refused, memory: replayed in the recorded order by as many threads as\nwere recorded. Stage: 3 was timed longest."
+        "Time is that of all threads together for a request and its release, without their waits: medians over the processes of\ninterleaved rounds. Tail is the time of single requests with their releases, clock included. Refusals and memory are those of a\nreplay in the recorded order, by as many threads as were recorded. Candidates of stage 3 were timed longest."
     );
     for reason in &advice.left_out {
         let _ = writeln!(text, "Left out: {reason}.");

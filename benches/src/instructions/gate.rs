@@ -18,7 +18,7 @@ const TOLERANCE: f64 = 0.03;
 
 /// What to do when a change of a count is meant.
 const ADVICE: &str =
-    "if that is meant, write the new counts down: `cargo xtask bench --instructions --update`";
+    "if the change is intended, `cargo xtask bench --instructions --update` writes the new counts";
 
 /// Instructions per operation, by `strategy/operation`.
 type Counts = BTreeMap<String, f64>;
@@ -68,8 +68,8 @@ fn compare(found: &Counts, baseline: &Counts) -> (String, Vec<String>) {
     };
     for (name, &now) in found {
         let Some(&before) = baseline.get(name) else {
-            line(name, format!("{now:8.2}, not written down"));
-            wrong.push(format!("{name}: {now} instructions, of which nothing is written down"));
+            line(name, format!("{now:8.2} instructions, new"));
+            wrong.push(format!("{name}: {now} instructions, without a checked-in count"));
             continue;
         };
         let change = now / before - 1.0;
@@ -81,7 +81,7 @@ fn compare(found: &Counts, baseline: &Counts) -> (String, Vec<String>) {
     }
     for name in baseline.keys().filter(|name| !found.contains_key(*name)) {
         line(name, "not counted any more".into());
-        wrong.push(format!("{name}: written down, but not counted any more"));
+        wrong.push(format!("{name}: has a checked-in count, but is no longer counted"));
     }
     (table, wrong)
 }
@@ -104,19 +104,23 @@ pub fn check(summaries: &Path, baseline: &Path, update: bool) -> Result<()> {
         return Ok(());
     }
     let known: Baseline = serde_json::from_str(&read(baseline)?)
-        .with_context(|| format!("{} is no such file", baseline.display()))?;
+        .with_context(|| format!("{} has no counts of instructions", baseline.display()))?;
     let (table, wrong) = compare(&found, &known.instructions);
     print!("instructions per operation\n{table}");
     if wrong.is_empty() {
-        println!("none is more than {:.0} % over what is written down", TOLERANCE * 100.0);
+        println!("no count is more than {:.0} % over its checked-in count", TOLERANCE * 100.0);
         return Ok(());
     }
     let other = if known.compiler == compiler {
         String::new()
     } else {
-        format!("\n  note: counted with {compiler}, written down with {}", known.compiler)
+        format!("\n  note: counted with {compiler}, checked in with {}", known.compiler)
     };
-    bail!("{} counts are not as written down:\n  {}{other}\n  {ADVICE}", wrong.len(), wrong.join("\n  "))
+    bail!(
+        "{} counts differ from the checked-in ones:\n  {}{other}\n  {ADVICE}",
+        wrong.len(),
+        wrong.join("\n  ")
+    )
 }
 
 fn compiler() -> Result<String> {

@@ -10,20 +10,25 @@ use crate::shell::{self, command};
 
 const ABOUT: &str = "\
 Every client is a connection through the proxy (`examples/src/bin/proxy.rs`), which has as many workers as there are processors. Servers, \
-clients and proxy share the machine: the numbers compare the rows with each other, and say little by themselves. The pools take turns; \
-each turn has fresh proxies and the same servers. Numbers are medians over the rounds, with the lowest and the highest: where the ranges \
+clients and proxy share the machine. So the numbers compare the rows with each other, and say little by themselves. The pools take turns. \
+Each turn has fresh proxies and the same servers. Numbers are medians over the rounds, with the lowest and the highest. Where the ranges \
 of two rows overlap, these rounds show no difference.
 
-- *requests per second*: of `redis-benchmark` (SET and GET, no pipelining) and of `wrk`. No request failed, and the proxy lost no connection: \
-a run in which one does is an error, and makes no table.
-- *idle*: all clients are connected, each has asked redis once and been answered, and does nothing. Buffers in use are what the pools say. \
-For `mirror` they are rings with bytes in them; its rings stay with their connections, and make its memory.
-- *resident, peak*: the most that the system ever counted for the process (`VmHWM`). A page of a mirrored ring counts once for each of its \
-two addresses that was used.
+- *Requests per second* are those of `redis-benchmark` (SET and GET, no pipelining) and of `wrk`. No request failed, and the proxy lost no \
+connection: a run in which one does is an error, and makes no table.
+- *Idle* means that all clients are connected, and that each has asked redis once and been answered. The pools say how many buffers are in \
+use. For `mirror` these are rings with bytes in them. Its rings stay with their connections, and make up its memory.
+- *Resident* is the memory of the process (`VmRSS`). *Peak* is the most that the system ever counted for it (`VmHWM`). A page of a mirrored ring \
+counts once for each of its two addresses that was used.
 
-`slot` and `ring` are one pool for each worker and direction, 4 MiB for a worker together; `bump` and `shard` one for each direction, \
-`shard` with a budget of 4 MiB for both; `heap` allocates every buffer; `mirror` has a ring of 64 KiB for each direction of a connection. \
-`none` is without a proxy.
+| row | pools |
+| --- | --- |
+| `none` | there is no proxy |
+| `heap` | every buffer is allocated |
+| `slot`, `ring` | one pool for each worker and direction, 4 MiB for a worker together |
+| `bump` | one pool for each direction |
+| `shard` | one pool for each direction, with a budget of 4 MiB for both |
+| `mirror` | a ring of 64 KiB for each direction of a connection |
 ";
 
 /// All of it. `machine` is what [`machine`] said.

@@ -28,7 +28,7 @@ const STANDS_FOR: [&str; 2] = ["for", "in"];
 pub(super) fn applies(name: &Path) -> bool {
     let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
     match parts[..] {
-        ["README.md" | "CONTRIBUTING.md" | "SECURITY.md"] => true,
+        ["README.md" | "CHANGELOG.md" | "CONTRIBUTING.md" | "SECURITY.md"] => true,
         ["docs", page] => PAGES.contains(&page),
         ["crates", _, "README.md"] => true,
         ["crates", _, "docs", page] => page.ends_with(".md"),
@@ -37,7 +37,15 @@ pub(super) fn applies(name: &Path) -> bool {
 }
 
 /// The pages of `docs` that follow the rules.
-const PAGES: [&str; 3] = ["embedded.md", "testing.md", "unsafe.md"];
+const PAGES: [&str; 7] = [
+    "architecture.md",
+    "benchmarking.md",
+    "decisions.md",
+    "embedded.md",
+    "proxy.md",
+    "testing.md",
+    "unsafe.md",
+];
 
 /// The packages whose public items follow the rules in the first paragraph of their documentation.
 const PACKAGES: [&str; 8] =
@@ -288,7 +296,7 @@ mod tests {
         {
             assert!(applies(Path::new(name)), "{name}");
         }
-        for name in ["docs/results.md", "CHANGELOG.md", "crates/bufslot/src/lib.rs"] {
+        for name in ["docs/results.md", "crates/bufslot/CHANGELOG.md", "crates/bufslot/src/lib.rs"] {
             assert!(!applies(Path::new(name)), "{name}");
         }
     }

@@ -105,8 +105,7 @@ fn short() -> Result<Vec<Task>> {
 /// Builds the matrix' tests with all features, and all trials as they are released.
 fn long() -> Result<Vec<Task>> {
     let packages = packages::all()?;
-    // As `bench --test` builds them, which would have to build all of them once more.
-    let mut peers = command!("cargo test --release --package {WITH_PEERS} --all-features --lib --tests");
+    let mut peers = command!("cargo test --package {WITH_PEERS} --all-features --lib --tests");
     let peers = programs::build(&mut peers, &packages)?;
     let others = DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]);
     let mut release = command!("cargo test --release --workspace --all-features {others...} --lib --tests");

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::not_mine;
@@ -52,6 +53,9 @@ fn path(file_bytes: u64) -> PathBuf {
 ///
 /// When it cannot be written.
 pub fn prepare(file_bytes: u64) -> io::Result<()> {
+    // Two tests of one program would write to one file, and the second find that it has its name.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _writing = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let path = path(file_bytes);
     if fs::metadata(&path).is_ok_and(|file| file.len() == file_bytes) {
         return Ok(());

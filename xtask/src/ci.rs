@@ -46,10 +46,11 @@ pub(crate) enum Job {
     Tidy,
     Clippy,
     Broken,
+    // Before `long`, which takes the C library of a compared crate from it.
+    BenchTest,
     Long,
     Sanitize,
     Fuzz,
-    BenchTest,
     Features,
     Bare,
     Instructions,

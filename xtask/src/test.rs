@@ -1,6 +1,8 @@
 //! `cargo xtask test`: everything that a change has to pass on this machine, in minutes; with `--long`, the trials in full.
 
 use std::env;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -106,6 +108,10 @@ fn short() -> Result<Vec<Task>> {
 fn long() -> Result<Vec<Task>> {
     let packages = packages::all()?;
     let mut peers = command!("cargo test --package {WITH_PEERS} --all-features --lib --tests");
+    // Unless the caller chose one: that of `bench --test`, which takes two minutes to build.
+    if let Some(library) = built_jemalloc().filter(|_| env::var_os("JEMALLOC_OVERRIDE").is_none()) {
+        peers.env("JEMALLOC_OVERRIDE", library);
+    }
     let peers = programs::build(&mut peers, &packages)?;
     let others = DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]);
     let mut release = command!("cargo test --release --workspace --all-features {others...} --lib --tests");
@@ -116,6 +122,13 @@ fn long() -> Result<Vec<Task>> {
     let soaks: Vec<_> = soaks.cloned().map(Task::Soak).collect();
     ensure!(!soaks.is_empty(), "{SOAKED} has no suite to soak");
     Ok(in_order(soaks.into_iter().chain(peers.into_iter().chain(released).map(Task::Program))))
+}
+
+/// The C library of one of the crates that the matrix compares, as a release build made it, if there was one.
+fn built_jemalloc() -> Option<PathBuf> {
+    let builds = fs::read_dir(shell::target_folder().join("release/build")).ok()?;
+    let library = |build: fs::DirEntry| build.path().join("out/lib/libjemalloc_pic.a");
+    builds.flatten().map(library).find_map(|library| fs::canonicalize(library).ok())
 }
 
 /// All features of all packages, as cargo takes them for a workspace, except those that a manifest calls heavy: the tests have to be built in

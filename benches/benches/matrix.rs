@@ -16,7 +16,7 @@ use std::time::Duration;
 use bufbench::harness::measure::Scale;
 use bufbench::harness::process::settle_heap;
 use bufbench::workloads::cases;
-use bufbench::{Case, Cell, Contestant, adapters};
+use bufbench::{Case, Cell, Contestant, Kind, adapters};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 
@@ -41,6 +41,10 @@ fn cell(group: &mut BenchmarkGroup<'_, WallTime>, case: &Case, contestant: &Cont
     let refused = match case {
         // Whether a pool of equal buffers becomes too large shows only when it is built.
         Case::Replay { .. } => contestant.cell(case).err(),
+        // And so does whether a ring without settings has room for frames.
+        Case::Frame { .. } | Case::RingExtend { .. } if contestant.kind == Kind::Default => {
+            contestant.cell(case).err()
+        }
         _ => contestant.refusal(case),
     };
     if let Some(reason) = refused {

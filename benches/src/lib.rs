@@ -22,7 +22,6 @@
 //! | [`drawing`] | numbers for people, a pen for SVG | |
 //! | [`report`] | tables, Markdown, charts, the page | `harness`, `drawing` |
 //! | [`instructions`] | instructions per operation, and their gate | `harness` |
-//! | [`advise`] | which strategy fits a recorded trace | `harness`, `drawing` |
 //! | [`select`] | which rows and columns a command line means | `harness`, `workloads`, `adapters` |
 //!
 //! The method is described in `docs/benchmarking.md`. `cargo xtask bench` runs it.
@@ -33,7 +32,6 @@
 )]
 
 pub mod adapters;
-pub mod advise;
 pub mod drawing;
 pub mod harness;
 pub mod instructions;

@@ -6,6 +6,7 @@
     reason = "a program of the standard library's: nothing here is built without it"
 )]
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,8 +16,8 @@ use bufbench::harness::parent::{self, Plan};
 use bufbench::harness::record::Results;
 use bufbench::harness::{Kind, child};
 use bufbench::instructions::gate;
+use bufbench::report;
 use bufbench::select::{self, Child};
-use bufbench::{advise, report};
 use clap::{Parser, Subcommand};
 
 /// The benchmark matrix.
@@ -46,11 +47,6 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Recommend the strategy that fits a recorded trace.
-    Advise(advise::Options),
-    /// Run rounds, or the counting replay, of some candidates.
-    #[command(hide = true)]
-    AdviseChild(advise::Job),
     /// Compare instructions per operation with the checked-in counts.
     Instructions {
         /// The file with the output of gungraun.
@@ -90,7 +86,8 @@ enum Task {
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// Run fewer rounds and smaller files, in a few minutes.
+    /// Run fewer rounds and smaller files, in a few minutes. Strategies without settings are then
+    /// only in the rows where settings matter most, unless rows or contestants are named.
     #[arg(long)]
     quick: bool,
     /// Run each cell once, to check it.
@@ -99,9 +96,12 @@ struct Run {
     /// Run only these workloads, or single rows such as `reuse/64B`.
     #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
-    /// Run only these contestants, and `vec`.
+    /// Run only these contestants, each also with other settings and without any, and `vec`.
     #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
+    /// Leave out the strategies without settings, except those that are named.
+    #[arg(long)]
+    no_defaults: bool,
     /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
@@ -140,8 +140,6 @@ fn perform(task: Task) -> Result<()> {
         }
         Task::Results { docs, check: true } => report::published::check(&docs),
         Task::Results { docs, check: false } => report::published::write(&docs),
-        Task::Advise(options) => options.run(),
-        Task::AdviseChild(job) => job.run(),
         Task::Instructions { summaries, baseline, update } => gate::check(&summaries, &baseline, update),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
@@ -171,16 +169,18 @@ impl Run {
             _ => Scale::Full,
         };
         let cases = select::cases(scale, &self.workload)?;
-        let contestants = select::contestants(&self.contestant)?;
+        let contestants = select::contestants(&self.contestant, !self.no_defaults)?;
         if self.list || self.dry_run {
-            select::list(&cases, &contestants);
+            select::list(&mut io::stdout().lock(), &cases, &contestants)?;
             if self.dry_run {
                 let effort = Effort::of(scale);
                 select::announce(&cases, &contestants, &effort, &self.out);
             }
             return Ok(());
         }
-        let plan = Plan { scale, cases, contestants, count: self.count, memory: !self.no_memory };
+        // Who names rows or contestants wants to see them.
+        let everywhere = !(self.workload.is_empty() && self.contestant.is_empty());
+        let plan = Plan { scale, cases, contestants, everywhere, count: self.count, memory: !self.no_memory };
         let results = parent::run(&plan)?;
         if scale == Scale::Test {
             report::table::print_test(&results);

@@ -1,12 +1,14 @@
-//! Frames with their length in front, each received into one buffer of a pool and never copied again: a codec for tokio-util, which also
-//! takes its bytes from anywhere else.
+//! Frames with their length in front, each received into one buffer of a pool and never copied again: from a socket, where a frame waits
+//! in the system until the pool has a buffer for it ([`receive`]), or by a codec for tokio-util, which also takes its bytes from anywhere
+//! else ([`FrameCodec`]).
 
 use core::fmt;
 use std::io;
 
 use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease};
-use bytes::{Buf as _, BufMut, BytesMut};
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use bufworks::net::{ReadError, ReadReady, read_exact_waiting};
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::codec::{Decoder, Encoder};
 
 /// Bytes in front of a frame: its length, the most significant byte first.
@@ -23,7 +25,8 @@ pub enum FrameError {
         /// What is allowed.
         limit: usize,
     },
-    /// The pool has no buffer for a frame. Nothing is lost: the next call asks again.
+    /// The pool has no buffer for a frame. The codec loses nothing: its next call asks again. [`receive`] waits for a buffer, so what it was
+    /// refused is one that the pool can never have.
     Acquire(AcquireError),
     /// The stream ended inside a frame.
     Truncated,
@@ -52,7 +55,53 @@ impl From<io::Error> for FrameError {
     }
 }
 
-/// Takes frames from a stream of bytes.
+impl From<ReadError> for FrameError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Acquire(error) => Self::Acquire(error),
+            error => ended_inside(error.into()),
+        }
+    }
+}
+
+/// An error of a stream inside a frame.
+fn ended_inside(error: io::Error) -> FrameError {
+    if error.kind() == io::ErrorKind::UnexpectedEof { FrameError::Truncated } else { FrameError::Io(error) }
+}
+
+/// Receives one frame of up to `limit` bytes, into a buffer that it waits for; `None` at the end of the stream.
+///
+/// Of a frame only the header is read before there is a buffer for it, so the task waits with empty hands: of several that share a budget
+/// none keeps the others from being served in turn. The bytes wait in the system, which makes their sender wait.
+///
+/// Cost: no copy; at least two reads for each frame.
+///
+/// # Errors
+///
+/// When a frame is too long, or larger than any buffer of the pool; when the stream fails, or ends inside a frame.
+pub async fn receive<S, L, A, F>(
+    from: &mut S,
+    limit: usize,
+    mut acquire: A,
+) -> Result<Option<Frozen<L>>, FrameError>
+where
+    S: ReadReady,
+    L: Lease,
+    A: FnMut(usize) -> F,
+    F: Future<Output = Result<Buf<L>, AcquireError>>,
+{
+    let mut header = [0; HEADER_BYTES];
+    let begun = from.read(&mut header).await?;
+    if begun == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut header[begun..]).await.map_err(ended_inside)?;
+    let length = length(header, limit)?;
+    let frame = read_exact_waiting(from, length, || acquire(length)).await?;
+    Ok(Some(frame.freeze()))
+}
+
+/// Takes frames from a stream of bytes, and does not wait for the pool.
 ///
 /// Between two frames it holds no buffer; inside of one, the buffer of that frame, which has just its length.
 pub struct FrameCodec<P: BufferPool> {
@@ -109,10 +158,7 @@ impl<P: BufferPool> FrameCodec<P> {
                 self.header[self.header_len] = source.get_u8();
                 self.header_len += 1;
             }
-            let length = u32::from_be_bytes(self.header) as usize;
-            if length > self.limit {
-                return Err(FrameError::TooLong { length, limit: self.limit });
-            }
+            let length = length(self.header, self.limit)?;
             let buf = self.pool.acquire(length).map_err(FrameError::Acquire)?;
             self.header_len = 0;
             self.open = Some(Open { buf, missing: length });
@@ -157,6 +203,12 @@ impl<P: BufferPool, T: AsRef<[u8]>> Encoder<T> for FrameCodec<P> {
     }
 }
 
+/// What a header says of its frame.
+fn length(header: [u8; HEADER_BYTES], limit: usize) -> Result<usize, FrameError> {
+    let length = u32::from_be_bytes(header) as usize;
+    if length <= limit { Ok(length) } else { Err(FrameError::TooLong { length, limit }) }
+}
+
 fn header(length: usize, limit: usize) -> Result<[u8; HEADER_BYTES], FrameError> {
     let fits = u32::try_from(length).ok().filter(|_| length <= limit);
     Ok(fits.ok_or(FrameError::TooLong { length, limit })?.to_be_bytes())
@@ -175,6 +227,6 @@ pub async fn send<L: Lease>(
     limit: usize,
 ) -> Result<(), FrameError> {
     let header = header(frame.len(), limit)?;
-    to.write_all_buf(&mut header.chain(frame)).await?;
+    to.write_all_buf(&mut bytes::Buf::chain(&header[..], frame)).await?;
     Ok(())
 }

@@ -1,38 +1,42 @@
 //! A server of framed messages: what one client sends, all others get. A frame is received into a buffer of a pool once, and all clients
 //! share that one; who is connected and silent holds nothing.
+//!
+//! When frames have used the pool's budget up, clients wait for their turn, and the bytes that they send wait in the system. A frame goes
+//! back to the budget when the slowest client has it. So a client that takes none for a while is let go.
 
 extern crate alloc;
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
 use std::io;
 
 use bufcore::Frozen;
 use bufshard::{ShardLease, ShardPool};
-use bufworks::net::{ReadError, read_ready};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::frames::{FrameCodec, FrameError, send};
+use crate::frames::{FrameError, receive, send};
 
 /// What the server is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// The longest frame, in bytes.
     pub max_frame: usize,
-    /// How much is read at once, at the most.
-    pub read_bytes: usize,
     /// A client that is so many frames behind is let go.
     pub max_behind: usize,
+    /// A client that takes longer than this for one frame is let go.
+    pub patience: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_frame: 1 << 20, read_bytes: 16 << 10, max_behind: 1024 }
+        Self { max_frame: 1 << 20, max_behind: 1024, patience: Duration::from_secs(30) }
     }
 }
 
@@ -125,18 +129,14 @@ impl Hub {
     }
 
     async fn receive(&self, number: u64, mut from: OwnedReadHalf) -> Result<(), FrameError> {
-        let mut codec = FrameCodec::new(&self.pool, self.settings.max_frame);
-        let read = || self.pool.acquire(self.settings.read_bytes);
-        while let Some(chunk) = read_ready(&mut from, read).await.map_err(read_failed)? {
-            let mut bytes = chunk.freeze();
-            while let Some(frame) = codec.decode_from(&mut bytes)? {
-                // ORDER: Relaxed: a number, which orders nothing.
-                self.frames.fetch_add(1, Ordering::Relaxed);
-                // This client listens as well, so there is somebody.
-                drop(self.messages.send(Message { from: number, frame }));
-            }
+        let acquire = |length| self.pool.acquire_async(length);
+        while let Some(frame) = receive(&mut from, self.settings.max_frame, acquire).await? {
+            // ORDER: Relaxed: a number, which orders nothing.
+            self.frames.fetch_add(1, Ordering::Relaxed);
+            // This client listens as well, so there is somebody.
+            drop(self.messages.send(Message { from: number, frame }));
         }
-        if codec.is_inside_frame() { Err(FrameError::Truncated) } else { Ok(()) }
+        Ok(())
     }
 
     async fn send_others(
@@ -148,17 +148,18 @@ impl Hub {
         loop {
             match messages.recv().await {
                 Ok(message) if message.from == number => {}
-                Ok(message) => send(&mut to, message.frame, self.settings.max_frame).await?,
-                Err(RecvError::Lagged(_)) => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+                Ok(message) => {
+                    let sent = send(&mut to, message.frame, self.settings.max_frame);
+                    timeout(self.settings.patience, sent).await.map_err(|_elapsed| too_slow())??;
+                }
+                Err(RecvError::Lagged(_)) => return Err(too_slow()),
                 Err(RecvError::Closed) => return Ok(()),
             }
         }
     }
 }
 
-fn read_failed(error: ReadError) -> FrameError {
-    match error {
-        ReadError::Acquire(error) => FrameError::Acquire(error),
-        error => FrameError::Io(error.into()),
-    }
+/// The client does not read, or not as fast as the others write.
+fn too_slow() -> FrameError {
+    io::Error::from(io::ErrorKind::TimedOut).into()
 }

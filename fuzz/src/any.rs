@@ -1,17 +1,20 @@
-//! Operations on a pool whose strategy is chosen at run time.
+//! Operations on a pool whose strategy is chosen at run time, with a keeper beside it.
 
 use std::thread;
+use std::time::Duration;
 
-use bufcore::BufferPool;
+use bufcore::{BufferPool, TrimMut};
 use buftest::bytes::Bytes;
+use buftest::identities;
 use buftest::lockstep::Lockstep;
 use bufworks::AnyPool;
 use bufworks::any::AnyBuilder;
 
-use crate::drive::{Drive, End};
-use crate::hostile::Others;
+use crate::drive::{Drive, End, appended};
+use crate::hostile::{Baggage, Others};
+use crate::keeper::Keeping;
 
-const POOLS: [&str; 12] = [
+const POOLS: [&str; 14] = [
     "heap",
     "heap:alignment=256,wipe=true",
     "slot:capacity=4KiB,slots=9",
@@ -22,8 +25,20 @@ const POOLS: [&str; 12] = [
     "ring:capacity=64KiB,buffers=20,alignment=128,wipe=true",
     "bump:shard_size=4KiB,max_idle_bytes=8KiB,max_probes=1",
     "bump:shard_size=20000,preallocate=2,alignment=32,wipe=true",
+    "bump:shard_size=20000,alignment=1KiB,wipe=true",
     "shard:thread_cache=1,shards=1,shard_buffers=1,largest_pooled=3000",
     "shard:max_bytes=100000,alignment=64,wipe=true",
+    "shard:mapped_from=8KiB,map_options=populate,wipe=true",
+];
+
+/// More of them, which came later.
+const MORE_POOLS: [&str; 6] = [
+    "shard:max_cached_bytes=0,shard_buffers=100",
+    "shard:max_cached_bytes=30000,thread_cache=40,shard_buffers=0,shards=2",
+    "bump:shard_size=2000,max_idle_bytes=1MiB,wipe=true",
+    "bump",
+    "bump:shard_size=20000,mapped_from=1,wipe=true",
+    "bump:shard_size=10000,mapped_from=16KiB,map_options=populate,alignment=4KiB,max_idle_bytes=100000",
 ];
 
 /// One of the texts, or a strategy that is in none of them, by its name.
@@ -31,7 +46,8 @@ fn pick(bytes: &mut Bytes<'_>) -> &'static str {
     let is_in = |text: &&str, name: &str| text.split(':').next() == Some(name);
     let others = AnyBuilder::NAMES.iter().filter(|name| !POOLS.iter().any(|text| is_in(text, name)));
     let texts: Vec<&'static str> = POOLS.iter().chain(others).copied().collect();
-    texts[bytes.below(texts.len())]
+    let at = appended(bytes, texts.len(), MORE_POOLS.len());
+    texts.get(at).copied().unwrap_or_else(|| MORE_POOLS[at - texts.len()])
 }
 
 /// Runs one program.
@@ -48,9 +64,10 @@ pub fn run(data: &[u8]) {
     }
     let mut drive = Drive::new(lockstep);
     let (mut handles, mut others): (Vec<AnyPool>, _) = (Vec::new(), Others::default());
+    let mut keeping = Keeping::new(Baggage::default());
     drive.run(&mut bytes, |drive, bytes| {
         let lockstep = &mut drive.lockstep;
-        match bytes.below(8) {
+        match appended(bytes, 8, 5) {
             0 => {
                 handles.extend(lockstep.pool().share());
                 handles.truncate(4);
@@ -68,6 +85,10 @@ pub fn run(data: &[u8]) {
             4 => drop(handles.pop()),
             5 => lockstep.pool().trim(),
             6 => others.work(bytes.below(4)),
+            8..=10 => keeping
+                .step(bytes, lockstep.pool(), |pool| Some(Box::new(std::sync::Mutex::new(pool.share()?)))),
+            11 => lockstep.pool().trim_idle(Duration::ZERO),
+            12 => sums(lockstep),
             _ => {
                 let pool = lockstep.pool();
                 let (_, _, _) = (pool.max_capacity(), pool.stats(), pool.strategy());
@@ -76,8 +97,22 @@ pub fn run(data: &[u8]) {
     });
     drop(handles);
     if !end.pool_first && drive.release(end) {
+        sums(&mut drive.lockstep);
         let stats = drive.lockstep.pool().stats();
         assert_eq!(stats.in_use, 0, "all is back: {stats:?}");
     }
     drive.finish(end);
+    keeping.end();
+}
+
+/// What is counted adds up, and a keeper sees the same.
+fn sums(lockstep: &mut Lockstep<AnyPool>) {
+    let own = lockstep.own_bytes(|buf| buf.lease().is_fallback());
+    let (is_clear, pool) = (lockstep.is_clear(), lockstep.pool());
+    let stats = pool.stats();
+    identities::check(&stats, own, is_clear);
+    assert_eq!(
+        (TrimMut::reserved_bytes(pool), TrimMut::idle_bytes(pool)),
+        (stats.reserved_bytes, stats.idle_bytes)
+    );
 }

@@ -1,13 +1,17 @@
-//! Operations on a bump pool: buffers that are split, moved and released on other threads, handles that come and go.
+//! Operations on a bump pool: buffers that are split, moved and released on other threads, handles that come and go, large pieces that are
+//! kept, and a keeper beside it all.
 
 use std::thread;
+use std::time::Duration;
 
-use bufbump::{Builder, BumpPool};
+use bufbump::{Builder, BumpPool, HugePages, MapOptions};
 use buftest::bytes::Bytes;
+use buftest::identities;
 use buftest::lockstep::Lockstep;
 
-use crate::drive::{Drive, End};
+use crate::drive::{Drive, End, appended};
 use crate::hostile::{Baggage, Others};
+use crate::keeper::Keeping;
 
 /// Runs one program.
 pub fn run(data: &[u8]) {
@@ -17,10 +21,13 @@ pub fn run(data: &[u8]) {
         .shard_size(shard_size)
         .max_probes(bytes.below(4))
         .max_idle_bytes(shard_size * bytes.below(6))
-        .alignment(1 << bytes.below(9))
+        .alignment(1 << bytes.below(13))
         .preallocate(bytes.below(3));
     let flags = bytes.byte();
     let (wipes, end) = (flags & 1 != 0, End::of(flags >> 4));
+    // Room for pieces larger than a shard, of most sizes.
+    let builder = if flags & 2 != 0 { builder.max_idle_bytes(1 << 20) } else { builder };
+    let builder = if flags & 4 != 0 { mapped(builder, &mut bytes) } else { builder };
     let pool = builder.wipe(wipes).build().expect("settings are right");
     let mut lockstep = Lockstep::over(pool, |_| None, false);
     if wipes {
@@ -29,9 +36,10 @@ pub fn run(data: &[u8]) {
     let mut drive = Drive::new(lockstep);
     let mut handles: Vec<BumpPool> = Vec::new();
     let (baggage, mut others) = (Baggage::default(), Others::default());
+    let mut keeping = Keeping::new(baggage.clone());
     drive.run(&mut bytes, |drive, bytes| {
         let lockstep = &mut drive.lockstep;
-        match bytes.below(16) {
+        match appended(bytes, 16, 8) {
             0..=2 => lockstep.split(bytes.below(256), bytes.size(), true),
             3..=5 => lockstep.split(bytes.below(256), bytes.size(), false),
             6 => lockstep.pool().trim(),
@@ -65,14 +73,57 @@ pub fn run(data: &[u8]) {
                 });
                 errand.join().expect("dropping does not panic");
             }
+            16..=18 => keeping.step(bytes, lockstep.pool(), |pool| Some(Box::new(pool.clone()))),
+            19..=20 => sums(lockstep),
+            21 => lockstep.pool().trim_idle(Duration::ZERO),
+            // Larger than a shard, and of a size that comes again.
+            22..=23 => {
+                let pool = lockstep.pool();
+                let size = (pool.shard_size() + 1) * (1 + bytes.below(4));
+                let buf = pool.acquire(size).expect("the heap serves");
+                lockstep.admit(buf, size, Vec::new());
+            }
             _ => others.work(bytes.below(4)),
         }
     });
     baggage.clear();
     handles.clear();
     if !end.pool_first && drive.release(end) {
-        let stats = drive.lockstep.pool().stats();
+        sums(&mut drive.lockstep);
+        let pool = drive.lockstep.pool();
+        let stats = pool.stats();
         assert_eq!((stats.in_use, stats.pinned_bytes), (0, 0), "all is back: {stats:?}");
+        // The first look notes, and the second one frees.
+        (0..2).for_each(|_| pool.trim_idle(Duration::ZERO));
+        // This thread still has the shard that it carves, and those whose buffers went on other threads.
+        let stats = pool.bump_stats();
+        assert_eq!(stats.kept, 0, "nobody has used it: {stats:?}");
+        pool.trim();
     }
     drive.finish(end);
+    keeping.end();
+}
+
+/// With mappings, of pages that are not there from the start where they are huge: that would be 2 MiB for each.
+fn mapped(builder: Builder, bytes: &mut Bytes<'_>) -> Builder {
+    let options = bytes.byte();
+    let pages = match options & 3 {
+        0 => MapOptions::new().huge_pages(HugePages::Advise),
+        _ => MapOptions::new().populate(options & 4 != 0),
+    };
+    builder.map_options(pages).mapped_from(bytes.pick([0, 1, 4096, 5000, 40_000]))
+}
+
+/// What is counted adds up, and what is out is reserved.
+fn sums(lockstep: &mut Lockstep<BumpPool>) {
+    let own = lockstep.own_bytes(|_| false);
+    let (is_clear, claimed) = (lockstep.is_clear(), lockstep.claimed_bytes());
+    let (stats, totals) = (lockstep.pool().bump_stats(), lockstep.pool().stats());
+    identities::check(&totals, own, is_clear);
+    assert_eq!(totals.reserved_bytes, totals.idle_bytes + totals.pinned_bytes, "{totals:?}");
+    assert!(claimed <= totals.pinned_bytes, "{claimed} bytes are out: {totals:?}");
+    assert!(stats.kept <= stats.idle, "{stats:?}");
+    assert_eq!((stats.idle_bytes, stats.pinned_bytes), (totals.idle_bytes, totals.pinned_bytes));
+    let there = (stats.pinned + stats.idle) as u64;
+    assert_eq!(stats.allocations + stats.preallocations, there + stats.discards + stats.trims, "{stats:?}");
 }

@@ -43,6 +43,11 @@ impl<P: BufferPool<Lease: SplitLease>> Drive<P> {
         self.parked.extend(self.lockstep.take(at));
     }
 
+    /// Whether something is parked.
+    pub(crate) fn has_parked(&self) -> bool {
+        !self.parked.is_empty()
+    }
+
     /// Takes steps while there are bytes: of about every fourth, `special` decides what it is.
     pub(crate) fn run(&mut self, bytes: &mut Bytes<'_>, mut special: impl FnMut(&mut Self, &mut Bytes<'_>)) {
         for _ in 0..STEPS {
@@ -70,10 +75,27 @@ impl<P: BufferPool<Lease: SplitLease>> Drive<P> {
         self.parked.is_empty() && self.lockstep.is_clear()
     }
 
+    /// The pool, and all that is out of it.
+    pub(crate) fn into_parts(self) -> (P, Vec<Live<P::Lease>>) {
+        let (pool, mut live) = self.lockstep.into_parts();
+        live.extend(self.parked);
+        (pool, live)
+    }
+
     /// Ends it all: the pool first or last, and what was forgotten after that.
     pub(crate) fn finish(self, end: End) {
         let Self { lockstep, parked } = self;
         lockstep.finish(end.pool_first);
         parked.into_iter().for_each(Live::end);
+    }
+}
+
+/// Which of `old` operations the next byte stands for, or, in the last quarter of its values, which of `new` ones behind them.
+///
+/// So inputs from before there were new ones mostly mean what they meant.
+pub(crate) fn appended(bytes: &mut Bytes<'_>, old: usize, new: usize) -> usize {
+    match usize::from(bytes.byte()) {
+        byte @ 0..192 => byte % old,
+        byte => old + byte % new,
     }
 }

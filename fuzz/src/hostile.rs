@@ -59,6 +59,11 @@ impl Baggage {
         thing.map(|thing| thing()).is_some()
     }
 
+    /// Whether nothing is left of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        locked(&self.things).is_empty()
+    }
+
     /// Lets go of all.
     pub(crate) fn clear(&self) {
         while self.let_go() {}
@@ -121,6 +126,14 @@ impl Script {
         for _ in 0..calls {
             let lie = Lie::decode(bytes);
             locked(&self.plan).push_back(lie);
+        }
+    }
+
+    /// Plans that the next calls find nothing, before what is planned already: so a request has to wait.
+    pub(crate) fn plan_refusals(&self, requests: usize) {
+        for _ in 0..requests {
+            let nothing = AcquireError::Exhausted { requested: 0, available: 0 };
+            locked(&self.plan).push_front(Lie::Error(nothing));
         }
     }
 

@@ -1,16 +1,26 @@
-//! Operations on a ring: buffers, frames, buffers that grow, vectors of values whose drop panics.
+//! Operations on a ring: buffers, frames, buffers that grow, vectors of values whose drop panics; in memory of the heap's, or of a
+//! source's; with requests that wait.
 
 use std::mem;
+use std::sync::Mutex;
 
 use bufcore::BufferPool;
+use bufcore::strategy::orphans;
 use bufring::{Builder, RingPool, RingVec};
 use buftest::bytes::Bytes;
+use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::model::Claim;
 use buftest::pattern;
 
-use crate::drive::{Drive, End};
-use crate::hostile::{guarded, panic_on_purpose};
+use crate::drive::{Drive, End, appended};
+use crate::hostile::{Baggage, Others, guarded, locked, panic_on_purpose};
+use crate::sources::Memory;
+use crate::waits::{wait, wait_for, wait_last};
+use crate::wakers::{Act, World};
+
+/// Of a region, whose alignment is that of a cache line.
+const LINE: usize = 64;
 
 /// A value with memory of its own, which shows when it is dropped twice. Some panic when they are dropped.
 struct Value {
@@ -48,39 +58,46 @@ pub fn run(data: &[u8]) {
         .alignment(1 << bytes.below(9));
     let flags = bytes.byte();
     let (wipes, end) = (flags & 1 != 0, End::of(flags >> 4));
-    let Ok(pool) = builder.wipe(wipes).build() else { return };
+    let builder = builder.wipe(wipes);
+    let memory = (flags & 64 != 0).then(|| Memory::new(&mut bytes));
+    if let Some(pool) = built(builder, memory.as_ref()) {
+        program(pool, &mut bytes, wipes, end, flags & 128 != 0);
+    }
+    if let Some(memory) = memory {
+        memory.check();
+    }
+}
+
+/// A ring in memory of a source's, if there is one. `None` for settings that no ring can have.
+fn built(builder: Builder, memory: Option<&Memory>) -> Option<RingPool> {
+    let Some(memory) = memory else { return builder.build().ok() };
+    let region = memory.region(builder.required_bytes().ok()?, LINE);
+    memory.end();
+    Some(builder.build_in(region).expect("the region is as it was asked for"))
+}
+
+fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End, waits_last: bool) {
     let mut lockstep = Lockstep::over(pool, |pool| Some(pool), true);
     if wipes {
         lockstep.set_zeroed(|_| true);
     }
+    let others = Mutex::new(Others::default());
+    let world = World::new(Baggage::default(), move |act| match act {
+        Act::Use => locked(&others).work(0),
+        _ => orphans::sweep(),
+    });
     let mut drive = Drive::new(lockstep);
     let mut vecs: Vec<Typed> = Vec::new();
-    drive.run(&mut bytes, |drive, bytes| match bytes.below(8) {
-        0..=2 => extendable(drive, bytes),
-        3 => {
-            let capacity = bytes.size();
-            if let Ok(vec) = drive.lockstep.pool().acquire_vec::<Value>(capacity) {
-                let claim =
-                    drive.lockstep.claim(vec.as_slice().as_ptr().cast(), capacity * size_of::<Value>());
-                vecs.push(Typed { _claim: claim, vec, model: Vec::new() });
-            }
-        }
-        4..=6 if !vecs.is_empty() => {
-            let at = bytes.below(256) % vecs.len();
-            if bytes.below(8) == 0 {
-                drop(vecs.swap_remove(at));
-            } else {
-                change(&mut vecs[at], bytes);
-            }
-        }
-        _ => {
-            let pool = drive.lockstep.pool();
-            pool.max_capacity();
-            let (idle, stats) = (pool.is_idle(), pool.stats());
-            assert!(!idle || stats.in_use == 0, "{stats:?}");
-        }
-    });
+    drive.run(bytes, |drive, bytes| special(drive, &mut vecs, &world, bytes));
+    world.end();
+    if waits_last {
+        world.baggage.clear();
+        let (pool, live) = drive.into_parts();
+        guarded(|| wait_last(pool, live));
+        return end_all(vecs);
+    }
     if !end.pool_first {
+        world.baggage.clear();
         while let Some(last) = vecs.pop() {
             guarded(|| drop(last));
         }
@@ -98,7 +115,59 @@ pub fn run(data: &[u8]) {
             }
         }
     }
-    drive.finish(end);
+    // A source may panic when its memory comes back.
+    guarded(|| drive.finish(end));
+    guarded(|| world.baggage.clear());
+    end_all(vecs);
+}
+
+/// What only a ring does, and what waits for it.
+fn special(drive: &mut Drive<RingPool>, vecs: &mut Vec<Typed>, world: &World, bytes: &mut Bytes<'_>) {
+    match appended(bytes, 8, 8) {
+        0..=2 => extendable(drive, bytes),
+        3 => {
+            let capacity = bytes.size();
+            if let Ok(vec) = drive.lockstep.pool().acquire_vec::<Value>(capacity) {
+                let claim =
+                    drive.lockstep.claim(vec.as_slice().as_ptr().cast(), capacity * size_of::<Value>());
+                vecs.push(Typed { _claim: claim, vec, model: Vec::new() });
+            }
+        }
+        4..=6 if !vecs.is_empty() => {
+            let at = bytes.below(256) % vecs.len();
+            if bytes.below(8) == 0 {
+                drop(vecs.swap_remove(at));
+            } else {
+                change(&mut vecs[at], bytes);
+            }
+        }
+        8..=10 => wait(drive, world, bytes, !vecs.is_empty()),
+        11..=12 => wait_for(drive, world, bytes, !vecs.is_empty()),
+        13 => {
+            if let Some(thing) = drive.lockstep.take(bytes.below(256)) {
+                world.baggage.put(move || thing.end());
+            }
+        }
+        14 => {
+            world.baggage.let_go();
+        }
+        15 => {
+            let lockstep = &mut drive.lockstep;
+            let own = lockstep.own_bytes(|_| false);
+            let (is_clear, stats) = (lockstep.is_clear(), lockstep.pool().stats());
+            identities::check(&stats, own, is_clear);
+        }
+        _ => {
+            let pool = drive.lockstep.pool();
+            pool.max_capacity();
+            let (idle, stats) = (pool.is_idle(), pool.stats());
+            assert!(!idle || stats.in_use == 0, "{stats:?}");
+        }
+    }
+}
+
+/// Vectors that outlive their ring.
+fn end_all(vecs: Vec<Typed>) {
     for typed in vecs {
         typed.check();
         guarded(|| drop(typed));

@@ -1,5 +1,5 @@
-//! Operations on a sharded pool with a budget: buffers that are split and sent, futures that are polled late, without a wake or never,
-//! wakers that panic and come back in.
+//! Operations on a sharded pool with a budget: buffers that are split and sent, mappings for large ones, futures that are polled late,
+//! without a wake or never, wakers that panic and come back in, and a keeper beside it all.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,14 +10,16 @@ use std::thread;
 use std::time::Duration;
 
 use bufcore::{AcquireError, Buf};
-use bufshard::{Builder, ShardLease, ShardPool};
+use bufshard::{Builder, HugePages, MapOptions, ShardLease, ShardPool};
 use buftest::bytes::Bytes;
+use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::tasks::poll;
-use buftest::wakers::{Event, hooked};
 
-use crate::drive::{Drive, End};
-use crate::hostile::{Baggage, Others, guarded, locked, panic_on_purpose};
+use crate::drive::{Drive, End, appended};
+use crate::hostile::{Baggage, Others, guarded, locked};
+use crate::keeper::Keeping;
+use crate::wakers::{Act, World, plan};
 
 /// Tasks of one program at the most.
 const TASKS: usize = 12;
@@ -27,15 +29,6 @@ type Served = Result<Buf<ShardLease>, AcquireError>;
 /// A future that has a handle of the pool, which may be the last.
 type Waiting = Pin<Box<dyn Future<Output = Served> + Send>>;
 
-/// What a waker does, once, at its first event of a kind.
-#[derive(Clone, Copy)]
-enum Act {
-    Panic,
-    LetGo,
-    Use,
-    Trim,
-}
-
 /// A future and its waker.
 struct Task {
     bytes: usize,
@@ -43,56 +36,6 @@ struct Task {
     waker: Waker,
     /// Whether it was woken since it was last polled.
     woken: Arc<AtomicBool>,
-}
-
-/// What the wakers of a program have.
-#[derive(Clone)]
-struct World {
-    pool: Arc<Mutex<Option<ShardPool>>>,
-    baggage: Baggage,
-    /// From then on wakers wake, and nothing else.
-    over: Arc<AtomicBool>,
-}
-
-impl World {
-    fn waker(&self, woken: &Arc<AtomicBool>, planned: Option<(Event, Act)>) -> Waker {
-        let (world, woken) = (self.clone(), Arc::clone(woken));
-        let planned = Mutex::new(planned);
-        hooked(move |event| {
-            // ORDER: SeqCst, for ease, here and below: a test's switches.
-            if event == Event::Wake {
-                woken.store(true, SeqCst);
-            }
-            let act = {
-                let mut planned = locked(&planned);
-                planned.take_if(|planned| planned.0 == event)
-            };
-            // ORDER: SeqCst, as above.
-            if let Some((_, act)) = act
-                && !world.over.load(SeqCst)
-            {
-                world.act(act);
-            }
-        })
-    }
-
-    fn act(&self, act: Act) {
-        // A handle of its own: another's waker may come in meanwhile.
-        let pool = locked(&self.pool).clone();
-        match act {
-            Act::Panic => panic_on_purpose(),
-            Act::LetGo => {
-                self.baggage.let_go();
-                self.baggage.let_go();
-            }
-            Act::Use => drop(pool.map(|pool| pool.acquire(1000))),
-            Act::Trim => {
-                if let Some(pool) = pool {
-                    pool.trim();
-                }
-            }
-        }
-    }
 }
 
 impl Task {
@@ -124,19 +67,8 @@ impl Task {
     }
 }
 
-fn plan(bytes: &mut Bytes<'_>) -> Option<(Event, Act)> {
-    let event = match bytes.below(8) {
-        0..=1 => Event::Wake,
-        2 => Event::Drop,
-        3 => Event::Clone,
-        _ => return None,
-    };
-    Some((event, bytes.pick([Act::Panic, Act::LetGo, Act::Use, Act::Trim])))
-}
-
-/// Runs one program.
-pub fn run(data: &[u8]) {
-    let mut bytes = Bytes::new(data);
+/// A pool with the settings that the next bytes say, the end of the program, and the budget.
+fn settings(bytes: &mut Bytes<'_>) -> (Builder, bool, End, usize) {
     let budget = bytes.pick([3000, 20_000, 100_000, 100_000, usize::MAX]);
     let builder = Builder::new()
         .thread_cache(bytes.below(5))
@@ -147,14 +79,38 @@ pub fn run(data: &[u8]) {
         .alignment(1 << bytes.below(9))
         .max_bytes(budget);
     let flags = bytes.byte();
-    let (wipes, end) = (flags & 1 != 0, End::of(flags >> 4));
-    let Ok(pool) = builder.wipe(wipes).build() else { return };
-    let budget = budget.min(200_000);
-    let world = World {
-        pool: Arc::new(Mutex::new(Some(pool.clone()))),
-        baggage: Baggage::default(),
-        over: Arc::default(),
-    };
+    let mut builder = builder.wipe(flags & 1 != 0);
+    if flags & 2 != 0 {
+        let options = bytes.byte();
+        let pages = match options & 3 {
+            // Not there from the start: that would be 2 MiB for each buffer.
+            0 => MapOptions::new().huge_pages(HugePages::Advise),
+            1 => MapOptions::new().huge_pages(HugePages::Require),
+            _ => MapOptions::new().populate(options & 4 != 0).lock(options & 8 != 0),
+        };
+        builder = builder.map_options(pages).mapped_from(bytes.pick([0, 1, 4096, 5000, 40_000]));
+        if options & 16 != 0 {
+            // The header is beside the mapping then.
+            builder = builder.alignment(4096);
+        }
+    }
+    if flags & 4 != 0 {
+        builder = builder
+            .max_cached_bytes(bytes.pick([0, 1, 1000, 30_000, 1 << 20]))
+            .thread_cache(bytes.pick([0, 1, 7, 40, 1024]))
+            .shard_buffers(bytes.pick([0, 1, 3, 100, 1 << 16]));
+    }
+    (builder, flags & 1 != 0, End::of(flags >> 4), budget)
+}
+
+/// Runs one program.
+pub fn run(data: &[u8]) {
+    let mut bytes = Bytes::new(data);
+    let (builder, wipes, end, budget) = settings(&mut bytes);
+    let Ok(pool) = builder.build() else { return };
+    let (most, budget) = (budget, budget.min(200_000));
+    let handle = Arc::new(Mutex::new(Some(pool.clone())));
+    let world = world(&handle);
     let mut lockstep = Lockstep::over(pool, |_| None, true);
     lockstep.set_refusal(|error, asked| match error {
         AcquireError::TooLarge { requested, .. }
@@ -168,11 +124,12 @@ pub fn run(data: &[u8]) {
     let mut drive = Drive::new(lockstep);
     let mut tasks: Vec<Task> = Vec::new();
     let (mut idle, mut others): (Vec<Task>, _) = (Vec::new(), Others::default());
+    let mut keeping = Keeping::new(world.baggage.clone());
     drive.run(&mut bytes, |drive, bytes| {
         let lockstep = &mut drive.lockstep;
         let live = bytes.below(256);
         let at = live % tasks.len().max(1);
-        match bytes.below(20) {
+        match appended(bytes, 20, 6) {
             0..=3 if tasks.len() < TASKS => {
                 let mut task = Task::new(&world, lockstep.pool(), bytes, budget);
                 match task.poll() {
@@ -234,12 +191,17 @@ pub fn run(data: &[u8]) {
                 let handle = lockstep.pool().clone();
                 *lockstep.pool() = handle;
             }
+            20..=22 => keeping.step(bytes, lockstep.pool(), |pool| Some(Box::new(pool.clone()))),
+            23..=24 => sums(lockstep, most),
+            25 => {
+                lockstep.pool().trim_idle(Duration::ZERO);
+                sums(lockstep, most);
+            }
             _ => others.work(bytes.below(4)),
         }
     });
-    // ORDER: SeqCst, for ease.
-    world.over.store(true, SeqCst);
-    *locked(&world.pool) = None;
+    world.end();
+    *locked(&handle) = None;
     if !end.pool_first {
         world.baggage.clear();
         if drive.release(end) {
@@ -248,7 +210,12 @@ pub fn run(data: &[u8]) {
             idle.clear();
             run_all(&mut tasks);
             assert!(tasks.is_empty(), "{} sleep for ever", tasks.len());
+            sums(&mut drive.lockstep, most);
             let pool = drive.lockstep.pool();
+            // The first look notes, the second one frees, and what it put into the shards goes by the fourth.
+            (0..4).for_each(|_| pool.trim_idle(Duration::ZERO));
+            let stats = pool.stats();
+            assert_eq!(stats.idle_bytes, 0, "nobody has used it: {stats:?}");
             pool.trim();
             let stats = pool.stats();
             assert_eq!((stats.in_use, stats.reserved_bytes), (0, 0), "all is back: {stats:?}");
@@ -256,6 +223,43 @@ pub fn run(data: &[u8]) {
     }
     drive.finish(end);
     world.baggage.clear();
+    drop((tasks, idle));
+    keeping.end();
+}
+
+/// What the wakers of a program have: a handle of the pool.
+fn world(handle: &Arc<Mutex<Option<ShardPool>>>) -> World {
+    let handle = Arc::clone(handle);
+    World::new(Baggage::default(), move |act| {
+        // A handle of its own: another's waker may come in meanwhile.
+        let pool = locked(&handle).clone();
+        match (act, pool) {
+            (Act::Use, Some(pool)) => drop(pool.acquire(1000)),
+            (Act::Trim, Some(pool)) => pool.trim(),
+            _ => {}
+        }
+    })
+}
+
+/// What is counted adds up, for the pool and for each class, and what is out is reserved, within the budget.
+fn sums(lockstep: &mut Lockstep<ShardPool>, budget: usize) {
+    let own = lockstep.own_bytes(|_| false);
+    let (is_clear, claimed) = (lockstep.is_clear(), lockstep.claimed_bytes());
+    let (stats, totals) = (lockstep.pool().shard_stats(), lockstep.pool().stats());
+    identities::check(&totals, own, is_clear);
+    assert!(claimed + totals.idle_bytes <= totals.reserved_bytes, "{claimed} bytes are out: {totals:?}");
+    assert!(totals.reserved_bytes <= budget, "{totals:?} of {budget}");
+    assert_eq!(stats.reserved_bytes, stats.in_use_bytes + stats.idle_bytes + stats.overhead_bytes);
+    assert_eq!((totals.idle_bytes, totals.in_use), (stats.idle_bytes, stats.in_use), "{stats:?}");
+    let mut idle_bytes = 0;
+    for class in &stats.classes {
+        let idle = class.thread_idle + class.shard_idle;
+        let gone = class.discards + class.trims;
+        let now = (class.in_use + idle) as u64;
+        assert_eq!(class.allocations + class.preallocations, now + gone, "{class:?}");
+        idle_bytes += idle * class.bytes;
+    }
+    assert_eq!(stats.idle_bytes, idle_bytes, "{stats:?}");
 }
 
 fn admit(lockstep: &mut Lockstep<ShardPool>, served: Served, bytes: usize) {

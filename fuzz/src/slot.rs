@@ -1,53 +1,90 @@
-//! Operations on a slot pool over the heap, over nothing, and over a fallback that lies, panics and comes back in.
+//! Operations on a slot pool over the heap, over nothing, and over a fallback that lies, panics and comes back in; in memory of the heap's,
+//! or of a source's; with requests that wait.
 
 use std::mem;
+use std::sync::Mutex;
 
-use bufcore::{BufferPool, FrameBuffer, Reject, SplitLease};
+use bufcore::strategy::orphans;
+use bufcore::{BufferPool, FrameBuffer, HeapPool, Reject, SplitLease};
 use bufslot::{Builder, SlotPool};
 use buftest::bytes::Bytes;
+use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::pattern;
 use buftest::trials::fallbacks::check_numbers;
 
-use crate::drive::{Drive, End};
-use crate::hostile::Script;
+use crate::drive::{Drive, End, appended};
+use crate::hostile::{Baggage, Others, Script, guarded, locked};
+use crate::sources::Memory;
+use crate::waits::{wait, wait_for, wait_last};
+use crate::wakers::{Act, World};
+
+/// Of a region, whose alignment is that of a cache line.
+const LINE: usize = 64;
+
+/// What a program has besides its pool.
+struct Setting<'a> {
+    wipes: bool,
+    end: End,
+    /// Whether its last owner is a request that waits.
+    waits_last: bool,
+    rejects: bool,
+    script: Option<&'a Script>,
+}
 
 /// Runs one program.
 pub fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
-    let builder = Builder::new()
-        .capacity(bytes.pick([64, 300, 1024, 4096, 5000, 20_000, 70_000]))
-        .slots(1 + bytes.below(40))
-        .alignment(1 << bytes.below(9));
+    let capacity = bytes.pick([64, 300, 1024, 4096, 5000, 20_000, 70_000]);
+    let slots = 1 + bytes.below(40);
+    let alignment = 1 << bytes.below(9);
     let flags = bytes.byte();
     let wipes = flags & 1 != 0;
+    let builder = Builder::new().capacity(capacity).slots(slots).alignment(alignment);
     let builder = builder.wipe(wipes).stagger(flags & 2 != 0);
-    let end = End::of(flags >> 4);
+    let memory = (flags & 64 != 0).then(|| Memory::new(&mut bytes));
+    let bytes = &mut bytes;
+    let mut setting = Setting {
+        wipes,
+        end: End::of(flags >> 4),
+        waits_last: flags & 128 != 0,
+        rejects: true,
+        script: None,
+    };
     match flags >> 2 & 3 {
-        0 => program(builder.build().expect("settings are right"), &mut bytes, (wipes, end), false, None),
-        1 => program(
-            builder.build_with(Reject).expect("settings are right"),
-            &mut bytes,
-            (wipes, end),
-            true,
-            None,
-        ),
+        0 => {
+            setting.rejects = false;
+            let fallback = HeapPool::new().with_alignment(alignment).expect("settings are right");
+            program(built(builder, fallback.with_wipe(wipes), memory.as_ref()), bytes, &setting);
+        }
+        1 => program(built(builder, Reject, memory.as_ref()), bytes, &setting),
         _ => {
             let script = Script::default();
-            let pool = builder.build_with(script.fallback()).expect("settings are right");
-            program(pool, &mut bytes, (wipes, end), true, Some(&script));
+            setting.script = Some(&script);
+            program(built(builder, script.fallback(), memory.as_ref()), bytes, &setting);
             script.end();
         }
     }
+    if let Some(memory) = memory {
+        memory.check();
+    }
+}
+
+/// A pool in memory of a source's, if there is one.
+fn built<F: BufferPool>(builder: Builder, fallback: F, memory: Option<&Memory>) -> SlotPool<F> {
+    let Some(memory) = memory else { return builder.build_with(fallback).expect("settings are right") };
+    let region = memory.region(builder.required_bytes().expect("settings are right"), LINE);
+    memory.end();
+    let Ok(pool) = builder.build_in(region, fallback) else { panic!("the region is as it was asked for") };
+    pool
 }
 
 fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     pool: SlotPool<F>,
     bytes: &mut Bytes<'_>,
-    (wipes, end): (bool, End),
-    rejects: bool,
-    script: Option<&Script>,
+    setting: &Setting<'_>,
 ) {
+    let &Setting { wipes, end, waits_last, rejects, script } = setting;
     let mut lockstep = Lockstep::over(pool, |pool| Some(pool), rejects);
     if wipes {
         lockstep.set_zeroed(|buf| !buf.lease().is_fallback());
@@ -55,8 +92,9 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     if script.is_some() {
         lockstep.set_refusal(check_numbers);
     }
+    let world = world(script);
     let mut drive = Drive::new(lockstep);
-    drive.run(bytes, |drive, bytes| match bytes.below(8) {
+    drive.run(bytes, |drive, bytes| match appended(bytes, 8, 8) {
         0..=2 => {
             if let Some(script) = script {
                 script.plan(bytes);
@@ -64,17 +102,46 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
         }
         3..=4 => {
             let thing = drive.lockstep.take(bytes.below(256));
-            if let (Some(script), Some(thing)) = (script, thing) {
-                script.baggage.put(move || thing.end());
+            if let (Some(_), Some(thing)) = (script, thing) {
+                world.baggage.put(move || thing.end());
             }
         }
         5..=6 => writer(drive, bytes),
-        _ => look(drive, bytes),
+        7 => look(drive, bytes),
+        8..=10 => {
+            if let Some(script) = script {
+                script.plan_refusals(3);
+            }
+            wait(drive, &world, bytes, false);
+        }
+        11..=12 => {
+            if let Some(script) = script {
+                script.plan_refusals(3);
+            }
+            wait_for(drive, &world, bytes, false);
+        }
+        13 => {
+            if let Some(thing) = drive.lockstep.take(bytes.below(256)) {
+                world.baggage.put(move || thing.end());
+            }
+        }
+        14 => {
+            world.baggage.let_go();
+        }
+        _ => sums(drive, script.is_some()),
     });
     if let Some(script) = script {
         script.end();
     }
+    world.end();
+    if waits_last {
+        world.baggage.clear();
+        let (pool, live) = drive.into_parts();
+        guarded(|| wait_last(pool, live));
+        return;
+    }
     if !end.pool_first {
+        world.baggage.clear();
         let (pool, frame, _) = drive.lockstep.pool_and_frame();
         let detached = pool.detach().expect("an open frame can be detached");
         assert!(detached == frame[..], "the last frame differs");
@@ -86,7 +153,29 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
             assert!(pool.is_idle() && stats.in_use == 0, "all is back: {stats:?}");
         }
     }
-    drive.finish(end);
+    // A source may panic when its memory comes back.
+    guarded(|| drive.finish(end));
+    world.baggage.clear();
+}
+
+/// What the wakers of a program have: the baggage of its fallback, if that is hostile.
+fn world(script: Option<&Script>) -> World {
+    let baggage = script.map_or_else(Baggage::default, |script| script.baggage.clone());
+    let others = Mutex::new(Others::default());
+    World::new(baggage, move |act| match act {
+        Act::Use => locked(&others).work(0),
+        _ => orphans::sweep(),
+    })
+}
+
+/// What is counted adds up, unless a fallback lies about its part.
+fn sums<F: BufferPool<Lease: SplitLease>>(drive: &mut Drive<SlotPool<F>>, lies: bool) {
+    if !lies {
+        let lockstep = &mut drive.lockstep;
+        let own = lockstep.own_bytes(|buf| buf.lease().is_fallback());
+        let (is_clear, stats) = (lockstep.is_clear(), lockstep.pool().stats());
+        identities::check(&stats, own, is_clear);
+    }
 }
 
 /// Writes through a writer, which is dropped, forgotten, or makes a buffer of the frame.

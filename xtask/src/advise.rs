@@ -1,4 +1,4 @@
-//! `cargo xtask advise`: builds `bufbench` and has it say which strategy fits a trace. All measuring is `bufbench`'s.
+//! `cargo xtask advise`: builds `bufadvise` and has it say which strategy fits a trace. All measuring is `bufadvise`'s.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,44 +15,40 @@ const SHIPPED: &str = "benches/traces/redis.buftrace";
 pub(crate) struct Args {
     /// The recorded trace: a file that `buftrace`'s recorder wrote
     trace: PathBuf,
-    /// The seconds that the command may take, about, without the check
-    #[arg(long, value_name = "N")]
-    seconds: Option<u32>,
-    /// Print the advice as JSON
-    #[arg(long)]
-    json: bool,
-    /// Replay all candidates longer afterwards, and fail if the choice is not within 5 % of the best
-    #[arg(long)]
-    check: bool,
-    /// The folder that the advice is written to
-    #[arg(long, default_value = "target/advise", value_name = "DIR")]
-    out: PathBuf,
+    /// Options of `bufadvise advise`, such as --seconds 30, --json, --check or --memory-first; --out is target/advise unless set
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    more: Vec<String>,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         // As a program is built unless it says otherwise, and as the traces' own program was: without link-time optimisation, which would
         // take minutes.
-        shell::run(&mut command!("cargo build --package bufbench --bin bufbench --release"))?;
-        let mut command = command(&self.trace, &self.out);
-        command.args(self.json.then_some("--json")).args(self.check.then_some("--check"));
-        if let Some(seconds) = self.seconds {
-            command.args(["--seconds", &seconds.to_string()]);
+        let mut command = command(&build("release")?, &self.trace);
+        if !self.more.iter().any(|option| option.starts_with("--out")) {
+            command.args(["--out", "target/advise"]);
         }
-        shell::run(&mut command)
+        shell::run(command.args(&self.more))
     }
 }
 
-/// Runs all of it once, without timing anything for long, with the program that is there: the part of `bench --test`.
+/// Runs all of it once, not optimised, without timing anything for long: the part of `bench --test`.
 pub(crate) fn test() -> Result<()> {
-    let mut command = command(Path::new(SHIPPED), &shell::target_folder().join("advise-test"));
-    shell::run(command.arg("--test"))
+    let mut command = command(&build("dev")?, Path::new(SHIPPED));
+    shell::run(command.arg("--test").arg("--out").arg(shell::target_folder().join("advise-test")))
 }
 
-/// `bufbench advise`.
-fn command(trace: &Path, out: &Path) -> Command {
-    let program = format!("bufbench{}", std::env::consts::EXE_SUFFIX);
-    let mut command = Command::new(shell::target_folder().join("release").join(program));
-    command.arg("advise").arg(trace).arg("--out").arg(out);
+/// Builds `bufadvise`, and says where it is.
+fn build(profile: &str) -> Result<PathBuf> {
+    shell::run(&mut command!("cargo build --package bufadvise --bin bufadvise --profile {profile}"))?;
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let name = format!("bufadvise{}", std::env::consts::EXE_SUFFIX);
+    Ok(shell::target_folder().join(folder).join(name))
+}
+
+/// `bufadvise advise`.
+fn command(program: &Path, trace: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("advise").arg(trace);
     command
 }

@@ -11,17 +11,18 @@ use crate::{advise, instructions};
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run fewer rounds and smaller files, in three minutes with the build.
+    /// Run fewer rounds and smaller files, in three minutes with the build. Strategies without settings are then only in the rows
+    /// where settings matter most, unless rows or contestants are named.
     #[arg(long)]
     quick: bool,
     /// Compare with the crates that a user would pick instead.
     #[arg(long)]
     peers: bool,
-    /// Run each cell and the adviser once, without link-time optimisation, to check them, as CI does.
+    /// Run each cell and the adviser once, not optimised, to check them, as CI does.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
     /// Count instructions per operation under valgrind, and fail if a count has risen.
-    #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "list", "dry_run", "out", "times_only"])]
+    #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "no_defaults", "list", "dry_run", "out", "times_only"])]
     instructions: bool,
     /// Write the counts to `benches/instructions.json` instead of comparing them.
     #[arg(long, requires = "instructions")]
@@ -29,9 +30,12 @@ pub(crate) struct Args {
     /// Run only these workloads, or single rows such as `reuse/64B`.
     #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
-    /// Run only these contestants, and `vec`, with which all are compared.
+    /// Run only these contestants, each also with other settings and without any, and `vec`, with which all are compared.
     #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
+    /// Leave out the strategies without settings, except those that are named.
+    #[arg(long)]
+    no_defaults: bool,
     /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
@@ -51,9 +55,8 @@ impl Args {
         if self.instructions {
             return instructions::run(self.update);
         }
-        let timed = !(self.test || self.list || self.dry_run);
-        let counts = timed && !self.times_only;
-        self.build(timed, counts)?;
+        let counts = self.is_timed() && !self.times_only;
+        self.build(counts)?;
         shell::run(&mut self.command(counts))?;
         // Of some rows alone, nobody asks for advice.
         if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list && !self.dry_run
@@ -64,11 +67,11 @@ impl Args {
     }
 
     /// Builds what measures, and what counts.
-    fn build(&self, timed: bool, counts: bool) -> Result<()> {
-        let profile = match (self.quick, timed) {
+    fn build(&self, counts: bool) -> Result<()> {
+        let profile = match (self.quick, self.is_timed()) {
             (true, _) => "quick",
             (false, true) => "bench",
-            (false, false) => "release",
+            (false, false) => "dev",
         };
         let build = |bins: &[&str], profile: &str, features: &[&str]| {
             let (bins, features) = (bins.iter().flat_map(|bin| ["--bin", bin]), features.join(","));
@@ -91,14 +94,12 @@ impl Args {
 
     /// The matrix's own command line.
     fn command(&self, counts: bool) -> Command {
-        // The other profiles put their programs into `target/release`, under one name.
-        let folder = shell::target_folder().join(if self.quick { "quick" } else { "release" });
-        let program = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        let mut command = Command::new(program("bufbench"));
+        let mut command = Command::new(self.program("bufbench"));
         command.arg("run");
         let flags = [
             ("--quick", self.quick),
             ("--test", self.test),
+            ("--no-defaults", self.no_defaults),
             ("--list", self.list),
             ("--dry-run", self.dry_run),
             ("--no-memory", self.times_only),
@@ -112,8 +113,23 @@ impl Args {
         }
         command.arg("--out").arg(&self.out);
         if counts {
-            command.arg("--count").arg(program("bufbench-count"));
+            command.arg("--count").arg(self.program("bufbench-count"));
         }
         command
+    }
+
+    /// Where a program that was built is. The profiles `bench` and `release` have one folder.
+    fn program(&self, name: &str) -> PathBuf {
+        let folder = match (self.quick, self.is_timed()) {
+            (true, _) => "quick",
+            (false, true) => "release",
+            (false, false) => "debug",
+        };
+        shell::target_folder().join(folder).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    }
+
+    /// Whether something is measured.
+    fn is_timed(&self) -> bool {
+        !(self.test || self.list || self.dry_run)
     }
 }

@@ -26,7 +26,7 @@ use crate::orderings;
 use crate::packages::{self, Package};
 use crate::programs::{self, Program, Ran};
 use crate::queue;
-use crate::sanitize::TSAN_SUPPRESSIONS;
+use crate::sanitize::thread_options;
 use crate::shell;
 use crate::test::default_env;
 
@@ -157,7 +157,7 @@ impl Args {
         let is_chosen = |case: &&Case| match case.tool {
             Tool::Loom => self.loom,
             Tool::ThreadSanitizer => !self.loom && !self.stable,
-            Tool::Plain | Tool::Shuttle => !self.loom,
+            Tool::Plain | Tool::DefaultFeatures | Tool::Shuttle => !self.loom,
         };
         let is_named = |mutant: &&Mutant| {
             self.defect.as_deref().is_none_or(|name| name == mutant.name || name == mutant.defect())
@@ -259,10 +259,7 @@ fn run(program: &Program, tests: &[&str], tool: Tool) -> Result<Ran> {
     let mut command = program.command();
     command.args(tests.first().map(|_| "--exact")).args(tests);
     default_env(&mut command, "BUFTEST_COUNT", "20000");
-    // The first report is enough.
-    let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
-    let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());
-    command.env("TSAN_OPTIONS", options);
+    command.env("TSAN_OPTIONS", thread_options()?);
     // Of models: a schedule that shows the defect is among the first.
     if let Tool::Shuttle | Tool::Loom = tool {
         let checker = checker(tool);
@@ -291,6 +288,7 @@ fn how(ran: &Ran) -> String {
 fn names(case: &Case) -> String {
     let tool = match case.tool {
         Tool::Plain => "",
+        Tool::DefaultFeatures => ", with the default features",
         Tool::ThreadSanitizer => ", under ThreadSanitizer",
         Tool::Shuttle => ", under shuttle",
         Tool::Loom => ", under loom",
@@ -363,7 +361,7 @@ impl Workshop {
     /// The command that builds some test targets of a package.
     fn command(&self, package: &str, targets: &[&str], tool: Tool) -> Result<Command> {
         let mut command = match tool {
-            Tool::Plain | Tool::Shuttle | Tool::Loom => shell::cargo(),
+            Tool::Plain | Tool::DefaultFeatures | Tool::Shuttle | Tool::Loom => shell::cargo(),
             Tool::ThreadSanitizer => shell::cargo_of("nightly").context("no nightly toolchain installed")?,
         };
         command.current_dir(self.copied.root());
@@ -380,6 +378,7 @@ impl Workshop {
                 command.arg("--all-features");
                 (self.folder.join("plain"), "-Awarnings".to_owned())
             }
+            Tool::DefaultFeatures => (self.folder.join("plain"), "-Awarnings".to_owned()),
             // Not with `track`, whose lock orders threads, and is reported itself (see `tsan-suppressions.txt`).
             Tool::ThreadSanitizer => {
                 command.args(["--target", &shell::host_triple()?]);
@@ -396,7 +395,8 @@ impl Workshop {
         command.arg("--target-dir").arg(folder).env("RUSTFLAGS", flags);
         // Smaller and sooner there: nobody debugs these. What differs from one defect to the next is a line.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        command.env("CARGO_INCREMENTAL", "1");
+        // In small units, so that only those with the line are generated again.
+        command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_CODEGEN_UNITS", "256");
         Ok(command)
     }
 }

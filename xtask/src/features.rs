@@ -15,7 +15,8 @@ const MAX_FEATURES: usize = 14;
 
 /// Features that only add items: nothing else behaves differently with them. They are tested with all
 /// others, and not each with and without.
-const ADDING: [&str; 5] = ["bytes", "embedded-io", "mmap", "serde", "tokio"];
+const ADDING: [&str; 8] =
+    ["bytes", "embedded-io", "metrics", "mmap", "prometheus", "serde", "tokio", "tracing"];
 
 /// A test build is one of some fifty, and has less traffic and fewer programs than the others. Not less than this: a trial that saw
 /// no memory used twice says that it showed nothing.
@@ -60,7 +61,7 @@ impl Args {
             return check(reach);
         }
         for package in packages::published()? {
-            let tested: BTreeSet<_> = covering(&package).into_iter().collect();
+            let tested: BTreeSet<_> = tested(&package).into_iter().collect();
             let checked = combinations(&package, reach)?;
             for set in checked.union(&tested) {
                 let mark = if tested.contains(set) { "test " } else { "check" };
@@ -82,7 +83,7 @@ pub(crate) fn check(reach: Reach) -> Result<()> {
         Ok(Outcome::Passed)
     });
     for package in &packages {
-        let sets = covering(package);
+        let sets = tested(package);
         steps.step(&format!("test {}, {} combinations", package.name, sets.len()), || {
             sets.iter().try_for_each(|set| test_one(package, set))?;
             Ok(Outcome::Passed)
@@ -137,7 +138,7 @@ fn check_one(packages: &[&Package], set: &Set) -> Result<()> {
 /// bookkeeping of some features does not survive, so that with all features there is no such test.
 const SUITES: [&str; 2] = ["it", "oom"];
 
-/// The unit tests, the suites, and, with no feature and with all, the documentation. What else has a program of its own (what must not compile) does not depend on
+/// The unit tests, the suites, and, with no feature, the documentation. What else has a program of its own (what must not compile) does not depend on
 /// features so much that `cargo xtask test` with all of them would not do.
 fn test_one(package: &Package, set: &Set) -> Result<()> {
     let suites = SUITES.into_iter().filter(|name| {
@@ -145,8 +146,7 @@ fn test_one(package: &Package, set: &Set) -> Result<()> {
         needs.is_some_and(|needs| needs.iter().all(|feature| set.contains(feature)))
     });
     let programs: Vec<_> = iter::once("--lib").chain(suites.flat_map(|name| ["--test", name])).collect();
-    let is_border = set.is_empty() || *set == everything(package);
-    for chosen in [&programs[..], &["--doc"]].into_iter().take(1 + usize::from(is_border)) {
+    for chosen in [&programs[..], &["--doc"]].into_iter().take(1 + usize::from(set.is_empty())) {
         let args = ["test", "--quiet", "--no-default-features", "--target-dir", "target/features"];
         let mut command = cargo();
         command.args(args).args(["--package", &package.name, "--features", &join(set)]).args(chosen);
@@ -212,6 +212,12 @@ fn powerset(features: &Features, names: &[String]) -> Result<BTreeSet<Set>> {
         chosen.map(|(_, name)| name.clone()).collect::<Vec<_>>()
     };
     Ok((0..1usize << names.len()).map(|bits| closure(features, pick(bits))).collect())
+}
+
+/// The combinations that are tested here: those that cover, without that of all features, which `cargo xtask test` tests.
+fn tested(package: &Package) -> Vec<Set> {
+    let everything = everything(package);
+    covering(package).into_iter().filter(|set| *set != everything).collect()
 }
 
 /// All of a package's features.
@@ -392,6 +398,12 @@ mod tests {
             .flat_map(|set| threes_in(set, &names))
             .collect();
         assert!(shown == all && all.len() >= 20 * 8, "{} of {}", shown.len(), all.len());
+    }
+
+    #[test]
+    fn all_features_are_tested_elsewhere() {
+        let sets: Vec<_> = tested(&package(&[])).iter().map(join).collect();
+        assert_eq!(sets, ["", "other", "alloc", "alloc,std"]);
     }
 
     #[test]

@@ -21,7 +21,9 @@ struct First<'a> {
 pub(crate) fn check() -> Result<()> {
     let packages = packages::published()?;
     let folder = std::env::current_dir()?.join(shell::target_folder()).join("first-examples");
-    let readmes = packages.iter().map(|package| (package.name.as_str(), package.folder.join("README.md")));
+    // A program is installed, and not added.
+    let libraries = packages.iter().filter(|package| !package.is_program());
+    let readmes = libraries.map(|package| (package.name.as_str(), package.folder.join("README.md")));
     let readmes: Vec<_> = [("workspace", "README.md".into())].into_iter().chain(readmes).collect();
     let mut members = Vec::new();
     for (name, readme) in &readmes {

@@ -18,6 +18,7 @@ mod features;
 mod firmware;
 mod first_examples;
 mod fuzz;
+mod idle;
 mod instructions;
 mod models;
 mod mutants;
@@ -72,6 +73,8 @@ enum Task {
     Features(features::Args),
     /// Run the fuzz targets, or their checked-in inputs.
     Fuzz(fuzz::Args),
+    /// Measure what a server keeps resident after a burst, with each strategy and each allocator.
+    Idle(idle::Args),
     /// Run the models of loom: every interleaving of a few threads.
     Loom,
     /// Run a program without the standard library, and firmware in an emulator. Build the libraries for
@@ -107,6 +110,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Coverage(args) => args.run(),
         Task::Features(args) => args.run(),
         Task::Fuzz(args) => args.run(),
+        Task::Idle(args) => args.run(),
         Task::Loom => models::LOOM.check(),
         Task::Nostd(args) => args.run(),
         Task::Proxy(args) => args.run(),

@@ -67,6 +67,8 @@ pub(crate) struct Case {
 pub(crate) enum Tool {
     #[default]
     Plain,
+    /// Nothing either, without the features that are not on by default: some tests are not there with them.
+    DefaultFeatures,
     /// ThreadSanitizer, of the nightly toolchain.
     ThreadSanitizer,
     /// The larger models, in schedules that are drawn.
@@ -76,12 +78,14 @@ pub(crate) enum Tool {
 }
 
 impl Tool {
-    pub(crate) const ALL: [Self; 4] = [Self::Plain, Self::ThreadSanitizer, Self::Shuttle, Self::Loom];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Plain, Self::DefaultFeatures, Self::ThreadSanitizer, Self::Shuttle, Self::Loom];
 
     /// As headers name it; nothing for a plain build.
     fn key(self) -> &'static str {
         match self {
             Self::Plain => "",
+            Self::DefaultFeatures => "default-features",
             Self::ThreadSanitizer => "thread-sanitizer",
             Self::Shuttle => "shuttle",
             Self::Loom => "loom",

@@ -58,6 +58,11 @@ impl Package {
         self.targets.iter().find(|target| target.kind == "test" && target.name == name)
     }
 
+    /// Whether people install it: it has a program, and its library is that program's.
+    pub(crate) fn is_program(&self) -> bool {
+        self.targets.iter().any(|target| target.kind == "bin")
+    }
+
     /// The examples' names.
     pub(crate) fn examples(&self) -> impl Iterator<Item = &str> {
         self.targets.iter().filter(|target| target.kind == "example").map(|target| target.name.as_str())

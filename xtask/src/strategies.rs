@@ -128,7 +128,7 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
                 Item::file(at("tests/ledger.rs"), "every block goes back once"),
                 Item::file(at("tests/races.rs"), "the trials for ThreadSanitizer"),
                 Item::file(at("tests/stress.rs"), "long programs under load"),
-                Item::file(at("tests/compile_fail.rs"), "what must not compile"),
+                Item::file(at("tests/compile_fail"), "what must not compile"),
                 Item::file(at("src/tests/loom.rs"), "models of each pair that an `ORDER` comment names"),
                 Item::file(format!("mutants/{package}"), "known defects, each with the trial that finds it"),
             ],
@@ -151,7 +151,7 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
                     "its instructions per operation",
                 ),
                 Item::text(
-                    "benches/src/advise/candidate.rs",
+                    "crates/bufadvise/src/advise/candidate.rs",
                     &format!("\"{name}"),
                     "the settings that the adviser tries for a traffic",
                 ),

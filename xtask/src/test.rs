@@ -15,13 +15,18 @@ use crate::shell::{self, cargo, command};
 
 /// Not in the release build: no trials of pools, and most of what would have to be compiled. `ci bench-test` runs the matrix and the
 /// proxy as they are released.
-const DEBUG_ONLY: [&str; 3] = ["bufbench", "bufworks-examples", "xtask"];
+const DEBUG_ONLY: [&str; 4] = ["bufbench", "bufidle", "bufworks-examples", "xtask"];
 /// The package whose tests are built once more with all of its features.
 const WITH_PEERS: &str = "bufbench";
 /// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
 const SOAKED: &str = "bufshard";
 const SOAK_SECONDS: &str = "30";
-/// Tests of what must not compile. Each of these programs runs cargo, in one folder for all of them.
+/// The tests of minutes do without what else `profile.dev` has it for: its own suite, generic as it is, takes longer to build optimised
+/// than all of it takes to run.
+const UNOPTIMISED: &str = "profile.dev.package.bufcore.opt-level=0";
+/// In the tests of minutes a soak is as short as it can be: sixteen rounds.
+const SHORT_SOAK: (&str, &str) = ("BUFTEST_SOAK_SECONDS", "0");
+/// The tests of what must not compile. They run cargo, which keeps both processors busy.
 const COMPILE_FAIL: &str = "compile_fail";
 /// No program takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(1200);
@@ -31,7 +36,7 @@ const SLOWEST: usize = 8;
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run the trials in full, in release builds: a million buffers, a thousand generated programs, a soak of half a minute. Test the
+    /// Run the trials in full, in release builds: 250 000 buffers, a thousand generated programs, a soak of half a minute. Test the
     /// benchmark matrix with the crates that it compares.
     #[arg(long)]
     long: bool,
@@ -45,6 +50,8 @@ pub(crate) struct Args {
 enum Task {
     /// Tests, or an example.
     Program(Program),
+    /// The same, with soaks that are as short as they can be.
+    Short(Program),
     /// The soaks of a program for longer.
     Soak(Program),
     /// The examples in the documentation.
@@ -77,10 +84,15 @@ impl Args {
         }
         let all = tasks.len();
         let mut done: Vec<Done> = Vec::new();
-        queue::run(tasks, Task::group, Task::run, |one| {
-            println!("[{:>2}/{all}] {}", done.len() + 1, one.line());
-            done.push(one);
-        });
+        queue::run(
+            tasks,
+            |_| "",
+            Task::run,
+            |one| {
+                println!("[{:>2}/{all}] {}", done.len() + 1, one.line());
+                done.push(one);
+            },
+        );
         print!("\n{}", table(built, started.elapsed(), &done));
         let left_out = if self.long {
             "sanitizers, models, other systems, real servers: `cargo xtask ci`"
@@ -97,11 +109,13 @@ impl Args {
 fn short() -> Result<Vec<Task>> {
     let packages = packages::all()?;
     let features = light_features(&packages);
-    let mut command =
-        command!("cargo test --workspace --features {features} --lib --bins --tests --examples");
+    let mut command = command!(
+        "cargo test --workspace --config {UNOPTIMISED} --features {features} --lib --bins --tests --examples"
+    );
     let programs = programs::build(&mut command, &packages)?;
-    let documentation = ["--workspace", "--features", &features].map(str::to_owned).to_vec();
-    Ok(in_order(programs.into_iter().map(Task::Program).chain([Task::Documentation(documentation)])))
+    let documentation =
+        ["--workspace", "--config", UNOPTIMISED, "--features", &features].map(str::to_owned).to_vec();
+    Ok(in_order(programs.into_iter().map(Task::Short).chain([Task::Documentation(documentation)])))
 }
 
 /// Builds the matrix' tests with all features, and all trials as they are released.
@@ -114,7 +128,8 @@ fn long() -> Result<Vec<Task>> {
     }
     let peers = programs::build(&mut peers, &packages)?;
     let others = DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]);
-    let mut release = command!("cargo test --release --workspace --all-features {others...} --lib --tests");
+    let mut release =
+        command!("cargo test --profile long --workspace --all-features {others...} --lib --tests");
     let mut released = programs::build(&mut release, &packages)?;
     // Optimisation changes nothing about what compiles.
     released.retain(|program| program.target != COMPILE_FAIL);
@@ -146,28 +161,28 @@ fn in_order(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
     let mut tasks: Vec<_> = tasks.collect();
     tasks.sort_by_key(|task| match task {
         Task::Soak(_) => 0,
-        Task::Program(program) if program.target == COMPILE_FAIL => 1,
-        Task::Documentation(_) => 2,
-        Task::Program(program) if program.package == WITH_PEERS => 3,
-        Task::Program(program) if program.target == "it" => 4,
-        Task::Program(_) => 5,
+        Task::Documentation(_) => 1,
+        Task::Program(program) | Task::Short(program) => match program.target.as_str() {
+            COMPILE_FAIL => 2,
+            _ if program.package == WITH_PEERS => 3,
+            "it" => 4,
+            _ => 5,
+        },
     });
     tasks
 }
 
 impl Task {
-    fn group(&self) -> &'static str {
-        match self {
-            Self::Program(program) if program.target == COMPILE_FAIL => COMPILE_FAIL,
-            _ => "",
-        }
-    }
-
     fn run(self) -> Done {
         let (name, kind, ran) = match &self {
-            Self::Program(program) => {
+            Self::Program(program) | Self::Short(program) => {
                 let kind = if program.kind == "example" { Kind::Example } else { Kind::Tests };
-                (program.name(), kind, program.run(&mut program.command(), TIME_LIMIT))
+                let mut command = program.command();
+                if matches!(self, Self::Short(_)) {
+                    let (name, value) = SHORT_SOAK;
+                    default_env(&mut command, name, value);
+                }
+                (program.name(), kind, program.run(&mut command, TIME_LIMIT))
             }
             Self::Soak(program) => {
                 let mut command = program.command();
@@ -260,7 +275,7 @@ fn verdict(done: &[Done]) -> Result<()> {
 /// Prints a line for each test. A program without the test harness is one test.
 fn list(tasks: &[Task]) -> Result<()> {
     for task in tasks {
-        let Task::Program(program) = task else { continue };
+        let (Task::Program(program) | Task::Short(program)) = task else { continue };
         if program.kind == "example" {
             println!("{} example {}", program.package, program.target);
             continue;

@@ -3,8 +3,9 @@
 
 use bufcore::Buf;
 use bufworks::AnyPool;
-use bufworks::any::{AnyBuilder, AnyLease};
+use bufworks::any::{AnyBuilder, AnyLease, HeapBuilder, SettingError};
 
+use super::defaults::{self, NoSettings, Untuned};
 use super::{bump, ring, shard, slot};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -65,7 +66,7 @@ const BOUNDED: &str = "bounded-slot";
 
 /// Contestants for strategies by their place in [`AnyBuilder::NAMES`], which is a parameter of the
 /// type that serves.
-const PLACES: [fn() -> Contestant; 16] = [
+const PLACES: [fn() -> [Contestant; 2]; 16] = [
     by_name::<0>,
     by_name::<1>,
     by_name::<2>,
@@ -86,35 +87,84 @@ const PLACES: [fn() -> Contestant; 16] = [
 const _: () = assert!(AnyBuilder::NAMES.len() <= PLACES.len());
 
 /// The strategies that are not `known`, by their names: nobody has written a contestant for them.
+/// Each with settings for the row, and without any.
 pub(super) fn others(known: &[Contestant]) -> Vec<Contestant> {
     let is_known = |name: &str| name == BOUNDED || known.iter().any(|contestant| contestant.name == name);
     let places = AnyBuilder::NAMES.iter().zip(PLACES);
-    places.filter(|(name, _)| !is_known(name)).map(|(_, contestant)| contestant()).collect()
+    places.filter(|(name, _)| !is_known(name)).flat_map(|(_, contestants)| contestants()).collect()
 }
 
-fn by_name<const PLACE: usize>() -> Contestant {
-    let contestant = Contestant::new(
+fn by_name<const PLACE: usize>() -> [Contestant; 2] {
+    let tuned = Contestant::new(
         AnyBuilder::NAMES[PLACE],
         Kind::Strategy,
-        "the strategy by its name, as an `AnyPool` with room for what the workload has out at once, where it has a setting for that; \
-         several threads share one if they can",
+        "the strategy by its name, as an `AnyPool` with room for what the workload has out at once, where it has a setting for that, \
+         and the heap as fallback; several threads share one if they can",
     );
-    let contestant = contestant.whole::<Named<PLACE>>().sends::<Named<PLACE>>();
+    // Made for as long as the program runs, as names that are written out are.
+    let name = format!("{}-default", AnyBuilder::NAMES[PLACE]).leak();
+    let untuned = defaults::of(
+        name,
+        AnyBuilder::NAMES[PLACE],
+        "the strategy by its name, as an `AnyPool` of which nothing is set, and the heap as fallback; several threads share one if they \
+         can",
+    );
+    [offering::<PLACE, Named<PLACE>>(tuned), offering::<PLACE, Untuned<Named<PLACE>>>(untuned)]
+}
+
+/// The contestant, with what a pool by its name serves.
+fn offering<const PLACE: usize, P: Pool<Buf: Send> + Clone + Send>(contestant: Contestant) -> Contestant {
+    let contestant = contestant.whole::<P>().sends::<P>();
     let contestant = contestant.no_frames("has no contestant of its own, and so no frames");
     let pool = AnyBuilder::named(AnyBuilder::NAMES[PLACE]).map(AnyBuilder::build);
     if pool.is_ok_and(|pool| pool.is_ok_and(|pool| pool.share().is_some())) {
-        contestant.threads_share::<Named<PLACE>>()
+        contestant.threads_share::<P>()
     } else {
-        contestant.threads_each::<Named<PLACE>>()
+        contestant.threads_each::<P>()
     }
 }
 
 /// The strategy at this place of the list.
-pub(crate) struct Named<const PLACE: usize>(AnyPool);
+pub(crate) struct Named<const PLACE: usize> {
+    pool: AnyPool,
+    /// Serves what the pool refuses.
+    heap: AnyPool,
+    fallbacks: u64,
+}
+
+impl<const PLACE: usize> Named<PLACE> {
+    /// Builds it, with the settings that `set` makes.
+    fn with(set: impl FnOnce(&mut AnyBuilder) -> Result<(), SettingError>) -> Result<Self, Unsupported> {
+        let why = |error: &dyn core::fmt::Display| Unsupported(error.to_string());
+        let mut builder = AnyBuilder::named(AnyBuilder::NAMES[PLACE]).map_err(|error| why(&error))?;
+        set(&mut builder).map_err(|error| why(&error))?;
+        let pool = core::hint::black_box(builder).build().map_err(|error| why(&error))?;
+        Ok(Self { pool, heap: heap(), fallbacks: 0 })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fall_back(&mut self, bytes: usize) -> Buf<AnyLease> {
+        self.fallbacks += 1;
+        self.heap.acquire(bytes).expect("the heap has room")
+    }
+}
+
+/// The heap, as a pool of the same type.
+fn heap() -> AnyPool {
+    AnyBuilder::Heap(HeapBuilder::new()).build().expect("nothing is set that could be wrong")
+}
 
 impl<const PLACE: usize> Clone for Named<PLACE> {
     fn clone(&self) -> Self {
-        Self(self.0.share().expect("only strategies that threads share are cloned"))
+        let pool = self.pool.share().expect("only strategies that threads share are cloned");
+        Self { pool, heap: heap(), fallbacks: 0 }
+    }
+}
+
+impl<const PLACE: usize> NoSettings for Named<PLACE> {
+    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
+        Self::with(|_| Ok(()))
     }
 }
 
@@ -122,26 +172,27 @@ impl<const PLACE: usize> Pool for Named<PLACE> {
     type Buf = Buf<AnyLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        let why = |error: &dyn core::fmt::Display| Unsupported(error.to_string());
-        let mut builder = AnyBuilder::named(AnyBuilder::NAMES[PLACE]).map_err(|error| why(&error))?;
-        // Buffers of different sizes may leave holes.
-        let spare = if plan.varied { 2 } else { 1 };
-        let (bytes, buffers) = (plan.peak_bytes.saturating_mul(spare), plan.room.saturating_mul(spare));
-        for (setting, value) in [("capacity", bytes), ("slots", buffers), ("buffers", buffers)] {
-            if builder.settings().contains(&setting) {
-                builder.set(setting, &value.to_string()).map_err(|error| why(&error))?;
+        let (bytes, buffers) = (plan.with_spare(plan.peak_bytes), plan.with_spare(plan.room));
+        Self::with(|builder| {
+            for (setting, value) in [("capacity", bytes), ("slots", buffers), ("buffers", buffers)] {
+                if builder.settings().contains(&setting) {
+                    builder.set(setting, &value.to_string())?;
+                }
             }
-        }
-        core::hint::black_box(builder).build().map(Self).map_err(|error| why(&error))
+            Ok(())
+        })
     }
 
     #[inline(always)]
     fn acquire(&mut self, bytes: usize) -> Self::Buf {
-        self.0.acquire(bytes).expect("there is room for what the workload has out at once")
+        match self.pool.acquire(bytes) {
+            Ok(buf) => buf,
+            Err(_) => self.fall_back(bytes),
+        }
     }
 
     fn fallbacks(&self) -> Option<u64> {
-        cfg!(feature = "count").then(|| self.0.stats().fallbacks)
+        cfg!(feature = "count").then(|| self.pool.stats().fallbacks + self.fallbacks)
     }
 }
 
@@ -153,7 +204,7 @@ mod tests {
     #[test]
     fn every_strategy_serves_by_its_name() {
         let others = others(&[]);
-        assert_eq!(others.len(), AnyBuilder::NAMES.len() - 1);
+        assert_eq!(others.len(), 2 * (AnyBuilder::NAMES.len() - 1), "with settings, and without");
         let mut cases = crate::workloads::cases(crate::harness::measure::Scale::Test);
         cases.dedup_by_key(|case| case.workload());
         for contestant in others {

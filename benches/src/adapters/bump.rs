@@ -3,6 +3,7 @@
 use bufbump::{Builder, BumpLease, BumpPool};
 use bufcore::Buf;
 
+use super::defaults::{NoSettings, Untuned};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
@@ -11,6 +12,8 @@ use crate::harness::serve::Pool;
 const SHARD_BYTES: usize = 256 << 10;
 /// So many of the largest request fit into one.
 const LEAST_FIT: usize = 4;
+
+const NO_FRAMES: &str = "has no frames: its buffers are whole from the start, and are split";
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
@@ -22,7 +25,16 @@ pub(super) fn contestant() -> Contestant {
     .whole::<Bump>()
     .sends::<Bump>()
     .threads_share::<Bump>()
-    .no_frames("has no frames: its buffers are whole from the start, and are split")
+    .no_frames(NO_FRAMES)
+}
+
+/// As a program makes it that sets nothing: shards of 256 KiB.
+pub(super) fn without_settings() -> Contestant {
+    super::defaults::of("bump-default", "bump", "`BumpPool::new()`; several threads share one")
+        .whole::<Untuned<Bump>>()
+        .sends::<Untuned<Bump>>()
+        .threads_share::<Untuned<Bump>>()
+        .no_frames(NO_FRAMES)
 }
 
 /// The sweep of `max_probes` in the README of jsign's `bufpool`, with small shards as there: in
@@ -71,6 +83,12 @@ impl Pool for Bump {
 
     fn fallbacks(&self) -> Option<u64> {
         cfg!(feature = "count").then(|| self.0.stats().fallbacks)
+    }
+}
+
+impl NoSettings for Bump {
+    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
+        BumpPool::new().map(Self).map_err(|error| Unsupported(error.to_string()))
     }
 }
 

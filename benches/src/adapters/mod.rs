@@ -3,6 +3,7 @@
 
 mod any;
 pub(crate) mod bump;
+mod defaults;
 pub(crate) mod floor;
 pub(crate) mod heap;
 pub(crate) mod mirror;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Contestant> {
         shard::contestant(),
         mirror::contestant(),
     ];
+    all.extend(defaults::contestants());
     all.extend(bump::probes());
     all.extend(any::contestants());
     all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);

@@ -3,6 +3,8 @@
 use bufcore::Buf;
 use bufring::{Builder, Extendable, RingLease, RingPool};
 
+use super::defaults::{NoSettings, Untuned};
+use crate::harness::case::size;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
@@ -11,9 +13,9 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "ring",
         Kind::Strategy,
-        "`RingPool` with as many bytes as the workload has out at once (twice as many where sizes differ), a ring of \
-         its own for each buffer where it is exhausted; whole buffers through `acquire`, frames through `extendable` and \
-         `finish`",
+        "`RingPool` with as many bytes as the workload has out at once (twice as many where sizes differ, a quarter \
+         more in `queue`), a ring of its own for each buffer where it is exhausted; whole buffers through `acquire`, frames \
+         through `extendable` and `finish`",
     )
     .whole::<RingBuffers>()
     .sends::<RingBuffers>()
@@ -21,16 +23,24 @@ pub(super) fn contestant() -> Contestant {
     .frames::<RingFrames>()
 }
 
-pub(super) fn builder(plan: &Plan) -> Builder {
-    // Buffers of different sizes leave holes.
-    let spare = if plan.varied { 2 } else { 1 };
-    RingPool::builder()
-        .buffers(plan.room.saturating_mul(spare))
-        .capacity(plan.peak_bytes.saturating_mul(spare))
+/// As a program makes it that sets nothing: 1 MiB.
+pub(super) fn without_settings() -> Contestant {
+    let idiom =
+        "`RingPool::builder().build()`; where it is exhausted a ring of its own for each whole buffer";
+    super::defaults::of("ring-default", "ring", idiom)
+        .whole::<Untuned<RingBuffers>>()
+        .sends::<Untuned<RingBuffers>>()
+        .threads_each::<Untuned<RingBuffers>>()
+        .frames::<Untuned<RingFrames>>()
 }
 
-fn ring(plan: &Plan) -> Result<RingPool, Unsupported> {
-    builder(plan).build().map_err(|error| Unsupported(error.to_string()))
+pub(super) fn builder(plan: &Plan) -> Builder {
+    // Buffers of different sizes leave holes.
+    RingPool::builder().buffers(plan.with_spare(plan.room)).capacity(plan.with_spare(plan.peak_bytes))
+}
+
+fn ring(builder: Builder) -> Result<RingPool, Unsupported> {
+    builder.build().map_err(|error| Unsupported(error.to_string()))
 }
 
 /// Whole buffers.
@@ -43,7 +53,7 @@ impl Pool for RingBuffers {
     type Buf = Buf<RingLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self { ring: ring(plan)?, fallbacks: 0 })
+        Ok(Self { ring: ring(builder(plan))?, fallbacks: 0 })
     }
 
     #[inline(always)]
@@ -71,6 +81,34 @@ impl RingBuffers {
     }
 }
 
+impl NoSettings for RingBuffers {
+    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self { ring: ring(RingPool::builder())?, fallbacks: 0 })
+    }
+}
+
+impl NoSettings for RingFrames {
+    /// Refuses what the ring might refuse in the middle of a frame: no program could go on there.
+    fn with_no_settings(plan: &Plan) -> Result<Self, Unsupported> {
+        let ring = ring(RingPool::builder())?;
+        let has = RingPool::builder().capacity(ring.capacity()).required_bytes();
+        // A frame that moves to the ring's front has two places for a moment, and what is left at
+        // the ring's end is too small for it.
+        let bytes = plan.peak_bytes.saturating_add(plan.largest.saturating_mul(2));
+        let needs = RingPool::builder().buffers(plan.room + 2).capacity(bytes).required_bytes();
+        let why = |error: bufcore::ConfigError| Unsupported(error.to_string());
+        if needs.map_err(why)? > has.map_err(why)? {
+            return Err(format!(
+                "without settings a ring has {}, which is too little for frames of {} together",
+                size(ring.capacity()),
+                size(plan.peak_bytes)
+            )
+            .into());
+        }
+        Ok(Self(ring))
+    }
+}
+
 /// Frames.
 pub(crate) struct RingFrames(RingPool);
 
@@ -83,7 +121,8 @@ impl Frames for RingFrames {
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         // A frame may have to move to the ring's front.
-        ring(&Plan { peak_bytes: plan.peak_bytes + plan.largest, room: plan.room + 1, ..*plan }).map(Self)
+        let plan = Plan { peak_bytes: plan.peak_bytes + plan.largest, room: plan.room + 1, ..*plan };
+        ring(builder(&plan)).map(Self)
     }
 
     #[inline(always)]

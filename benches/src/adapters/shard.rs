@@ -3,34 +3,46 @@
 use bufcore::Buf;
 use bufshard::{Builder, ShardLease, ShardPool};
 
+use super::defaults::{NoSettings, Untuned};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
-/// Buffers of a class that a thread keeps unless the workload holds more.
-const THREAD_CACHE: usize = 4;
 /// Buffers of a class in a shard unless the workload holds more.
-const SHARD_BUFFERS: usize = 16;
-/// The most that a thread's cache is set to.
-const MOST_CACHED: usize = 1024;
+const SHARD_BUFFERS: usize = 128;
+
+const NO_FRAMES: &str = "has no frames: its buffers are whole from the start";
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "shard",
         Kind::Strategy,
-        "`ShardPool` with caches and shards as large as the burst, or as they are unless set where that is more; one pool for all \
-         threads",
+        "`ShardPool` whose caches may keep a burst of any size, with shards as large as the burst, or as they are unless set where \
+         that is more; one pool for all threads",
     )
     .whole::<Shard>()
     .sends::<Shard>()
     .threads_share::<Shard>()
-    .no_frames("has no frames: its buffers are whole from the start")
+    .no_frames(NO_FRAMES)
+}
+
+/// As a program makes it that sets nothing.
+pub(super) fn without_settings() -> Contestant {
+    super::defaults::of("shard-default", "shard", "`ShardPool::new()`; one pool for all threads")
+        .whole::<Untuned<Shard>>()
+        .sends::<Untuned<Shard>>()
+        .threads_share::<Untuned<Shard>>()
+        .no_frames(NO_FRAMES)
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {
-    ShardPool::builder()
-        .thread_cache(plan.room.clamp(THREAD_CACHE, MOST_CACHED))
-        .shard_buffers(plan.room.max(SHARD_BUFFERS))
+    ShardPool::builder().max_cached_bytes(usize::MAX).shard_buffers(plan.room.max(SHARD_BUFFERS))
+}
+
+impl NoSettings for Shard {
+    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
+        ShardPool::new().map(Self).map_err(|error| Unsupported(error.to_string()))
+    }
 }
 
 #[derive(Clone)]

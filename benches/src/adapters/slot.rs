@@ -1,19 +1,23 @@
 //! The slot pool.
 
-use bufcore::{Buf, FrameBuffer, HeapLease, Lease};
+use bufcore::{Buf, FrameBuffer, HeapLease};
 use bufslot::{Builder, SlotLease, SlotPool};
 
-use crate::harness::block::Block;
+use super::defaults::{NoSettings, Untuned};
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
+
+/// Slots beyond what is out where memory is short.
+const SPARE_SLOTS: usize = 2;
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "slot",
         Kind::Strategy,
-        "`SlotPool` with as many slots and bytes as the workload has out at once (twice as many where sizes differ), the \
-         heap as fallback; whole buffers through `acquire`, frames in place through `open_frame`",
+        "`SlotPool` with as many slots and bytes as the workload has out at once (twice as many where sizes differ; in \
+         `queue` two slots and a quarter of the bytes more), the heap as fallback; whole buffers through `acquire`, frames in \
+         place through `open_frame`",
     )
     .whole::<SlotBuffers>()
     .sends::<SlotBuffers>()
@@ -21,24 +25,39 @@ pub(super) fn contestant() -> Contestant {
     .frames::<SlotFrames>()
 }
 
-// SAFETY: the buffer's memory: stable, exclusive and initialised from its creation to its drop
-// (`bufcore`), and at least as large as was asked for. Only the harness reads it, and it keeps
-// either to the filled or to the spare part.
-unsafe impl<L: Lease> Block for Buf<L> {
-    #[inline(always)]
-    fn start(&mut self) -> *mut u8 {
-        if self.is_empty() { self.spare_mut().as_mut_ptr() } else { self.as_mut_slice().as_mut_ptr() }
-    }
+/// As a program makes it that sets nothing: eight slots, 1 MiB.
+pub(super) fn without_settings() -> Contestant {
+    let idiom = "`SlotPool::builder().build()`; the heap serves what it has no slot or no room for";
+    super::defaults::of("slot-default", "slot", idiom)
+        .whole::<Untuned<SlotBuffers>>()
+        .sends::<Untuned<SlotBuffers>>()
+        .threads_each::<Untuned<SlotBuffers>>()
+        .frames::<Untuned<SlotFrames>>()
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {
     // Buffers of different sizes leave holes, and slots that came back where nothing fits.
-    let spare = if plan.varied { 2 } else { 1 };
-    SlotPool::builder().slots(plan.room.saturating_mul(spare)).capacity(plan.peak_bytes.saturating_mul(spare))
+    let slots = match plan.spare {
+        Spare::Quarter => plan.room.saturating_add(SPARE_SLOTS),
+        Spare::None | Spare::Twice => plan.with_spare(plan.room),
+    };
+    SlotPool::builder().slots(slots).capacity(plan.with_spare(plan.peak_bytes))
 }
 
-fn pool(plan: &Plan) -> Result<SlotPool, Unsupported> {
-    builder(plan).build().map_err(|error| Unsupported(error.to_string()))
+fn pool(builder: Builder) -> Result<SlotPool, Unsupported> {
+    builder.build().map_err(|error| Unsupported(error.to_string()))
+}
+
+impl NoSettings for SlotBuffers {
+    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
+        pool(SlotPool::builder()).map(Self)
+    }
+}
+
+impl NoSettings for SlotFrames {
+    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
+        pool(SlotPool::builder()).map(Self)
+    }
 }
 
 /// Whole buffers.
@@ -48,7 +67,7 @@ impl Pool for SlotBuffers {
     type Buf = Buf<SlotLease<HeapLease>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        pool(plan).map(Self)
+        pool(builder(plan)).map(Self)
     }
 
     #[inline(always)]
@@ -72,7 +91,7 @@ impl Frames for SlotFrames {
     type Open<'a> = Open<'a>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        pool(plan).map(Self)
+        pool(builder(plan)).map(Self)
     }
 
     #[inline(always)]

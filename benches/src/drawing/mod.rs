@@ -1,7 +1,3 @@
-//! What every picture of results is made of: numbers as people read them, scales, colours, and a
-//! pen for SVG.
+//! What every picture of results is made of, from the package that other programs draw with too.
 
-pub(crate) mod colours;
-pub mod number;
-pub(crate) mod scale;
-pub(crate) mod svg;
+pub use bufadvise::drawing::{colours, number, scale, svg};

@@ -70,6 +70,12 @@ pub enum Case {
         /// Which.
         sizes: Sizes,
     },
+    /// The newest N buffers are held, each of random size; the pools have hardly more memory than
+    /// those need.
+    Queue {
+        /// How many are held.
+        held: usize,
+    },
     /// The newest N buffers are held; each is acquired, filled to a random length, and dropped when
     /// it is the oldest.
     RingFixed {
@@ -172,6 +178,7 @@ impl Case {
             Self::Burst { .. } => "burst",
             Self::TwoPools { .. } => "two-pools",
             Self::Mixed { .. } => "mixed",
+            Self::Queue { .. } => "queue",
             Self::RingFixed { .. } => "ring-fixed",
             Self::RingExtend { .. } => "ring-extend",
             Self::Chaos { .. } => "chaos",
@@ -208,6 +215,7 @@ impl Case {
             Self::TwoPools { bytes, pools } => format!("{} {pools} in turn", size(*bytes)),
             Self::Mixed { sizes: Sizes::RoundRobin } => "round-robin".into(),
             Self::Mixed { sizes: Sizes::Zipf } => "zipf".into(),
+            Self::Queue { held } => format!("{held} × random"),
             Self::RingFixed { bytes, held } | Self::RingExtend { bytes, held } => {
                 format!("{held} × {}", size(*bytes))
             }
@@ -275,6 +283,7 @@ mod tests {
         assert_eq!(Case::File { bytes: 16 << 20, file_bytes: 1 }.id(), "file/16M");
         assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
         assert_eq!(Case::RingExtend { bytes: 1024, held: 64 }.id(), "ring-extend/64x1K");
+        assert_eq!(Case::Queue { held: 64 }.id(), "queue/64xrandom");
         assert_eq!(Case::TwoPools { bytes: 64, pools: 2 }.id(), "two-pools/64B-2-in-turn");
         assert_eq!(Case::Stream { bytes: None, left: 501, constant: false }.id(), "stream/random-501B-left");
         assert_eq!(Case::Chaos { bytes: 2048, threads: 2 }.id(), "chaos/2K-2-threads");

@@ -1,8 +1,12 @@
 //! The proof of right bytes that each cell gives before it is timed.
 
-use crate::harness::block::{Block, read};
+pub(crate) use bufadvise::measure::pattern::{fill, pattern, verify};
+
 use crate::harness::plan::Plan;
 use crate::harness::serve::{Frames, OpenFrame, Pool};
+
+/// The bytes of a buffer, by its number.
+pub(crate) type Sizes<'a> = &'a dyn Fn(usize) -> usize;
 
 /// Most bytes that a check fills at once: enough to overlap, little enough to be quick.
 const CHECK_BYTES: usize = 64 << 20;
@@ -11,45 +15,34 @@ const CHECK_BUFFERS: usize = 2048;
 /// How often the buffers are dropped and taken again.
 const CHECK_ROUNDS: u64 = 3;
 
-/// The byte that belongs at `offset` of the buffer with this seed.
-#[inline]
-fn pattern(seed: u64, offset: usize) -> u8 {
-    let word = (seed ^ (offset as u64 >> 3)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (word >> (8 * (offset & 7))) as u8 ^ (word >> 56) as u8
-}
-
-/// Writes a buffer full with the pattern of `seed`.
-pub(crate) fn fill<B: Block>(block: &mut B, bytes: usize, seed: u64) {
-    let start = block.start();
-    for offset in 0..bytes {
-        // SAFETY: `offset < bytes`, which the buffer has.
-        let byte = unsafe { start.add(offset) };
-        // SAFETY: valid for writes (`Block`).
-        unsafe { byte.write(pattern(seed, offset)) };
-    }
-}
-
-/// Compares a buffer that [`fill`] wrote.
-pub(crate) fn verify<B: Block>(block: &mut B, bytes: usize, seed: u64) -> Result<(), String> {
-    // SAFETY: the caller has filled these bytes.
-    let found = unsafe { read(block, bytes) };
-    match found.iter().enumerate().find(|&(offset, &byte)| byte != pattern(seed, offset)) {
-        None => Ok(()),
-        Some((offset, &byte)) => Err(format!(
-            "byte {offset} of {bytes} of buffer {seed} is {byte:#04x}, not {:#04x}",
-            pattern(seed, offset)
-        )),
-    }
-}
-
 /// How many buffers a check holds at once.
 fn most_held(plan: &Plan, keeps_books: bool) -> usize {
     if keeps_books { plan.room } else { plan.live }.clamp(1, CHECK_BUFFERS)
 }
 
+/// How many of the first `most` buffers have so few bytes in all that filling them is quick; at least
+/// one.
+fn within_bytes(most: usize, sizes: Sizes<'_>) -> usize {
+    let mut total = 0;
+    let is_within = |index: &usize| {
+        total += sizes(*index);
+        *index == 0 || total <= CHECK_BYTES
+    };
+    (0..most).take_while(is_within).count()
+}
+
+/// Places for as many buffers.
+pub(crate) fn empty<B>(count: usize) -> Vec<Option<B>> {
+    let mut places = Vec::with_capacity(count);
+    while places.len() < count {
+        places.push(None);
+    }
+    places
+}
+
 /// Holds as many buffers of the given sizes as are planned, each filled with bytes of its own;
 /// checks all, drops every other one, takes new ones in their place, checks again.
-pub(crate) fn pool<P: Pool>(pool: &mut P, plan: &Plan, sizes: impl Fn(usize) -> usize) -> Result<(), String> {
+pub(crate) fn pool<P: Pool>(pool: &mut P, plan: &Plan, sizes: Sizes<'_>) -> Result<(), String> {
     pool_from(pool, plan, 0, sizes)
 }
 
@@ -59,16 +52,10 @@ pub(crate) fn pool_from<P: Pool>(
     pool: &mut P,
     plan: &Plan,
     mut seed: u64,
-    sizes: impl Fn(usize) -> usize,
+    sizes: Sizes<'_>,
 ) -> Result<(), String> {
-    let mut total = 0;
-    let held = (0..most_held(plan, P::KEEPS_BOOKS))
-        .take_while(|&index| {
-            total += sizes(index);
-            index == 0 || total <= CHECK_BYTES
-        })
-        .count();
-    let mut live: Vec<Option<(P::Buf, usize, u64)>> = (0..held).map(|_| None).collect();
+    let mut live: Vec<Option<(P::Buf, usize, u64)>> =
+        empty(within_bytes(most_held(plan, P::KEEPS_BOOKS), sizes));
     for round in 0..CHECK_ROUNDS {
         for (index, place) in live.iter_mut().enumerate() {
             if place.is_some() {
@@ -97,10 +84,9 @@ pub(crate) fn frames<F: Frames>(
     frames: &mut F,
     plan: &Plan,
     chunk: usize,
-    lengths: impl Fn(usize) -> usize,
+    lengths: Sizes<'_>,
 ) -> Result<(), String> {
-    let mut live: Vec<Option<(F::Frame, usize, u64)>> =
-        (0..most_held(plan, F::KEEPS_BOOKS)).map(|_| None).collect();
+    let mut live: Vec<Option<(F::Frame, usize, u64)>> = empty(most_held(plan, F::KEEPS_BOOKS));
     let mut seed = 0;
     let mut bytes = Vec::new();
     for round in 0..4 * CHECK_ROUNDS {
@@ -131,6 +117,7 @@ pub(crate) fn frames<F: Frames>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::block::Block;
     use crate::harness::plan::Unsupported;
 
     /// Hands out the same memory to all.
@@ -158,12 +145,12 @@ mod tests {
     #[test]
     fn overlapping_buffers_are_found() {
         let mut wrong = Overlapping::build(&Plan::equal(4, 100)).unwrap();
-        assert!(pool(&mut wrong, &Plan::equal(2, 100), |_| 100).is_err());
+        assert!(pool(&mut wrong, &Plan::equal(2, 100), &|_| 100).is_err());
     }
 
     #[test]
     fn the_heap_passes() {
         let mut right = crate::adapters::vec::VecPool;
-        assert_eq!(pool(&mut right, &Plan::equal(100, 300), |index| 1 + index % 300), Ok(()));
+        assert_eq!(pool(&mut right, &Plan::equal(100, 300), &|index| 1 + index % 300), Ok(()));
     }
 }

@@ -22,6 +22,10 @@ pub enum Kind {
     /// A strategy with other settings than those that the plan asks for, where the settings are
     /// what is to be seen. It is in no verdict.
     Setting,
+    /// A strategy or a peer as a program makes it that sets nothing. It is compared with the one
+    /// that has settings for the row, in a part of the report of its own. It is in no verdict and
+    /// in no chart.
+    Default,
     /// What every strategy is compared with.
     Control,
     /// A published crate that does a similar job.
@@ -43,12 +47,14 @@ pub(crate) enum Offer {
 pub struct Contestant {
     /// As in reports and on the command line.
     pub name: &'static str,
-    /// Strategy, setting, control or peer.
+    /// Strategy, setting, default, control or peer.
     pub kind: Kind,
-    /// The contestant that it is a setting of.
+    /// The contestant that it is a setting of, or that it is without settings.
     pub setting_of: Option<&'static str>,
     /// The workloads that it is in; all if there are none.
     only: &'static [&'static str],
+    /// The workloads that it is in when a quick run is of all rows; all if there are none.
+    quick: &'static [&'static str],
     /// The idiom in which it is used, for the report.
     pub idiom: &'static str,
     /// Whether its memory comes from Rust's global allocator, so that calls to it can be counted.
@@ -76,6 +82,7 @@ impl Contestant {
             kind,
             setting_of: None,
             only: &[],
+            quick: &[],
             idiom,
             counted: true,
             whole: nothing,
@@ -115,6 +122,27 @@ impl Contestant {
         let mut setting = Self::only(name, Kind::Setting, only, idiom);
         setting.setting_of = Some(of);
         setting
+    }
+
+    /// The contestant `of` as a program makes it that sets nothing, for all workloads. A quick run
+    /// of all rows has it in `quick` only. What differs is in the type that serves.
+    #[must_use]
+    pub const fn untuned(
+        name: &'static str,
+        of: &'static str,
+        quick: &'static [&'static str],
+        idiom: &'static str,
+    ) -> Self {
+        let mut untuned = Self::new(name, Kind::Default, idiom);
+        untuned.setting_of = Some(of);
+        untuned.quick = quick;
+        untuned
+    }
+
+    /// Whether a quick run of all rows has it in this one.
+    #[must_use]
+    pub fn is_in_quick(&self, case: &Case) -> bool {
+        self.quick.is_empty() || self.quick.contains(&case.workload())
     }
 
     /// Whether it takes part in a row at all, be it with a reason why it does not serve it.
@@ -185,6 +213,7 @@ impl Contestant {
             | Case::Burst { .. }
             | Case::TwoPools { .. }
             | Case::Mixed { .. }
+            | Case::Queue { .. }
             | Case::RingFixed { .. }
             | Case::Chaos { threads: 1, .. }
             | Case::File { .. }

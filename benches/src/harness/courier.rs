@@ -54,28 +54,38 @@ pub(crate) fn with_consumer<T: Send>(
     take: impl Fn(T) + Sync,
     produce: impl FnOnce(&mut Sender<'_, T>),
 ) -> Duration {
-    let _here = pin(0);
     let received = AtomicU64::new(0);
-    let started = AtomicU64::new(0);
     let (producer, consumer) = RingBuffer::new(QUEUED);
+    let (mut consumer, mut produce) = (Some(consumer), Some(produce));
+    let mut sender = Some(Sender { queue: producer, received: &received, sent: 0 });
+    beside(&mut || consume(consumer.take().expect("one consumer"), &received, &take), &mut || {
+        // Dropping the sender ends the other thread.
+        let mut sender = sender.take().expect("one sender");
+        let start = Instant::now();
+        (produce.take().expect("one producer"))(&mut sender);
+        sender.settle();
+        start.elapsed()
+    })
+}
+
+/// Runs `there` on another thread and, once that runs, `here` on this one. It is not generic: there
+/// are hundreds of kinds of cells with another thread.
+pub(crate) fn beside(there: &mut (dyn FnMut() + Send), here: &mut dyn FnMut() -> Duration) -> Duration {
+    let _here = pin(0);
+    let started = AtomicU64::new(0);
     thread::scope(|scope| {
         scope.spawn(|| {
             let _there = pin(1);
             // ORDER: Relaxed: it only says that the thread runs.
             started.store(1, Ordering::Relaxed);
-            consume(consumer, &received, &take);
+            there();
         });
         let mut spins = 0;
         // ORDER: Relaxed, as above.
         while started.load(Ordering::Relaxed) == 0 {
             pause(&mut spins);
         }
-        let mut sender = Sender { queue: producer, received: &received, sent: 0 };
-        let start = Instant::now();
-        produce(&mut sender);
-        sender.settle();
-        start.elapsed()
-        // Dropping the sender ends the thread.
+        here()
     })
 }
 
@@ -99,7 +109,7 @@ fn consume<T>(mut queue: Consumer<T>, received: &AtomicU64, take: impl Fn(T)) {
 
 /// Spins for a while, then lets others run: there may be fewer cores than threads.
 #[inline]
-fn pause(spins: &mut u32) {
+pub(crate) fn pause(spins: &mut u32) {
     const PATIENCE: u32 = 200;
     if *spins < PATIENCE {
         *spins += 1;

@@ -1,7 +1,7 @@
 //! Several threads at work at once, each with a handle to one pool or with a pool of its own.
 
 use core::marker::PhantomData;
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,40 +71,62 @@ impl<P: Pool> Crew<Private<P>> {
 
 impl<T: Seed> Crew<T> {
     /// Runs `prepare`, then `work` with what that returned, in each thread. `work` starts when all
-    /// are prepared. Returns the time from its first start to its last end, and what it returned,
-    /// by thread.
-    pub(crate) fn each<S, R: Send>(
+    /// are prepared. Returns the time from its first start to its last end.
+    ///
+    /// # Errors
+    ///
+    /// The first error of a thread, in their order.
+    pub(crate) fn each<S>(
         &self,
         prepare: impl Fn(&mut T::Pool, usize) -> S + Sync,
-        work: impl Fn(&mut T::Pool, usize, &mut S) -> R + Sync,
-    ) -> (Duration, Vec<R>) {
-        let barrier = Barrier::new(self.threads);
-        let seeds: Vec<T> = (0..self.threads).map(|_| (self.seed)()).collect();
-        let spans: Vec<(Instant, Instant, R)> = thread::scope(|scope| {
-            let handles: Vec<_> = seeds
-                .into_iter()
-                .enumerate()
-                .map(|(index, seed)| {
-                    let (barrier, prepare, work) = (&barrier, &prepare, &work);
-                    scope.spawn(move || {
-                        let _here = pin(index);
-                        let mut pool = seed.grow();
-                        let mut state = prepare(&mut pool, index);
-                        barrier.wait();
-                        let start = Instant::now();
-                        let result = work(&mut pool, index, &mut state);
-                        (start, Instant::now(), result)
-                    })
-                })
-                .collect();
-            handles
-                .into_iter()
-                .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        });
-        let start = spans.iter().map(|span| span.0).min();
-        let end = spans.iter().map(|span| span.1).max();
-        let elapsed = start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start);
-        (elapsed, spans.into_iter().map(|span| span.2).collect())
+        work: impl Fn(&mut T::Pool, usize, &mut S) -> Result<(), String> + Sync,
+    ) -> Result<Duration, String> {
+        let mut seeds = Vec::with_capacity(self.threads);
+        while seeds.len() < self.threads {
+            seeds.push(Mutex::new(Some((self.seed)())));
+        }
+        side_by_side(self.threads, &|index, barrier| {
+            let seed = seeds[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut pool = seed.expect("each is taken once").grow();
+            let mut state = prepare(&mut pool, index);
+            barrier.wait();
+            let start = Instant::now();
+            let result = work(&mut pool, index, &mut state);
+            Span { start, end: Instant::now(), result }
+        })
     }
+}
+
+/// What one thread did.
+struct Span {
+    start: Instant,
+    end: Instant,
+    result: Result<(), String>,
+}
+
+/// Runs `thread` with each number below `threads`, all at once. It is not generic: there are
+/// hundreds of kinds of cells with threads.
+fn side_by_side(
+    threads: usize,
+    thread: &(dyn Fn(usize, &Barrier) -> Span + Sync),
+) -> Result<Duration, String> {
+    let barrier = Barrier::new(threads);
+    let spans: Vec<Span> = thread::scope(|scope| {
+        let start = |index| {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                let _here = pin(index);
+                thread(index, barrier)
+            })
+        };
+        let handles: Vec<_> = (0..threads).map(start).collect();
+        let join = |handle: thread::ScopedJoinHandle<_>| {
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        handles.into_iter().map(join).collect()
+    });
+    let start = spans.iter().map(|span| span.start).min();
+    let end = spans.iter().map(|span| span.end).max();
+    spans.into_iter().try_for_each(|span| span.result)?;
+    Ok(start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start))
 }

@@ -1,6 +1,8 @@
 //! Timing: calibration, interleaved rounds, quantiles, and the tails of single operations.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use bufadvise::measure::tail::tail_of;
 
 use crate::harness::Cell;
 use crate::harness::record::Tail;
@@ -169,30 +171,6 @@ pub fn tails(cells: &mut [&mut dyn Cell], samples: usize, mut at: impl FnMut(usi
         }
     }
     all.into_iter().map(tail_of).collect()
-}
-
-/// The tail of single operations' times; nothing where there are none.
-#[must_use]
-pub fn tail_of(mut times: Vec<u32>) -> Option<Tail> {
-    if times.is_empty() {
-        return None;
-    }
-    times.sort_unstable();
-    let share = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    let (p50, p99, p999) = (share(0.5), share(0.99), share(0.999));
-    Some(Tail { p50, p99, p999, clock: clock(), samples: times.len() })
-}
-
-/// The median of two clock readings with nothing between them.
-fn clock() -> u32 {
-    let mut times: Vec<u32> = (0..1001)
-        .map(|_| {
-            let start = Instant::now();
-            start.elapsed().as_nanos().try_into().unwrap_or(u32::MAX)
-        })
-        .collect();
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! The harness: rows, columns and cells, how they are measured, in which processes, and what is
 //! kept of it.
 //!
-//! - `block`, `plan`, `serve`: what a contestant is asked for, and implements.
+//! - `plan`, `serve`: what a contestant is asked for, and implements.
 //! - `case`, `contestant`, `cell`: a row, a column, and the two together.
-//! - `check`, `measure`, `statistics`: right bytes first, then times.
-//! - `place`, `crew`, `courier`: threads.
-//! - `parent`, `child`, `process`: a process for each row. `record`, `host`: what it found, and
-//!   where.
+//! - `check`, `measure`: right bytes first, then times.
+//! - `crew`, `courier`: threads.
+//! - `parent`, `child`: a process for each row. `record`: what it found; `ratios`: how that
+//!   compares.
+//!
+//! What the adviser needs too is in its library (`bufadvise::measure`): `block`, `place`, `process`
+//! and `statistics`.
 //!
 //! It names no workload and no contestant.
 
-pub mod block;
 pub mod case;
 pub mod cell;
 pub(crate) mod check;
@@ -18,16 +20,14 @@ pub mod child;
 pub mod contestant;
 pub(crate) mod courier;
 pub(crate) mod crew;
-pub(crate) mod host;
 pub mod measure;
 pub mod parent;
-pub(crate) mod place;
 pub mod plan;
-pub mod process;
+mod ratios;
 pub mod record;
 pub mod serve;
-pub mod statistics;
 
+pub use bufadvise::measure::{block, place, process, statistics};
 pub use case::Case;
 pub use cell::Cell;
 pub use contestant::{Contestant, Kind};

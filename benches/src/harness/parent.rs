@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::harness::measure::{Effort, Scale};
 use crate::harness::record::{Column, Message, Outcome, Record, Results, Row, SCHEMA, Settings};
-use crate::harness::{Case, Contestant, host};
+use crate::harness::{Case, Contestant};
 
 /// What to run.
 #[derive(Debug)]
@@ -26,6 +26,9 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// The columns.
     pub contestants: Vec<Contestant>,
+    /// Whether each is in all rows that it can be in. If not, a quick run spares some
+    /// ([`Contestant::is_in_quick`]).
+    pub everywhere: bool,
     /// The counting binary, if heap calls are to be counted.
     pub count: Option<PathBuf>,
     /// Whether to measure memory.
@@ -37,6 +40,12 @@ impl Plan {
     #[must_use]
     pub fn effort(&self) -> Effort {
         Effort::of(self.scale)
+    }
+
+    /// Whether a contestant is in a row, be it with a reason why it does not serve it.
+    fn has(&self, case: &Case, contestant: &Contestant) -> bool {
+        let is_spared = self.scale == Scale::Quick && !self.everywhere && !contestant.is_in_quick(case);
+        contestant.takes_part(case) && !is_spared
     }
 
     /// How long a silent child is waited for.
@@ -60,7 +69,7 @@ impl Plan {
 /// When no child can be started at all.
 pub fn run(plan: &Plan) -> Result<Results> {
     let started = Instant::now();
-    let host = host::look();
+    let host = bufadvise::measure::host::look();
     let bar = ProgressBar::new((plan.cases.len() * SHARE) as u64);
     bar.set_style(
         ProgressStyle::with_template("{bar:24} {percent:>3} %  {elapsed} of about {duration}  {msg}")
@@ -116,6 +125,7 @@ fn column(contestant: &Contestant) -> Column {
     Column {
         name: contestant.name.into(),
         kind: contestant.kind,
+        of: contestant.setting_of.map(String::from),
         idiom: contestant.idiom.into(),
         counted: contestant.counted,
     }
@@ -129,7 +139,7 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
     let mut names: Vec<&str> = plan
         .contestants
         .iter()
-        .filter(|contestant| contestant.takes_part(case))
+        .filter(|contestant| plan.has(case, contestant))
         .map(|contestant| contestant.name)
         .collect();
     while !names.is_empty() {
@@ -316,5 +326,33 @@ impl Child<'_> {
             None => End::Well,
             Some(outcome) => End::Broken { culprit, outcome },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_run_of_all_rows_spares_some_contestants() {
+        const QUICK: &[&str] = &["reuse"];
+        let untuned = Contestant::untuned("slot-default", "slot", QUICK, "nothing is set");
+        let tuned = Contestant::new("slot", crate::harness::Kind::Strategy, "all is set");
+        let (reuse, mixed) =
+            (Case::Reuse { bytes: 64, held: 0 }, Case::Mixed { sizes: crate::harness::case::Sizes::Zipf });
+        let plan = |scale, everywhere| Plan {
+            scale,
+            cases: Vec::new(),
+            contestants: Vec::new(),
+            everywhere,
+            count: None,
+            memory: false,
+        };
+        let quick = plan(Scale::Quick, false);
+        assert!(quick.has(&reuse, &untuned) && !quick.has(&mixed, &untuned));
+        assert!(quick.has(&mixed, &tuned), "all others are in all rows");
+        for all in [plan(Scale::Quick, true), plan(Scale::Full, false), plan(Scale::Test, false)] {
+            assert!(all.has(&reuse, &untuned) && all.has(&mixed, &untuned), "{:?}", all.scale);
+        }
     }
 }

@@ -12,6 +12,17 @@ impl<S: Into<String>> From<S> for Unsupported {
     }
 }
 
+/// How much more memory a pool gets than what the workload has out at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spare {
+    /// Nothing: requests are of one size.
+    None,
+    /// A quarter: requests are of different sizes, and memory is short.
+    Quarter,
+    /// As much again: buffers of different sizes leave holes.
+    Twice,
+}
+
 /// What a workload will ask of a pool, for its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -24,8 +35,8 @@ pub struct Plan {
     pub largest: usize,
     /// Most bytes that are out at once, with `room` buffers.
     pub peak_bytes: usize,
-    /// Whether requests are of different sizes.
-    pub varied: bool,
+    /// How much more than that the pool gets.
+    pub spare: Spare,
     /// Threads that use the pool at once.
     pub threads: usize,
     /// Bytes that a frame starts with, for those that let it grow from there by reallocating; the
@@ -46,7 +57,7 @@ impl Plan {
             room,
             largest: bytes,
             peak_bytes: room * bytes,
-            varied: false,
+            spare: Spare::None,
             threads: 1,
             first_bytes: bytes,
         }
@@ -61,9 +72,26 @@ impl Plan {
             room,
             largest,
             peak_bytes: peak_bytes.max(largest * Self::LEAST_ROOM),
-            varied: true,
+            spare: Spare::Twice,
             threads: 1,
             first_bytes: largest,
+        }
+    }
+
+    /// The same with a quarter more than what is out at once, and not with twice as much.
+    #[must_use]
+    pub fn tight(mut self) -> Self {
+        self.spare = Spare::Quarter;
+        self
+    }
+
+    /// A number of bytes or buffers that are out at once, with what the pool gets beyond it.
+    #[must_use]
+    pub fn with_spare(&self, out: usize) -> usize {
+        match self.spare {
+            Spare::None => out,
+            Spare::Quarter => out.saturating_add(out.div_ceil(4)),
+            Spare::Twice => out.saturating_mul(2),
         }
     }
 
@@ -110,6 +138,9 @@ mod tests {
     fn plans_have_room_for_a_check() {
         assert_eq!(Plan::equal(1, 10).room, Plan::LEAST_ROOM);
         assert_eq!(Plan::equal(100, 10).peak_bytes, 1000);
+        assert_eq!(Plan::equal(100, 10).with_spare(1000), 1000);
+        assert_eq!(Plan::mixed(100, 10, 1000).with_spare(1000), 2000);
+        assert_eq!(Plan::mixed(100, 10, 1000).tight().with_spare(1001), 1252);
         assert!(Plan::equal(1 << 20, 1 << 20).bytes_of_equals().is_err());
     }
 }

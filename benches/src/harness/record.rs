@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+pub use bufadvise::measure::host::Host;
+pub use bufadvise::measure::tail::Tail;
 use serde::{Deserialize, Serialize};
 
-use crate::harness::contestant::{BASELINE, Kind};
+use crate::harness::contestant::Kind;
 use crate::harness::statistics::quantile;
 
 /// Version of the file's layout.
@@ -35,29 +37,6 @@ pub struct Results {
     pub seconds: f64,
 }
 
-/// The machine and the build.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Host {
-    /// Processor model.
-    pub cpu: String,
-    /// Cores that may be used.
-    pub cores: usize,
-    /// Bytes of memory.
-    pub memory_bytes: u64,
-    /// Frequency governor, where it can be read.
-    pub governor: Option<String>,
-    /// Operating system and kernel.
-    pub kernel: String,
-    /// The compiler.
-    pub rustc: String,
-    /// The commit, with `-dirty` if the tree differs from it.
-    pub commit: String,
-    /// When, in UTC.
-    pub date: String,
-    /// Load average over one minute before the run.
-    pub load: Option<f64>,
-}
-
 /// How it was measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
@@ -81,6 +60,9 @@ pub struct Column {
     pub name: String,
     /// What it is.
     pub kind: Kind,
+    /// The contestant that it is a setting of, or that it is without settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// How it is used.
     pub idiom: String,
     /// Whether its heap calls can be counted.
@@ -110,6 +92,10 @@ pub struct Record {
     /// Median divided by the median of `vec` in the same rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_vec: Option<f64>,
+    /// For a contestant without settings: median divided by that of the one with settings for the
+    /// row, in the same rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_tuned: Option<f64>,
     /// For each strategy that was measured in the same rounds, its median divided by this one:
     /// below 1, the strategy is faster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -218,21 +204,6 @@ impl Timing {
     }
 }
 
-/// Times of single operations, in nanoseconds, with the clock's own cost in them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tail {
-    /// Half took less.
-    pub p50: u32,
-    /// One in a hundred took more.
-    pub p99: u32,
-    /// One in a thousand took more.
-    pub p999: u32,
-    /// Two readings of the clock with nothing between them: the median.
-    pub clock: u32,
-    /// Operations.
-    pub samples: usize,
-}
-
 impl Record {
     /// A cell about which only the outcome is known yet.
     #[must_use]
@@ -242,6 +213,7 @@ impl Record {
             contestant: contestant.into(),
             outcome,
             to_vec: None,
+            to_tuned: None,
             strategies_to_this: BTreeMap::new(),
             heap_calls: None,
             fallbacks: None,
@@ -298,46 +270,20 @@ impl Results {
         Some(self.cell(case, contestant)?.timing()?.median)
     }
 
-    /// The failures of contestants of these kinds, a line each.
+    /// The failures of contestants of these kinds, a line each. One without settings is of the kind
+    /// of the one that has some.
     #[must_use]
     pub fn failures(&self, kinds: &[Kind]) -> Vec<String> {
         let is_meant = |name: &str| {
-            self.contestants.iter().any(|column| column.name == name && kinds.contains(&column.kind))
+            self.contestants.iter().any(|column| {
+                column.name == name && kinds.contains(&self.tuned(column).unwrap_or(column).kind)
+            })
         };
         self.cells
             .iter()
             .filter(|record| record.outcome.is_failure() && is_meant(&record.contestant))
             .map(|record| format!("{} at {}: {}", record.contestant, record.case, record.outcome.explain()))
             .collect()
-    }
-
-    /// Fills in the ratios, from what was measured in the same rounds.
-    pub fn compare(&mut self) {
-        let together = |results: &Self, case: &str, contestant: &str| {
-            results
-                .cell(case, contestant)?
-                .timing()
-                .filter(|timing| !timing.alone)
-                .map(|timing| timing.median)
-        };
-        let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
-        let ratios: Vec<_> = self
-            .cells
-            .iter()
-            .map(|record| {
-                let this = together(self, &record.case, &record.contestant)?;
-                let vec = together(self, &record.case, BASELINE);
-                let to_this = |column: &Column| {
-                    let strategy = together(self, &record.case, &column.name)?;
-                    let is_other = column.name != record.contestant;
-                    is_other.then(|| (column.name.clone(), strategy / this))
-                };
-                Some((vec.map(|vec| this / vec), strategies().filter_map(to_this).collect()))
-            })
-            .collect();
-        for (record, ratio) in self.cells.iter_mut().zip(ratios) {
-            (record.to_vec, record.strategies_to_this) = ratio.unwrap_or_default();
-        }
     }
 }
 
@@ -367,7 +313,12 @@ pub(crate) mod fixture {
     use super::*;
 
     pub(crate) fn column(name: &str, kind: Kind) -> Column {
-        Column { name: name.into(), kind, idiom: String::new(), counted: true }
+        Column { name: name.into(), kind, of: None, idiom: String::new(), counted: true }
+    }
+
+    /// A contestant without settings.
+    pub(crate) fn untuned(name: &str, of: &str) -> Column {
+        Column { of: Some(of.into()), ..column(name, Kind::Default) }
     }
 
     pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {
@@ -405,41 +356,8 @@ pub(crate) mod fixture {
 
 #[cfg(test)]
 mod tests {
-    use super::fixture::{column, results, timed};
+    use super::fixture::timed;
     use super::*;
-
-    #[test]
-    fn ratios_are_of_the_same_rounds() {
-        let mut results = results(
-            vec![
-                column("slot", Kind::Strategy),
-                column("ring", Kind::Strategy),
-                column("vec", Kind::Control),
-            ],
-            vec![
-                timed("a", "slot", 2.0, false),
-                timed("a", "vec", 8.0, false),
-                timed("a", "peer", 4.0, true),
-                Record::new("a", "gone", Outcome::Hung { seconds: 1.0 }),
-                timed("a", "ring", 4.0, false),
-            ],
-        );
-        results.compare();
-        assert_eq!(results.cells[0].to_vec, Some(0.25));
-        let ratios = |index: usize| -> Vec<(&str, f64)> {
-            let ratios = &results.cells[index].strategies_to_this;
-            ratios.iter().map(|(name, &ratio)| (name.as_str(), ratio)).collect()
-        };
-        assert_eq!(
-            ratios(0),
-            [("ring", 2.0)],
-            "strategies are compared with each other, not with themselves"
-        );
-        assert_eq!(ratios(1), [("ring", 0.5), ("slot", 0.25)]);
-        assert_eq!(results.cells[2].to_vec, None, "not in the same rounds");
-        assert_eq!(ratios(2), []);
-        assert_eq!(results.cells[3].to_vec, None);
-    }
 
     #[test]
     fn rounds_of_several_processes_are_one() {

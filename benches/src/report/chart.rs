@@ -5,7 +5,7 @@ use super::dots::{Dot, Dots, Line};
 use super::{lines, view};
 use crate::drawing::{number, svg};
 use crate::harness::Kind;
-use crate::harness::record::{Results, Row, Timing};
+use crate::harness::record::{Column, Results, Row, Timing};
 
 /// The width of a chart on a page with room for it.
 const WIDE: f64 = 960.0;
@@ -98,18 +98,24 @@ fn class_of(kind: Kind, place: usize) -> String {
     let letter = match kind {
         Kind::Strategy => 's',
         Kind::Setting => 'v',
+        // Not drawn: see `drawn`.
+        Kind::Default => 'd',
         Kind::Control => 'c',
         Kind::Peer => 'p',
     };
     format!("{letter}{place}")
 }
 
+/// The contestants that charts show. Those without settings have tables: there are more contestants
+/// than a chart can hold, and colours.
+pub(super) fn drawn(results: &Results) -> impl Iterator<Item = &Column> {
+    results.contestants.iter().filter(|column| column.kind != Kind::Default)
+}
+
 /// The names of the contestants for which `any` holds, in the order of the report, each with its
 /// class.
 pub(super) fn named(results: &Results, any: impl Fn(&str) -> bool) -> Vec<(String, String)> {
-    results
-        .contestants
-        .iter()
+    drawn(results)
         .filter(|column| any(&column.name))
         .map(|column| (column.name.clone(), class(results, &column.name)))
         .collect()
@@ -139,7 +145,7 @@ fn overview(results: &Results) -> Option<Chart> {
                 let title = format!("{name} at {workload}: {ratio} times vec, mean of {count} rows");
                 Some(Dot { contestant: name.to_owned(), value: mean, span: None, title })
             };
-            let columns = results.contestants.iter().filter(|column| column.kind != Kind::Setting);
+            let columns = drawn(results).filter(|column| column.kind != Kind::Setting);
             let dots = columns.filter_map(|column| dot(&column.name)).collect();
             Line { label: (*workload).to_owned(), dots }
         })
@@ -163,7 +169,7 @@ fn times(results: &Results, workload: &str, rows: &[&Row]) -> Option<Chart> {
                 let title = words(name, row, timing);
                 Some(Dot { contestant: name.to_owned(), value: timing.median, span, title })
             };
-            let dots = results.contestants.iter().filter_map(|column| dot(&column.name)).collect();
+            let dots = drawn(results).filter_map(|column| dot(&column.name)).collect();
             Line { label: row.parameters.clone(), dots }
         })
         .collect();
@@ -179,11 +185,29 @@ mod tests {
     use crate::drawing::colours::has_colour;
     use crate::harness::contestant::FLOOR;
 
+    #[test]
+    fn charts_are_without_defaults() {
+        let results = crate::report::defaults::tests::sample();
+        // Dots, and lines.
+        for workload in ["reuse", "mixed"] {
+            let mut results = results.clone();
+            results.cases.iter_mut().for_each(|row| row.workload = workload.into());
+            let charts = all(&results);
+            assert_eq!(charts.len(), 2, "the overview, and that of {workload}");
+            for chart in charts {
+                for drawing in [&chart.wide, &chart.narrow] {
+                    assert!(drawing.contains("slot"), "{drawing}");
+                    assert!(!drawing.contains("-default"), "{drawing}");
+                }
+            }
+        }
+    }
+
     /// One without a colour would be drawn in black, or where it is a hollow dot not at all.
     #[test]
     fn every_contestant_has_a_colour() {
         let all = crate::adapters::all();
-        for (index, one) in all.iter().enumerate() {
+        for (index, one) in all.iter().enumerate().filter(|(_, one)| one.kind != Kind::Default) {
             let place = all[..index].iter().filter(|other| other.kind == one.kind).count();
             let class = class_of(one.kind, place);
             assert!(has_colour(&class), "{} has no colour {class}", one.name);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::chart::{class, named, words};
+use super::chart::{class, drawn, named, words};
 use crate::drawing::number;
 use crate::drawing::scale::{Log, apart};
 use crate::drawing::svg::{Drawing, MARGIN, text_width};
@@ -57,7 +57,7 @@ const ROOM: f64 = 640.0;
 impl Lines<'_> {
     /// The drawing; `None` without data.
     pub(super) fn draw(&self, width: f64) -> Option<String> {
-        let names: Vec<&str> = self.results.contestants.iter().map(|column| column.name.as_str()).collect();
+        let names: Vec<&str> = drawn(self.results).map(|column| column.name.as_str()).collect();
         let values = self
             .rows
             .iter()

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::chart::Chart;
-use super::view;
+use super::{defaults, view};
 use crate::drawing::number;
 use crate::harness::Kind;
 use crate::harness::record::{Outcome, Record, Results, Row};
@@ -14,6 +14,7 @@ pub fn report(results: &Results, charts: &[Chart], head: &str, folder: &str) -> 
     let mut text = format!("{head}\n\n");
     host(results, &mut text);
     verdict(results, &mut text);
+    untuned(results, &mut text);
     for (workload, rows) in view::workloads(results) {
         let _ = writeln!(text, "\n## {workload}\n\n{}\n", super::texts::about(workload));
         for chart in charts.iter().filter(|chart| chart.workload == workload) {
@@ -89,6 +90,70 @@ fn duels(results: &Results, text: &mut String) {
                 at(duel.worst)
             );
         }
+    }
+}
+
+/// Contestants without settings, against those that have some.
+fn untuned(results: &Results, text: &mut String) {
+    let summaries = defaults::summaries(results);
+    if summaries.is_empty() {
+        return;
+    }
+    let at = |row: &Row| format!("{} {}", row.workload, row.parameters);
+    let _ = writeln!(text, "\n## Defaults\n\n{}\n", super::texts::DEFAULTS);
+    let _ = writeln!(text, "| without settings | rows | mean | more than {} times | worst |", defaults::SLOW);
+    let _ = writeln!(text, "| --- | ---: | ---: | ---: | --- |");
+    for line in summaries {
+        let (mean, (row, worst)) = (number::ratio(line.mean), line.worst);
+        let worst = format!("{} at {}", number::ratio(worst), at(row));
+        let _ = writeln!(text, "| {} | {} | {mean} | {} | {worst} |", line.name, line.rows, line.slow);
+    }
+    let slow = defaults::slow(results);
+    if slow.is_empty() {
+        let _ = writeln!(text, "\nNo default takes more than {} times as long.", defaults::SLOW);
+    } else {
+        let _ = writeln!(
+            text,
+            "\n| more than {} times | without settings | times | its time | with settings | fallbacks | control or peer | \
+             times that |",
+            defaults::SLOW
+        );
+        let _ = writeln!(text, "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |");
+    }
+    let none = || String::from("–");
+    for slow in slow {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            at(slow.row),
+            slow.record.contestant,
+            number::ratio(slow.times),
+            number::time(slow.time),
+            number::time(slow.tuned),
+            slow.record.fallbacks.map_or_else(none, number::share),
+            slow.rival.map_or_else(none, |rival| rival.0.into()),
+            slow.rival.map_or_else(none, |rival| number::ratio(rival.1)),
+        );
+    }
+    all_untuned(results, text);
+}
+
+/// The ratio of each contestant without settings in every row.
+fn all_untuned(results: &Results, text: &mut String) {
+    let columns = defaults::columns(results);
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    let _ = writeln!(text, "\n| time without settings to that with | {} |", names.join(" | "));
+    let _ = writeln!(text, "| --- |{}", " ---: |".repeat(names.len()));
+    for row in defaults::rows(results) {
+        let _ = write!(text, "| {} {} |", row.workload, row.parameters);
+        for name in &names {
+            let shown = results.cell(&row.id, name).and_then(|record| record.to_tuned).map(|ratio| {
+                let shown = number::ratio(ratio);
+                if ratio > defaults::SLOW { format!("**{shown}**") } else { shown }
+            });
+            let _ = write!(text, " {} |", shown.unwrap_or_else(|| "–".into()));
+        }
+        text.push('\n');
     }
 }
 
@@ -201,5 +266,27 @@ mod tests {
         assert!(lines.contains(&"| 64 B | 0.50 | – | 0.25 |"), "{text}");
         assert!(lines.contains(&"| time of slot to that of | slot | ring | peer |"), "{text}");
         assert!(lines.contains(&"- **ring-half** (setting): "), "{text}");
+        assert!(!text.contains("## Defaults"), "there are none: {text}");
+    }
+
+    #[test]
+    fn defaults_have_a_part_of_their_own() {
+        let results = crate::report::defaults::tests::sample();
+        let text = report(&results, &[], "# Benchmark matrix", "");
+        let start = text.find("## Defaults").expect("the part on defaults");
+        let part = &text[start..start + text[start..].find("\n## reuse").expect("the next part")];
+        for line in [
+            "| slot-default | 2 | 1.73 | 1 | 3.00 at reuse 64 B |",
+            "| reuse 4 KiB | ring-default | 10.0 | 10.0 ns | 1.00 ns | – | – | – |",
+            "| reuse 64 B | slot-default | 3.00 | 6.00 ns | 2.00 ns | 50.0 % | peer | 1.50 |",
+            "| time without settings to that with | slot-default | ring-default | peer-default |",
+            "| reuse 64 B | **3.00** | 1.20 | 0.88 |",
+            "| reuse 1 KiB | 1.00 | – | – |",
+        ] {
+            assert!(part.lines().any(|found| found == line), "{line}\n{part}");
+        }
+        let worst = part.find("ring-default | 10.0 | ").expect("the worst");
+        assert!(worst < part.find("slot-default | 3.00 | ").expect("the second"), "worst first");
+        assert!(text.contains("- ring-default at 1 KiB: unsupported: the ring would be exhausted"), "{text}");
     }
 }

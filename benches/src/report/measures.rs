@@ -38,9 +38,7 @@ pub(super) const MEASURES: &[Measure] = &[
     Measure {
         name: "fallbacks",
         title: "fallbacks, share of operations",
-        show: |record| {
-            record.fallbacks.filter(|&share| share > 0.0).map(|share| format!("{:.1} %", share * 100.0))
-        },
+        show: |record| record.fallbacks.filter(|&share| share > 0.0).map(number::share),
     },
     Measure {
         name: "memory",

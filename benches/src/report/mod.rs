@@ -1,6 +1,7 @@
 //! The report: terminal, Markdown, charts, one page.
 
 pub mod chart;
+pub mod defaults;
 mod dots;
 pub mod front;
 mod lines;
@@ -44,6 +45,7 @@ fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Strategy => "strategy",
         Kind::Setting => "setting",
+        Kind::Default => "default",
         Kind::Control => "control",
         Kind::Peer => "peer",
     }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
 
-use super::view;
+use super::{defaults, view};
 use crate::drawing::number;
 use crate::harness::Kind;
 use crate::harness::record::{Column, Outcome, Record, Results, Row};
@@ -28,6 +28,33 @@ pub fn print(results: &Results) {
         }
     }
     println!("* fastest of the row, the floor apart. Times are medians of interleaved rounds.");
+    print_defaults(results);
+}
+
+/// Prints what settings are worth, where contestants without any were measured.
+fn print_defaults(results: &Results) {
+    if defaults::columns(results).is_empty() {
+        return;
+    }
+    let slow = defaults::slow(results);
+    if slow.is_empty() {
+        println!("No default takes more than {} times as long as with settings.", defaults::SLOW);
+        return;
+    }
+    let mut table = new_table();
+    let name = format!("more than {} times", defaults::SLOW);
+    table.set_header([name.as_str(), "without settings", "times", "its time", "with settings"]);
+    for slow in slow {
+        let right = |text| Cell::new(text).set_alignment(CellAlignment::Right);
+        table.add_row([
+            Cell::new(format!("{} {}", slow.row.workload, slow.row.parameters)),
+            Cell::new(&slow.record.contestant),
+            right(number::ratio(slow.times)),
+            right(number::time(slow.time)),
+            right(number::time(slow.tuned)),
+        ]);
+    }
+    println!("{table}");
 }
 
 fn times(results: &Results, workload: &str, rows: &[&Row], columns: &[&Column]) -> Table {

@@ -7,8 +7,15 @@ median over the rounds of several processes; ratios are formed of medians of the
 themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
 `floor` keeps no books at all: what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
 
+/// What the part on defaults shows.
+pub(super) const DEFAULTS: &str = "A contestant whose name ends in `-default` is made with no settings at all, as in \
+`BumpPool::new()` or `SlotPool::builder().build()`. It takes turns with the one that has settings for the row, in the same \
+rounds. The ratio is its time in times of the other's: 1.00 means that nothing has to be set. `mirror` has no settings beside \
+its capacity, which has to be said. Fallbacks are the requests that went elsewhere because the pool had nothing, where they were \
+counted; the control or peer is the fastest of that row.";
+
 /// What the workloads do.
-const ABOUT: [(&str, &str); 17] = [
+const ABOUT: [(&str, &str); 18] = [
     ("reuse", "Acquire a buffer, write its first byte, drop it. One operation is all of that."),
     (
         "live",
@@ -26,6 +33,12 @@ const ABOUT: [(&str, &str); 17] = [
          or at random. One operation is one buffer.",
     ),
     ("mixed", "Requests of 64 B to 64 KiB, the newest eight held. One operation is one buffer."),
+    (
+        "queue",
+        "The newest 64 or 1024 buffers are held, each of a random size up to 4 KiB, and memory is \
+         short: a quarter more bytes than are out, a quarter more buffers for `ring`, two slots \
+         more for `slot`. One operation is one buffer that comes and the oldest that goes.",
+    ),
     (
         "ring-fixed",
         "RingAl's first table: the newest N buffers are held, each filled to a random part of its \

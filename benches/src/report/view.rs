@@ -2,7 +2,7 @@
 
 use crate::harness::Kind;
 use crate::harness::contestant::{BASELINE, FLOOR};
-use crate::harness::record::{Column, Record, Results, Row};
+use crate::harness::record::{Column, Record, Results, Row, Timing};
 
 /// A difference below this share is not called one.
 const NOISE: f64 = 0.05;
@@ -36,7 +36,7 @@ pub struct Duel<'a> {
 #[must_use]
 pub fn duels<'a>(results: &'a Results, strategy: &str) -> Vec<Duel<'a>> {
     let is_rival =
-        |column: &&Column| column.name != strategy && column.name != FLOOR && column.kind != Kind::Setting;
+        |column: &&Column| column.name != strategy && column.name != FLOOR && !is_aside(column.kind);
     let mut duels: Vec<Duel<'_>> = results
         .contestants
         .iter()
@@ -52,8 +52,13 @@ pub fn duels<'a>(results: &'a Results, strategy: &str) -> Vec<Duel<'a>> {
     duels
 }
 
+/// Whether contestants of a kind are in no verdict: a strategy with other settings, or with none.
+fn is_aside(kind: Kind) -> bool {
+    matches!(kind, Kind::Setting | Kind::Default)
+}
+
 /// A contestant's ratios over the rows that it has some in, sorted.
-fn ratios<'a>(
+pub(super) fn ratios<'a>(
     results: &'a Results,
     contestant: &str,
     ratio: impl Fn(&Record) -> Option<f64>,
@@ -65,7 +70,7 @@ fn ratios<'a>(
 }
 
 /// The geometric mean.
-fn mean(ratios: &[(&Row, f64)]) -> f64 {
+pub(super) fn mean(ratios: &[(&Row, f64)]) -> f64 {
     (ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
 }
 
@@ -85,14 +90,14 @@ pub struct Standing<'a> {
     pub worst: (&'a Row, f64),
 }
 
-/// How all contestants but other settings compare with one, by a cell's ratio to that, the fastest
-/// first.
+/// How all contestants, except other settings and none, compare with one, by a cell's ratio to
+/// that, the fastest first.
 #[must_use]
 pub fn standings(results: &Results, ratio: impl Fn(&Record) -> Option<f64>) -> Vec<Standing<'_>> {
     let mut standings: Vec<Standing<'_>> = results
         .contestants
         .iter()
-        .filter(|column| column.kind != Kind::Setting)
+        .filter(|column| !is_aside(column.kind))
         .filter_map(|column| {
             let ratios = ratios(results, &column.name, &ratio);
             let (best, worst) = (*ratios.first()?, *ratios.last()?);
@@ -104,15 +109,18 @@ pub fn standings(results: &Results, ratio: impl Fn(&Record) -> Option<f64>) -> V
     standings
 }
 
-/// The fastest contestant of a row. The floor does not count: it is not a pool. Nor do other
-/// settings of a contestant.
+/// The fastest contestant of a row. The floor does not count: it is not a pool. Nor does a
+/// contestant with other settings, or without any.
 #[must_use]
 pub fn winner<'a>(results: &'a Results, case: &str) -> Option<&'a str> {
-    let is_setting = |name: &str| names(results, Kind::Setting).any(|setting| setting == name);
+    let counts = |name: &str| {
+        let column = results.contestants.iter().find(|column| column.name == name);
+        name != FLOOR && column.is_none_or(|column| !is_aside(column.kind))
+    };
     results
         .cells
         .iter()
-        .filter(|record| record.case == case && record.contestant != FLOOR && !is_setting(&record.contestant))
+        .filter(|record| record.case == case && counts(&record.contestant))
         .filter_map(|record| Some((record.contestant.as_str(), record.timing()?.median)))
         .min_by(|one, other| one.1.total_cmp(&other.1))
         .map(|(name, _)| name)
@@ -178,15 +186,7 @@ pub fn losses(results: &Results) -> Vec<Loss<'_>> {
     for strategy in names(results, Kind::Strategy) {
         for row in &results.cases {
             let Some(ours) = results.cell(&row.id, strategy).and_then(Record::timing) else { continue };
-            let best = results
-                .contestants
-                .iter()
-                .filter(|column| matches!(column.kind, Kind::Control | Kind::Peer) && column.name != FLOOR)
-                .filter_map(|column| {
-                    Some((column.name.as_str(), results.cell(&row.id, &column.name)?.timing()?))
-                })
-                .min_by(|one, other| one.1.median.total_cmp(&other.1.median));
-            if let Some((faster, theirs)) = best {
+            if let Some((faster, theirs)) = fastest_rival(results, row) {
                 let times = ours.median / theirs.median;
                 if times > 1.0 + NOISE && ours.p10 > theirs.p90 {
                     losses.push(Loss { strategy, row, faster, times });
@@ -196,6 +196,18 @@ pub fn losses(results: &Results) -> Vec<Loss<'_>> {
     }
     losses.sort_by(|one, other| other.times.total_cmp(&one.times));
     losses
+}
+
+/// The fastest control or peer of a row, measured in the same rounds as the others. The floor is no
+/// rival.
+pub(super) fn fastest_rival<'a>(results: &'a Results, row: &Row) -> Option<(&'a str, &'a Timing)> {
+    results
+        .contestants
+        .iter()
+        .filter(|column| matches!(column.kind, Kind::Control | Kind::Peer) && column.name != FLOOR)
+        .filter_map(|column| Some((column.name.as_str(), results.cell(&row.id, &column.name)?.timing()?)))
+        .filter(|(_, timing)| !timing.alone)
+        .min_by(|one, other| one.1.median.total_cmp(&other.1.median))
 }
 
 /// How many rows a contestant was timed in, in how many of those it is the fastest, and in how many

@@ -44,7 +44,6 @@ struct Burst<P: Pool> {
 pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Burst { count, bytes, order } = case else { return Err(not_mine(case)) };
     let plan = Plan::equal(count, bytes);
-    let mut random = fastrand::Rng::with_seed(count as u64);
     Ok(Box::new(Burst {
         pool: P::build(&plan)?,
         plan,
@@ -52,13 +51,19 @@ pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
         bytes,
         order,
         live: Vec::with_capacity(count),
-        picks: (1..=count as u32).rev().map(|remaining| random.u32(..remaining)).collect(),
+        picks: picks(count),
     }))
+}
+
+/// Which of so many goes next, until none is left.
+fn picks(count: usize) -> Vec<u32> {
+    let mut random = fastrand::Rng::with_seed(count as u64);
+    (1..=count as u32).rev().map(|remaining| random.u32(..remaining)).collect()
 }
 
 impl<P: Pool> Cell for Burst<P> {
     fn check(&mut self) -> Result<(), String> {
-        check::pool(&mut self.pool, &self.plan, |_| self.bytes)
+        check::pool(&mut self.pool, &self.plan, &|_| self.bytes)
     }
 
     fn run(&mut self, iterations: u64) -> Duration {

@@ -100,7 +100,7 @@ struct Live<B>(Vec<Option<B>>);
 
 impl<B> Live<B> {
     fn new() -> Self {
-        Self((0..TASKS).map(|_| None).collect())
+        Self(check::empty(TASKS))
     }
 
     #[inline(always)]
@@ -120,7 +120,7 @@ impl<B> Live<B> {
 
 fn check<P: Pool>(pool: &mut P, plan: &Plan, thread: usize, steps: &[Step]) -> Result<(), String> {
     let seed = (thread as u64) << 32;
-    check::pool_from(pool, plan, seed, |index| usize::from(steps[index % steps.len()].bytes))
+    check::pool_from(pool, plan, seed, &|index| usize::from(steps[index % steps.len()].bytes))
 }
 
 /// One thread for all tasks.
@@ -196,7 +196,7 @@ impl<T: Seed> Cell for Together<T> {
         let (share, scripts) = (&self.share, &self.scripts);
         let work =
             |pool: &mut T::Pool, thread: usize, (): &mut ()| check(pool, share, thread, &scripts[thread]);
-        self.crew.each(|_, _| (), work).1.into_iter().collect()
+        self.crew.each(|_, _| (), work).map(drop)
     }
 
     fn run(&mut self, iterations: u64) -> Duration {
@@ -211,8 +211,9 @@ impl<T: Seed> Cell for Together<T> {
             for _ in 0..iterations {
                 live.play(pool, &scripts[thread]);
             }
+            Ok(())
         };
-        self.crew.each(prepare, work).0
+        self.crew.each(prepare, work).expect("no thread has an error")
     }
 
     /// Those of one thread, as in `threads`.

@@ -82,14 +82,19 @@ struct Reader<P> {
 
 pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::File { bytes, file_bytes } = case else { return Err(not_mine(case)) };
+    let (file, sums) = open(bytes, file_bytes)?;
+    Ok(Box::new(Reader { pool: P::build(&Plan::equal(1, bytes))?, file, bytes, sums }))
+}
+
+/// The file, made if it is not there, and the sum of each chunk.
+fn open(bytes: usize, file_bytes: u64) -> Result<(File, Vec<u64>), Unsupported> {
     prepare(file_bytes).map_err(|error| format!("cannot make the file: {error}"))?;
     let file = File::open(path(file_bytes)).map_err(|error| format!("cannot open the file: {error}"))?;
     let words = (bytes / 8) as u64;
     let chunk_sum = |chunk: u64| {
         (chunk * words..(chunk + 1) * words).fold(0_u64, |sum, index| sum.wrapping_add(word(index)))
     };
-    let sums = (0..file_bytes / bytes as u64).map(chunk_sum).collect();
-    Ok(Box::new(Reader { pool: P::build(&Plan::equal(1, bytes))?, file, bytes, sums }))
+    Ok((file, (0..file_bytes / bytes as u64).map(chunk_sum).collect()))
 }
 
 /// Fills a buffer from the file. The system call writes through the raw pointer, so that no

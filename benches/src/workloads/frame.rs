@@ -82,7 +82,7 @@ impl<F: Frames> Frame<F> {
 impl<F: Frames> Cell for Frame<F> {
     fn check(&mut self) -> Result<(), String> {
         let lengths = &self.lengths;
-        check::frames(&mut self.frames, &self.plan, STEP, |index| lengths[index % lengths.len()])
+        check::frames(&mut self.frames, &self.plan, STEP, &|index| lengths[index % lengths.len()])
     }
 
     fn run(&mut self, iterations: u64) -> Duration {

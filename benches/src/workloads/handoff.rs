@@ -37,7 +37,7 @@ fn expected(bytes: usize, value: u8) -> u64 {
 
 impl<P: Pool<Buf: Send>> Cell for Handoff<P> {
     fn check(&mut self) -> Result<(), String> {
-        check::pool(&mut self.pool, &self.plan, |_| self.bytes)?;
+        check::pool(&mut self.pool, &self.plan, &|_| self.bytes)?;
         // And across the threads: the sum of all sums is right only if nothing is overwritten under
         // way.
         const ITEMS: u64 = 500;

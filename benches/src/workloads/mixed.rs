@@ -60,8 +60,7 @@ pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Mixed { sizes } = case else { return Err(not_mine(case)) };
     let requests = requests(sizes);
     let plan = Plan::mixed(HELD, SIZES[SIZES.len() - 1], peak_bytes(&requests));
-    let held = core::array::from_fn(|_| None);
-    Ok(Box::new(Mixed { pool: P::build(&plan)?, plan, requests, held }))
+    Ok(Box::new(Mixed { pool: P::build(&plan)?, plan, requests, held: [const { None }; HELD] }))
 }
 
 impl<P: Pool> Mixed<P> {
@@ -73,7 +72,7 @@ impl<P: Pool> Mixed<P> {
 impl<P: Pool> Cell for Mixed<P> {
     fn check(&mut self) -> Result<(), String> {
         let requests = &self.requests;
-        check::pool(&mut self.pool, &self.plan, |index| requests[index % requests.len()])
+        check::pool(&mut self.pool, &self.plan, &|index| requests[index % requests.len()])
     }
 
     fn run(&mut self, iterations: u64) -> Duration {

@@ -9,6 +9,7 @@ pub mod messages;
 pub mod mixed;
 mod offers;
 pub mod parse;
+pub mod queue;
 pub mod replay;
 pub mod reuse;
 pub mod ring;
@@ -24,12 +25,13 @@ use crate::harness::plan::Unsupported;
 use crate::harness::serve::{Frames, Pool};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 17] = [
+pub const WORKLOADS: [&str; 18] = [
     "reuse",
     "live",
     "two-pools",
     "burst",
     "mixed",
+    "queue",
     "ring-fixed",
     "ring-extend",
     "frame",
@@ -51,6 +53,7 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(two_pools::cases());
     cases.extend(burst::cases(scale));
     cases.extend(mixed::cases());
+    cases.extend(queue::cases());
     cases.extend(ring::cases());
     cases.extend(frame::cases());
     cases.extend(handoff::cases());
@@ -72,6 +75,7 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
         Case::Burst { .. } => burst::cell::<P>(case),
         Case::TwoPools { .. } => two_pools::cell::<P>(case),
         Case::Mixed { .. } => mixed::cell::<P>(case),
+        Case::Queue { .. } => queue::cell::<P>(case),
         Case::RingFixed { .. } => ring::fixed::<P>(case),
         Case::Chaos { .. } => chaos::alone::<P>(case),
         Case::File { .. } => file::cell::<P>(case),

@@ -92,6 +92,18 @@ impl Script {
     }
 }
 
+impl Script {
+    /// The bytes of the first requests.
+    fn first_sizes(&self) -> Vec<usize> {
+        const SIZES: usize = 4096;
+        let bytes = |step: &Step| match step {
+            Step::Acquire { bytes, .. } => Some(*bytes as usize),
+            Step::Release { .. } => None,
+        };
+        self.steps.iter().filter_map(bytes).take(SIZES).collect()
+    }
+}
+
 struct Replay<P: Pool> {
     pool: P,
     plan: Plan,
@@ -102,8 +114,7 @@ struct Replay<P: Pool> {
 pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
     let Case::Replay { trace } = case else { return Err(not_mine(case)) };
     let path = folder().join(trace).with_extension(EXTENSION);
-    let events = load(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    make::<P>(events)
+    make::<P>(load(&path)?)
 }
 
 fn make<P: Pool>(events: Vec<EventKind>) -> Result<Box<dyn Cell>, Unsupported> {
@@ -112,30 +123,22 @@ fn make<P: Pool>(events: Vec<EventKind>) -> Result<Box<dyn Cell>, Unsupported> {
         return Err("the trace asks for nothing".into());
     }
     let plan = Plan::mixed(script.most_live, script.largest, script.peak_bytes);
-    let live = (0..script.most_live).map(|_| None).collect();
+    let live = check::empty(script.most_live);
     Ok(Box::new(Replay { pool: P::build(&plan)?, plan, script, live }))
 }
 
 /// Reads a trace.
-fn load(path: &Path) -> Result<Vec<EventKind>, String> {
-    let file = fs::read(path).map_err(|error| error.to_string())?;
-    let trace = Trace::decode(&file).map_err(|error| error.to_string())?;
+fn load(path: &Path) -> Result<Vec<EventKind>, Unsupported> {
+    let cannot = |error: &dyn core::fmt::Display| format!("cannot read {}: {error}", path.display());
+    let file = fs::read(path).map_err(|error| cannot(&error))?;
+    let trace = Trace::decode(&file).map_err(|error| cannot(&error))?;
     Ok(trace.events().iter().map(|event| event.kind).collect())
 }
 
 impl<P: Pool> Cell for Replay<P> {
     fn check(&mut self) -> Result<(), String> {
-        let sizes: Vec<usize> = self
-            .script
-            .steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::Acquire { bytes, .. } => Some(*bytes as usize),
-                Step::Release { .. } => None,
-            })
-            .take(4096)
-            .collect();
-        check::pool(&mut self.pool, &self.plan, |index| sizes[index % sizes.len()])
+        let sizes = self.script.first_sizes();
+        check::pool(&mut self.pool, &self.plan, &|index| sizes[index % sizes.len()])
     }
 
     fn run(&mut self, iterations: u64) -> Duration {

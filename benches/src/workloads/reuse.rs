@@ -45,13 +45,17 @@ pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
 impl<P: Pool> Reuse<P> {
     /// The others.
     fn hold(&mut self) -> Vec<P::Buf> {
-        (0..self.held).map(|_| self.pool.acquire(self.bytes)).collect()
+        let mut held = Vec::with_capacity(self.held);
+        while held.len() < self.held {
+            held.push(self.pool.acquire(self.bytes));
+        }
+        held
     }
 }
 
 impl<P: Pool> Cell for Reuse<P> {
     fn check(&mut self) -> Result<(), String> {
-        check::pool(&mut self.pool, &self.plan, |_| self.bytes)
+        check::pool(&mut self.pool, &self.plan, &|_| self.bytes)
     }
 
     fn run(&mut self, iterations: u64) -> Duration {

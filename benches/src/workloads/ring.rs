@@ -13,6 +13,7 @@ use super::not_mine;
 use crate::harness::block::{Block, copy, fill, read};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
+use crate::harness::check;
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
@@ -171,7 +172,7 @@ pub(super) fn extend<F: Frames>(case: &Case) -> Result<Box<dyn Cell>, Unsupporte
 
 impl<S: Source> Ring<S> {
     fn new(source: S, load: Load, held: usize) -> Self {
-        Self { source, load, held: (0..held).map(|_| None).collect(), place: 0, warm: false }
+        Self { source, load, held: check::empty(held), place: 0, warm: false }
     }
 
     /// The oldest goes, a new one comes.

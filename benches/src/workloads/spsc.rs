@@ -5,13 +5,14 @@
 //! `stream`.
 
 use core::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::not_mine;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
-use crate::harness::place::pin;
+use crate::harness::courier::{beside, pause};
 use crate::harness::plan::Unsupported;
 use crate::harness::serve::Pipe;
 
@@ -88,22 +89,20 @@ impl<P: Pipe> Cell for Through<P> {
         let bytes = self.bytes;
         let (writer, reader) = &mut self.ends;
         let (from, to) = (&self.from, &mut self.to);
-        let _here = pin(0);
-        thread::scope(|scope| {
-            let (started, runs) = std::sync::mpsc::channel();
-            let other = scope.spawn(move || {
-                let _there = pin(1);
-                started.send(()).expect("the other thread waits");
-                for _ in 0..iterations {
-                    for index in 0..chunks {
-                        let place = index % PLACES * STEP;
-                        let bytes = black_box(bytes);
-                        P::read(reader, &mut to[place..place + bytes]);
-                    }
-                    black_box(&mut *to);
+        let is_read = AtomicBool::new(false);
+        let mut reads = || {
+            for _ in 0..iterations {
+                for index in 0..chunks {
+                    let place = index % PLACES * STEP;
+                    let bytes = black_box(bytes);
+                    P::read(reader, &mut to[place..place + bytes]);
                 }
-            });
-            runs.recv().expect("the thread starts");
+                black_box(&mut *to);
+            }
+            // ORDER: Relaxed: the clock is read after it, and nothing else.
+            is_read.store(true, Ordering::Relaxed);
+        };
+        let mut writes = || {
             let start = Instant::now();
             for iteration in 0..iterations {
                 for index in 0..chunks {
@@ -113,9 +112,14 @@ impl<P: Pipe> Cell for Through<P> {
                     P::write(writer, &from[place..place + bytes]);
                 }
             }
-            other.join().expect("the reader does not panic");
+            let mut spins = 0;
+            // ORDER: Relaxed, as above.
+            while !is_read.load(Ordering::Relaxed) {
+                pause(&mut spins);
+            }
             start.elapsed()
-        })
+        };
+        beside(&mut reads, &mut writes)
     }
 
     fn operations(&self) -> u64 {

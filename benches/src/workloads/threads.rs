@@ -57,7 +57,7 @@ impl<T: Seed> Cell for Threads<T> {
         const ROUNDS: u64 = 200;
         let bytes = self.bytes;
         // All threads at once, each with bytes of its own.
-        let (_, results) = self.crew.each(
+        let done = self.crew.each(
             |_, _| (),
             |pool, thread, ()| {
                 let first = (thread as u64 + 1) << 32;
@@ -66,10 +66,10 @@ impl<T: Seed> Cell for Threads<T> {
                     check::fill(&mut buf, bytes.min(4096), seed);
                     check::verify(&mut buf, bytes.min(4096), seed)?;
                 }
-                check::pool_from(pool, &Plan { room: 2, ..self.plan }, first, |_| bytes)
+                check::pool_from(pool, &Plan { room: 2, ..self.plan }, first, &|_| bytes)
             },
         );
-        results.into_iter().collect()
+        done.map(drop)
     }
 
     fn run(&mut self, iterations: u64) -> Duration {
@@ -79,8 +79,18 @@ impl<T: Seed> Cell for Threads<T> {
             let mut buf = pool.acquire(bytes);
             touch_pages(&mut buf, bytes);
         };
-        let warm_up = |pool: &mut T::Pool, _| (0..WARM_UP).for_each(|_| turn(pool));
-        self.crew.each(warm_up, |pool, _, ()| (0..iterations).for_each(|_| turn(pool))).0
+        let warm_up = |pool: &mut T::Pool, _| {
+            for _ in 0..WARM_UP {
+                turn(pool);
+            }
+        };
+        let work = |pool: &mut T::Pool, _, (): &mut ()| {
+            for _ in 0..iterations {
+                turn(pool);
+            }
+            Ok(())
+        };
+        self.crew.each(warm_up, work).expect("no thread has an error")
     }
 
     fn operations(&self) -> u64 {

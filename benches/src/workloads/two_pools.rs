@@ -37,7 +37,7 @@ pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
 
 impl<P: Pool> Cell for TwoPools<P> {
     fn check(&mut self) -> Result<(), String> {
-        self.pools.iter_mut().try_for_each(|pool| check::pool(pool, &self.plan, |_| self.bytes))
+        self.pools.iter_mut().try_for_each(|pool| check::pool(pool, &self.plan, &|_| self.bytes))
     }
 
     fn run(&mut self, iterations: u64) -> Duration {

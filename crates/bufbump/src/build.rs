@@ -2,12 +2,14 @@
 
 use core::fmt;
 
-use bufcore::ConfigError;
-use bufcore::strategy::SettingsText;
+#[cfg(feature = "mmap")]
+use bufcore::MapOptions;
+use bufcore::strategy::{PoolSource, SettingsText};
+use bufcore::{ConfigError, RegionError};
 
 use crate::pool::BumpPool;
-use crate::settings::Settings;
-use crate::shard::MAX_SHARD_BYTES;
+use crate::settings::{MOST_SPARES, Mapped, Settings};
+use crate::shard::{MAX_SHARD_BYTES, Shard};
 
 const DEFAULT_SHARD_BYTES: usize = 256 << 10;
 const DEFAULT_PROBES: usize = 2;
@@ -16,8 +18,6 @@ const DEFAULT_IDLE_BYTES: usize = 16 << 20;
 const DEFAULT_ALIGNMENT: usize = 16;
 /// Blocks' headers have a pointer in them.
 const LEAST_ALIGNMENT: usize = 8;
-/// The most free shards that a thread keeps to itself.
-const MOST_SPARES: usize = 4;
 
 /// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is
 /// built.
@@ -58,6 +58,18 @@ pub struct Builder {
     // Not a setting without the feature: a file that asks for it is refused.
     #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
     wipe: bool,
+    #[cfg(feature = "mmap")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub(crate) mapped_from: Option<usize>,
+    #[cfg(feature = "mmap")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_plain"))]
+    pub(crate) map_options: MapOptions,
+}
+
+#[cfg(all(feature = "serde", feature = "mmap"))]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_plain(options: &MapOptions) -> bool {
+    *options == MapOptions::new()
 }
 
 impl Default for Builder {
@@ -69,6 +81,10 @@ impl Default for Builder {
             alignment: DEFAULT_ALIGNMENT,
             preallocate: 0,
             wipe: false,
+            #[cfg(feature = "mmap")]
+            mapped_from: None,
+            #[cfg(feature = "mmap")]
+            map_options: MapOptions::new(),
         }
     }
 }
@@ -89,8 +105,9 @@ impl Builder {
         Self::default()
     }
 
-    /// Sets the bytes of a shard, 256 KiB unless set: the largest request that is not an allocation
-    /// of its own. At most 1 GiB.
+    /// Sets the bytes of a shard, 256 KiB unless set: the largest request that does not need a
+    /// piece of memory of its own. At most 1 GiB. Where the [alignment](Self::alignment) makes a
+    /// shard larger than that, its buffers can have what is over, and statistics count it.
     ///
     /// A shard is used again when all its buffers have been released. A shard of good size holds
     /// several buffers of the usual size, and less traffic than the pool sees while a buffer
@@ -134,8 +151,11 @@ impl Builder {
         self
     }
 
-    /// Sets the bytes of shards that the pool keeps for later when none of their buffers is out; 16
-    /// MiB unless set. Memory over it is freed.
+    /// Sets the bytes of idle memory that the pool keeps for later: of shards of which no buffer is
+    /// out, and of larger pieces; 16 MiB unless set. Memory over it is freed.
+    ///
+    /// Each thread keeps one piece larger than a shard to itself. Those of all threads together,
+    /// whether in use or not, are at most half of this budget and count within it.
     ///
     /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more
     /// that fit into this budget.
@@ -159,11 +179,18 @@ impl Builder {
     /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
     /// less than 8.
     ///
+    /// The header of a buffer is in front of it, and takes up to an alignment there. From 512 on,
+    /// the headers of a shard are in a table in front of all its buffers. A buffer then takes its
+    /// bytes, rounded up to the alignment, and 16 bytes of the table for each multiple of that. The
+    /// requests of such a pool take a call more.
+    ///
     /// ```
     /// use bufbump::BumpPool;
     ///
-    /// let pool = BumpPool::builder().alignment(64).build()?;
-    /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 64, 0);
+    /// let pool = BumpPool::builder().alignment(4096).shard_size(32 * 4096).build()?;
+    /// let pages: Vec<_> = (0..32).map(|_| pool.acquire(4096)).collect::<Result<_, _>>()?;
+    /// assert!(pages.iter().all(|page| page.as_ptr().addr() % 4096 == 0));
+    /// assert_eq!(pool.stats().reserved_bytes, 32 * 4096); // one shard
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -216,13 +243,38 @@ impl Builder {
         self
     }
 
+    /// Returns how many bytes the pool asks the allocator for when it takes a shard.
+    ///
+    /// They are those for buffers, the headers in a table, the room to align all that, and the
+    /// header of the shard. A shard with a mapping of its own has whole pages.
+    ///
+    /// # Errors
+    ///
+    /// As for [`build`](Self::build), which also names settings that no memory is large enough for.
+    ///
+    /// ```
+    /// use bufbump::Builder;
+    ///
+    /// let pages = Builder::new().shard_size(32 * 4096).alignment(4096);
+    /// let beside = pages.required_bytes()? - 32 * 4096;
+    /// assert!(beside < 4096 + 1024); // less than a page to align it, and the bookkeeping
+    /// # Ok::<(), bufbump::ConfigError>(())
+    /// ```
+    pub fn required_bytes(&self) -> Result<usize, ConfigError> {
+        let (settings, _) = self.check(self.mapped())?;
+        let layout = settings.layout(self.shard_bytes).map_err(ConfigError::Region)?;
+        let bytes = layout.allocated_bytes().and_then(|bytes| bytes.checked_add(size_of::<Shard>()));
+        bytes.ok_or(ConfigError::Region(RegionError::TooLarge { requested: self.shard_bytes }))
+    }
+
     /// Builds the pool.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for shards of no bytes, [`ConfigError::TooLarge`] for shards over 1
-    /// GiB, [`ConfigError::BadAlignment`], also for one over 1 GiB, and [`ConfigError::Region`]
-    /// when the allocator refuses.
+    /// - [`ConfigError::Zero`] for shards of no bytes.
+    /// - [`ConfigError::TooLarge`] for shards over 1 GiB.
+    /// - [`ConfigError::BadAlignment`], also for one over 1 GiB.
+    /// - [`ConfigError::Region`] when the allocator refuses memory, or the system a mapping.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -234,11 +286,13 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<BumpPool, ConfigError> {
-        let (settings, preallocate) = self.check()?;
-        BumpPool::with(settings, preallocate)
+        let (settings, preallocate) = self.check(self.mapped())?;
+        BumpPool::with(settings, PoolSource::none(), preallocate)
     }
 
-    fn check(&self) -> Result<(Settings, usize), ConfigError> {
+    /// The settings, and how many shards there are from the start; `mapped` is the memory that has
+    /// pages of its own.
+    pub(crate) fn check(&self, mapped: Option<Mapped>) -> Result<(Settings, usize), ConfigError> {
         if self.shard_bytes == 0 {
             return Err(ConfigError::Zero { setting: "shard_size" });
         }
@@ -252,15 +306,19 @@ impl Builder {
         if !self.alignment.is_power_of_two() || self.alignment > MAX_SHARD_BYTES {
             return Err(ConfigError::BadAlignment { alignment: self.alignment });
         }
-        let idle_shards = self.max_idle_bytes / self.shard_bytes;
-        let settings = Settings {
+        let mut settings = Settings {
             shard_bytes: self.shard_bytes,
             max_probes: self.max_probes,
-            idle_shards,
-            spare_shards: idle_shards.min(MOST_SPARES),
+            max_idle_bytes: self.max_idle_bytes,
+            shard_idle_bytes: self.shard_bytes,
+            mapped,
+            spare_shards: 0,
             alignment: self.alignment.max(LEAST_ALIGNMENT),
             wipe: self.wipe,
         };
+        settings.shard_idle_bytes = settings.idle_bytes(self.shard_bytes).unwrap_or(self.shard_bytes);
+        let idle_shards = self.max_idle_bytes / settings.shard_idle_bytes;
+        settings.spare_shards = idle_shards.min(MOST_SPARES);
         Ok((settings, self.preallocate.min(idle_shards)))
     }
 }
@@ -276,6 +334,10 @@ impl fmt::Display for Builder {
         text.bytes("max_idle_bytes", self.max_idle_bytes, default.max_idle_bytes)?;
         text.bytes("alignment", self.alignment, default.alignment)?;
         text.count("preallocate", self.preallocate, default.preallocate)?;
+        #[cfg(feature = "mmap")]
+        text.bytes("mapped_from", self.mapped_from, default.mapped_from)?;
+        #[cfg(feature = "mmap")]
+        text.text("map_options", self.map_options, default.map_options)?;
         text.switch("wipe", self.wipe, default.wipe)
     }
 }

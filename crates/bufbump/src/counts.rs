@@ -1,5 +1,5 @@
-//! What is counted of pieces of memory, with the `stats` feature; without it, a type of no size
-//! whose methods do nothing.
+//! Counts pieces of memory, with the `stats` feature. Without it, the counters are a type of no
+//! size whose methods do nothing.
 
 #[cfg(feature = "stats")]
 use bufcore::strategy::sync::{AtomicUsize, Ordering};

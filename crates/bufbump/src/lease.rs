@@ -1,4 +1,4 @@
-//! What a buffer keeps of the pool it came from.
+//! The lease in a buffer: what it keeps of the pool that the buffer came from.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -84,8 +84,17 @@ impl BumpLease {
         !self.is_shared() || self.views().is_none_or(Views::is_one)
     }
 
-    /// Returns whether the memory is an allocation of its own, because the request was larger than
-    /// a shard, or because its thread was ending.
+    /// Whether the bytes are zero, since nobody had them before. For the lease of a buffer that the
+    /// calling thread has just acquired.
+    pub(crate) fn is_untouched(&self) -> bool {
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().is_some_and(|block| unsafe { Block::is_untouched(block) })
+    }
+
+    /// Returns whether the memory was allocated for this buffer alone.
+    ///
+    /// That is so for a request larger than a shard that no kept piece served, and for a request of
+    /// a thread that was ending.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -99,7 +108,7 @@ impl BumpLease {
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.
-        self.block().is_some_and(|block| unsafe { Block::shard(block) }.is_single())
+        self.block().is_some_and(|block| unsafe { Block::shard(block) }.is_fallback())
     }
 }
 
@@ -107,8 +116,8 @@ impl BumpLease {
 // - memory: a block is carved again only after its release has been counted, and a shard's memory
 //   is freed only when nothing of it is out (`shard`, B2, B3).
 // - copies: one raw pointer.
-// - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
-// - wipe, start: the bytes behind the block's header, as carved.
+// - count: in the block's header, used by nobody else; none for a buffer of no bytes.
+// - wipe, start: the bytes of the block, as carved.
 unsafe impl Lease for BumpLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -130,11 +139,14 @@ unsafe impl Lease for BumpLease {
         let wipes = unsafe { Shared::of(shard).as_ref() }.settings.wipe;
         // SAFETY: the buffer is out.
         let capacity = unsafe { Block::capacity(block) };
-        wipes.then(|| NonNull::slice_from_raw_parts(Block::bytes(block), capacity))
+        // SAFETY: likewise.
+        let start = unsafe { Block::start(block) };
+        wipes.then(|| NonNull::slice_from_raw_parts(start, capacity))
     }
 
     fn start(&self) -> Option<NonNull<u8>> {
-        self.block().map(Block::bytes)
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().map(|block| unsafe { Block::start(block) })
     }
 
     fn another_of_nothing(&self) -> Option<Self> {

@@ -24,12 +24,34 @@
 //!  shard     |16|  bytes  |16| bytes |16|   bytes   |  free                     |
 //!             ^ header of a block: its shard, its size, count of views and parts
 //!                                                     ^ bump: the next block goes here
-//!  thread    current shard, a list of others with buffers out, up to 4 spares
-//!  pool      idle shards, up to a budget of bytes
+//!  thread    current shard, a list of others with buffers out, up to 4 spares, a larger piece
+//!  pool      idle shards and larger pieces, up to a budget of bytes
 //! ```
+//!
+//! From an [alignment](Builder::alignment) of 512 on, the headers stand in a table in front of all
+//! bytes, with a place for each multiple of the alignment. So 32 buffers of a page take 32 pages.
 //!
 //! When the newest buffer is released on its thread, the pointer goes back with it. When all have
 //! been released, it starts at the front.
+//!
+//! A request larger than a shard has a piece of memory of its own, of one of four sizes in each
+//! doubling. Its thread keeps one such piece to itself, and the pool keeps others for any thread.
+//!
+//! # Bookkeeping
+//!
+//! Beside the memory for buffers, a pool needs these bytes on 64-bit systems without the `stats`
+//! and `track` features:
+//!
+//! | for | bytes |
+//! | --- | ---: |
+//! | a buffer | 16, and what aligns the next header |
+//! | from an alignment of 512 on: a multiple of it in a shard | 16, and none for a buffer |
+//! | the start of a shard, or of a larger piece | an alignment, or two below 512 |
+//! | a shard, or a larger piece | 320 |
+//! | a thread that uses the pool, beside its shards | 192 |
+//! | a thread with a larger piece and no shard | 320 more |
+//! | a pool | 320 |
+//! | a pool that served a request larger than a shard | 2560 more |
 //!
 //! # Invariants
 //!
@@ -73,11 +95,14 @@
 extern crate alloc;
 extern crate std;
 
+mod budget;
 mod build;
 mod cache;
 mod counts;
 mod depot;
 mod lease;
+mod mapped;
+mod places;
 mod pool;
 mod release;
 mod request;
@@ -85,6 +110,7 @@ mod settings;
 mod shard;
 mod shared;
 mod stack;
+mod state;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -103,6 +129,11 @@ pub use bufcore::{
 };
 #[doc(no_inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+#[cfg(feature = "mmap")]
+#[doc(no_inline)]
+pub use bufcore::{HugePages, MapOptions};
+#[doc(no_inline)]
+pub use bufcore::{Keeper, KeeperHandle, KeeperThread, Pressure, PressureLevel, PressureSource, Trim, Watch};
 pub use build::Builder;
 pub use lease::{BumpBuf, BumpLease, BumpView};
 pub use pool::BumpPool;

@@ -1,10 +1,12 @@
 //! The pool, as its users hold it.
 
-use core::fmt;
-use core::ptr::NonNull;
+mod traits;
 
-use bufcore::strategy::{Handle, Served};
-use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use bufcore::strategy::{Handle, PoolSource, Served};
+use bufcore::{AcquireError, Buf, ConfigError, SplitLease};
 
 use crate::cache::local;
 use crate::counts::Piece;
@@ -13,7 +15,6 @@ use crate::request::Found;
 use crate::settings::Settings;
 use crate::shard::Block;
 use crate::shared::Shared;
-use crate::stats::BumpStats;
 
 /// A pool whose threads carve their buffers from shards of their own. See the [crate
 /// documentation](crate).
@@ -37,29 +38,39 @@ use crate::stats::BumpStats;
 /// ```
 pub struct BumpPool {
     handle: Handle<Shared>,
-    /// `Shared::id`, here for the fast path, as is the next.
+    /// `Shared::id`, here for the fast path, as is the next; `APART` where headers are in a table.
     id: usize,
     /// The alignment minus one.
     mask: usize,
 }
 
-// SAFETY: what handles share is made for any thread (`shared`).
-unsafe impl Send for BumpPool {}
-// SAFETY: likewise; an acquire uses what is the calling thread's.
-unsafe impl Sync for BumpPool {}
+/// No pool's number, so that the fast path, which takes the bytes to be right behind the header,
+/// finds no shard.
+const APART: usize = usize::MAX;
+
+/// Fewer bytes are zeroed sooner than a look tells whether they are zero.
+const LOOKED_AT_FROM_BYTES: usize = 2048;
 
 impl BumpPool {
-    pub(crate) fn with(settings: Settings, preallocate: usize) -> Result<Self, ConfigError> {
-        let handle = Shared::new(settings)?;
-        let id = handle.id;
-        let pool = Self { handle, id, mask: settings.alignment - 1 };
+    pub(crate) fn with(
+        settings: Settings,
+        source: PoolSource,
+        preallocate: usize,
+    ) -> Result<Self, ConfigError> {
+        let pool = Self::over(Shared::new(settings, source)?);
         pool.preallocate(preallocate)?;
         Ok(pool)
     }
 
+    /// The pool of a handle.
+    fn over(handle: Handle<Shared>) -> Self {
+        let id = if handle.settings.has_table() { APART } else { handle.id };
+        Self { id, mask: handle.settings.alignment - 1, handle }
+    }
+
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(crate) fn id(&self) -> usize {
-        self.id
+        self.shared().id
     }
 
     /// Adds idle shards.
@@ -83,8 +94,12 @@ impl BumpPool {
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
     /// pool wipes. Cost: some twenty plain instructions and no locked one, when the thread's
     /// current shard has room. Otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
-    /// shards, then an exchange or two for an idle one, and at last an allocation. A request larger
-    /// than a shard is an allocation of its own, zeroed by the allocator.
+    /// shards, then an exchange or two for an idle one, and at last an allocation.
+    ///
+    /// A request larger than a shard has a piece of memory of its own. One that is allocated for it
+    /// is at most a quarter larger than it. Its thread, or the pool, keeps the piece for the next
+    /// such request, of which it is at most half as large again. That request then costs some plain
+    /// instructions, or a few locked ones.
     ///
     /// # Errors
     ///
@@ -104,11 +119,19 @@ impl BumpPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire(&self, capacity: usize) -> Result<Buf<BumpLease>, AcquireError> {
-        if let Some(shard) = local::shard(self.id)
+        if let Some(shard) = local::shard(self.id) {
             // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
-            && let Some(block) = NonNull::new(unsafe { shard.as_ref() }.carve(capacity, self.mask))
-        {
-            return Ok(self.hand_out(block, capacity, Served::Reused));
+            let shard = unsafe { shard.as_ref() };
+            if let Some(block) = NonNull::new(shard.carve(capacity, self.mask)) {
+                let start = Block::behind(block);
+                // SAFETY: just taken; no pool with this number has headers in a table.
+                return Ok(unsafe { self.hand_out_at(start, block, capacity, Served::Reused) });
+            }
+            if let Some(block) = self.shared().reuse(shard, capacity) {
+                let start = Block::behind(block);
+                // SAFETY: as above.
+                return Ok(unsafe { self.hand_out_at(start, block, capacity, Served::Reused) });
+            }
         }
         // Taken apart and put together, so that what comes back in memory does not force the other
         // case there too.
@@ -120,7 +143,8 @@ impl BumpPool {
     /// [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared
     /// reference.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire).
+    /// Cost: zeroing on top of [`acquire`](Self::acquire), except for some KiB and more of memory
+    /// that nobody had before: it comes zeroed.
     ///
     /// # Errors
     ///
@@ -138,24 +162,50 @@ impl BumpPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<BumpLease>, AcquireError> {
         let mut buf = self.acquire(len)?;
-        buf.spare_mut()[..len].fill(0);
+        if len < LOOKED_AT_FROM_BYTES || !buf.lease().is_untouched() {
+            buf.spare_mut()[..len].fill(0);
+        }
         buf.commit(len);
         Ok(buf)
     }
 
-    /// The buffer in a block that was just taken.
+    /// The buffer in a block.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread has just taken the block, for so many bytes, and `start` is where its
+    /// bytes start.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn hand_out(&self, block: NonNull<Block>, capacity: usize, served: Served) -> Buf<BumpLease> {
+    unsafe fn hand_out_at(
+        &self,
+        start: NonNull<u8>,
+        block: NonNull<Block>,
+        capacity: usize,
+        served: Served,
+    ) -> Buf<BumpLease> {
         if cfg!(feature = "stats") {
             // SAFETY: the block was made by this thread, and is out from here on.
             self.shared().counters.acquired(served, unsafe { Block::capacity(block) });
         }
-        // SAFETY: the bytes behind the header are the block's alone until its release (`shard`,
-        // B2), as many as were asked for at the least, and initialised: those of a region are, and
-        // only whole headers without their padding are written over them.
-        let buf = unsafe { Buf::from_raw_parts(Block::bytes(block), capacity, BumpLease::of(block)) };
+        // SAFETY: the bytes of the block are its alone until its release (`shard`, B2), as many as
+        // were asked for at the least, and initialised: those of a region are, and only whole
+        // headers without their padding are written over them.
+        let buf = unsafe { Buf::from_raw_parts(start, capacity, BumpLease::of(block)) };
         self.shared().tracker.attach(buf)
+    }
+
+    /// The same, wherever the bytes of the block are.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread has just taken the block, for so many bytes.
+    #[cfg_attr(feature = "track", track_caller)]
+    unsafe fn hand_out(&self, block: NonNull<Block>, capacity: usize, served: Served) -> Buf<BumpLease> {
+        // SAFETY: it is out from here on.
+        let start = unsafe { Block::start(block) };
+        // SAFETY: the caller's promise.
+        unsafe { self.hand_out_at(start, block, capacity, served) }
     }
 
     /// Serves a request that the current shard cannot, one of no bytes, and a thread's first.
@@ -171,22 +221,35 @@ impl BumpPool {
             let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::nothing()) };
             return Ok(self.shared().tracker.attach(buf));
         }
+        if self.id == APART
+            && let Some(block) = self.shared().recall_block(bytes)
+        {
+            // SAFETY: just taken.
+            return Ok(unsafe { self.hand_out(block, bytes, Served::Reused) });
+        }
         let Found { block, served } = self.shared().find(bytes)?;
-        Ok(self.hand_out(block, bytes, served))
+        // SAFETY: just taken.
+        let buf = unsafe { self.hand_out(block, bytes, served) };
+        if !matches!(served, Served::Reused) {
+            // The pool has grown. This may call users' code, which finds the buffer complete.
+            self.shared().bell.ring();
+        }
+        Ok(buf)
     }
 
     /// Frees the memory that holds no buffers.
     ///
-    /// It frees the idle shards of the pool at once, and those of the calling thread except the one
-    /// that it carves. Other threads free theirs when they next need another shard, without being
-    /// stopped. A thread that does not acquire any more keeps the shard that it carves and up to
-    /// four others, until it ends. Shards of which buffers are out are not touched.
+    /// It frees the idle shards and larger pieces of the pool, those that threads have put aside,
+    /// and the shards of threads whose buffers other threads released. No thread is stopped for it.
+    /// It does not touch a shard of which buffers are out, nor the one that a thread carves. While
+    /// another thread's trim looks at the shards of threads, it leaves them to that one.
     ///
     /// The headers of shards without memory are freed as well. If other threads are looking for a
-    /// shard or at the statistics at that very moment, they are kept for the next call.
+    /// shard or at the statistics at that very moment, they are kept for the next call. The header
+    /// of a shard that was taken from a thread stays until that thread next needs a shard, or ends.
     ///
-    /// Cost: a look at the calling thread's shards, one at all headers of the pool if some can go,
-    /// and the allocator's for each that goes.
+    /// Cost: a look at the calling thread's shards, one at all headers of the pool, and the
+    /// allocator's for each that goes.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -201,12 +264,51 @@ impl BumpPool {
         self.shared().trim();
     }
 
+    /// Frees memory that was not needed for `age`.
+    ///
+    /// Of the idle shards it frees as many as the pool had left over at every moment. Of the larger
+    /// pieces, and of what threads have put aside, it frees what was not used. The same holds for
+    /// the shards of threads whose buffers other threads released. It does not free the shard that
+    /// a thread carves, which it cannot take without stopping the thread.
+    ///
+    /// A [`Keeper`](crate::Keeper) calls it by itself. Without one, a program calls it from time to
+    /// time, as often as it likes. Buffers get no time stamps when they come and go; the calls
+    /// themselves look at the pool:
+    ///
+    /// - The first call only notes what it sees.
+    /// - A call that comes `age` or more after the last one that looked compares, frees, and notes.
+    /// - A call that comes earlier does nothing.
+    ///
+    /// So a larger piece that is freed was idle for at least `age`, as was what threads had put
+    /// aside. Of the idle shards that many were not needed for that time. They go in the order in
+    /// which they would be used, so the one that was used last may be among them. Idle memory is
+    /// freed after twice the `age`, if the calls come often enough.
+    ///
+    /// Cost: nothing for most calls. A call that looks visits every cache and every header, and
+    /// costs the allocator's time for each piece that goes.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// drop(pool.acquire(1 << 20)?);
+    /// pool.trim_idle(Duration::ZERO); // notes
+    /// pool.trim_idle(Duration::ZERO); // not used since
+    /// assert_eq!(pool.stats().reserved_bytes, 0);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    pub fn trim_idle(&self, age: Duration) {
+        self.shared().trim_idle(age);
+    }
+
     /// Lets go of the memory that the pool has, at the end of a phase, after which other sizes or
     /// less memory are needed.
     ///
     /// Memory that holds no buffers is freed, as by [`trim`](Self::trim); memory that holds some is
     /// freed, not kept, when they are released. The shards that threads carve at the moment stay in
-    /// use until they are full.
+    /// use until they are full. The larger piece that another thread has to itself stays, if its
+    /// buffer is out, until that thread's next request larger than a shard, or a trim.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -220,8 +322,7 @@ impl BumpPool {
     /// # Ok::<(), bufbump::Error>(())
     /// ```
     pub fn clear(&self) {
-        self.shared().outdate();
-        self.trim();
+        self.shared().clear();
     }
 
     /// Moves a small survivor out of a large shard.
@@ -270,170 +371,5 @@ impl BumpPool {
             Ok(()) => copy,
             Err(_) => buf,
         }
-    }
-
-    /// Returns a snapshot of what the pool has done and holds, as
-    /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
-    ///
-    /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
-    /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
-    ///
-    /// Cost: a look at every shard. No thread is stopped for it.
-    ///
-    /// ```
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
-    /// let survivor = pool.acquire(100)?;
-    /// let stats = pool.stats();
-    /// assert_eq!(stats.in_use, 1);
-    /// assert_eq!((stats.pinned_bytes, stats.idle_bytes), (64 << 10, 0)); // it holds a whole shard
-    /// drop(survivor);
-    /// assert_eq!(pool.stats().idle_bytes, 64 << 10);
-    /// # Ok::<(), bufbump::Error>(())
-    /// ```
-    #[must_use]
-    pub fn stats(&self) -> PoolStats {
-        let shared = self.shared();
-        let mut stats = shared.counters.snapshot();
-        let mut in_use = 0;
-        shared.each_shard(|shard| {
-            let (out, bytes) = shard.snapshot();
-            in_use += out;
-            stats.reserved_bytes += bytes;
-            if out > 0 {
-                stats.pinned_bytes += bytes;
-            } else {
-                stats.idle_bytes += bytes;
-            }
-        });
-        if !cfg!(feature = "stats") {
-            stats.in_use = in_use;
-        }
-        stats
-    }
-
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
-    ///
-    /// While other threads use the pool, a buffer that one of them acquires at this very moment may
-    /// be missed. Without the `stats` feature the call does nothing.
-    ///
-    /// ```
-    /// # #[cfg(feature = "stats")] {
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::new()?;
-    /// let held = pool.acquire(100)?;
-    /// drop(pool.acquire(100)?);
-    /// assert_eq!(pool.stats().high_water, 2);
-    /// pool.reset_high_water();
-    /// assert_eq!(pool.stats().high_water, 1); // what is out now
-    /// # drop(held);
-    /// # }
-    /// # Ok::<(), bufbump::Error>(())
-    /// ```
-    pub fn reset_high_water(&self) {
-        self.shared().counters.reset_high_water();
-    }
-
-    /// Returns a snapshot of the pool's memory, by what its shards are doing, and what became of
-    /// it. [`BumpStats`] says how the numbers add up.
-    ///
-    /// Cost: a look at every shard. No thread is stopped for it.
-    ///
-    /// ```
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::builder().preallocate(3).build()?;
-    /// let held = pool.acquire(100)?;
-    /// let stats = pool.bump_stats();
-    /// assert_eq!((stats.pinned, stats.idle, stats.kept), (1, 2, 2));
-    /// # drop(held);
-    /// # Ok::<(), bufbump::bufcore::Error>(())
-    /// ```
-    #[must_use]
-    pub fn bump_stats(&self) -> BumpStats {
-        BumpStats::of(self.shared())
-    }
-
-    /// Returns the largest request that is not an allocation of its own, in bytes.
-    ///
-    /// ```
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::new()?;
-    /// let piece = pool.acquire(pool.shard_size().min(1 << 20))?; // as large as is cheap
-    /// assert!(!piece.lease().is_fallback());
-    /// # Ok::<(), bufbump::Error>(())
-    /// ```
-    #[must_use]
-    pub fn shard_size(&self) -> usize {
-        self.shared().settings.shard_bytes
-    }
-
-    /// Returns the largest request, in bytes, that can ever succeed.
-    ///
-    /// ```
-    /// use bufbump::{AcquireError, BumpPool};
-    ///
-    /// let pool = BumpPool::new()?;
-    /// assert!(pool.max_capacity() > pool.shard_size()); // not limited by shards
-    /// let absurd = pool.acquire(pool.max_capacity() + 1);
-    /// assert!(matches!(absurd, Err(AcquireError::TooLarge { .. })));
-    /// # Ok::<(), bufbump::Error>(())
-    /// ```
-    #[must_use]
-    pub fn max_capacity(&self) -> usize {
-        self.shared().settings.max_capacity()
-    }
-
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::new()?;
-    /// let held = pool.acquire(100)?;
-    /// let outstanding = pool.outstanding();
-    /// let old = outstanding.iter().filter(|buf| buf.age() > Duration::from_secs(60));
-    /// assert_eq!((outstanding.len(), old.count()), (1, 0));
-    /// # drop(held);
-    /// # Ok::<(), bufbump::Error>(())
-    /// ```
-    #[cfg(feature = "track")]
-    #[must_use]
-    pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
-        self.shared().tracker.outstanding()
-    }
-}
-
-bufcore::shared_pool!(impl BumpPool => BumpLease);
-
-impl Clone for BumpPool {
-    /// Another handle of the same pool.
-    ///
-    /// Cost: one locked instruction.
-    ///
-    /// # Panics
-    ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
-    /// (`mem::forget`).
-    fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), ..*self }
-    }
-}
-
-impl fmt::Debug for BumpPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stats = self.stats();
-        f.debug_struct("BumpPool")
-            .field("shard_size", &self.shard_size())
-            .field("in_use", &stats.in_use)
-            .field("reserved_bytes", &stats.reserved_bytes)
-            .field("pinned_bytes", &stats.pinned_bytes)
-            .finish_non_exhaustive()
     }
 }

@@ -69,7 +69,7 @@ unsafe fn release_here(shard: NonNull<Shard>, block: *mut u8, step: usize) {
         }
         own.bump.set(own.base.get());
     }
-    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`: what this thread did with
+    // ORDER: Release pairs with the Acquire loads in `is_all_back`: what this thread did with
     // the memory happened before it is freed. The last access to the shard (B4).
     own.returned.store(returned, RELEASE);
 }
@@ -94,9 +94,17 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
     // SAFETY: an owned shard's cache is valid, until its thread has let go of it.
     let cache = unsafe { &*header.own.cache.get().cast::<ThreadCache>() };
     if cache.enter() {
-        header.restart();
         let mut over = Chain::new();
-        cache.retire(header, &mut over);
+        if header.unlist() {
+            header.restart();
+            // SAFETY: with nothing out, and it starts at its first byte.
+            unsafe { cache.retire(shard, &mut over) };
+        } else {
+            // Another thread looks at it, and may take it: it stays on the list.
+            // ORDER: Release pairs with the Acquire loads in `is_all_back`. The last access to the
+            // shard (B4).
+            header.own.returned.store(returned, RELEASE);
+        }
         let rest = cache.leave();
         // The allocator may be called from here on, and may end the pool: the cache is not used any
         // more.
@@ -106,7 +114,7 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
         unsafe { Shared::all_come_back(rest) };
     } else {
         // The pool is being dropped on another thread, at this moment.
-        // ORDER: Release pairs with the Acquire loads in `is_orphan_back`. The last access to the
+        // ORDER: Release pairs with the Acquire loads in `is_all_back`. The last access to the
         // shard (B4).
         header.own.returned.store(returned, RELEASE);
         orphans::sweep();
@@ -127,9 +135,9 @@ unsafe fn release_elsewhere(shard: NonNull<Shard>) {
         // SAFETY: as above.
         return unsafe { release_orphan(shard) };
     }
-    // ORDER: Release pairs with the Acquire loads of the owner and with the Acquire here of the
-    // last: what was done with the memory happened before it is used again. The last access to the
-    // shard, unless this is the last release (B4).
+    // ORDER: Release pairs with the Acquire loads of the owner and of `is_all_back`, and with the
+    // Acquire here of the last: what was done with the memory happened before it is used again, or
+    // freed. The last access to the shard, unless this is the last release (B4).
     let before = header.word.fetch_add(1, JOINED);
     if before == ABANDONED - 1 {
         // SAFETY: abandoned, and nothing is out: the shard is ours alone.
@@ -153,7 +161,7 @@ unsafe fn release_orphan(shard: NonNull<Shard>) {
     // value of `returned` leaves the memory to a later sweep.
     let taken = header.own.taken.load(Ordering::Relaxed);
     let returned = header.own.returned.load(Ordering::Relaxed);
-    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`. The last access to the shard
+    // ORDER: Release pairs with the Acquire loads in `is_all_back`. The last access to the shard
     // (B4).
     let others = header.word.fetch_add(1, JOINED).wrapping_add(1).wrapping_sub(ORPHANED);
     // One look through the list when all seem to be back, not one for each of them.

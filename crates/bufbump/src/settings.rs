@@ -1,8 +1,22 @@
 //! The settings of a pool, as they were checked.
 
-use bufcore::size;
+use bufcore::strategy::OwnPages;
+use bufcore::{RegionError, size};
 
-use crate::shard::HEADER_BYTES;
+use crate::depot::CLASSES;
+use crate::shard::{HEADER_BYTES, Layout, has_table};
+
+/// The most free shards that a thread keeps to itself. Fewer in models, whose atomics are dear.
+pub(crate) const MOST_SPARES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
+/// The size from which classes are counted: of smaller ones no four are in a doubling.
+const LEAST_CLASS_BYTES: usize = 16;
+
+/// From which size on shards and larger pieces have pages of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mapped {
+    pub(crate) from: usize,
+    pub(crate) pages: OwnPages,
+}
 
 /// Settings that have been checked.
 #[derive(Debug, Clone, Copy)]
@@ -10,8 +24,12 @@ pub(crate) struct Settings {
     /// The largest request that a shard serves.
     pub(crate) shard_bytes: usize,
     pub(crate) max_probes: usize,
-    /// Idle shards that the pool keeps.
-    pub(crate) idle_shards: usize,
+    /// Idle memory that the pool keeps.
+    pub(crate) max_idle_bytes: usize,
+    /// Bytes of that for each shard.
+    pub(crate) shard_idle_bytes: usize,
+    /// Which memory is pages of its own.
+    pub(crate) mapped: Option<Mapped>,
     /// Spare shards that a thread keeps.
     pub(crate) spare_shards: usize,
     /// A power of two, at least `LEAST_ALIGNMENT`.
@@ -26,5 +44,65 @@ impl Settings {
         // Room for a header, to round up, and to align the start.
         // In 32 bits the largest alignment leaves nothing.
         (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(HEADER_BYTES))
+    }
+
+    /// Whether the headers of buffers stand in a table, and not in front of their bytes.
+    pub(crate) fn has_table(&self) -> bool {
+        has_table(self.alignment)
+    }
+
+    /// How a shard lies in memory, or a piece of so many bytes, which are not a shard's.
+    pub(crate) fn layout(&self, bytes: usize) -> Result<Layout, RegionError> {
+        let pages = self.mapped.filter(|mapped| bytes >= mapped.from).map(|mapped| mapped.pages);
+        Layout::new(bytes, self.alignment, bytes != self.shard_bytes, pages)
+    }
+
+    /// The class of pieces that serve requests of so many bytes, which are more than a shard's, and
+    /// the size of those pieces; `None` where none are kept.
+    pub(crate) fn large_class(&self, bytes: usize) -> Option<(usize, usize)> {
+        let (number, size) = class_of(bytes)?;
+        let (first, _) = class_of(self.shard_bytes + 1)?;
+        let class = number.checked_sub(first)?;
+        (class < CLASSES && self.idle_bytes(size)? <= self.max_idle_bytes).then_some((class, size))
+    }
+
+    /// What of the budget a piece of so many bytes takes, or a shard; `None` where none can exist.
+    pub(crate) fn idle_bytes(&self, bytes: usize) -> Option<usize> {
+        if self.mapped.is_none() {
+            return Some(bytes);
+        }
+        Some(self.layout(bytes).ok()?.page_bytes().unwrap_or(bytes))
+    }
+}
+
+/// The number of the class of pieces for requests of so many bytes, and their size: 4, 5, 6 or 7
+/// times a power of two.
+fn class_of(bytes: usize) -> Option<(usize, usize)> {
+    let last = bytes.max(LEAST_CLASS_BYTES) - 1;
+    let number = last.ilog2() as usize * 4 + (last >> (last.ilog2() - 2) & 3) + 1;
+    let size = (4 + number % 4).checked_mul(1_usize << (number / 4 - 2))?;
+    Some((number, size))
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::class_of;
+
+    /// Each request fits its class, less than a quarter of which is over, and not the one below.
+    #[test]
+    fn classes_fit() {
+        let mut before = 0;
+        for bytes in (16..5000).chain(
+            (13..40).flat_map(|bits| [-1, 0, 1].map(|step| (1_usize << bits).wrapping_add_signed(step))),
+        ) {
+            let (number, size) = class_of(bytes).expect("not too large");
+            assert!(size >= bytes && size - bytes <= bytes / 4, "{bytes} in {size}");
+            assert!(number >= before, "{bytes}");
+            assert_eq!(class_of(size), Some((number, size)), "{bytes}");
+            assert_eq!(class_of(size + 1).map(|(next, _)| next), Some(number + 1));
+            before = number;
+        }
+        assert_eq!(class_of(1), class_of(16));
+        assert_eq!(class_of(usize::MAX), None);
     }
 }

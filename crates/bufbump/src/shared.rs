@@ -1,4 +1,5 @@
-//! What all handles of a pool, all caches and all shards of it share, and the end of a pool.
+//! The bookkeeping that all handles, all caches and all shards of a pool share, and the end of a
+//! pool.
 //!
 //! # Invariants
 //!
@@ -6,26 +7,34 @@
 //!   thread has, and one for each shard with memory. With the last of them all of this is freed,
 //!   with all headers of shards and all caches.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
-//! - P3: what calls the allocator, which is others' code and may use the pool or end it, holds no
+//! - P3: the allocator is others' code, and may use the pool or end it. Code that calls it holds no
 //!   lock and no link into a cache, and keeps the bookkeeping by a handle, or by the reference of
 //!   what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 
 use core::ptr::{self, NonNull};
+use std::time::Instant;
 
 use bufcore::strategy::orphans::Orphan;
-use bufcore::strategy::sync::{AtomicUsize, Ordering};
-use bufcore::strategy::{self, Bookkeeping, Handle, RefCounts, Roll, SharedCounters, Tracker, threads};
+use bufcore::strategy::sync::{AtomicUsize, Mutex, Ordering};
+use bufcore::strategy::{
+    self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, SharedCounters, Tracker, fences, threads,
+};
 use bufcore::{ConfigError, RegionError};
 
-use crate::cache::{ThreadCache, local};
+use crate::budget::Budget;
+use crate::cache::{PLAIN, ThreadCache, local};
 use crate::counts::{Counts, Piece};
 use crate::depot::Depot;
 use crate::settings::Settings;
-use crate::shard::{Chain, Shard};
+use crate::shard::{Chain, ORPHANED, Shard};
 
 /// References to a pool's bookkeeping (P1).
 pub(crate) type Refs = strategy::Refs<Shared>;
+
+// What a pool costs.
+const _: () =
+    assert!(cfg!(any(loom, shuttle, feature = "stats", feature = "track")) || size_of::<Shared>() <= 320);
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
@@ -34,38 +43,50 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
+    /// Where shards and larger pieces have their pages from, if the program supplies them.
+    source: PoolSource,
     /// All headers, and the idle shards among them.
     pub(crate) depot: Depot,
-    /// Idle shards, or about to be.
-    pub(crate) idle_shards: AtomicUsize,
+    pub(crate) budget: Budget,
     /// All caches (P2).
-    caches: Roll<ThreadCache>,
+    pub(crate) caches: Roll<ThreadCache>,
+    /// When `trim_idle` last looked, if it did. With the lock comes the right to look, at the lists
+    /// of threads too.
+    pub(crate) idle_since: Mutex<Option<Instant>>,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
     pub(crate) trims: AtomicUsize,
+    /// How many threads want to take pieces out of caches, and `PLAIN` (`cache::large`).
+    pub(crate) claims: AtomicUsize,
     /// How often `clear` was called: memory from before it is freed when it is back.
     pub(crate) generation: AtomicUsize,
     pub(crate) counters: SharedCounters,
     /// Shards that came and went.
     pub(crate) counts: Counts,
     pub(crate) tracker: Tracker,
+    /// Wakes keepers when the pool takes memory.
+    pub(crate) bell: Bell,
 }
 
 impl Shared {
     /// A pool with one handle.
-    pub(crate) fn new(settings: Settings) -> Result<Handle<Self>, ConfigError> {
+    pub(crate) fn new(settings: Settings, source: PoolSource) -> Result<Handle<Self>, ConfigError> {
         let id = threads::new_id()?;
         let shared = Self {
             ref_counts: RefCounts::one_handle(),
             id,
             settings,
+            source,
             depot: Depot::new(),
-            idle_shards: AtomicUsize::new(0),
+            budget: Budget::new(settings.max_idle_bytes),
             caches: Roll::default(),
+            idle_since: Mutex::new(None),
             trims: AtomicUsize::new(0),
+            claims: AtomicUsize::new(if fences::has_heavy() { 0 } else { PLAIN }),
             generation: AtomicUsize::new(0),
             counters: SharedCounters::default(),
             counts: Counts::default(),
             tracker: Tracker::default(),
+            bell: Bell::default(),
         };
         Handle::new(shared)
             .ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
@@ -100,10 +121,17 @@ impl Shared {
         debug_assert!(!was_last, "the handles' reference is there");
     }
 
-    /// Idle shards that the pool keeps, or is about to.
+    /// Pieces that the pool keeps for any thread, or is about to.
     pub(crate) fn kept(&self) -> usize {
-        // ORDER: Relaxed: a count.
-        self.idle_shards.load(Ordering::Relaxed)
+        self.budget.shards() + self.depot.kept_pieces()
+    }
+
+    /// A header without memory, which is the caller's alone; `None` when there is no memory for
+    /// one. For holders of a handle.
+    pub(crate) fn bare(&self) -> Option<NonNull<Shard>> {
+        let header = self.depot.vacant(|| Shard::new(NonNull::from(self).cast(), try_free))?;
+        header.bare();
+        Some(NonNull::from(header))
     }
 
     /// A free shard with memory for `bytes` bytes, which is the caller's alone. It is counted as
@@ -113,13 +141,14 @@ impl Shared {
     ///
     /// When there is no memory.
     pub(crate) fn fresh(&self, bytes: usize, piece: Piece) -> Result<&Shard, RegionError> {
+        let layout = self.settings.layout(bytes)?;
         let shard = self
             .depot
             .vacant(|| Shard::new(NonNull::from(self).cast(), try_free))
             .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
         // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
         let generation = self.generation.load(Ordering::Relaxed);
-        if let Err(refused) = shard.furnish(bytes, self.settings.alignment, generation) {
+        if let Err(refused) = shard.furnish(&layout, &self.source, generation) {
             // SAFETY: the header is the caller's alone, who gives it up.
             unsafe { self.depot.vacate(NonNull::from(shard)) };
             return Err(refused);
@@ -132,15 +161,15 @@ impl Shared {
     /// A free shard that was used before, if there is one. For holders of a handle.
     pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
         let shard = self.depot.idle()?;
-        // ORDER: Relaxed: a count.
-        self.idle_shards.fetch_sub(1, Ordering::Relaxed);
+        self.budget.give_back_shard(self.settings.shard_idle_bytes);
         Some(shard)
     }
 
     /// Whether the memory of a free shard is not to be used again.
+    #[inline]
     pub(crate) fn is_stale(&self, shard: &Shard) -> bool {
         // ORDER: Relaxed, as in `fresh`.
-        shard.is_single() || shard.rare().generation.get() != self.generation.load(Ordering::Relaxed)
+        shard.rare().generation.get() != self.generation.load(Ordering::Relaxed)
     }
 
     /// Keeps a free shard for later, within the budget, or else frees it.
@@ -155,23 +184,62 @@ impl Shared {
         let shared = unsafe { Self::of(header).as_ref() };
         header.disown();
         if !shared.is_stale(header) {
-            // ORDER: Relaxed: a count.
-            if shared.idle_shards.fetch_add(1, Ordering::Relaxed) < shared.settings.idle_shards {
-                // SAFETY: the caller's, who gives it up. It may be gone as soon as it is kept; so
-                // may the pool, if it is not kept, except for the reference of the shard.
-                if unsafe { shared.depot.keep(shard) } {
-                    return;
-                }
+            let keep = if header.is_single() { Self::keep_piece } else { Self::keep_shard };
+            // SAFETY: the caller's, who gives it up.
+            if unsafe { keep(Self::of(header), shard) } {
+                return;
             }
-            // ORDER: Relaxed, as above.
-            shared.idle_shards.fetch_sub(1, Ordering::Relaxed);
         }
         shared.counts.count(Piece::Discarded);
         // SAFETY: the caller's promise.
         unsafe { Self::free(shard) };
     }
 
-    /// Frees the memory of a free shard.
+    /// Keeps a free shard for any thread, within the budget; `false` when it is still the caller's.
+    ///
+    /// # Safety
+    ///
+    /// As for [`come_back`](Self::come_back). When it is kept, it may be gone at once, and the pool
+    /// with it.
+    unsafe fn keep_shard(this: NonNull<Self>, shard: NonNull<Shard>) -> bool {
+        // SAFETY: the shard's memory keeps the bookkeeping, until it is kept (P1).
+        let shared = unsafe { this.as_ref() };
+        let bytes = shared.settings.shard_idle_bytes;
+        if !shared.budget.take_shard(bytes) {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        let is_kept = unsafe { Depot::keep(NonNull::from(&shared.depot), shard) };
+        if !is_kept {
+            shared.budget.give_back_shard(bytes);
+        }
+        is_kept
+    }
+
+    /// The same for a piece, which is kept if it has the size of a class.
+    ///
+    /// # Safety
+    ///
+    /// As for [`keep_shard`](Self::keep_shard).
+    unsafe fn keep_piece(this: NonNull<Self>, piece: NonNull<Shard>) -> bool {
+        // SAFETY: as in `keep_shard`.
+        let shared = unsafe { this.as_ref() };
+        // SAFETY: the caller's, until it is kept.
+        let header = unsafe { piece.as_ref() };
+        let (size, bytes) = (header.size(), header.held());
+        let Some((class, of_class)) = shared.settings.large_class(size) else { return false };
+        if of_class != size || !shared.budget.take(bytes) {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        let is_kept = unsafe { Depot::keep_piece(NonNull::from(&shared.depot), piece, class) };
+        if !is_kept {
+            shared.budget.give_back(bytes);
+        }
+        is_kept
+    }
+
+    /// Frees the memory of a free shard, or of one that was taken from a thread's list.
     ///
     /// # Safety
     ///
@@ -185,24 +253,31 @@ impl Shared {
         header.strip();
         // SAFETY: valid, as above.
         let shared = unsafe { this.as_ref() };
-        // SAFETY: the header is the caller's alone, who gives it up.
-        unsafe { shared.depot.vacate(shard) };
+        // SAFETY: the memory was the caller's alone, and the header is not used again there.
+        if !unsafe { Shard::hollow_out(shard) } {
+            // SAFETY: the header is the caller's alone, who gives it up.
+            unsafe { shared.depot.vacate(shard) };
+        }
         // SAFETY: the reference of the memory that is gone.
         drop(unsafe { Refs::new(this, 1) });
     }
 
-    /// Frees the memory of free shards, by a trim or at the pool's end.
+    /// Frees the memory of free shards, counted as `why`.
     ///
     /// # Safety
     ///
     /// As for [`come_back`](Self::come_back), for each.
-    pub(crate) unsafe fn free_all(mut chain: Chain) {
+    pub(crate) unsafe fn free_all(mut chain: Chain, why: Piece) {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
             // SAFETY: the shard's memory keeps its header.
             let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
-            unsafe { this.as_ref() }.counts.count(Piece::Trimmed);
+            unsafe { this.as_ref() }.counts.count(why);
+            if why == Piece::Trimmed {
+                // SAFETY: as above; the memory is the caller's alone.
+                unsafe { shard.as_ref() }.free_to_system();
+            }
             // SAFETY: the caller's promise.
             unsafe { Self::free(shard) };
         }
@@ -221,6 +296,12 @@ impl Shared {
         }
     }
 }
+
+// SAFETY: what threads share is atomic. A thread's cache and the shard that it carves have that
+// thread as their one user (`cache`, `shard`), and shards may be freed on any thread.
+unsafe impl Send for Shared {}
+// SAFETY: likewise; an acquire uses what is the calling thread's.
+unsafe impl Sync for Shared {}
 
 // SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
 unsafe impl Bookkeeping for Shared {
@@ -246,7 +327,7 @@ unsafe impl Bookkeeping for Shared {
             drop(unsafe { Refs::new(this, 1) });
         }
         // SAFETY: nothing is out of these, and they are ours alone.
-        unsafe { Self::free_all(free) };
+        unsafe { Self::free_all(free, Piece::Trimmed) };
         // SAFETY: valid, until they are adopted.
         while let Some(shard) = unsafe { left.pop() } {
             // SAFETY: orphaned by `ThreadCache::close`, and not used again.
@@ -264,7 +345,7 @@ unsafe impl Bookkeeping for Shared {
 unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
     let shard = orphan.cast::<Shard>();
     // SAFETY: adopted and not freed, so valid; only atomics are used that may change.
-    let is_back = unsafe { shard.as_ref() }.is_orphan_back();
+    let is_back = unsafe { shard.as_ref() }.is_all_back(ORPHANED);
     if is_back {
         // SAFETY: nothing is out and the pool is gone, so nobody uses the shard again.
         unsafe { Shared::free(shard) };

@@ -1,11 +1,11 @@
 //! Stacks of what nobody owns, for all threads: Treiber's (1986), whose pop takes one element while
 //! the others stay to be seen.
 //!
-//! What makes this hard is that an element may be taken, used and put back between a pop's look at
-//! the top and its exchange: the exchange would succeed, with a successor that is long gone. So an
-//! element is *referred to* by whoever looks at it, and is put back only when nobody refers to it;
-//! whoever is the last to do so puts it back. This is the free list of Desrochers ("Solving the ABA
-//! problem for lock-free free lists", 2014).
+//! The difficulty is this: between a pop's look at the top and its exchange, an element may be
+//! taken, used and put back. The exchange would succeed, with a successor that is long gone. So an
+//! element is *referred to* by whoever looks at it, and is put back only when nobody refers to it.
+//! The last one that refers to it puts it back. This is the free list of Desrochers ("Solving the
+//! ABA problem for lock-free free lists", 2014).
 //!
 //! ```text
 //!  refs   | wanted on a stack, one bit for each | references: the stack's own, and one |
@@ -20,9 +20,9 @@
 //!   the element on a stack. So it stays as it is for whoever has a reference.
 //! - K3: a pop looks at an element that it does not own, so elements stay valid while any pop runs
 //!   (`depot`, H3).
-//! - K4: an element that is wanted and not on its stack is being put there, by a push or by a pop
-//!   that is at work and hides no other. So when a pop finds nothing, no more elements are free
-//!   than threads are at work in these functions at that moment.
+//! - K4: an element that is wanted and not on its stack is being put there, by a push or a pop that
+//!   is at work and hides no other. So when a pop finds nothing, no more elements are free than
+//!   threads are at work in these functions at that moment.
 
 use core::ptr::{self, NonNull};
 

@@ -1,4 +1,4 @@
-//! What a pool has done and holds, by what its shards are doing.
+//! Counts what a pool has done and holds, by what its shards are doing.
 
 use crate::counts::Piece;
 use crate::shared::Shared;
@@ -11,7 +11,7 @@ use crate::shared::Shared;
 /// The counters are zero unless the `stats` feature is on; the pinned and the idle pieces are
 /// always known.
 ///
-/// A *piece* is a shard, or the allocation of one buffer that is larger than a shard.
+/// A *piece* is a shard, or the larger memory of one buffer at a time.
 ///
 /// # How the numbers add up
 ///
@@ -50,22 +50,24 @@ pub struct BumpStats {
     pub allocations: u64,
     /// Shards that were allocated ahead ([`preallocate`](crate::Builder::preallocate)).
     pub preallocations: u64,
-    /// Pieces that were freed when they were back: for one buffer only, over the budget for idle
-    /// memory, or from before a [`clear`](crate::BumpPool::clear).
+    /// Pieces that were freed when they were back: over the budget for idle memory, without a place
+    /// among those of their size, or from before a [`clear`](crate::BumpPool::clear). Also those
+    /// that made room in the budget for another size.
     pub discards: u64,
-    /// Shards that were freed by trims.
+    /// Pieces that were freed by trims.
     pub trims: u64,
     /// Pieces of which buffers are out.
     pub pinned: usize,
-    /// Shards of which nothing is out: those that the pool keeps, and those of threads.
+    /// Pieces of which nothing is out: those that the pool keeps, and those of threads.
     pub idle: usize,
     /// Of the idle ones, those that the pool keeps for any thread.
     pub kept: usize,
-    /// Bytes of all pieces, without headers.
+    /// Bytes of all pieces, without headers: of a shard what the settings say, rounded up to what
+    /// the alignment leaves. Of a piece with a mapping of its own, all of that.
     pub reserved_bytes: usize,
     /// Of those, bytes of pieces of which buffers are out.
     pub pinned_bytes: usize,
-    /// Of those, bytes of shards of which nothing is out.
+    /// Of those, bytes of pieces of which nothing is out.
     pub idle_bytes: usize,
 }
 

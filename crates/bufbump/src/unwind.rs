@@ -1,4 +1,4 @@
-//! After a panic that was caught, pools and handles may be used as before: no call of theirs leaves
+//! After a panic that was caught, pools and handles may be used as before. No call of theirs leaves
 //! a half-made state behind, and what calls the user's code has nothing open meanwhile. The
 //! compiler cannot see that behind pointers to cells.
 

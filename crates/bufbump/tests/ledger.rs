@@ -106,6 +106,99 @@ fn trimmed(books: &Books) {
     assert!(bytes < base + 2 * SHARD_BYTES, "{} bytes are out after `clear`", bytes - base);
 }
 
+/// A piece larger than a shard that its thread or the pool keeps, and one whose buffer outlives the
+/// pool, on the thread that has it and on another.
+fn larger_pieces(books: &Books) {
+    let base = books.bytes();
+    for elsewhere in [false, true] {
+        let pool = books.pool();
+        drop([(); 2].map(|()| pool.acquire(2 * SHARD_BYTES).expect("room")));
+        let bytes = books.bytes();
+        assert!(bytes >= base + 4 * SHARD_BYTES, "{} bytes are kept", bytes - base);
+        let bufs = [(); 2].map(|()| pool.acquire(2 * SHARD_BYTES - 100).expect("room"));
+        let theirs = pool.clone();
+        let other = thread::spawn(move || theirs.acquire(2 * SHARD_BYTES).expect("room"));
+        let third = other.join().expect("the thread ends well");
+        drop(pool);
+        holds_some(books, base + 5 * SHARD_BYTES, "three are out");
+        let release = move || drop((bufs, third));
+        if elsewhere {
+            thread::spawn(release).join().expect("dropping does not panic")
+        } else {
+            release()
+        }
+        orphans::sweep();
+        books.holds(base, 0, "after the last buffer");
+    }
+}
+
+/// What pools cost beside their memory: the figures in the head of the crate's documentation.
+fn bookkeeping(books: &Books) {
+    // The alignment of the memory, and what a thread sets up once.
+    const SLACK: usize = 128;
+    drop(books.pool().acquire(100));
+    let start = books.bytes();
+    let pool = books.pool();
+    let mut last = start;
+    let mut added = |what: &str, memory: usize, at_most: usize| {
+        let now = books.bytes();
+        let more = (now - last).saturating_sub(memory);
+        last = now;
+        println!("bookkeeping of {what}: {more} bytes");
+        assert!(more <= at_most + SLACK, "{more} bytes for {what}, not {at_most}");
+    };
+    added("a pool", 0, 320);
+    let small = pool.acquire(100).expect("room");
+    added("a thread that touched a shard", SHARD_BYTES, 192 + 320);
+    let large = pool.acquire(2 * SHARD_BYTES).expect("room");
+    added("a larger piece, the first", 2 * SHARD_BYTES, 2560 + 320);
+    let second = pool.acquire(2 * SHARD_BYTES).expect("room");
+    added("a larger piece", 2 * SHARD_BYTES, 320);
+    drop((small, large, second));
+}
+
+/// Buffers of a page from a shard take a page each; what is beside them is what `required_bytes`
+/// says.
+fn pages(books: &Books) {
+    const PAGE: usize = 4096;
+    const PAGES: usize = 32;
+    let base = books.bytes();
+    for (alignment, buffers) in [(16, PAGES - 1), (256, PAGES - 2), (512, PAGES), (PAGE, PAGES)] {
+        let builder = BumpPool::builder().shard_size(PAGES * PAGE).alignment(alignment);
+        let required = builder.required_bytes().expect("settings are right");
+        assert!(required < PAGES * PAGE + 2 * alignment + 16 * PAGES * (PAGE / alignment.max(512)) + 400);
+        // What a thread sets up for a pool of these settings.
+        let pool = builder.build().expect("settings are right");
+        drop(pool.acquire(1).expect("room"));
+        pool.trim();
+        let before = books.bytes();
+        // Another thread's first shard; it is kept by its buffers when the thread ends.
+        let theirs = pool.clone();
+        let carved = thread::spawn(move || {
+            let bufs: Vec<_> = (0..buffers).map(|_| theirs.acquire(PAGE).expect("room")).collect();
+            assert_eq!(theirs.bump_stats().pinned, 1, "{buffers} buffers of a page at {alignment}");
+            bufs
+        });
+        let bufs = carved.join().expect("the thread ends well");
+        assert!(bufs.iter().all(|buf| buf.as_ptr().addr() % alignment == 0));
+        let list = bufs.capacity() * size_of_val(&bufs[0]);
+        let more = books.bytes() - before - list;
+        // A cache for the thread, and what a thread sets up once.
+        assert!((required..=required + 192 + 128).contains(&more), "{more} bytes for a shard at {alignment}");
+        drop(bufs);
+        pool.trim();
+        // A piece of one buffer has one header.
+        let before = books.bytes();
+        let large = pool.acquire(2 * PAGES * PAGE).expect("room");
+        let beside = books.bytes() - before - 2 * PAGES * PAGE;
+        println!("bookkeeping at {alignment}: {} of a shard, {beside} of a piece", required - PAGES * PAGE);
+        let around = if alignment < 512 { 3 * alignment } else { alignment };
+        assert!(beside <= around + 320 + 2560 + 64, "{beside} bytes beside a piece at {alignment}");
+        drop(large);
+    }
+    books.holds(base, 0, "after the last pool");
+}
+
 fn main() {
     let books = Books {
         ledger: &LEDGER,
@@ -119,13 +212,24 @@ fn main() {
         warm_up: 0,
         // The bookkeeping of a pool, with one header and one cache, and with what `stats` and
         // `track` add.
-        kept: 1000,
+        kept: 1200,
         late_calls: 0,
     };
-    let special: [Special<BumpPool>; 3] = [
+    let special: [Special<BumpPool>; 6] = [
         ("threads that end", threads_end),
         ("a pool whose owner lives", owner_lives),
         ("memory that is trimmed", trimmed),
+        ("larger pieces", larger_pieces),
+        ("bookkeeping", |books| {
+            if cfg!(not(any(feature = "stats", feature = "track"))) {
+                bookkeeping(books)
+            }
+        }),
+        ("pages", |books| {
+            if cfg!(not(any(feature = "stats", feature = "track"))) {
+                pages(books)
+            }
+        }),
     ];
     books.check(&special, cfg!(not(feature = "track")));
 }

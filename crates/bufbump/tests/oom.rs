@@ -10,7 +10,7 @@
 )]
 
 use bufbump::BumpPool;
-use bufbump::bufcore::{ConfigError, RegionError};
+use bufbump::bufcore::{AcquireError, ConfigError, RegionError};
 use buftest::alloc::Failing;
 use buftest::pattern;
 use buftest::trials::refusals;
@@ -66,4 +66,19 @@ fn every_allocation_of_a_program() {
     let silent = 1;
     let make = || pool().expect("settings are right");
     refusals::every_allocation(make, program, 8, silent, |pool| pool.stats().in_use == 0);
+}
+
+/// A piece is allocated at its class's size. Where that is refused, what was asked for is tried.
+#[test]
+fn a_piece_of_the_exact_size() {
+    const MIB: usize = 1 << 20;
+    let pool = BumpPool::new().expect("the allocator has room");
+    let ask = || pool.acquire(MIB + 1).map(|buf| (buf.capacity(), pool.stats().reserved_bytes));
+    let (asked, refused) = Failing::above(MIB + MIB / 10, ask);
+    assert_eq!((asked, refused), (Ok((MIB + 1, MIB + 1)), 1));
+    // It is no size that is kept, so it went with its buffer.
+    assert_eq!(pool.stats().reserved_bytes, 0);
+    let (asked, refused) = Failing::above(MIB, || pool.acquire(MIB + 1).map(drop));
+    assert_eq!((asked, refused), (Err(AcquireError::OutOfMemory { requested: MIB + 1 }), 2));
+    assert_eq!(pool.acquire(MIB + 1).map(|buf| buf.capacity()), Ok(MIB + 1));
 }

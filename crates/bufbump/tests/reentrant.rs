@@ -26,6 +26,8 @@ fn reentry(make: fn() -> BumpPool) -> Reentry<BumpPool> {
         small: 100,
         more: |pool| {
             pool.trim();
+            pool.trim_idle(core::time::Duration::ZERO);
+            pool.trim_idle(core::time::Duration::ZERO);
             pool.clear();
         },
     }
@@ -34,8 +36,9 @@ fn reentry(make: fn() -> BumpPool) -> Reentry<BumpPool> {
 /// One after another: both count on the order in which pools are made.
 #[test]
 fn t23_the_allocator_comes_back_in() {
-    // Nothing is kept, so that releases free memory; and some, which makes other ways.
-    for make in [|| pool(0), || pool(2)] {
+    // Nothing is kept, so that releases free memory; and some, which makes other ways;
+    // and so much that larger pieces are kept.
+    for make in [|| pool(0), || pool(2), || pool(16)] {
         reentry(make).everywhere();
     }
     reentry(|| pool(2)).beside_each_other();

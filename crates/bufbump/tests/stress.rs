@@ -1,15 +1,18 @@
 //! Bump-pointer shards under load, for `cargo xtask stress`: handles of one pool on threads that
-//! come and go, parts of buffers everywhere, trims and clears in between.
+//! come and go, parts of buffers everywhere, trims and clears in between; and phases with a keeper
+//! beside them.
 
 use bufbump::BumpPool;
-use buftest::stress::pools::{Moment, Subject, round};
+use buftest::stress::keeper::Kept;
+use buftest::stress::pools::{Moment, Subject, all_goes, round};
 use buftest::stress::run;
 use fastrand::Rng;
 
 fn own(pool: &mut BumpPool, rng: &mut Rng, moment: Moment) {
     match rng.u8(..8) {
         0 => pool.clear(),
-        1 | 2 => pool.trim(),
+        1 => pool.trim(),
+        2 => pool.trim_idle(core::time::Duration::ZERO),
         3 if moment == Moment::Amid => drop(pool.clone()),
         4 => assert!(pool.stats().reserved_bytes < 1 << 30),
         _ => {
@@ -22,31 +25,24 @@ fn own(pool: &mut BumpPool, rng: &mut Rng, moment: Moment) {
     }
 }
 
-/// Nothing is out, and all memory can go.
-fn at_rest(pool: &mut BumpPool) {
-    pool.trim();
-    let stats = pool.stats();
-    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "counted as out");
-    assert_eq!(stats.reserved_bytes, 0, "memory that no trim finds");
-}
-
-fn subject(shared: fn(&mut Rng) -> BumpPool) -> Subject<BumpPool, BumpPool> {
-    Subject {
-        shared,
-        pool: BumpPool::clone,
-        frames: |_| None,
-        split: |buf, at| Some(buf.split_off(at)),
-        own,
-        at_rest,
-    }
-}
-
 fn main() {
-    let small = subject(|rng| {
+    let small = |rng: &mut Rng| {
         let bytes = [512, 2048, 5000][rng.usize(..3)];
         let builder = BumpPool::builder().shard_size(bytes).max_idle_bytes(4 * bytes);
         builder.build().expect("settings are right")
+    };
+    let small = Subject::shared(small, own, all_goes);
+    let default = Subject::shared(|_| BumpPool::new().expect("settings are right"), own, all_goes);
+    let keeper = Subject::kept(|rng| {
+        let builder = BumpPool::builder().shard_size([2048, 20_000, 256 << 10][rng.usize(..3)]);
+        Kept::new(builder.build().expect("settings are right"))
     });
-    let default = subject(|_| BumpPool::new().expect("settings are right"));
-    run("bump", &[("small-shards", &|one| round(&small, one)), ("default", &|one| round(&default, one))]);
+    run(
+        "bump",
+        &[
+            ("small-shards", &|one| round(&small, one)),
+            ("default", &|one| round(&default, one)),
+            ("keeper", &|one| round(&keeper, one)),
+        ],
+    );
 }

@@ -1,10 +1,13 @@
 //! Handles of a pool, and references to its bookkeeping; see [`crate::strategy::Handle`].
 
+mod weak;
+
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
+pub use self::weak::WeakHandle;
 use crate::strategy::{RefCounts, boxed};
 
 /// Keeps what all handles of a pool share, with the counts of those that keep it.

@@ -13,6 +13,8 @@
 //!   have the numbers of the failed call in them.
 //! - A [`Region`] is where the bytes come from: the heap, a caller's static memory, or mapped
 //!   pages.
+//! - A [`Keeper`] gives the idle memory of pools back without being asked. [`Pressure`] says how
+//!   short of memory the system is.
 //! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback, and
 //!   the control in every comparison.
 //!
@@ -36,11 +38,11 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `std` (default) | `std::io` for buffers; it implies `alloc` |
+//! | `std` (default) | `std::io` for buffers; [`Keeper`] and [`Pressure`]; it implies `alloc` |
 //! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
 //! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
 //! | `embedded-io` | the traits of `embedded_io` |
-//! | `serde` | `Serialize` for buffers and views |
+//! | `serde` | `Serialize` for buffers and views; mapping options in a configuration file |
 //! | `mmap` | regions of mapped pages |
 //! | `wipe` | pools that zero bytes on release |
 //! | `stats`, `track` | counters, and lists of the buffers that are out, for debugging |
@@ -103,13 +105,23 @@ mod handle;
 mod heap;
 mod integrations;
 
+#[cfg(feature = "std")]
+mod keeper;
 mod lease;
 mod lease_guard;
+#[cfg(feature = "mmap")]
+mod map_options;
 mod methods;
 mod one_word;
 mod orphans;
+#[cfg(feature = "std")]
+mod own_pages;
+mod pages;
+mod parking;
 mod pieces;
 mod pool;
+#[cfg(feature = "std")]
+mod pressure;
 mod ref_counts;
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod region;
@@ -119,8 +131,10 @@ mod settings;
 mod shared;
 #[cfg(feature = "alloc")]
 mod sinks;
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 mod sleeper;
+#[cfg(feature = "alloc")]
+mod source;
 mod split;
 mod stats;
 mod stream;
@@ -133,6 +147,8 @@ mod threads;
 mod track;
 mod unwind;
 mod views;
+#[cfg(feature = "alloc")]
+mod waiting;
 
 pub mod size;
 pub mod strategy;
@@ -143,15 +159,21 @@ pub use frame_writer::FrameWriter;
 pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
 pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
+#[cfg(feature = "std")]
+pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, TrimMut, Watch, WeakPool};
 pub use lease::{Lease, NoLease, SplitLease};
+#[cfg(feature = "mmap")]
+pub use map_options::{HugePages, MapOptions};
 pub use pieces::{Pieces, PiecesIter};
 pub use pool::{BufferPool, FrameBuffer, Reject};
+#[cfg(feature = "std")]
+pub use pressure::{MemoryUse, Pressure, PressureLevel, PressureSource, Stall};
 pub use region::Region;
-#[cfg(feature = "mmap")]
-pub use region::{HugePages, MapOptions};
 pub use shared::SharedBytes;
 #[cfg(feature = "alloc")]
 pub use sinks::VecSink;
+#[cfg(feature = "alloc")]
+pub use source::{Source, Supplied};
 pub use stats::PoolStats;
 pub use stream::{ByteSink, ByteSource, copy, copy_up_to};
 #[cfg(feature = "track")]

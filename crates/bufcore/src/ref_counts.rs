@@ -3,7 +3,8 @@
 use crate::sync::{AtomicUsize, Ordering};
 
 /// More handles of one pool than this are refused, long before the count could wrap: on 32 bits
-/// that takes minutes of clones that are forgotten.
+/// that takes minutes of clones that are forgotten. So are weak handles of a pool with more
+/// references.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
 /// Counts what keeps a pool that threads share.
@@ -57,17 +58,46 @@ impl RefCounts {
     pub fn add_handle(&self) {
         // ORDER: Relaxed: the caller's handle keeps the pool.
         if self.handles.fetch_add(1, Ordering::Relaxed) > MAX_HANDLES {
-            self.too_many();
+            too_many(&self.handles);
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn too_many(&self) -> ! {
-        // ORDER: Relaxed, as the increment that it takes back. There are not as many threads as the
-        // count is from its end.
-        self.handles.fetch_sub(1, Ordering::Relaxed);
-        panic!("more than {MAX_HANDLES} handles of one pool");
+    /// Counts one more handle, unless there is none: for a caller that has a reference only.
+    ///
+    /// It returns `false` when the pool has ended, or ends at this moment. It also does so where
+    /// [`add_handle`](Self::add_handle) panics.
+    ///
+    /// ```
+    /// use bufcore::strategy::RefCounts;
+    ///
+    /// let counts = RefCounts::one_handle();
+    /// counts.add_ref(); // of a caller that holds no handle
+    /// assert!(counts.try_add_handle());
+    /// assert!(!counts.drop_handle());
+    /// assert!(counts.drop_handle()); // the pool ends
+    /// assert!(!counts.try_add_handle()); // and stays ended
+    /// # assert!(!counts.drop_refs(1));
+    /// # assert!(counts.drop_refs(1));
+    /// ```
+    #[must_use = "a handle that was counted is to be dropped"]
+    pub fn try_add_handle(&self) -> bool {
+        // ORDER: Relaxed: the exchange below decides.
+        let mut handles = self.handles.load(Ordering::Relaxed);
+        while (1..=MAX_HANDLES).contains(&handles) {
+            // ORDER: Relaxed, for both: as in `add_handle`, what the new handle reaches was made
+            // before the caller's reference. What it does is ordered when it is dropped.
+            let exchange = self.handles.compare_exchange_weak(
+                handles,
+                handles + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match exchange {
+                Ok(_) => return true,
+                Err(now) => handles = now,
+            }
+        }
+        false
     }
 
     /// Counts one handle less. It returns `true` when it was the last: all uses of the other
@@ -83,12 +113,27 @@ impl RefCounts {
     /// Counts one more reference to the bookkeeping. The caller has a reference already, or holds a
     /// handle.
     ///
-    /// Each reference has memory of its own that stays as long, or is on a thread's stack. So there
-    /// is no room for as many as would make the count wrap.
+    /// Each such reference has memory of its own that stays as long, or is on a thread's stack. So
+    /// there is no room for as many as would make the count wrap. A weak handle can be forgotten,
+    /// and has none then: `Handle::downgrade` counts it in another way.
     #[inline]
     pub fn add_ref(&self) {
         // ORDER: Relaxed: the caller has a reference already, or a handle.
         self.refs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one more reference, of a weak handle. The caller holds a handle.
+    ///
+    /// # Panics
+    ///
+    /// Panics with more than half as many references as a `usize` counts. The reference is not
+    /// counted then.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn add_weak(&self) {
+        // ORDER: Relaxed: the caller's handle keeps the pool.
+        if self.refs.fetch_add(1, Ordering::Relaxed) > MAX_HANDLES {
+            too_many(&self.refs);
+        }
     }
 
     /// Counts `count` references to the bookkeeping less. It returns `true` when they were the
@@ -100,6 +145,16 @@ impl RefCounts {
         // before it is freed.
         self.refs.fetch_sub(count, Ordering::AcqRel) == count
     }
+}
+
+/// Takes back what was one too many.
+#[cold]
+#[inline(never)]
+fn too_many(count: &AtomicUsize) -> ! {
+    // ORDER: Relaxed, as the increment that it takes back. There are not as many threads as the
+    // count is from its end.
+    count.fetch_sub(1, Ordering::Relaxed);
+    panic!("more than {MAX_HANDLES} handles of one pool");
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -117,8 +172,19 @@ mod tests {
             // ORDER: Relaxed: one thread.
             assert_eq!(counts.handles.load(Ordering::Relaxed), MAX_HANDLES + 1, "the pool has none more");
         }
+        assert!(!counts.try_add_handle(), "none for those who hold none either");
         assert!(!counts.drop_handle());
         counts.add_handle();
+    }
+
+    #[test]
+    fn a_pool_that_ended_gets_no_handle() {
+        let counts = RefCounts::one_handle();
+        counts.add_ref();
+        assert!(counts.try_add_handle());
+        assert_eq!([counts.drop_handle(), counts.drop_handle()], [false, true]);
+        assert!(!counts.try_add_handle(), "the pool has ended");
+        assert_eq!([counts.drop_refs(1), counts.drop_refs(1)], [false, true]);
     }
 
     #[test]

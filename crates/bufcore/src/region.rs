@@ -1,18 +1,26 @@
 //! Backing memory: the only place of the workspace that allocates, maps or frees raw bytes for
 //! pools.
 
+#[cfg(feature = "mmap")]
+mod map;
+
 use core::fmt;
 use core::ptr::NonNull;
 
 #[cfg(feature = "alloc")]
 use crate::RegionError;
+#[cfg(feature = "mmap")]
+use crate::map_options::MapOptions;
+#[cfg(feature = "alloc")]
+use crate::source::FromSource;
 #[cfg(feature = "alloc")]
 use core::alloc::Layout;
 
 /// Owns one contiguous piece of initialised bytes, exclusively. A strategy carves its buffers from
 /// it.
 ///
-/// Contents: zero when it comes from the heap or a mapping; as found when it is the caller's.
+/// Contents: zero when it comes from the heap, a mapping or a [`Source`](crate::Source); as found
+/// when it is the caller's.
 ///
 /// Ownership: dropping it gives the memory back, on any thread. A `&'static mut` region is never
 /// given back.
@@ -39,12 +47,26 @@ enum Backing {
     /// region's, and its layout.
     #[cfg(feature = "alloc")]
     Heap(NonNull<u8>, Layout),
-    /// From the operating system; unmapped, and with that unlocked, when it drops.
+    /// From a source of the program's, to which it goes back.
+    #[cfg(feature = "alloc")]
+    Source(#[allow(dead_code, reason = "kept for its Drop")] FromSource),
+    /// The same, of which the system may have pages back before.
+    #[cfg(feature = "alloc")]
+    LooseSource(#[allow(dead_code, reason = "kept for its Drop")] FromSource),
+    /// From the operating system; unmapped, and with that unlocked, when it drops, or at least
+    /// emptied.
     #[cfg(feature = "mmap")]
-    Mapped(#[allow(dead_code, reason = "kept for its Drop")] memmap2::MmapMut),
+    Mapped(#[allow(dead_code, reason = "kept for its Drop")] map::Mapping),
+    /// The same, in huge pages where the kernel likes.
+    #[cfg(feature = "mmap")]
+    MappedHuge(#[allow(dead_code, reason = "kept for its Drop")] map::Mapping),
+    /// The same, of pages that were asked to be there all the time.
+    #[cfg(feature = "mmap")]
+    MappedToStay(#[allow(dead_code, reason = "kept for its Drop")] map::Mapping),
 }
 
-// SAFETY: a region owns its bytes exclusively (I1), as a `Box<[u8]>` does.
+// SAFETY: a region owns its bytes exclusively (I1), as a `Box<[u8]>` does; a source is `Send` and
+// `Sync`.
 unsafe impl Send for Region {}
 // SAFETY: a shared region gives out its address and its length only.
 unsafe impl Sync for Region {}
@@ -114,6 +136,87 @@ impl Region {
         // SAFETY: `skip < alignment`, so `len` bytes are left behind it in the allocation.
         let ptr = unsafe { start.add(skip) };
         Ok(Self { ptr, len, backing: Backing::Heap(start, layout) })
+    }
+
+    /// Allocates a zeroed region of exactly `len` bytes, whose start the allocator itself aligns to
+    /// `alignment`.
+    ///
+    /// [`heap`](Self::heap) asks for `alignment - 1` bytes more instead. This takes what the
+    /// allocator takes for aligning, which is nothing for the alignment that all its memory has.
+    ///
+    /// Cost: one allocation. For an alignment over 16, most allocators write all bytes to zero
+    /// them, so it is for small regions then.
+    ///
+    /// # Errors
+    ///
+    /// As for [`heap`](Self::heap).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::Region;
+    ///
+    /// let page = Region::heap_aligned(4096, 4096)?;
+    /// assert_eq!((page.len(), page.as_ptr().addr().get() % 4096), (4096, 0));
+    /// # }
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
+    #[cfg(feature = "alloc")]
+    pub fn heap_aligned(len: usize, alignment: usize) -> Result<Self, RegionError> {
+        let layout = Self::layout(len, alignment)?;
+        // SAFETY: the layout is not of zero size.
+        let start = unsafe { alloc::alloc::alloc_zeroed(layout) };
+        let ptr = NonNull::new(start).ok_or(RegionError::OutOfMemory { requested: len })?;
+        Ok(Self { ptr, len, backing: Backing::Heap(ptr, layout) })
+    }
+
+    /// The layout of a region that can exist.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn layout(len: usize, alignment: usize) -> Result<Layout, RegionError> {
+        if len == 0 {
+            return Err(RegionError::Empty);
+        }
+        if !alignment.is_power_of_two() {
+            return Err(RegionError::BadAlignment { alignment });
+        }
+        Layout::from_size_align(len, alignment).map_err(|_error| RegionError::TooLarge { requested: len })
+    }
+
+    /// A region of memory that a source keeps.
+    ///
+    /// # Safety
+    ///
+    /// `len` bytes from `ptr` are valid, initialised, and nobody else's until `kept` is dropped.
+    #[cfg(feature = "alloc")]
+    pub(crate) unsafe fn of_source(ptr: NonNull<u8>, len: usize, kept: FromSource) -> Self {
+        let backing = if kept.returns_pages() { Backing::LooseSource(kept) } else { Backing::Source(kept) };
+        Self { ptr, len, backing }
+    }
+
+    /// The least that may go back to the system as one, while the region is in use; `None` where
+    /// nothing may.
+    pub(crate) fn pages(&self) -> Option<usize> {
+        match self.backing {
+            Backing::Static => None,
+            #[cfg(feature = "alloc")]
+            Backing::Heap(..) | Backing::LooseSource(_) => Some(1),
+            #[cfg(feature = "alloc")]
+            Backing::Source(_) => None,
+            #[cfg(feature = "mmap")]
+            Backing::Mapped(_) => Some(crate::map_options::PAGE_BYTES),
+            #[cfg(feature = "mmap")]
+            Backing::MappedHuge(_) => Some(crate::map_options::HUGE_PAGE_BYTES),
+            #[cfg(feature = "mmap")]
+            Backing::MappedToStay(_) => None,
+        }
+    }
+
+    /// Whether dropping the region gives its pages to the system, as they are.
+    pub(crate) fn is_mapped(&self) -> bool {
+        match self.backing {
+            #[cfg(feature = "mmap")]
+            Backing::Mapped(_) | Backing::MappedHuge(_) | Backing::MappedToStay(_) => true,
+            _ => false,
+        }
     }
 
     /// Maps a zeroed region of at least `len` bytes from the operating system.
@@ -190,14 +293,14 @@ impl Region {
         matches!(self.backing, Backing::Static)
     }
 
-    /// Rebuilds the region that [`heap`](Self::heap)`(len, 1)` returned and that was forgotten,
-    /// from its address.
+    /// Rebuilds the region that [`heap_aligned`](Self::heap_aligned)`(len, alignment)` returned and
+    /// that was forgotten, from its address.
     ///
     /// It is for strategies that keep what they know of a block in the block itself.
     ///
     /// # Safety
     ///
-    /// `start` and `len` are those of such a region, which is rebuilt once.
+    /// `start`, `len` and `alignment` are those of such a region, which is rebuilt once.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -205,19 +308,19 @@ impl Region {
     ///
     /// use bufcore::Region;
     ///
-    /// let region = ManuallyDrop::new(Region::heap(4096, 1)?);
+    /// let region = ManuallyDrop::new(Region::heap_aligned(4096, 16)?);
     /// let (start, len) = (region.as_ptr(), region.len()); // in the block's header, say
-    /// // SAFETY: of a region of `heap(len, 1)`, which is forgotten and rebuilt once.
-    /// let region = unsafe { Region::from_forgotten_heap(start, len) };
+    /// // SAFETY: of a region of `heap_aligned(len, 16)`, which is forgotten and rebuilt once.
+    /// let region = unsafe { Region::from_forgotten_heap(start, len, 16) };
     /// assert_eq!(region.len(), 4096); // freed when it drops
     /// # }
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     #[cfg(feature = "alloc")]
     #[must_use]
-    pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize) -> Self {
-        // SAFETY: a region of this size was made, so the layout is right; its alignment was 1.
-        let layout = unsafe { Layout::from_size_align_unchecked(len, 1) };
+    pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize, alignment: usize) -> Self {
+        // SAFETY: a region of this size and alignment was made, so the layout is right.
+        let layout = unsafe { Layout::from_size_align_unchecked(len, alignment) };
         Self { ptr: start, len, backing: Backing::Heap(start, layout) }
     }
 }
@@ -228,8 +331,10 @@ impl fmt::Debug for Region {
             Backing::Static => "static",
             #[cfg(feature = "alloc")]
             Backing::Heap(..) => "heap",
+            #[cfg(feature = "alloc")]
+            Backing::Source(_) | Backing::LooseSource(_) => "source",
             #[cfg(feature = "mmap")]
-            Backing::Mapped(_) => "mapped",
+            Backing::Mapped(_) | Backing::MappedHuge(_) | Backing::MappedToStay(_) => "mapped",
         };
         f.debug_struct("Region").field("len", &self.len).field("backing", &backing).finish_non_exhaustive()
     }
@@ -245,170 +350,10 @@ impl Drop for Region {
                 // here.
                 unsafe { alloc::alloc::dealloc(start.as_ptr(), *layout) }
             }
+            #[cfg(feature = "alloc")]
+            Backing::Source(_) | Backing::LooseSource(_) => {}
             #[cfg(feature = "mmap")]
-            Backing::Mapped(_) => {}
+            Backing::Mapped(_) | Backing::MappedHuge(_) | Backing::MappedToStay(_) => {}
         }
-    }
-}
-
-/// Chooses the pages that back a mapped region.
-///
-/// ```
-/// use bufcore::{HugePages, MapOptions, Region, RegionError};
-///
-/// /// Maps huge pages, or ordinary ones where the administrator set none aside.
-/// fn map(len: usize) -> Result<Region, RegionError> {
-///     let options = MapOptions::new();
-///     Region::mapped(len, options.huge_pages(HugePages::Require))
-///         .or_else(|_| Region::mapped(len, options.huge_pages(HugePages::Advise)))
-/// }
-/// assert!(map(1 << 20)?.len() >= 1 << 20);
-/// # Ok::<(), bufcore::RegionError>(())
-/// ```
-#[cfg(feature = "mmap")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HugePages {
-    /// Ordinary pages.
-    #[default]
-    No,
-    /// Ordinary pages that the kernel is asked to merge into huge ones (`madvise`). A hint: never
-    /// fails.
-    Advise,
-    /// Huge pages set aside by the administrator (`MAP_HUGETLB`, 2 MiB); fails where there are
-    /// none.
-    Require,
-}
-
-/// Holds the options of a mapped region.
-///
-/// ```
-/// # use bufcore::{HugePages, MapOptions};
-/// let options = MapOptions::new().huge_pages(HugePages::Advise).populate(true);
-/// # let _ = options;
-/// ```
-#[cfg(feature = "mmap")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MapOptions {
-    huge_pages: HugePages,
-    populate: bool,
-    lock: bool,
-}
-
-#[cfg(feature = "mmap")]
-impl MapOptions {
-    /// Returns the defaults: ordinary pages, faulted in on first touch, not locked.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets which pages to use.
-    ///
-    /// ```
-    /// use bufcore::{HugePages, MapOptions, Region};
-    ///
-    /// // A hint to the kernel, which never fails. The length is rounded up to huge pages.
-    /// let options = MapOptions::new().huge_pages(HugePages::Advise);
-    /// assert_eq!(Region::mapped(3 << 20, options)?.len(), 4 << 20);
-    /// # Ok::<(), bufcore::RegionError>(())
-    /// ```
-    #[must_use]
-    pub fn huge_pages(mut self, huge_pages: HugePages) -> Self {
-        self.huge_pages = huge_pages;
-        self
-    }
-
-    /// Sets whether to fault all pages in now, so that no later touch does.
-    ///
-    /// ```
-    /// use bufcore::{MapOptions, Region};
-    ///
-    /// // Every page is there before the first request comes.
-    /// let region = Region::mapped(64 << 10, MapOptions::new().populate(true))?;
-    /// assert_eq!(region.len(), 64 << 10);
-    /// # Ok::<(), bufcore::RegionError>(())
-    /// ```
-    #[must_use]
-    pub fn populate(mut self, populate: bool) -> Self {
-        self.populate = populate;
-        self
-    }
-
-    /// Sets whether to lock the pages in memory (`mlock`); they stay locked until the region is
-    /// dropped.
-    ///
-    /// ```
-    /// use bufcore::{MapOptions, Region, RegionError};
-    ///
-    /// // Keys must not reach the swap file. The system may refuse: its limit is small.
-    /// match Region::mapped(4096, MapOptions::new().lock(true)) {
-    ///     Ok(region) => assert_eq!(region.len(), 4096),
-    ///     Err(refused) => assert!(matches!(refused, RegionError::Refused { call: "mlock", .. })),
-    /// }
-    /// ```
-    #[must_use]
-    pub fn lock(mut self, lock: bool) -> Self {
-        self.lock = lock;
-        self
-    }
-}
-
-#[cfg(feature = "mmap")]
-mod map {
-    use core::ptr::NonNull;
-
-    use super::{Backing, HugePages, MapOptions, Region, RegionError};
-    use crate::size::{MAX_BYTES, align_up};
-
-    const PAGE_BYTES: usize = 4096;
-    const HUGE_PAGE_BYTES: usize = 2 << 20;
-
-    pub(super) fn map(len: usize, options: MapOptions) -> Result<Region, RegionError> {
-        if len == 0 {
-            return Err(RegionError::Empty);
-        }
-        let page = if options.huge_pages == HugePages::No { PAGE_BYTES } else { HUGE_PAGE_BYTES };
-        let bytes = align_up(len, page)
-            .filter(|&bytes| bytes <= MAX_BYTES)
-            .ok_or(RegionError::TooLarge { requested: len })?;
-        let mut request = memmap2::MmapOptions::new();
-        request.len(bytes);
-        if options.huge_pages == HugePages::Require {
-            request.huge(Some(HUGE_PAGE_BYTES.trailing_zeros() as u8));
-        }
-        // Populating before the advice would fault ordinary pages in.
-        let populate_by_touch = options.populate && options.huge_pages == HugePages::Advise;
-        if options.populate && !populate_by_touch {
-            request.populate();
-        }
-        let mut mapping = request.map_anon().map_err(|error| refused("mmap", &error))?;
-        #[cfg(target_os = "linux")]
-        if options.huge_pages == HugePages::Advise {
-            // A hint: a kernel built without huge pages refuses it, and ordinary pages do.
-            let _ = mapping.advise(memmap2::Advice::HugePage);
-        }
-        if populate_by_touch {
-            for page in mapping.chunks_mut(PAGE_BYTES) {
-                // SAFETY: the first byte of a chunk is valid to write; volatile so that the store
-                // of zero over zero stays.
-                unsafe { page.as_mut_ptr().write_volatile(0) }
-            }
-        }
-        #[cfg(unix)]
-        if options.lock {
-            mapping.lock().map_err(|error| refused("mlock", &error))?;
-        }
-        #[cfg(not(unix))]
-        if options.lock {
-            return Err(RegionError::Refused { call: "mlock", errno: 0 });
-        }
-        let ptr =
-            NonNull::new(mapping.as_mut_ptr()).ok_or(RegionError::Refused { call: "mmap", errno: 0 })?;
-        Ok(Region { ptr, len: bytes, backing: Backing::Mapped(mapping) })
-    }
-
-    fn refused(call: &'static str, error: &std::io::Error) -> RegionError {
-        RegionError::Refused { call, errno: error.raw_os_error().unwrap_or(0) }
     }
 }

@@ -125,6 +125,32 @@ impl<'a, 'f> SettingsText<'a, 'f> {
         if value == default { Ok(()) } else { self.setting(name, format_args!("{value}")) }
     }
 
+    /// Writes a setting that is none of these, as it prints.
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of the formatter.
+    ///
+    /// ```
+    /// use std::fmt;
+    ///
+    /// use bufcore::strategy::SettingsText;
+    ///
+    /// struct Mode(char);
+    ///
+    /// impl fmt::Display for Mode {
+    ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ///         SettingsText::new(f).text("mode", self.0, 'a')
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(Mode('b').to_string(), "mode=b");
+    /// assert_eq!(Mode('a').to_string(), ""); // the default
+    /// ```
+    pub fn text<T: fmt::Display + PartialEq>(&mut self, name: &str, value: T, default: T) -> fmt::Result {
+        if value == default { Ok(()) } else { self.setting(name, format_args!("{value}")) }
+    }
+
     fn setting(&mut self, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
         if !self.is_empty {
             self.f.write_char(',')?;

@@ -28,6 +28,10 @@ use crate::sync::{AtomicUsize, Ordering};
 /// difference. Each pool has `reset_high_water`, after which they start again from the buffers that
 /// are out.
 ///
+/// A mark is what requests saw, and at least what is out at the moment of the snapshot. In between
+/// it may miss what only snapshots can see: a frame that is open in a fallback, and in `bufshard`
+/// buffers that other threads had for a moment.
+///
 /// ```
 /// # #[cfg(feature = "alloc")] {
 /// use bufcore::{HeapPool, PoolStats};
@@ -75,6 +79,19 @@ pub struct PoolStats {
 }
 
 impl PoolStats {
+    /// Says whether pools count: whether the feature `stats` is on. Without it a zero in the
+    /// counters and the high-water marks means that nobody knows.
+    ///
+    /// ```
+    /// use bufcore::{HeapPool, PoolStats};
+    ///
+    /// let stats = HeapPool::new().stats();
+    /// if PoolStats::ARE_COUNTED {
+    ///     println!("{} buffers were handed out", stats.acquired);
+    /// }
+    /// ```
+    pub const ARE_COUNTED: bool = cfg!(feature = "stats");
+
     /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
     /// event counters.
     ///
@@ -103,6 +120,16 @@ impl PoolStats {
             fallbacks: self.fallbacks.wrapping_sub(earlier.fallbacks),
             exhausted: self.exhausted.wrapping_sub(earlier.exhausted),
             ..*self
+        }
+    }
+
+    /// Raises the marks to what is out.
+    #[cfg(feature = "stats")]
+    fn with_marks_raised(self) -> Self {
+        Self {
+            high_water: self.high_water.max(self.in_use),
+            high_water_bytes: self.high_water_bytes.max(self.in_use_bytes),
+            ..self
         }
     }
 }
@@ -281,6 +308,7 @@ impl Counters {
                 idle_bytes: reserved_bytes.saturating_sub(own_bytes),
                 ..self.counts
             }
+            .with_marks_raised()
         };
         #[cfg(not(feature = "stats"))]
         let stats = {
@@ -397,6 +425,7 @@ impl SharedCounters {
                 high_water_bytes: load(&self.high_water_bytes),
                 ..PoolStats::default()
             }
+            .with_marks_raised()
         }
         #[cfg(not(feature = "stats"))]
         PoolStats::default()

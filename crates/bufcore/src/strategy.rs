@@ -3,17 +3,26 @@
 
 pub use crate::copying::copy_bytes;
 #[cfg(feature = "alloc")]
-pub use crate::handle::{Bookkeeping, Handle, Refs};
+pub use crate::handle::{Bookkeeping, Handle, Refs, WeakHandle};
+#[cfg(feature = "std")]
+pub use crate::keeper::Bell;
+#[cfg(feature = "std")]
+pub use crate::own_pages::{OwnPages, PoolSource};
+pub use crate::parking::Parking;
 pub use crate::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use crate::roll::{Link, Listed, Roll};
 pub use crate::settings::SettingsText;
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 pub use crate::sleeper::Sleeper;
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
 pub use crate::tagged_ptr::TaggedPtr;
 pub use crate::track::Tracker;
+#[cfg(feature = "alloc")]
+pub use crate::unwind::caught;
 pub use crate::views::Views;
+#[cfg(feature = "alloc")]
+pub use crate::waiting::{Holder, Taken, Teller, Told, WaitPlace, WaitingPool, WaitingRequest, WaitingRow};
 
 /// Zeroes `range` in a way that the compiler cannot leave out.
 ///
@@ -94,7 +103,7 @@ pub mod fences {
 /// Memory that outlived its pool.
 ///
 /// Some strategies release with a plain store. It cannot tell whether it was the last one of a pool
-/// that has ended: two threads that only load and store cannot agree on which of them is last. So
+/// that has ended. Two threads that only load and store cannot agree on which of them is last. So
 /// the pool, when it is dropped with buffers out, marks and counts them. It gives its memory to a
 /// list here ([`adopt_counted`](orphans::adopt_counted)). A release that sees the mark counts
 /// itself ([`release_late`](orphans::release_late)). The last one frees the memory, in constant
@@ -106,6 +115,9 @@ pub mod fences {
 /// list each, and [`sweep`](orphans::sweep) looks at all of it.
 ///
 /// A strategy that counts by itself asks for such a sweep instead: [`adopt`](orphans::adopt).
+///
+/// A program that forks: a child lacks a thread that was at work on the list in that moment. Memory
+/// that outlives its pool stays in that child then.
 pub mod orphans {
     pub use crate::orphans::sweep;
     #[cfg(feature = "alloc")]

@@ -4,25 +4,23 @@
 //!
 //! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`,
 //!   whose cache is on the thread's list. Numbers are never used twice, and an entry is cleared
-//!   when the cache leaves the list: so an entry that is matched is what the strategy said that it
+//!   when the cache leaves the list. So an entry that is matched is what the strategy said that it
 //!   would be for those who ask for this pool (`remember`).
 //! - L2: the caches on a thread's list are the thread's, and each is valid until it is taken off.
 //! - L3: a token is never used twice.
 //! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a
-//!   list is borrowed or half done, for caches that are off it already. So it may use these
-//!   functions itself.
+//!   list is borrowed or half done. It is called for caches that are off the list already. So it
+//!   may use these functions itself.
 
 mod caches;
 
 use core::cell::Cell;
-use core::mem;
-use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use std::panic::catch_unwind;
 
 pub use self::caches::Cache;
 use self::caches::{Caches, Chain};
 use crate::sync::{AtomicUsize, Ordering};
+use crate::unwind::caught;
 
 /// Pools that a thread can use in turn without a look through its caches.
 const ENTRIES: usize = 8;
@@ -146,19 +144,8 @@ fn let_go(mut closed: Chain) {
 ///
 /// As the method says.
 unsafe fn call(method: unsafe fn(NonNull<Cache>), cache: NonNull<Cache>) {
-    // The model checker reports by panics.
-    if cfg!(any(loom, shuttle)) {
-        // SAFETY: the caller's promise.
-        return unsafe { method(cache) };
-    }
     // SAFETY: the caller's promise.
-    let called = catch_unwind(AssertUnwindSafe(|| unsafe { method(cache) }));
-    if let Err(payload) = called
-        // The payload is the user's too.
-        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
-    {
-        mem::forget(payload);
-    }
+    let _ = caught(|| unsafe { method(cache) });
 }
 
 /// Does what the end of the calling thread does, earlier: the model checker's `join` does not wait

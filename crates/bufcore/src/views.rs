@@ -128,7 +128,8 @@ mod tests {
 
     use super::*;
 
-    /// Handles can be forgotten by the thousand million. The count does not wrap, and the refused one is not counted.
+    /// Handles can be forgotten by the thousand million. The count does not wrap, and the refused
+    /// one is not counted.
     #[test]
     fn too_many_handles_are_refused() {
         let views = Views::default();

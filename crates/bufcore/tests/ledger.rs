@@ -63,8 +63,15 @@ fn other_threads() {
 
 fn regions() {
     for (bytes, alignment) in [(1, 1), (100, 64), (5000, 4096), (1 << 20, 1 << 20)] {
-        let region = Region::heap(bytes, alignment).expect("the heap has room");
-        assert_eq!(region.as_ptr().addr().get() % alignment, 0);
+        for make in [Region::heap, Region::heap_aligned] {
+            let region = make(bytes, alignment).expect("the heap has room");
+            assert_eq!(region.as_ptr().addr().get() % alignment, 0);
+        }
+        let region = Region::heap_aligned(bytes, alignment).expect("the heap has room");
+        let (start, len) = (region.as_ptr(), region.len());
+        std::mem::forget(region);
+        // SAFETY: of a region of `heap_aligned` that is forgotten and rebuilt once.
+        drop(unsafe { Region::from_forgotten_heap(start, len, alignment) });
     }
 }
 

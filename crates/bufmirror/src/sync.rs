@@ -1,4 +1,4 @@
-//! What orders accesses to one byte through its two addresses, and the atomics for memory that two
+//! Orders accesses to one byte through its two addresses, and has the atomics for memory that two
 //! processes share.
 
 /// Atomics over memory that another process may write at the same time. They are the language's own

@@ -30,7 +30,7 @@ pub(crate) struct Frame {
 impl Frame {
     #[inline(always)]
     pub(crate) fn closed(ring: &Ring) -> Self {
-        let nowhere = ring.data(ring.front());
+        let nowhere = ring.behind_guard(ring.front());
         Self { at: ring.front(), start: nowhere, next: nowhere, limit: nowhere.addr().get() }
     }
 
@@ -90,7 +90,7 @@ impl Frame {
     /// Has its block, whose size has changed, to its end.
     #[inline]
     fn reach(&mut self, ring: &Ring) {
-        self.limit = ring.next(self.at).addr().get();
+        self.limit = ring.block_end(self.at).addr().get();
     }
 
     /// Bytes of its block up to the end of what is filled.
@@ -105,13 +105,27 @@ impl RingPool {
     #[inline]
     pub(crate) fn open(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
         match self.take_whole(bytes) {
+            Some(at) => {
+                let start = self.ring.behind_guard(at);
+                Ok(Frame { at, start, next: start, limit: self.ring.next(at).addr().get() })
+            }
+            // Taken apart and put together, so that the other case need not be in memory.
+            #[allow(clippy::needless_question_mark, reason = "see above")]
+            None => Ok(self.open_beside_table(bytes)?),
+        }
+    }
+
+    /// The same where guards stand in a table; refuses the request where they do not.
+    #[cold]
+    #[inline(never)]
+    fn open_beside_table(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
+        match self.take_whole_beside_table(bytes) {
             Some(at) => Ok(self.frame_at(at)),
             None => Err(self.refuse(bytes, 0, 0)),
         }
     }
 
     /// The frame of no bytes in a block that was just occupied.
-    #[inline]
     fn frame_at(&self, at: At) -> Frame {
         let start = self.ring.data(at);
         let mut frame = Frame { at, start, next: start, limit: 0 };
@@ -157,6 +171,9 @@ impl RingPool {
             return false;
         };
         let units = self.grid.units(wanted);
+        if self.has_parked() {
+            self.unpark_from(frame.at, units);
+        }
         let enough = self.widen(frame.at, units) >= units;
         self.move_to(frame.at);
         frame.reach(&self.ring);
@@ -167,7 +184,7 @@ impl RingPool {
     /// the frame's limit.
     fn slides_to(&self, frame: &Frame) -> (At, usize) {
         let mut first = frame.at;
-        while self.ring.is_free(self.ring.before(first)) {
+        while self.ring.is_vacant(self.ring.before(first)) {
             first = self.ring.before(first);
         }
         (first, frame.limit - self.ring.data(first).addr().get())
@@ -179,6 +196,7 @@ impl RingPool {
         if frame.len() + additional > room {
             return false;
         }
+        self.unpark_between(first, frame.at);
         // Before the bytes move, because they may go where the guards are.
         let end = self.ring.next(frame.at);
         self.ring.merge_to(first, end);
@@ -221,7 +239,24 @@ impl RingPool {
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn finish(&mut self, frame: Frame) -> Buf<RingLease> {
-        // A closed frame has no bytes either.
+        // Of no bytes, as a closed frame is, or any where guards stand in a table (P4).
+        if frame.len() <= self.long {
+            return self.finish_elsewhere(frame);
+        }
+        let used = frame.next.addr().get() - self.ring.behind_guard(frame.at).addr().get();
+        self.ring.split(frame.at, self.grid.units_in_front(used));
+        // The newest block may have been this one.
+        self.head = self.ring.next(self.newest);
+        let mut buf = self.hand_out(frame.at, frame.start, frame.len());
+        buf.commit(frame.len());
+        buf
+    }
+
+    /// [`finish`](Self::finish) for a frame without bytes, and where guards stand in a table.
+    #[cold]
+    #[inline(never)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn finish_elsewhere(&mut self, frame: Frame) -> Buf<RingLease> {
         if frame.len() == 0 {
             self.close(frame);
             return self.hand_out_nothing();
@@ -233,19 +268,23 @@ impl RingPool {
     }
 
     /// Cuts the frame's block down to what is filled.
-    #[inline]
     fn cut(&mut self, frame: Frame) {
-        self.ring.split(frame.at, self.grid.units(frame.used(&self.ring).max(1)));
-        // The newest block may have been this one.
+        self.ring.cut(frame.at, self.grid.units(frame.used(&self.ring).max(1)));
         self.head = self.ring.next(self.newest);
     }
 
     /// Gives back what the open frame could grow into.
     pub(crate) fn return_gap(&mut self) {
         if self.frame.is_open(&self.ring) {
-            self.cut(self.frame);
-            self.frame.reach(&self.ring);
+            self.cut_open();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cut_open(&mut self) {
+        self.cut(self.frame);
+        self.frame.reach(&self.ring);
     }
 
     /// Lets a frame go.
@@ -266,7 +305,7 @@ impl RingPool {
         let at = core::mem::replace(&mut self.lent, self.ring.front());
         if at != self.ring.front() {
             // How much of it was written is not known.
-            self.ring.abandon(at, self.ring.next(at).cast());
+            self.ring.abandon(at, self.ring.block_end(at));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a buffer keeps of the ring it came from.
+//! The lease in a buffer: what it keeps of the ring that the buffer came from.
 
 use core::ptr::NonNull;
 

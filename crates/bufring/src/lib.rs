@@ -1,5 +1,5 @@
 //! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`. It is sound,
-//! no buffer that is held for long jams it, and it never waits.
+//! no buffer that is held for long jams it, and it waits only where it is asked to.
 //!
 //! # What it gives you
 //!
@@ -7,7 +7,8 @@
 //! buffers, out of memory that is taken once. Acquiring takes some fifteen plain instructions where
 //! sizes recur, releasing one plain store, on any thread; neither has a locked instruction in it,
 //! neither allocates. The bookkeeping is between the buffers, so it is in the cache when they are.
-//! When the ring has no room, it returns [`AcquireError::Exhausted`].
+//! When the ring has no room, it returns [`AcquireError::Exhausted`]. A request may also wait until
+//! buffers come back: `acquire_timeout` blocks, `acquire_async` is a future.
 //!
 //! # When not to use it
 //!
@@ -28,7 +29,8 @@
 //! starts. A request takes the block at the head. It takes the block as it is when it fits, its
 //! front when it is longer, and also the free ones behind when it is shorter. When the newest block
 //! is free again, the requests go back to where they started, because that memory is hot. At the
-//! end they start over at the front; blocks that are held they step over.
+//! end they start over at the front; blocks that are held they step over. From an
+//! [alignment](Builder::alignment) of 512 on the guards are beside the blocks, in a table.
 //!
 //! # Invariants
 //!
@@ -97,8 +99,11 @@ mod search;
 mod state;
 #[cfg(all(test, feature = "std"))]
 mod tests;
+mod trim;
 mod unwind;
 mod vec;
+#[cfg(feature = "alloc")]
+mod waiting;
 
 pub use bufcore;
 #[cfg(feature = "track")]
@@ -123,6 +128,8 @@ pub use lease::{RingBuf, RingLease, RingView};
 pub use local::{LocalAcquire, LocalError, LocalRing};
 pub use pool::RingPool;
 pub use vec::{IntoIter, PushError, RingVec};
+#[cfg(feature = "alloc")]
+pub use waiting::Acquire;
 
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]

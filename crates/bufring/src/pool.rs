@@ -10,11 +10,17 @@
 //! - P3: `frame` is closed, or the only record of a live block. `lent` is the guard at the front,
 //!   or that of a live block, of which only an [`Extendable`](crate::Extendable) that is still in
 //!   use knows more.
+//! - P4: where the guards are in a table, no request is at most `short`, and every frame is at most
+//!   `long`. So no code that takes guards to be in front of their blocks is run.
+//! - P5: a block that is parked is the allocator's own, and in no buffer or frame. There is none
+//!   unless `parking` says so. No lease has it, so it is freed before the allocator ends.
 
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Counters, Served, Tracker};
+#[cfg(feature = "alloc")]
+use bufcore::strategy::Teller;
+use bufcore::strategy::{Counters, Parking, Served, Tracker};
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 
 #[cfg(feature = "alloc")]
@@ -47,6 +53,11 @@ pub struct RingPool {
     pub(crate) grid: Grid,
     /// The largest request that can ever succeed, in bytes.
     pub(crate) capacity: usize,
+    /// The largest request for the short way, which is for guards in front of their blocks: the
+    /// capacity, or none with a table (P4).
+    short: usize,
+    /// The longest frame that is not finished in the short way: one of no bytes, or any (P4).
+    pub(crate) long: usize,
     /// The newest block (P1).
     pub(crate) newest: At,
     /// The one behind it, where the next request looks while the newest block is live. Kept,
@@ -61,8 +72,13 @@ pub struct RingPool {
     /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was
     /// forgotten; the guard at the front stands for none.
     pub(crate) lent: At,
+    /// What `trim_idle` has parked (P5).
+    pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
+    /// Which blocks are told when a request waits.
+    #[cfg(feature = "alloc")]
+    pub(crate) teller: Teller,
 }
 
 // SAFETY: the ring is this allocator's alone, but for the atomics in it; see `ring`.
@@ -116,26 +132,33 @@ impl RingPool {
         let first = ring.next(front);
         let capacity = ring.room(first);
         let closed = Frame::closed(&ring);
+        let (short, long) = if ring.has_table() { (0, usize::MAX) } else { (capacity, 0) };
         Self {
             ring,
             grid,
             capacity,
+            short,
+            long,
             newest: front,
             head: first,
             base: first,
             resume: front,
             frame: closed,
             lent: front,
+            parking: Parking::new(),
             counters: Counters::default(),
             tracker: Tracker::default(),
+            #[cfg(feature = "alloc")]
+            teller: Teller::default(),
         }
     }
 
-    /// Takes a block for `bytes` bytes; none when there is none, and for no bytes.
+    /// Takes a block for `bytes` bytes; none when there is none, for no bytes, and where guards
+    /// stand in a table.
     #[inline(always)]
-    fn take(&mut self, bytes: usize) -> Option<At> {
-        // One comparison for `1 <= bytes <= capacity`.
-        if bytes.wrapping_sub(1) >= self.capacity {
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<At> {
+        // One comparison for `1 <= bytes <= short`.
+        if bytes.wrapping_sub(1) >= self.short {
             return None;
         }
         let wanted = self.grid.block_bytes(bytes);
@@ -166,14 +189,14 @@ impl RingPool {
         self.take_resized(at, wanted / UNIT)
     }
 
-    /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no
-    /// bytes.
+    /// Takes all of a block that has room for `bytes` bytes; none when there is none, for no bytes,
+    /// and where guards stand in a table.
     #[inline]
     pub(crate) fn take_whole(&mut self, bytes: usize) -> Option<At> {
-        if bytes.wrapping_sub(1) >= self.capacity {
+        if bytes.wrapping_sub(1) >= self.short {
             return None;
         }
-        let units = self.grid.units(bytes);
+        let units = self.grid.units_in_front(bytes);
         let at = match self.at_hand() {
             Some(at) if self.ring.size(at) >= units => at,
             _ => self.find(units)?,
@@ -191,8 +214,8 @@ impl RingPool {
 
     /// The free block that is tried first: one that is back already and still hot, or the one
     /// behind the newest.
-    #[inline]
-    fn at_hand(&mut self) -> Option<At> {
+    #[inline(always)]
+    pub(crate) fn at_hand(&mut self) -> Option<At> {
         let at = if !self.ring.is_free(self.newest) {
             self.head
         } else if self.is_free_before(self.newest) {
@@ -314,12 +337,18 @@ impl RingPool {
         self.tracker.attach(buf)
     }
 
-    /// A request that was not served, or one of no bytes.
+    /// A request that was not served in the short way, or one of no bytes.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     fn not_taken(&mut self, bytes: usize) -> Result<Buf<RingLease>, AcquireError> {
-        if bytes == 0 { Ok(self.hand_out_nothing()) } else { Err(self.refuse(bytes, 0, 0)) }
+        if bytes == 0 {
+            return Ok(self.hand_out_nothing());
+        }
+        match self.take_beside_table(bytes) {
+            Some(at) => Ok(self.hand_out(at, self.ring.data(at), bytes)),
+            None => Err(self.refuse(bytes, 0, 0)),
+        }
     }
 
     /// Why there are no `requested` bytes more. An open frame has `held` bytes already, and can
@@ -352,7 +381,7 @@ impl BufferPool for RingPool {
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
         if let Some(at) = self.take(capacity) {
-            Ok(self.hand_out(at, self.ring.data(at), capacity))
+            Ok(self.hand_out(at, self.ring.behind_guard(at), capacity))
         } else {
             // Taken apart and put together, so that what comes back in memory does not force the
             // other case there too.
@@ -369,7 +398,7 @@ impl BufferPool for RingPool {
     fn stats(&self) -> PoolStats {
         let mut stats = self.counters.snapshot(self.ring.released(), &PoolStats::default(), self.capacity);
         if !cfg!(feature = "stats") {
-            stats.in_use = self.ring.all().filter(|&at| !self.ring.is_free(at)).count();
+            stats.in_use = self.ring.all().filter(|&at| !self.ring.is_vacant(at)).count();
         }
         stats
     }
@@ -379,6 +408,7 @@ impl Drop for RingPool {
     fn drop(&mut self) {
         self.close_lent();
         self.close_frame();
+        self.unpark_all();
         drop(self.ring.leave());
     }
 }
@@ -386,7 +416,7 @@ impl Drop for RingPool {
 /// Shows how many blocks are out and how many bytes they take.
 impl fmt::Debug for RingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let taken = self.ring.all().filter(|&at| !self.ring.is_free(at));
+        let taken = self.ring.all().filter(|&at| !self.ring.is_vacant(at));
         let (blocks, bytes) = taken.fold((0, 0), |(n, sum), at| (n + 1, sum + self.ring.room(at)));
         f.debug_struct("RingPool")
             .field("capacity", &self.capacity)

@@ -1,5 +1,5 @@
-//! The ring of guards: the bookkeeping that stands between the buffers, and the unsafe code that
-//! touches it.
+//! The ring of guards: the bookkeeping between the buffers, or beside them, and the unsafe code
+//! that touches it.
 //!
 //! ```text
 //!  region
@@ -7,10 +7,20 @@
 //!                            16 B    16 B    aligned
 //! ```
 //!
-//! A block starts where its guard ends and reaches to the next guard. The guards at the two ends
-//! are never free, so a walk in either direction stops there without looking for the region's
-//! bounds. A guard's links are the allocator's alone; its state and its count of views are shared
-//! with the lease.
+//! A block starts where its guard ends and reaches to the next guard. From an alignment of 512 on
+//! the guards stand in a table, which has a place for each multiple of the alignment that the
+//! blocks have. A place has the guard, and the address of its block:
+//!
+//! ```text
+//!  region
+//!  |<- pad ->|<- Control ->| front | place | place | … | end | pad | block | block | …
+//!                            16 B    32 B    32 B        16 B        aligned
+//! ```
+//!
+//! There, too, sizes lead from guard to guard: as many places further as the block has multiples of
+//! the alignment. The guards at the two ends are never free, so a walk in either direction stops
+//! there without looking for the region's bounds. A guard's links are the allocator's alone; its
+//! state and its count of views are shared with the lease.
 
 mod control;
 mod guard;
@@ -18,23 +28,23 @@ mod handle;
 mod layout;
 #[cfg(feature = "alloc")]
 mod orphaned;
+#[cfg(feature = "alloc")]
+mod waits;
 
-use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
 use bufcore::strategy::Released;
 #[cfg(feature = "alloc")]
-use bufcore::strategy::orphans::{self, Orphan};
+use bufcore::strategy::orphans;
 use bufcore::strategy::sync::Ordering;
 use bufcore::{ConfigError, Region};
 
 use self::control::{Control, take_region};
 pub(crate) use self::guard::{At, GUARD, UNIT};
-use self::guard::{FREE, Guard, LIVE, ORPHANED, SETTLED};
+use self::guard::{FREE, Guard, LIVE, ORPHANED, PARKED, SETTLED, set_data};
 pub(crate) use self::handle::GuardHandle;
-pub(crate) use self::layout::{Grid, Layout, MAX_BYTES, blocks_bytes, overhead_bytes};
-#[cfg(feature = "alloc")]
-use self::orphaned::METHODS;
+use self::layout::Layout;
+pub(crate) use self::layout::{Grid, MAX_BYTES, blocks_bytes, most_capacity, overhead_bytes};
 
 /// Units of the smallest block: a guard and the least that there can be behind it. What is left of
 /// a block is never too small to be one by more than that, so
@@ -47,18 +57,24 @@ const LEAST_UNITS: usize = GUARD / UNIT + 1;
 ///
 /// - R1: `control` points to an initialised `Control`, `front` to an initialised `Guard` behind it,
 ///   from which `size` leads from guard to guard to `end`, all initialised, all in
-///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes between
-///   two guards are initialised.
+///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes of all
+///   blocks are initialised.
 /// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard
 ///   that was merged into a block is none any more, and the allocator holds none of those.
 /// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a
-///   live block may read its `size`, which nobody writes meanwhile.
+///   live block may read its `size`, and its address in the table, which nobody writes meanwhile.
 /// - R4: `front` and `end` are live for ever. `end.size` and `front.before` are 0.
+/// - R5: where `step` is 0, guards stand at multiples of a unit, and a block is what is between its
+///   guard and the next one. Otherwise they stand in the table, half a unit behind a multiple of
+///   one; behind the guard of a block is its address, and the block has `step` bytes for each place
+///   from its guard to the next one. In the order of their guards, blocks are end to end.
 #[derive(Debug)]
 pub(crate) struct Ring {
     control: NonNull<Control>,
     front: At,
     end: At,
+    /// Bytes of the blocks for each place in the table; 0 where there is none (R5).
+    step: usize,
     /// Whether [`Ring::leave`] was called: R1 holds no more.
     left: bool,
 }
@@ -76,44 +92,34 @@ impl Ring {
         bytes: Option<usize>,
         wipe: bool,
     ) -> Result<Self, (ConfigError, Region)> {
-        let available = region.len();
-        let too_small = |required| ConfigError::RegionTooSmall { required, available };
-        let Some(layout) = Layout::new(region.as_ptr().addr().get(), grid) else {
-            return Err((too_small(usize::MAX), region));
+        let address = region.as_ptr().addr().get();
+        let (layout, bytes) = match Layout::within(address, region.len(), grid, bytes) {
+            Ok(found) => found,
+            Err(required) => {
+                let available = region.len();
+                return Err((ConfigError::RegionTooSmall { required, available }, region));
+            }
         };
-        let left = available.saturating_sub(layout.overhead());
-        // What a block has to be at the least, and what all together may be.
-        let least = grid.units(1) * UNIT;
-        let bytes = bytes.unwrap_or(left.min(MAX_BYTES) & grid.mask).max(least);
-        if bytes > left {
-            return Err((too_small(bytes.saturating_add(layout.overhead())), region));
-        }
         // The casts to `u32` below rest on this. Building is a cold path, so the check stays in
         // every build.
         assert!(bytes <= MAX_BYTES && bytes.is_multiple_of(grid.step()), "{bytes} bytes of blocks");
         let base = region.as_ptr();
-        // SAFETY: `layout.control` is less than `overhead + bytes`, which is at most the region's
-        // length.
+        // SAFETY: `layout.control` is less than `layout.memory + bytes`, which is at most the
+        // region's length.
         let control = unsafe { base.add(layout.control) }.cast::<Control>();
         // SAFETY: likewise.
         let front = unsafe { base.add(layout.front) }.cast::<Guard>();
-        // SAFETY: likewise: the overhead has room for two guards from `front` on.
+        // SAFETY: likewise: there is room for two guards from `front` on.
         let first = unsafe { front.byte_add(GUARD) };
-        // SAFETY: likewise, with `bytes` behind the first.
-        let end = unsafe { first.byte_add(bytes) };
-        let contents = Control {
-            #[cfg(feature = "alloc")]
-            orphan: Orphan::counted(&METHODS),
-            region: ManuallyDrop::new(region),
-            released: Released::default(),
-            #[cfg(feature = "wipe")]
-            wipe,
-        };
-        #[cfg(not(feature = "wipe"))]
-        let _ = wipe;
+        let all = grid.units_of(bytes);
+        // SAFETY: likewise: in front of the memory, or with the bytes of all blocks in between, is
+        // room for this and a guard.
+        let end = unsafe { first.byte_add(all * UNIT) };
+        let step = if grid.has_table() { grid.step() } else { 0 };
+        let contents = Control::new(region, step, wipe);
         // SAFETY: `Layout` aligned it and left room for it within the region, which is ours.
         unsafe { control.write(contents) };
-        let (guard, all) = ((GUARD / UNIT) as u32, (bytes / UNIT) as u32);
+        let (guard, all) = ((GUARD / UNIT) as u32, all as u32);
         let guards = [
             (front, Guard::new(LIVE, guard, 0)),
             (first, Guard::new(FREE, all, guard)),
@@ -123,7 +129,11 @@ impl Ring {
             // SAFETY: aligned, within the region, ours.
             unsafe { at.write(guard) };
         }
-        Ok(Self { control, front, end, left: false })
+        if step != 0 {
+            // SAFETY: the first place of the table; the memory is in the region.
+            unsafe { set_data(first, address + layout.memory) };
+        }
+        Ok(Self { control, front, end, step, left: false })
     }
 
     #[inline(always)]
@@ -154,6 +164,11 @@ impl Ring {
         &self.control().released
     }
 
+    /// The region that all of this is in.
+    pub(crate) fn region(&self) -> &Region {
+        &self.control().region
+    }
+
     /// The guards that have a block, from the front on.
     pub(crate) fn all(&self) -> impl Iterator<Item = At> {
         let first = self.next(self.front);
@@ -163,9 +178,31 @@ impl Ring {
     /// Whether the block is free. Never true for the guards at the ends.
     #[inline(always)]
     pub(crate) fn is_free(&self, at: At) -> bool {
-        // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: all that the last
-        // owner did with the memory happened before what its next owner does.
+        // ORDER: Acquire pairs with the Release of the store in `GuardHandle::drop`, and of the
+        // exchange in `GuardHandle::free_watched`: all that the last owner did with the memory
+        // happened before what its next owner does.
         self.guard(at).state.load(Ordering::Acquire) == FREE
+    }
+
+    /// Whether the block was put aside.
+    #[inline]
+    pub(crate) fn is_parked(&self, at: At) -> bool {
+        // ORDER: Relaxed: only the allocator's own thread makes a block so.
+        self.guard(at).state.load(Ordering::Relaxed) == PARKED
+    }
+
+    /// Whether no buffer is in the block: it is free, or parked. Never true for the guards at the
+    /// ends.
+    pub(crate) fn is_vacant(&self, at: At) -> bool {
+        self.is_free(at) || self.is_parked(at)
+    }
+
+    /// Parks a block that is free, or frees one that is parked.
+    pub(crate) fn set_parked(&self, at: At, parked: bool) {
+        debug_assert!(self.is_vacant(at));
+        // ORDER: Relaxed. No lease has the block, and so no other thread reads its state. What was
+        // done with the memory before, this thread has seen (`is_free`).
+        self.guard(at).state.store(if parked { PARKED } else { FREE }, Ordering::Relaxed);
     }
 
     /// Units from the guard to the next one.
@@ -174,10 +211,20 @@ impl Ring {
         self.guard(at).size.get() as usize
     }
 
-    /// Bytes of the block behind its guard.
+    /// Whether the guards stand in a table, and not in front of their blocks.
+    pub(crate) fn has_table(&self) -> bool {
+        self.step != 0
+    }
+
+    /// Bytes of a block that has `units` from its guard to the next one.
+    pub(crate) fn room_in(&self, units: usize) -> usize {
+        layout::room(units, self.step)
+    }
+
+    /// Bytes of the block.
     #[inline]
     pub(crate) fn room(&self, at: At) -> usize {
-        self.size(at) * UNIT - GUARD
+        self.room_in(self.size(at))
     }
 
     /// The next guard; the one at the end leads to itself.
@@ -201,12 +248,26 @@ impl Ring {
         unsafe { at.byte_sub(self.guard(at).before.get() as usize * UNIT) }
     }
 
-    /// The first byte of the block.
+    /// The first byte behind a guard: that of its block, where guards are in front of these.
     #[inline(always)]
-    pub(crate) fn data(&self, at: At) -> NonNull<u8> {
-        // SAFETY: a block starts where its guard ends (R1); that of the end guard is within the
-        // region, or one past its end.
+    pub(crate) fn behind_guard(&self, at: At) -> NonNull<u8> {
+        // SAFETY: a guard is in the region (R1), so this is as well, or one past its end.
         unsafe { at.byte_add(GUARD) }.cast()
+    }
+
+    /// The first byte of the block. The guards at the ends have none.
+    #[inline]
+    pub(crate) fn data(&self, at: At) -> NonNull<u8> {
+        debug_assert!(at != self.front && at != self.end);
+        // SAFETY: a guard that has a block (R2), and its address, if it stands in a table (R5), is
+        // written by this ring only.
+        unsafe { guard::data(at) }
+    }
+
+    /// Behind the last byte of the block.
+    pub(crate) fn block_end(&self, at: At) -> NonNull<u8> {
+        // SAFETY: so many bytes the block has (R5).
+        unsafe { self.data(at).add(self.room(at)) }
     }
 
     /// Marks a free block as owned.
@@ -225,7 +286,28 @@ impl Ring {
     }
 
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and puts a free
-    /// block behind it, if what is left is worth one.
+    /// block behind it, if there is anything left that is worth one.
+    pub(crate) fn cut(&self, at: At, units: usize) {
+        if !self.has_table() {
+            return self.split(at, units);
+        }
+        let size = self.size(at);
+        debug_assert!(units > 0 && units <= size, "{units} of {size} units");
+        if size == units {
+            return;
+        }
+        let behind = self.next(at);
+        self.guard(at).size.set(units as u32);
+        let rest = self.next(at);
+        let address = self.block_end(at).addr().get();
+        // SAFETY: `rest` is a place of the table that belonged to the block, which is ours.
+        unsafe { rest.write(Guard::new(FREE, (size - units) as u32, units as u32)) };
+        // SAFETY: likewise; the address is in the block.
+        unsafe { set_data(rest, address) };
+        self.guard(behind).before.set((size - units) as u32);
+    }
+
+    /// The same where guards are in front of their blocks.
     #[inline]
     pub(crate) fn split(&self, at: At, units: usize) {
         let size = self.size(at);
@@ -266,10 +348,12 @@ impl Ring {
     }
 
     /// Zeroes a guard that is merged into a block, if the allocator wipes: what it hands out is
-    /// zero then.
+    /// zero then. Guards in a table are not handed out.
     #[inline]
     pub(crate) fn wipe_guard(&self, at: At) {
-        self.wipe(at.cast(), self.data(at));
+        if cfg!(feature = "wipe") && !self.has_table() {
+            self.wipe(at.cast(), self.behind_guard(at));
+        }
     }
 
     /// Zeroes the bytes `from .. to`, which are the allocator's own, if it wipes and there are any.
@@ -295,6 +379,12 @@ impl Ring {
         )
     }
 
+    /// Units from the guard at the front. No more than all blocks and that guard have, which are
+    /// counted in a `u32`.
+    fn distance(&self, at: At) -> u32 {
+        ((at.addr().get() - self.front.addr().get()) / UNIT) as u32
+    }
+
     /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all
     /// initialised, as those of any region.
     ///
@@ -303,15 +393,22 @@ impl Ring {
     /// where nobody wrote.
     pub(crate) fn leave_clean(&mut self) -> Option<Region> {
         let region = self.leave()?;
-        let mut at = self.front;
-        loop {
-            let next = self.next(at);
-            // SAFETY: a guard of the region, which has come back: nobody else uses it.
-            unsafe { at.cast::<u8>().write_bytes(0, GUARD) };
-            if at == next {
-                break;
+        if self.has_table() {
+            let len = self.end.addr().get() + GUARD - self.front.addr().get();
+            // SAFETY: from the guard at the front to that at the end there is the table alone, in a
+            // region that has come back: nobody else uses it.
+            unsafe { self.front.cast::<u8>().write_bytes(0, len) };
+        } else {
+            let mut at = self.front;
+            loop {
+                let next = self.next(at);
+                // SAFETY: a guard of the region, which has come back: nobody else uses it.
+                unsafe { at.cast::<u8>().write_bytes(0, GUARD) };
+                if at == next {
+                    break;
+                }
+                at = next;
             }
-            at = next;
         }
         // SAFETY: likewise for the control block.
         unsafe { self.control.cast::<u8>().write_bytes(0, size_of::<Control>()) };
@@ -327,22 +424,35 @@ impl Ring {
             return None;
         }
         let (mut out, mut places) = (0_usize, 0_usize);
-        let front = self.front.addr().get();
         for at in self.all() {
             let guard = self.guard(at);
             places += 1;
-            // For `GuardHandle::late`, to which the exchange publishes it. No more than all blocks
-            // and the guard at the front, which are counted in a `u32`.
-            guard.before.set(((at.addr().get() - front) / UNIT) as u32);
-            // ORDER: AcqRel on success: Release pairs with the Acquire in `GuardHandle::late`;
-            // Acquire as in `is_free`. Acquire on failure pairs with the Release store in
-            // `GuardHandle::drop`.
-            match guard.state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => out += 1,
-                // ORDER: Relaxed: nobody else uses a guard that is free.
-                Err(_) => guard.state.store(SETTLED, Ordering::Relaxed),
+            // For `GuardHandle::late`, to which the exchange publishes it.
+            guard.before.set(self.distance(at));
+            let mut seen = LIVE;
+            // ORDER: AcqRel on success: Release pairs with the Acquire load in
+            // `GuardHandle::free_watched`. Acquire has no partner: a success reads what this thread
+            // stored, or `WATCHED`, with which a release publishes nothing. Acquire on failure
+            // pairs with the Release of the store in `GuardHandle::drop`, and of the exchange in
+            // `GuardHandle::free_watched`.
+            while let Err(now) =
+                guard.state.compare_exchange(seen, ORPHANED, Ordering::AcqRel, Ordering::Acquire)
+            {
+                if now == FREE {
+                    // ORDER: Relaxed: nobody else uses a guard that is free.
+                    guard.state.store(SETTLED, Ordering::Relaxed);
+                    seen = FREE;
+                    break;
+                }
+                // One that may be waited for.
+                seen = now;
             }
+            out += usize::from(seen != FREE);
         }
+        // That of a request that was forgotten. It is dropped at the end, when nothing is
+        // half-made: that is the user's code.
+        #[cfg(feature = "alloc")]
+        let _waiter = self.control().waiter.take();
         if out == 0 {
             #[cfg(all(test, loom))]
             crate::tests::memory_goes();

@@ -1,9 +1,10 @@
-//! The search for a free block, when neither the newest one nor the one behind it does.
+//! The search for a free block, when neither the newest one nor the one behind it does, and all
+//! requests where guards stand in a table.
 //!
-//! The invariants P1 to P3 of `pool` are kept here.
+//! The invariants P1 to P4 of `pool` are kept here.
 
 use crate::pool::RingPool;
-use crate::ring::{At, GUARD, UNIT};
+use crate::ring::At;
 
 impl RingPool {
     /// Finds a free block of at least `units`: where the requests were before they went back, or by
@@ -20,16 +21,17 @@ impl RingPool {
                 return Some(at);
             }
         }
-        let found = self.search(units);
+        let found = if self.has_parked() { self.find_with_parked(units) } else { self.search(units, None) };
         self.move_to(self.newest);
         self.base = self.newest;
         found
     }
 
     /// Finds a free block of at least `units` in one turn of the ring; none only when there is
-    /// none. Merges the free ones that it passes; each was made by an earlier request. `newest` is
-    /// there then.
-    fn search(&mut self, units: usize) -> Option<At> {
+    /// none, or when it has stepped over `probes` others. Merges the free ones that it passes; each
+    /// was made by an earlier request. `newest` is there then.
+    #[inline(always)]
+    pub(crate) fn search(&mut self, units: usize, mut probes: Option<usize>) -> Option<At> {
         let start = self.newest;
         let (mut at, mut wrapped) = (start, false);
         loop {
@@ -46,9 +48,10 @@ impl RingPool {
                 }
             } else {
                 self.newest = at;
-                if wrapped && at >= start {
+                if (wrapped && at >= start) || probes == Some(0) {
                     return None;
                 }
+                probes = probes.map(|probes| probes - 1);
             }
             at = self.ring.next(at);
         }
@@ -58,9 +61,43 @@ impl RingPool {
     pub(crate) fn largest(&self) -> usize {
         let (mut largest, mut run) = (0, 0);
         for at in self.ring.all() {
-            run = if self.ring.is_free(at) { run + self.ring.size(at) } else { 0 };
+            run = if self.ring.is_vacant(at) { run + self.ring.size(at) } else { 0 };
             largest = largest.max(run);
         }
-        (largest * UNIT).saturating_sub(GUARD)
+        self.ring.room_in(largest)
+    }
+
+    /// Takes a block for `bytes` bytes where guards stand in a table; none when there is none.
+    pub(crate) fn take_beside_table(&mut self, bytes: usize) -> Option<At> {
+        let (at, units) = self.free_beside_table(bytes)?;
+        self.ring.cut(at, units);
+        self.ring.occupy(at);
+        self.move_to(at);
+        Some(at)
+    }
+
+    /// Takes all of a block that has room for `bytes` bytes where guards stand in a table; none
+    /// when there is none.
+    pub(crate) fn take_whole_beside_table(&mut self, bytes: usize) -> Option<At> {
+        let (at, _) = self.free_beside_table(bytes)?;
+        self.ring.occupy(at);
+        self.move_to(at);
+        Some(at)
+    }
+
+    /// A free block of as many units as `bytes` bytes need, which are not none, where guards stand
+    /// in a table.
+    fn free_beside_table(&mut self, bytes: usize) -> Option<(At, usize)> {
+        if !self.ring.has_table() || bytes > self.capacity {
+            return None;
+        }
+        let units = self.grid.units(bytes);
+        if let Some(at) = self.at_hand() {
+            if self.widen(at, units) >= units {
+                return Some((at, units));
+            }
+            self.move_to(at);
+        }
+        Some((self.find(units)?, units))
     }
 }

@@ -1,4 +1,4 @@
-//! What a ring says of its state, and how it gives its region back.
+//! Reports the state of a ring, and gives its region back.
 
 use bufcore::{PoolStats, Region};
 
@@ -64,7 +64,7 @@ impl RingPool {
     /// ```
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.ring.all().all(|at| self.ring.is_free(at))
+        self.ring.all().all(|at| self.ring.is_vacant(at))
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
@@ -112,6 +112,10 @@ impl RingPool {
     #[allow(clippy::result_large_err, reason = "the error is the allocator, which the caller just owned")]
     pub fn into_region(mut self) -> Result<Region, Self> {
         self.close_lent();
-        if self.is_idle() { self.ring.leave_clean().ok_or(self) } else { Err(self) }
+        if !self.is_idle() {
+            return Err(self);
+        }
+        self.unpark_all();
+        self.ring.leave_clean().ok_or(self)
     }
 }

@@ -27,7 +27,7 @@ fn resident(pool: &ShardPool) -> usize {
 
 fn main() -> Result<(), Error> {
     // Larger caches than usual, so that much is left to give back.
-    let pool = ShardPool::builder().thread_cache(16).shard_buffers(64).build()?;
+    let pool = ShardPool::builder().max_cached_bytes(256 << 20).build()?;
     println!("before the burst: {:5} MiB resident", resident(&pool));
     let barrier = Barrier::new(THREADS + 1);
     thread::scope(|scope| {

@@ -1,20 +1,22 @@
 //! How a pool is built: its settings, and what they are checked against.
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+
 use core::fmt;
 
 use bufcore::ConfigError;
-use bufcore::strategy::SettingsText;
+#[cfg(feature = "mmap")]
+use bufcore::MapOptions;
+use bufcore::strategy::{PoolSource, SettingsText};
 
-use crate::block::{Block, LEAST_ALIGNMENT, MOST_ALIGNMENT};
-use crate::class::{self, MAX_CLASSES};
+use crate::block::{LEAST_ALIGNMENT, MOST_ALIGNMENT, Mapped};
+use crate::class::{self, MAX_CLASSES, NO_CLASS};
 use crate::pool::ShardPool;
-use crate::settings::Settings;
+use crate::settings::{self, MOST_SHARDS, Settings};
 
-const DEFAULT_THREAD_CACHE: usize = 4;
-const DEFAULT_SHARD_BUFFERS: usize = 16;
+const DEFAULT_THREAD_CACHE: usize = MOST_THREAD_CACHE;
 const DEFAULT_LARGEST_BYTES: usize = 64 << 20;
-const LEAST_SHARDS: usize = 4;
-const MOST_SHARDS: usize = 64;
 const MOST_THREAD_CACHE: usize = 1024;
 const MOST_SHARD_BUFFERS: usize = 1 << 16;
 
@@ -48,18 +50,27 @@ const MOST_SHARD_BUFFERS: usize = 1 << 16;
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Builder {
     thread_cache: usize,
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    max_cached_bytes: Option<usize>,
     smallest_pooled: usize,
     largest_pooled: usize,
-    shard_buffers: usize,
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    shard_buffers: Option<usize>,
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     shards: Option<usize>,
     // Formats whose integers are signed cannot say "no limit" as a number.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_unlimited"))]
     max_bytes: usize,
-    alignment: usize,
+    pub(crate) alignment: usize,
     // Not a setting without the feature: a file that asks for it is refused.
     #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
     wipe: bool,
+    #[cfg(feature = "mmap")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub(crate) mapped_from: Option<usize>,
+    #[cfg(feature = "mmap")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_plain"))]
+    pub(crate) map_options: MapOptions,
 }
 
 #[cfg(feature = "serde")]
@@ -68,17 +79,28 @@ fn is_unlimited(budget: &usize) -> bool {
     *budget == usize::MAX
 }
 
+#[cfg(all(feature = "serde", feature = "mmap"))]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_plain(options: &MapOptions) -> bool {
+    *options == MapOptions::new()
+}
+
 impl Default for Builder {
     fn default() -> Self {
         Self {
             thread_cache: DEFAULT_THREAD_CACHE,
+            max_cached_bytes: None,
             smallest_pooled: 1,
             largest_pooled: DEFAULT_LARGEST_BYTES,
-            shard_buffers: DEFAULT_SHARD_BUFFERS,
+            shard_buffers: None,
             shards: None,
             max_bytes: usize::MAX,
             alignment: LEAST_ALIGNMENT,
             wipe: false,
+            #[cfg(feature = "mmap")]
+            mapped_from: None,
+            #[cfg(feature = "mmap")]
+            map_options: MapOptions::new(),
         }
     }
 }
@@ -86,8 +108,9 @@ impl Default for Builder {
 impl Builder {
     /// Returns the defaults.
     ///
-    /// They are 4 buffers of a size class for each thread, 16 for each shard, and as many shards as
-    /// processors (4 to 64). Sizes up to 64 MiB are pooled, without a budget. Buffers start at
+    /// A thread keeps as many buffers of a size class as it needs, up to 1024, and all threads
+    /// together 1 MiB for each processor, or 8 MiB. A shard keeps 128, and there are as many shards
+    /// as processors (4 to 64). Sizes up to 64 MiB are pooled, without a budget. Buffers start at
     /// multiples of 16, and of 64 from 256 bytes on.
     ///
     /// ```
@@ -101,27 +124,56 @@ impl Builder {
         Self::default()
     }
 
-    /// Sets how many buffers of each size class a thread keeps for itself; 4 unless set, at most
-    /// 1024.
+    /// Sets the most buffers of a size class that a thread keeps for itself; 1024 unless set, which
+    /// is the most.
     ///
-    /// Of large classes it keeps fewer: 4 MiB of each, or one buffer. Beside these it keeps the one
-    /// that it released first after it took the last such one, of whatever class.
+    /// It is a bound. A thread begins with none, and keeps more when its requests and releases show
+    /// that it would use them. Of large classes it keeps at most 4 MiB, or one buffer. Beside these
+    /// it keeps the one that it released first after it took the last such one, of whatever class.
+    /// With 0, threads keep nothing.
     ///
     /// A thread that has more of a class out at once, and releases them all, exchanges them with
-    /// the shards that many at a time.
+    /// the shards, up to 32 or 256 KiB at a time.
     ///
     /// ```
     /// use bufshard::ShardPool;
     ///
     /// let pool = ShardPool::builder().thread_cache(16).build()?;
-    /// let burst: Result<Vec<_>, _> = (0..16).map(|_| pool.acquire(1500)).collect();
-    /// drop(burst?); // the thread keeps all of them
-    /// assert!(pool.stats().idle_bytes >= 16 * 1500);
+    /// for _ in 0..10 {
+    ///     let burst: Result<Vec<_>, _> = (0..12).map(|_| pool.acquire(1500)).collect();
+    ///     drop(burst?);
+    /// }
+    /// assert_eq!(pool.shard_stats().thread_idle, 12); // by now the thread keeps all of them
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn thread_cache(mut self, buffers: usize) -> Self {
         self.thread_cache = buffers;
+        self
+    }
+
+    /// Sets the most bytes that the caches of all threads are given room for. Unless set, it is
+    /// 1 MiB for each thread that the machine runs at once, and at least 8 MiB.
+    ///
+    /// It counts the room that caches have, as the sizes of their classes, not what is in it. Where
+    /// nothing is left of it, caches do not grow, and their threads exchange buffers with the
+    /// shards more often. The one buffer that each thread keeps apart is not counted.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().max_cached_bytes(64 << 10).build()?;
+    /// for _ in 0..10 {
+    ///     let burst: Result<Vec<_>, _> = (0..100).map(|_| pool.acquire(4096)).collect();
+    ///     drop(burst?);
+    /// }
+    /// assert!(pool.shard_stats().thread_idle <= 16 + 1); // the shards have the others
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn max_cached_bytes(mut self, bytes: usize) -> Self {
+        // No more is ever counted, and formats whose integers are signed have a number for it.
+        self.max_cached_bytes = Some(bytes.min(isize::MAX as usize));
         self
     }
 
@@ -162,8 +214,9 @@ impl Builder {
         self
     }
 
-    /// Sets how many buffers of each size class a shard keeps; 16 unless set. Of large classes it
-    /// keeps fewer: 16 MiB of each, or one buffer.
+    /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of large classes it
+    /// keeps fewer: 16 MiB of each, or one buffer. Unless set, it keeps 128, within 1 MiB of each
+    /// class, or 16.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -177,7 +230,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn shard_buffers(mut self, buffers: usize) -> Self {
-        self.shard_buffers = buffers;
+        self.shard_buffers = Some(buffers);
         self
     }
 
@@ -229,7 +282,10 @@ impl Builder {
     ///
     /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at least.
     ///
-    /// Cost: up to `bytes - 1` bytes for each buffer.
+    /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, the header of a buffer
+    /// is in an allocation of its own, of 64 bytes, and the allocator aligns the bytes. The bytes
+    /// that it takes for that are not counted. For buffers of 64 KiB and more, or with an alignment
+    /// of 64 KiB and more, it is `bytes - 1`, which is counted, and mostly never touched.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -269,9 +325,11 @@ impl Builder {
 
     /// Builds the pool.
     ///
-    /// Cost: an allocation or two. The first pool of a process on Linux also registers
+    /// Cost: an allocation. The first pool of a process on Linux also registers
     /// `membarrier(2)`. The kernel may take some milliseconds for that when the process has other
-    /// threads already.
+    /// threads already. Unless both [`shards`](Self::shards) and
+    /// [`max_cached_bytes`](Self::max_cached_bytes) are set, the standard library counts the
+    /// processors. It allocates some bytes for that, and ends the process when it gets none.
     ///
     /// # Errors
     ///
@@ -292,11 +350,12 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<ShardPool, ConfigError> {
-        ShardPool::with(self.check()?)
+        ShardPool::with(self.check(self.mapped())?, PoolSource::none())
     }
 
-    fn check(&self) -> Result<Settings, ConfigError> {
-        let shards = self.shards.unwrap_or_else(default_shards);
+    /// The settings; `mapped` are the blocks that have pages of their own.
+    pub(crate) fn check(&self, mapped: Option<Mapped>) -> Result<Settings, ConfigError> {
+        let shards = self.shards.unwrap_or_else(settings::default_shards);
         for (setting, value) in
             [("shards", shards), ("max_bytes", self.max_bytes), ("largest_pooled", self.largest_pooled)]
         {
@@ -308,7 +367,7 @@ impl Builder {
         let limits = [
             ("shards", shards, MOST_SHARDS),
             ("thread_cache", self.thread_cache, MOST_THREAD_CACHE),
-            ("shard_buffers", self.shard_buffers, MOST_SHARD_BUFFERS),
+            ("shard_buffers", self.shard_buffers.unwrap_or(0), MOST_SHARD_BUFFERS),
             ("largest_pooled", largest, class::bytes_of(MAX_CLASSES - 1)),
         ];
         for (setting, requested, limit) in limits {
@@ -321,20 +380,23 @@ impl Builder {
         }
         let settings = Settings {
             thread_cache: self.thread_cache,
+            max_cached_bytes: self.max_cached_bytes.unwrap_or_else(settings::default_cached_bytes),
             smallest_class: class::class_of(self.smallest_pooled.max(1)),
             classes: class::class_of(largest) + 1,
             shards: shards.next_power_of_two(),
             shard_buffers: self.shard_buffers,
             max_bytes: self.max_bytes,
             alignment: self.alignment,
+            mapped,
             wipe: self.wipe,
         };
+        let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
+        let settings = Settings { classes, ..settings };
         if settings.max_capacity() == 0 {
-            let least = Block::total(1, settings.alignment_of(1), 0);
+            let least = settings.shape_of(NO_CLASS, 1).total();
             return Err(ConfigError::TooSmall { setting: "max_bytes", requested: self.max_bytes, least });
         }
-        let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
-        Ok(Settings { classes, ..settings })
+        Ok(settings)
     }
 }
 
@@ -345,12 +407,17 @@ impl fmt::Display for Builder {
         let default = Self::default();
         let mut text = SettingsText::new(f);
         text.count("thread_cache", self.thread_cache, default.thread_cache)?;
+        text.bytes("max_cached_bytes", self.max_cached_bytes, default.max_cached_bytes)?;
         text.bytes("smallest_pooled", self.smallest_pooled, default.smallest_pooled)?;
         text.bytes("largest_pooled", self.largest_pooled, default.largest_pooled)?;
         text.count("shard_buffers", self.shard_buffers, default.shard_buffers)?;
         text.count("shards", self.shards, default.shards)?;
         text.bytes("max_bytes", self.max_bytes, default.max_bytes)?;
         text.bytes("alignment", self.alignment, default.alignment)?;
+        #[cfg(feature = "mmap")]
+        text.bytes("mapped_from", self.mapped_from, default.mapped_from)?;
+        #[cfg(feature = "mmap")]
+        text.text("map_options", self.map_options, default.map_options)?;
         text.switch("wipe", self.wipe, default.wipe)
     }
 }
@@ -387,69 +454,5 @@ impl ShardPool {
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
-    }
-}
-
-fn default_shards() -> usize {
-    let threads = std::thread::available_parallelism().map_or(LEAST_SHARDS, core::num::NonZero::get);
-    threads.clamp(LEAST_SHARDS, MOST_SHARDS)
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-    use crate::block::HEADER_BYTES;
-
-    fn settings(builder: Builder) -> Settings {
-        builder.check().expect("settings are right")
-    }
-
-    /// What a request takes of the budget at the most.
-    fn total(settings: &Settings, bytes: usize) -> usize {
-        let class = class::class_of(bytes);
-        if settings.is_pooled(class) {
-            let bytes = class::bytes_of(class);
-            Block::most_total(bytes, settings.alignment_of(bytes))
-        } else {
-            Block::total(bytes, settings.alignment_of(bytes), 0)
-        }
-    }
-
-    #[test]
-    fn the_largest_request_is_exact() {
-        for alignment in [1, 16, 32, 64, 256] {
-            for budget in 1..800 {
-                let settings = match Builder::new().alignment(alignment).max_bytes(budget).check() {
-                    Ok(settings) => settings,
-                    Err(error) => {
-                        // What a request for one byte takes, and not a byte more.
-                        let least = HEADER_BYTES + 1 + alignment.max(LEAST_ALIGNMENT) - 1;
-                        let setting = "max_bytes";
-                        assert_eq!(error, ConfigError::TooSmall { setting, requested: budget, least });
-                        assert!(budget < least, "{budget} bytes, aligned to {alignment}");
-                        continue;
-                    }
-                };
-                let limit = settings.max_capacity();
-                for bytes in 1..=budget {
-                    let fits = total(&settings, bytes) <= budget;
-                    assert_eq!(fits, bytes <= limit, "{bytes} of {budget} bytes, aligned to {alignment}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn classes_from_a_quarter_of_a_kibibyte_on_start_at_lines() {
-        for (alignment, small, large) in
-            [(1, 16, 64), (16, 16, 64), (32, 32, 64), (64, 64, 64), (256, 256, 256)]
-        {
-            let settings = settings(Builder::new().alignment(alignment));
-            for class in 0..MAX_CLASSES {
-                let bytes = class::bytes_of(class);
-                let expected = if bytes < 256 { small } else { large };
-                assert_eq!(settings.alignment_of(bytes), expected, "{bytes} bytes, aligned to {alignment}");
-            }
-        }
     }
 }

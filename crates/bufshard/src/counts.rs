@@ -30,8 +30,10 @@ pub(crate) enum Tier {
 pub(crate) enum Why {
     /// The shards had no room for it.
     NoRoom,
-    /// A trim, or room in the budget that somebody needs.
+    /// Room in the budget that somebody needs.
     Trim,
+    /// A trim, of memory that nobody needs: it goes on to the system.
+    Idle,
     /// The pool is gone, or the block was never counted.
     Uncounted,
 }
@@ -187,7 +189,7 @@ impl Counts {
         {
             let counters = match why {
                 Why::NoRoom => &self.inner.discards,
-                Why::Trim => &self.inner.trims,
+                Why::Trim | Why::Idle => &self.inner.trims,
                 Why::Uncounted => return,
             };
             if let Some(counter) = counters.get(class) {
@@ -238,8 +240,22 @@ impl Counts {
         let _ = (buffers, bytes);
     }
 
+    /// The sum of all counts of a pool.
+    pub(crate) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> PoolStats {
+        let mut stats = PoolStats::default();
+        all.for_each(|counts| counts.add_to(&mut stats));
+        // Amid the traffic a release may be seen without its request: then the difference is less
+        // than nothing.
+        for out in [&mut stats.in_use, &mut stats.in_use_bytes] {
+            *out = usize::try_from(out.cast_signed()).unwrap_or(0);
+        }
+        stats.high_water = stats.high_water.max(stats.in_use);
+        stats.high_water_bytes = stats.high_water_bytes.max(stats.in_use_bytes);
+        stats
+    }
+
     /// Adds these to a snapshot.
-    pub(crate) fn add_to(&self, stats: &mut PoolStats) {
+    fn add_to(&self, stats: &mut PoolStats) {
         #[cfg(feature = "stats")]
         {
             let inner = &self.inner;

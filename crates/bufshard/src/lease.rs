@@ -9,7 +9,6 @@ use bufcore::{Buf, Frozen, Lease, SplitLease};
 use crate::block::Block;
 use crate::cache::ThreadCache;
 use crate::release;
-#[cfg(feature = "wipe")]
 use crate::shared::Shared;
 
 /// A buffer of a [`ShardPool`](crate::ShardPool).
@@ -97,8 +96,8 @@ impl ShardLease {
 // SAFETY:
 // - memory: a block is handed out again, or freed, only after its release (`block`, K2).
 // - copies: one raw pointer.
-// - count: in front of the bytes, used by nobody else; none for a buffer of no bytes.
-// - wipe, start: bytes behind the block's header, to the end of its allocation at the most.
+// - count: in the block's header, used by nobody else; none for a buffer of no bytes.
+// - wipe, start: the bytes of the block, which it has alone.
 unsafe impl Lease for ShardLease {
     #[inline]
     fn views(&self) -> Option<&Views> {
@@ -118,11 +117,19 @@ unsafe impl Lease for ShardLease {
         let header = unsafe { block.as_ref() };
         // SAFETY: a block keeps the pool's bookkeeping (`block`, K3).
         let wipes = unsafe { Shared::of(header).as_ref() }.settings.wipe;
-        wipes.then(|| NonNull::slice_from_raw_parts(Block::start(block), header.usable_bytes()))
+        if !wipes {
+            return None;
+        }
+        // SAFETY: the buffer is out, as above.
+        let start = unsafe { Block::start(block) };
+        // SAFETY: likewise.
+        let bytes = unsafe { Block::usable_bytes(block) };
+        Some(NonNull::slice_from_raw_parts(start, bytes))
     }
 
     fn start(&self) -> Option<NonNull<u8>> {
-        self.block().map(Block::start)
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().map(|block| unsafe { Block::start(block) })
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
@@ -136,9 +143,10 @@ impl Drop for ShardLease {
         let Some(block) = self.block() else { return };
         // SAFETY: the buffer is out until the release below.
         let header = unsafe { block.as_ref() };
-        let (id, class) = (header.id(), header.class());
+        let (id, class) = (Shared::id_of(header), header.class());
         if let Some(cache) = ThreadCache::recall(id) {
-            cache.counts.released(class, header.counted_bytes());
+            // SAFETY: as above.
+            cache.counts.released(class, unsafe { Block::counted_bytes(block) });
             // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that
             // of the block's pool.
             if unsafe { cache.push(class, block) } {

@@ -6,8 +6,9 @@
 //! Any thread acquires owned, sendable buffers of any size, at the cost of a look into a
 //! thread-local and a pop. Acquiring and releasing takes no locked instruction while the thread's
 //! cache serves, whatever the size. Buffers that are released on other threads than they were
-//! acquired on go round through the shards, some at a time. Memory is given back on request, from
-//! the caches of idle threads too, without stopping them.
+//! acquired on go round through the shards, some at a time. Memory is given back, from the caches
+//! of idle threads too, without stopping them: by a [`Keeper`] while the program runs, or on
+//! request.
 //!
 //! # When not to use it
 //!
@@ -19,19 +20,20 @@
 //! # Memory
 //!
 //! ```text
-//!  block     | alignment, colour | header, 48 bytes | bytes of the size class |    one allocation
-//!  thread    for each class a magazine of up to 4 blocks
-//!  shard     for each class a bin of up to 16 blocks
+//!  block     | alignment, colour | header, 16 bytes | bytes of the size class |    one allocation
+//!  thread    for each class a magazine of up to 1024 blocks, or 4 MiB; as many as its traffic needs
+//!  shard     for each class a bin of up to 128 blocks, within 1 MiB, or 16
 //! ```
 //!
-//! A request is served from the thread's magazine. If that is empty, a magazine's worth of blocks
-//! comes from a bin, and if all bins are empty, a block is allocated. A released block goes into
-//! the magazine of the thread that releases it. If that is full, its blocks go to a bin, and blocks
-//! for which the bins have no room are freed.
+//! A request is served from the thread's magazine. If that is empty, up to 32 blocks or 256 KiB
+//! come from a bin, and if all bins are empty, a block is allocated. A released block goes into the
+//! magazine of the thread that releases it. If that is full, as many of its blocks go to bins, and
+//! blocks for which the bins have no room are freed.
 //!
 //! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than
 //! a quarter larger than its request. From the class of 256 bytes on, the bytes start at a multiple
-//! of a cache line, 64, and below at one of 16. The header lies right in front.
+//! of a cache line, 64, and below at one of 16. The header lies right in front. Where buffers start
+//! at multiples of a page or more, it is in an allocation of its own.
 //!
 //! # Invariants
 //!
@@ -83,7 +85,10 @@ mod chain;
 mod class;
 mod counts;
 mod depot;
+mod gate;
+mod keeping;
 mod lease;
+mod mapped;
 mod pool;
 mod release;
 mod request;
@@ -110,6 +115,11 @@ pub use bufcore::{
 };
 #[doc(no_inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+#[cfg(feature = "mmap")]
+#[doc(no_inline)]
+pub use bufcore::{HugePages, MapOptions};
+#[doc(no_inline)]
+pub use bufcore::{Keeper, KeeperHandle, KeeperThread, Pressure, PressureLevel, PressureSource, Trim, Watch};
 pub use build::Builder;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;

@@ -4,18 +4,19 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::strategy::Handle;
+use bufcore::strategy::{Handle, PoolSource, WeakHandle};
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
 use crate::class::{self, class_of};
-use crate::counts::Tier;
+use crate::counts::{Counts, Tier};
 use crate::lease::ShardLease;
 use crate::request::{Found, Turn};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::stats::ShardStats;
+use crate::trim::Slots;
 
 /// A pool of owned buffers in size classes, from a cache of each thread over shards that all
 /// threads share. See the [crate documentation](crate).
@@ -39,20 +40,28 @@ use crate::stats::ShardStats;
 /// ```
 pub struct ShardPool {
     handle: Handle<Shared>,
-    /// `Shared::id`, here for the fast path.
+    /// `Shared::id`, here for the fast path; `APART` where blocks have their headers apart.
     id: usize,
 }
 
-// SAFETY: what handles share is made for any thread (`shared`).
-unsafe impl Send for ShardPool {}
-// SAFETY: likewise; an acquire uses what is the calling thread's.
-unsafe impl Sync for ShardPool {}
+/// No pool's number, so that the fast path, which takes the bytes to be right behind the header,
+/// finds no cache.
+const APART: usize = usize::MAX;
 
 impl ShardPool {
-    pub(crate) fn with(settings: Settings) -> Result<Self, ConfigError> {
-        let handle = Shared::new(settings)?;
-        let id = handle.id;
-        Ok(Self { handle, id })
+    pub(crate) fn with(settings: Settings, source: PoolSource) -> Result<Self, ConfigError> {
+        Ok(Self::over(Shared::new(settings, source)?))
+    }
+
+    /// The pool of a handle.
+    pub(crate) fn over(handle: Handle<Shared>) -> Self {
+        let id = if handle.settings.has_headers_apart() { APART } else { handle.id };
+        Self { handle, id }
+    }
+
+    /// What finds the pool, and does not keep it.
+    pub(crate) fn weak(&self) -> WeakHandle<Shared> {
+        self.handle.downgrade()
     }
 
     #[inline]
@@ -96,7 +105,8 @@ impl ShardPool {
             && let Some(block) = cache.pop(class)
         {
             cache.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
-            return Ok(self.hand_out(block, capacity));
+            // SAFETY: just taken; no pool with this number has headers apart.
+            return Ok(unsafe { self.hand_out_at(Block::behind(block), block, capacity) });
         }
         // Taken apart and put together, so that what comes back in memory does not force the other
         // case there too.
@@ -128,8 +138,9 @@ impl ShardPool {
         if len == 0 {
             return self.acquire(0);
         }
-        let Found { block, tier } = self.shared().find(len, Turn::Any)?;
-        let mut buf = self.hand_out(block, len);
+        let found = self.shared().find(len, Turn::Any)?;
+        let tier = found.tier;
+        let mut buf = self.deliver(found, len);
         if !matches!(tier, Tier::Fresh | Tier::Single) {
             buf.spare_mut()[..len].fill(0);
         }
@@ -137,14 +148,50 @@ impl ShardPool {
         Ok(buf)
     }
 
-    /// The buffer in a block that was just taken.
+    /// The buffer in a block.
+    ///
+    /// # Safety
+    ///
+    /// The block was just taken, for a request of so many bytes.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
-        // SAFETY: the bytes behind the header are the block's alone until its release (`block`,
-        // K2), as many as were asked for at the least, and initialised (K1).
-        let buf = unsafe { Buf::from_raw_parts(Block::start(block), capacity, ShardLease::of(block)) };
+    pub(crate) unsafe fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
+        // SAFETY: the caller has the block.
+        let start = unsafe { Block::start(block) };
+        // SAFETY: the caller's promise.
+        unsafe { self.hand_out_at(start, block, capacity) }
+    }
+
+    /// The same, where the bytes are known to start at `start`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`hand_out`](Self::hand_out), and they do.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    unsafe fn hand_out_at(
+        &self,
+        start: NonNull<u8>,
+        block: NonNull<Block>,
+        capacity: usize,
+    ) -> Buf<ShardLease> {
+        // SAFETY: the bytes are the block's alone until its release (`block`, K2), as many as were
+        // asked for at the least, and initialised (K1).
+        let buf = unsafe { Buf::from_raw_parts(start, capacity, ShardLease::of(block)) };
         self.shared().tracker.attach(buf)
+    }
+
+    /// The buffer in a block that was found just now, on the slow path.
+    #[inline]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn deliver(&self, found: Found, capacity: usize) -> Buf<ShardLease> {
+        // SAFETY: just found, for such a request.
+        let buf = unsafe { self.hand_out(found.block, capacity) };
+        if matches!(found.tier, Tier::Fresh) {
+            // The pool has grown. This may call users' code, which finds the buffer complete.
+            self.shared().bell.ring();
+        }
+        buf
     }
 
     /// Serves a request that the thread's cache cannot, and one of no bytes.
@@ -160,15 +207,22 @@ impl ShardPool {
             let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::nothing()) };
             return Ok(self.shared().tracker.attach(buf));
         }
+        if self.id == APART
+            && let Some(block) = self.shared().recall_block(bytes)
+        {
+            // SAFETY: just taken.
+            return Ok(unsafe { self.hand_out(block, bytes) });
+        }
         let found = self.shared().find(bytes, Turn::Any)?;
-        Ok(self.hand_out(found.block, bytes))
+        Ok(self.deliver(found, bytes))
     }
 
     /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
     /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
     ///
     /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
-    /// none, it is not allocated, and nothing idle makes room for it.
+    /// none, it is not allocated, and nothing idle makes room for it. Where other threads take that
+    /// room meanwhile, at most 256 KiB, or one buffer, are freed again.
     ///
     /// Their pages are written once, so that no first use has to wait for the system.
     ///
@@ -188,7 +242,9 @@ impl ShardPool {
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     pub fn preallocate(&self, count: usize, size: usize) -> Result<usize, AcquireError> {
-        self.shared().preallocate(count, size)
+        let kept = self.shared().preallocate(count, size);
+        self.shared().bell.ring();
+        kept
     }
 
     /// Returns the largest request that is pooled, in bytes; 0 when the
@@ -208,6 +264,9 @@ impl ShardPool {
 
     /// Frees the memory that holds no buffers, in the shards and in the caches of all threads, idle
     /// threads included.
+    ///
+    /// The caches that it empties begin anew, without room. Other threads may have as much of
+    /// [`max_cached_bytes`](crate::Builder::max_cached_bytes) then.
     ///
     /// No thread is stopped. A thread whose cache is being emptied takes the slow path meanwhile. A
     /// thread that is in the midst of a request or a release at that moment keeps what its cache
@@ -248,7 +307,7 @@ impl ShardPool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim_to(&self, bytes: usize) {
-        let _saw_all = self.shared().shrink(bytes);
+        let _saw_all = self.shared().shrink(bytes, Slots::Go);
     }
 
     /// Frees memory that was not used for `age`.
@@ -256,8 +315,9 @@ impl ShardPool {
     /// Of each cache it frees the size classes that the thread did not use. Of each shard it frees
     /// as many blocks of a class as it had left over at every moment.
     ///
-    /// A program calls it from time to time, as often as it likes. Buffers get no time stamps when
-    /// they come and go; the calls themselves look at the pool:
+    /// A [`Keeper`](bufcore::Keeper) calls it, or a program does so itself from time to time, as
+    /// often as it likes. Buffers get no time stamps when they come and go; the calls themselves
+    /// look at the pool:
     ///
     /// - The first call only notes what it sees.
     /// - A call that comes `age` or more after the last one that looked compares, frees, and notes.
@@ -356,8 +416,7 @@ impl ShardPool {
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
-        let mut stats = PoolStats::default();
-        shared.counts().for_each(|counts| counts.add_to(&mut stats));
+        let mut stats = Counts::sum(shared.counts());
         stats.reserved_bytes = shared.reserved();
         stats.idle_bytes = shared.idle_bytes();
         stats

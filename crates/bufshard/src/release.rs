@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use crate::block::Block;
-use crate::cache::ThreadCache;
+use crate::cache::{Arrays, ThreadCache};
 use crate::chain::Chain;
 use crate::counts::Why;
 use crate::shared::{Refs, Shared};
@@ -19,7 +19,7 @@ use crate::wait_queue::Event;
 #[inline(never)]
 pub(crate) unsafe fn slow(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
-    let id = unsafe { block.as_ref() }.id();
+    let id = Shared::id_of(unsafe { block.as_ref() });
     match ThreadCache::recall(id) {
         // SAFETY: the caller's promise; the cache is that of the block's pool.
         Some(cache) => unsafe { beside(cache, block) },
@@ -65,31 +65,59 @@ unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
     // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's
     // reference, until `leave` (`cache`, N6).
     let pool = unsafe { shared.as_ref() };
-    let mut rest = Chain::new();
-    let mut kept = None;
+    let mut over = (Chain::new(), None);
     // SAFETY: the caller's promise; of this pool.
-    let is_kept = unsafe { cache.put_one(class, block) };
+    let mut is_kept = unsafe { cache.put_one(class, block) };
+    let mut arrays = Arrays::new();
     if !is_kept {
-        rest = pool.put(home, class, || cache.take_of_magazine(class));
+        let is_grown;
+        (is_grown, arrays) = cache.note_overflow(class);
         // SAFETY: as above: it was not taken.
-        if !unsafe { cache.put_one(class, block) } {
-            // A class of which a thread keeps nothing.
-            let mut block = Some(block);
-            rest.append(pool.put(home, class, || block.take()));
-        }
-        cache.counts.look_at_others(pool.counts());
-        kept = pool.keep_for_waiters();
+        is_kept = is_grown && unsafe { cache.put_one(class, block) };
+    }
+    if !is_kept {
+        // SAFETY: as above: it was not taken.
+        over = unsafe { overflow(cache, pool, block) };
     }
     // From here on only what is left of the blocks, and what was kept for that, keeps the pool's
     // bookkeeping.
     if let Some(gone) = cache.leave() {
         gone.drain();
     }
+    // Of no pool: nothing has to keep it.
+    drop(arrays);
+    let (rest, kept) = over;
     if !rest.is_empty() || kept.is_some() {
         // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is
         // used afterwards: wakers and the allocator may be the end of it.
         unsafe { Shared::was_put(shared, rest, kept) };
     }
+}
+
+/// Moves the oldest blocks of a full magazine to the shards, and puts this one in their place.
+/// Returns what the shards have no room for, and what keeps the bookkeeping for those who wait.
+///
+/// # Safety
+///
+/// The caller has the block, of this pool, and gives it up. The cache is entered.
+#[inline]
+unsafe fn overflow(cache: &ThreadCache, pool: &Shared, block: NonNull<Block>) -> (Chain, Option<Refs>) {
+    // SAFETY: the caller has the block.
+    let class = unsafe { block.as_ref() }.class();
+    let home = cache.home();
+    let mut moved = cache.unwanted(class);
+    let mut rest = pool.put(home, class, || {
+        moved = moved.checked_sub(1)?;
+        cache.take_of_magazine(class)
+    });
+    // SAFETY: the caller's promise; of this pool.
+    if !unsafe { cache.put_one(class, block) } {
+        // A class of which a thread keeps nothing.
+        let mut block = Some(block);
+        rest.append(pool.put(home, class, || block.take()));
+    }
+    cache.counts.look_at_others(pool.counts());
+    (rest, pool.keep_for_waiters())
 }
 
 /// A release by a thread whose cache was not found at once, because it has none, or has used other
@@ -106,11 +134,14 @@ unsafe fn elsewhere(block: NonNull<Block>) {
     let pool = unsafe { shared.as_ref() };
     if let Some(cache) = pool.cache() {
         cache.remember();
-        cache.counts.released(class, header.counted_bytes());
+        // SAFETY: the caller has the block.
+        cache.counts.released(class, unsafe { Block::counted_bytes(block) });
         // SAFETY: the caller's promise.
         return unsafe { beside(cache, block) };
     }
-    pool.common.released(class, header.counted_bytes());
+    pool.note_uncached();
+    // SAFETY: the caller has the block.
+    pool.common.released(class, unsafe { Block::counted_bytes(block) });
     if header.is_single() {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };

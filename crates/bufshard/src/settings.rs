@@ -2,31 +2,47 @@
 
 use bufcore::size;
 
-use crate::block::{Block, LEAST_ALIGNMENT, LINES_FROM_BYTES};
-use crate::class::{self, class_of};
+use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Mapped, Shape};
+use crate::class::{self, NO_CLASS, class_of};
 
 /// A thread keeps so many bytes of a class, or one block if that is larger.
 const THREAD_CLASS_BYTES: usize = 4 << 20;
 /// A shard keeps so many bytes of a class, or one block if that is larger.
 const SHARD_CLASS_BYTES: usize = 16 << 20;
+/// For each thread that the machine runs at once, what caches keep together unless set; and the
+/// least of that.
+const CACHED_BYTES_PER_PROCESSOR: usize = 1 << 20;
+const LEAST_CACHED_BYTES: usize = 8 << 20;
+/// Unless set, a shard keeps so many bytes of a class, within these numbers of buffers. More of the
+/// large ones would let a handover of them, in which a bin is found locked now and then, hold
+/// several times what is under way.
+const USUAL_SHARD_BYTES: usize = 1 << 20;
+const LEAST_SHARD_BUFFERS: usize = 16;
+const MOST_USUAL_SHARD_BUFFERS: usize = 128;
+const LEAST_SHARDS: usize = 4;
+pub(crate) const MOST_SHARDS: usize = 64;
 
 /// Settings that have been checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Buffers of a class that a thread keeps, at the most.
     pub(crate) thread_cache: usize,
+    /// Bytes that the slots of all threads' caches are for, at the most.
+    pub(crate) max_cached_bytes: usize,
     /// The first class that is pooled.
     pub(crate) smallest_class: usize,
     /// Classes up to the largest that is pooled.
     pub(crate) classes: usize,
     /// A power of two.
     pub(crate) shards: usize,
-    /// Buffers of a class in a shard, at the most.
-    pub(crate) shard_buffers: usize,
+    /// Buffers of a class in a shard, at the most, if that was set.
+    pub(crate) shard_buffers: Option<usize>,
     /// Bytes of memory at the most.
     pub(crate) max_bytes: usize,
     /// What was asked for, a power of two; what holds is `alignment_of`.
     pub(crate) alignment: usize,
+    /// Which blocks have mappings of their own.
+    pub(crate) mapped: Option<Mapped>,
     #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
     pub(crate) wipe: bool,
 }
@@ -42,13 +58,30 @@ impl Settings {
     /// Whether the budget has room for a block of this class. One that it has none for is not
     /// pooled: its requests are served to the byte.
     pub(crate) fn has_room(&self, class: usize) -> bool {
-        let bytes = class::bytes_of(class);
-        Block::most_total(bytes, self.alignment_of(bytes)) <= self.max_bytes
+        // The last colour takes the most.
+        self.class_shape(class).coloured(usize::MAX).total() <= self.max_bytes
+    }
+
+    /// How a block of a class with so many bytes lies in memory, or one for one buffer.
+    pub(crate) fn shape_of(&self, class: u16, bytes: usize) -> Shape {
+        Shape::of(class, bytes, self.alignment_of(bytes), self.mapped)
+    }
+
+    /// The same of a class.
+    fn class_shape(&self, class: usize) -> Shape {
+        self.shape_of(class as u16, class::bytes_of(class))
+    }
+
+    /// Whether the headers of all blocks are apart from their bytes.
+    pub(crate) fn has_headers_apart(&self) -> bool {
+        block::is_apart(self.alignment_of(1))
     }
 
     /// The largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
-        self.most_single(size::MAX_BYTES.min(self.max_bytes))
+        let single = self.most_single(size::MAX_BYTES.min(self.max_bytes));
+        // A block of a class has the shorter header.
+        if self.smallest_class < self.classes { single.max(self.largest_pooled()) } else { single }
     }
 
     /// The largest request that so many bytes of the budget serve, with nothing idle; 0 when they
@@ -56,28 +89,23 @@ impl Settings {
     pub(crate) fn most_within(&self, left: usize) -> usize {
         let single = self.most_single(size::MAX_BYTES.min(left));
         let class = class::class_of(single);
+        // A class is served as a whole, and has the shorter header: the next may fit where as many
+        // bytes without a class do not. The one before is smaller than the request for which there
+        // is room to the byte.
+        for class in [class.saturating_add(1), class] {
+            if self.is_pooled(class) && self.class_shape(class).total() <= left {
+                return class::bytes_of(class);
+            }
+        }
         if single == 0 || !self.is_pooled(class) {
             return single;
         }
-        let bytes = class::bytes_of(class);
-        if Block::total(bytes, self.alignment_of(bytes), 0) <= left {
-            return bytes;
-        }
-        // A class is served as a whole. The one before is smaller than the request for which there
-        // is room to the byte.
         class.checked_sub(1).map_or(0, class::bytes_of)
     }
 
     /// The largest request that `limit` bytes serve, with an allocation to the byte.
     fn most_single(&self, limit: usize) -> usize {
-        // What is around the bytes of such a request, which no class rounds up.
-        let rest = |bytes: usize| limit.saturating_sub(Block::total(0, self.alignment_of(bytes), 0));
-        let most = rest(LINES_FROM_BYTES);
-        if most >= LINES_FROM_BYTES {
-            return most;
-        }
-        // Just below, less goes into aligning.
-        rest(LINES_FROM_BYTES - 1).min(LINES_FROM_BYTES - 1)
+        block::most_single(limit, self.mapped, |bytes| self.alignment_of(bytes))
     }
 
     /// Whether requests of this class are pooled.
@@ -101,18 +129,34 @@ impl Settings {
 
     /// Blocks of a class that a shard keeps.
     pub(crate) fn shard_limit(&self, class: usize) -> usize {
-        self.shard_buffers.min((SHARD_CLASS_BYTES / class::bytes_of(class)).max(1))
+        let bytes = class::bytes_of(class);
+        let usual = (USUAL_SHARD_BYTES / bytes).clamp(LEAST_SHARD_BUFFERS, MOST_USUAL_SHARD_BUFFERS);
+        self.shard_buffers.unwrap_or(usual).min((SHARD_CLASS_BYTES / bytes).max(1))
     }
 
     /// What a request takes of the budget at the least.
     pub(crate) fn need(&self, bytes: usize) -> usize {
         let class = class_of(bytes);
-        let bytes = if self.is_pooled(class) { class::bytes_of(class) } else { bytes };
-        Block::total(bytes, self.alignment_of(bytes), 0)
+        let shape =
+            if self.is_pooled(class) { self.class_shape(class) } else { self.shape_of(NO_CLASS, bytes) };
+        shape.total()
     }
 
     /// The largest request that is pooled; 0 when the budget has no room for the smallest class.
     pub(crate) fn largest_pooled(&self) -> usize {
         self.classes.checked_sub(1).map_or(0, class::bytes_of)
     }
+}
+
+/// Threads that the machine runs at once, if it says so.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, core::num::NonZero::get)
+}
+
+pub(crate) fn default_shards() -> usize {
+    processors().clamp(LEAST_SHARDS, MOST_SHARDS)
+}
+
+pub(crate) fn default_cached_bytes() -> usize {
+    processors().saturating_mul(CACHED_BYTES_PER_PROCESSOR).max(LEAST_CACHED_BYTES)
 }

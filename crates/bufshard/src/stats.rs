@@ -2,10 +2,8 @@
 
 use alloc::vec::Vec;
 
-use bufcore::PoolStats;
-
 use crate::class;
-use crate::counts::OfClass;
+use crate::counts::{Counts, OfClass};
 use crate::shared::Shared;
 
 /// A snapshot of one pool, in plain numbers.
@@ -225,8 +223,7 @@ impl ShardStats {
 
     /// The pool's.
     pub(crate) fn of(shared: &Shared) -> Self {
-        let mut totals = PoolStats::default();
-        shared.counts().for_each(|counts| counts.add_to(&mut totals));
+        let totals = Counts::sum(shared.counts());
         let mut stats = Self {
             oversize: totals.fallbacks,
             in_use: totals.in_use,

@@ -8,8 +8,10 @@
 pub(crate) use bufcore::strategy::fences::{
     full as full_fence, has_heavy as has_heavy_fence, heavy as heavy_fence, light as light_fence,
 };
-pub(crate) use bufcore::strategy::sync::{
-    AtomicPtr, AtomicU32, AtomicUsize, Mutex, Ordering, RELEASE, try_lock,
-};
+pub(crate) use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
 #[cfg(any(loom, shuttle))]
-pub(crate) use bufcore::strategy::sync::{MutexGuard, lock};
+pub(crate) use bufcore::strategy::sync::{Mutex, MutexGuard, lock, try_lock};
+
+/// Numbers that order nothing, which a model need not look at: with each atomic that it sees, it
+/// has more schedules to try.
+pub(crate) use core::sync::atomic::{AtomicU32 as CountU32, AtomicUsize as CountUsize};

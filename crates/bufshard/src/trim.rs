@@ -4,19 +4,30 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::time::Instant;
 
-use crate::cache::{NotHad, ThreadCache};
+use crate::cache::{Arrays, NotHad, ThreadCache};
 use crate::chain::Chain;
 use crate::class;
 use crate::counts::Why;
 use crate::shared::Shared;
-use crate::sync;
+
+/// What becomes of the slots of magazines that are emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slots {
+    /// They stay with their thread, which will want them again.
+    Stay,
+    /// They go as well, so that other threads may have as many.
+    Go,
+}
 
 impl Shared {
     /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is
-    /// in the shards first, then the calling thread's cache, then those of others. `false` when a
-    /// cache was not to be had. For holders of a handle.
-    pub(crate) fn shrink(&self, target: usize) -> bool {
+    /// in the shards first, then the calling thread's cache, then those of others. `slots` says
+    /// what becomes of those of the magazines that this empties. `false` when a cache was not to be
+    /// had. For holders of a handle.
+    pub(crate) fn shrink(&self, target: usize, slots: Slots) -> bool {
         let this = NonNull::from(self);
+        // A request that is short of budget takes from the allocator at once.
+        let why = if slots == Slots::Go { Why::Idle } else { Why::Trim };
         let mut saw_all = true;
         for class in (0..self.settings.classes).rev() {
             let excess = self.reserved().saturating_sub(target);
@@ -26,23 +37,28 @@ impl Shared {
             let mut chain = Chain::new();
             saw_all &= self.depot.take_all(class, excess.div_ceil(class::bytes_of(class)), &mut chain);
             // SAFETY: the chain is ours, of this pool.
-            unsafe { Self::free_chain(this, chain, Why::Trim) };
+            unsafe { Self::free_chain(this, chain, why) };
         }
         // The calling thread's first.
         let own = ThreadCache::find(self.id);
         let others = self.caches().filter(|cache| !own.is_some_and(|own| ptr::eq(own, *cache)));
+        let are_all_slots = slots == Slots::Go && target == 0;
         for cache in own.into_iter().chain(others) {
-            if self.reserved() <= target {
+            if self.reserved() <= target && !are_all_slots {
                 break;
             }
             // With somebody waiting, it is not enough to look from outside: what is put in may not
             // be seen yet.
-            if cache.is_empty() && !self.is_waited_for() {
+            let has_slots = are_all_slots && cache.has_slots();
+            if cache.is_empty() && !has_slots && !self.is_waited_for() {
                 continue;
             }
-            match self.with_magazines(cache, own, |cache| self.take_excess(cache, target)) {
-                // SAFETY: the chain is ours, of this pool.
-                Ok(chain) => unsafe { Self::free_chain(this, chain, Why::Trim) },
+            match self.with_magazines(cache, own, |cache| self.take_excess(cache, target, slots)) {
+                Ok((chain, arrays)) => {
+                    drop(arrays);
+                    // SAFETY: the chain is ours, of this pool.
+                    unsafe { Self::free_chain(this, chain, why) };
+                }
                 Err(NotHad::Busy) => saw_all = false,
                 // It stays with its thread, until that has seen this, which then tells those who
                 // wait.
@@ -58,32 +74,58 @@ impl Shared {
     pub(crate) fn shrink_idle(&self, age: Duration) {
         // Before the lock: it may call what is not ours.
         let own = ThreadCache::find(self.id);
-        let Some(mut since) = sync::try_lock(&self.idle_since) else { return };
+        let Some(mut since) = self.idle_since.try_lock() else { return };
         let now = Instant::now();
         if since.is_some_and(|since| now.duration_since(since) < age) {
             return;
         }
         let is_first = since.replace(now).is_none();
-        let mut idle = Chain::new();
-        for class in 0..self.settings.classes {
-            // Of a bin that was not looked at before, nothing is unused.
-            idle.append(self.depot.take_unused(class));
-        }
+        let look = self.begin_look();
+        let (mut idle, mut halves, mut arrays) = (Chain::new(), Chain::new(), Arrays::new());
         for cache in self.caches() {
-            if let Some(unused) = cache.note_use()
+            if let Some(unused) = cache.note_use(look)
                 && !is_first
             {
-                match self.with_magazines(cache, own, |cache| cache.take_unused(&unused)) {
-                    Ok(chain) => idle.append(chain),
+                match self.with_magazines(cache, own, |cache| cache.take_unused(&unused, look)) {
+                    Ok(taken) => {
+                        idle.append(taken.unused);
+                        halves.append(taken.halves);
+                        arrays.append(taken.arrays);
+                    }
                     Err(NotHad::Busy) => {}
                     Err(NotHad::NoFence) => self.go_plain(),
                 }
             }
         }
+        let are_halves = !halves.is_empty();
+        let rest = self.put_halves(halves);
+        for class in 0..self.settings.classes {
+            // Of a bin that was not looked at before, nothing is unused. What was put into it just
+            // now counts as there since this look.
+            idle.append(self.depot.take_unused(class));
+        }
         drop(since);
+        drop(arrays);
         // SAFETY: the chain is ours, of this pool.
-        unsafe { Self::free_chain(NonNull::from(self), idle, Why::Trim) };
+        unsafe { Self::free_chain(NonNull::from(self), idle, Why::Idle) };
+        if are_halves {
+            // SAFETY: the handle keeps the pool; the rest is ours, of this pool.
+            unsafe { Self::was_put(NonNull::from(self), rest, self.keep_for_waiters()) };
+        }
         self.tell(own);
+    }
+
+    /// Puts blocks of any class into the shards, which know at the next look whether they were
+    /// needed, and returns those that they have no room for. To be followed by `was_put`.
+    fn put_halves(&self, mut halves: Chain) -> Chain {
+        let mut rest = Chain::new();
+        while let Some(block) = halves.pop() {
+            // SAFETY: a block of the chain is valid.
+            let class = unsafe { block.as_ref() }.class();
+            let mut block = Some(block);
+            rest.append(self.put(0, class, || block.take()));
+        }
+        rest
     }
 
     /// Runs `f` with the magazines of a cache, the calling thread's `own` or another's. For holders
@@ -105,11 +147,11 @@ impl Shared {
         Ok(result)
     }
 
-    /// Takes blocks out of a cache, the largest first, as many as are over the target. For those
-    /// who have the cache.
-    fn take_excess(&self, cache: &ThreadCache, target: usize) -> Chain {
+    /// Takes blocks out of a cache, the largest first, as many as are over the target; and slots.
+    /// For those who have the cache.
+    fn take_excess(&self, cache: &ThreadCache, target: usize, slots: Slots) -> (Chain, Arrays) {
         let mut excess = self.reserved().saturating_sub(target);
-        let mut chain = Chain::new();
+        let (mut chain, mut arrays) = (Chain::new(), Arrays::new());
         for class in (0..self.settings.classes).rev() {
             while excess > 0
                 && let Some(block) = cache.take_one(class)
@@ -118,7 +160,42 @@ impl Shared {
                 // SAFETY: just taken.
                 unsafe { chain.push(block) };
             }
+            if slots == Slots::Go && (excess > 0 || target == 0) {
+                arrays.extend(cache.narrow(class));
+            }
         }
-        chain
+        (chain, arrays)
+    }
+}
+
+#[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
+mod tests {
+    use core::time::Duration;
+
+    use buftest::process::alone;
+    use buftest::sandbox::{Ended, forked};
+
+    use crate::pool::ShardPool;
+
+    /// A look of another thread lasts at the moment of the fork, and the child lacks that thread.
+    #[test]
+    fn t25_a_fork_amid_a_look() {
+        alone(module_path!(), "t25_a_fork_amid_a_look", Duration::from_secs(60), || {
+            let pool = ShardPool::new().expect("settings are right");
+            drop(pool.acquire(100_000).expect("room"));
+            let look = pool.shared().idle_since.lock();
+            let ended = forked(Duration::from_secs(10), || {
+                pool.trim_idle(Duration::ZERO);
+                pool.trim_idle(Duration::ZERO);
+                u8::from(pool.stats().reserved_bytes > 0)
+            });
+            assert_eq!(ended, Ended::With(0), "the child's looks find what is idle");
+            pool.trim_idle(Duration::ZERO);
+            drop(look);
+            assert!(pool.stats().reserved_bytes > 100_000, "one at a time in the parent");
+            pool.trim_idle(Duration::ZERO);
+            pool.trim_idle(Duration::ZERO);
+            assert_eq!(pool.stats().reserved_bytes, 0);
+        });
     }
 }

@@ -13,7 +13,7 @@ use bufcore::{AcquireError, Buf};
 
 use crate::lease::ShardLease;
 use crate::pool::ShardPool;
-use crate::request::{Found, NoBlock, Turn};
+use crate::request::{NoBlock, Turn};
 use crate::wait_queue::{Look, PATIENCE};
 
 /// How long one pauses that has to look again soon.
@@ -178,7 +178,7 @@ impl Acquire<'_> {
             return Attempt::Waits(shared.exhausted(requested, left), false);
         }
         match shared.find(self.bytes, Turn::First) {
-            Ok(Found { block, .. }) => Attempt::Done(Ok(self.pool.hand_out(block, self.bytes))),
+            Ok(found) => Attempt::Done(Ok(self.pool.deliver(found, self.bytes))),
             Err(NoBlock { error: error @ AcquireError::Exhausted { .. }, again }) => {
                 self.again = again;
                 Attempt::Waits(error, again)

@@ -9,15 +9,61 @@
     reason = "tests have an operating system"
 )]
 
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::RefCell;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
-use bufshard::ShardPool;
+use bufshard::{ShardBuf, ShardPool};
 use buftest::alloc::Ledger;
 use buftest::trials::shared_books::{SharedBooks, Special};
 
-#[global_allocator]
 static LEDGER: Ledger = Ledger::new();
+
+/// The ledger, with a program of the test's in one of its calls.
+struct Interrupted;
+
+#[global_allocator]
+static ALLOCATOR: Interrupted = Interrupted;
+
+type Action = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// What this thread's next call for so many bytes does.
+    static NEXT: RefCell<Option<(usize, Action)>> = const { RefCell::new(None) };
+}
+
+impl Interrupted {
+    fn call(bytes: usize) {
+        let due = |next: &RefCell<Option<(usize, Action)>>| {
+            next.try_borrow_mut().ok()?.take_if(|next| next.0 == bytes)
+        };
+        if let Ok(Some((_, action))) = NEXT.try_with(due) {
+            action();
+        }
+    }
+}
+
+// SAFETY: every call goes to the ledger as it came, after code that has nothing to do with it.
+unsafe impl GlobalAlloc for Interrupted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::call(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { LEDGER.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Self::call(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { LEDGER.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, bytes: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { LEDGER.dealloc(bytes, layout) }
+    }
+}
 
 /// Large, so that it stands out from all bookkeeping.
 const BYTES: usize = 1 << 20;
@@ -96,7 +142,8 @@ fn trimmed(books: &Books) {
     from_there.recv().expect("the other side sends");
     let bufs: [_; 12] = std::array::from_fn(|_| pool.acquire(BYTES).expect("room"));
     drop(bufs);
-    books.holds(base, 16, "in two caches and in shards");
+    // Two of them were in the shards already.
+    books.holds(base, 14, "in two caches and in shards");
     pool.trim_to(6 * BYTES);
     books.holds(base, 5, "after `trim_to`");
     pool.trim();
@@ -104,6 +151,91 @@ fn trimmed(books: &Books) {
     go.send(()).expect("the other side waits");
     other.join().expect("the thread ends well");
     drop(pool);
+}
+
+fn burst(pool: &ShardPool, count: usize, bytes: usize) -> Vec<ShardBuf> {
+    (0..count).map(|_| pool.acquire(bytes).expect("room")).collect()
+}
+
+/// Caches with slots of every kind, of threads that end first and last, and of one that is idle.
+fn grown(_books: &Books) {
+    let pool = ShardPool::new().expect("settings are right");
+    let grow = |pool: &ShardPool| {
+        for _ in 0..16 {
+            drop((burst(pool, 300, 100), burst(pool, 50, 1000)));
+        }
+    };
+    let theirs = pool.clone();
+    thread::spawn(move || grow(&theirs)).join().expect("the thread ends well");
+    grow(&pool);
+    assert!(pool.shard_stats().thread_idle > 300, "they grew");
+    for _ in 0..3 {
+        drop(burst(&pool, 10, 100));
+        pool.trim_idle(Duration::ZERO);
+    }
+    grow(&pool);
+    let (to_here, from_there) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let theirs = pool.clone();
+    let sleeper = thread::spawn(move || {
+        grow(&theirs);
+        drop(theirs);
+        to_here.send(()).expect("the other side waits");
+        wait.recv().expect("the other side sends");
+    });
+    from_there.recv().expect("the other side sends");
+    drop(pool);
+    go.send(()).expect("the other side waits");
+    sleeper.join().expect("the thread ends well");
+}
+
+/// A request brings an array for its magazine, which is in another one; and finds that the store
+/// has become free.
+fn two_arrays(_books: &Books) {
+    let pool = ShardPool::new().expect("settings are right");
+    let mut held = burst(&pool, 203, 5000);
+    // The store is full, one class after another.
+    for bytes in (4..10).flat_map(|doubling| (5..9).map(move |quarter| quarter << doubling)) {
+        drop(burst(&pool, 2, bytes));
+    }
+    // The third trip in a row is the one that gives the magazine an array of four.
+    held.truncate(200);
+    held.extend(burst(&pool, 3, 5000));
+    pool.trim_idle(Duration::ZERO);
+    // Full, and then empty.
+    held.truncate(198);
+    held.extend(burst(&pool, 1, 5000));
+    // Eight slots and their number.
+    let theirs = pool.clone();
+    NEXT.set(Some((9 * size_of::<usize>(), Box::new(move || theirs.trim_idle(Duration::ZERO)))));
+    held.extend(burst(&pool, 1, 5000));
+    assert!(NEXT.take().is_none(), "no array of eight slots was allocated");
+    drop(held);
+}
+
+/// Where caches may not grow any more, nothing is allocated in vain.
+fn steady_at_the_bound(books: &Books) {
+    let builder = ShardPool::builder().max_cached_bytes(1 << 20).shards(4).shard_buffers(256);
+    let pool = builder.build().expect("settings are right");
+    let mut held = Vec::with_capacity(600);
+    let mut round = || {
+        held.extend((0..600).map(|_| pool.acquire(4096).expect("room")));
+        held.clear();
+    };
+    (0..24).for_each(|_| round());
+    let before = books.ledger.calls();
+    (0..24).for_each(|_| round());
+    // The leak tracker allocates.
+    if cfg!(not(feature = "track")) {
+        assert_eq!(books.ledger.calls(), before, "calls of the allocator where caches have all they may");
+    }
+}
+
+/// A thread that touched one class once costs less than a page; counters of each class cost more.
+fn what_threads_cost(books: &Books) {
+    let [of_pool, of_thread] =
+        if cfg!(feature = "stats") { [18 << 10, 10 << 10] } else { [6 << 10, 4 << 10] };
+    books.cost(of_pool, of_thread, cfg!(not(feature = "track")));
 }
 
 fn main() {
@@ -126,10 +258,14 @@ fn main() {
         // the caches at the most.
         late_calls: 32,
     };
-    let special: [Special<ShardPool>; 3] = [
+    let special: [Special<ShardPool>; 7] = [
+        ("what threads cost", what_threads_cost),
         ("threads that end", threads_end),
         ("a pool whose owner lives", owner_lives),
         ("memory that is trimmed", trimmed),
+        ("caches that grew", grown),
+        ("two arrays for one magazine", two_arrays),
+        ("a steady state at the bound", steady_at_the_bound),
     ];
     books.check(&special, cfg!(not(feature = "track")));
 }

@@ -5,6 +5,7 @@
 //! `--exact NAME` for one trial.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::time::Duration;
 use std::thread;
 
 use bufshard::ShardPool;
@@ -64,12 +65,45 @@ fn trims() {
     });
 }
 
+/// Magazines that grow and lose their slots while two threads use them: in bursts of two sizes, with
+/// pauses in which another thread finds them unused.
+fn growth() {
+    let pool = default();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let users = [0, 1].map(|index| {
+            let (pool, over) = (&pool, &over);
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(u64::from(index));
+                // ORDER: Relaxed, as in `trims`.
+                while !over.load(Relaxed) {
+                    let (count, bytes) = (rng.usize(1..=300), [100, 3000][rng.usize(..2)]);
+                    let mut bufs: Vec<_> =
+                        (0..count).map(|_| pool.acquire(bytes).expect("a small request")).collect();
+                    bufs.iter_mut().for_each(|buf| buf.resize(100, index).expect("asked for"));
+                    assert!(bufs.iter().all(|buf| buf.iter().all(|&byte| byte == index)));
+                    drop(bufs);
+                    (0..rng.usize(..8)).for_each(|_| thread::yield_now());
+                }
+            })
+        });
+        for _ in 0..buftest::trials::scaled(50_000) {
+            pool.trim_idle(Duration::ZERO);
+            thread::yield_now();
+        }
+        // ORDER: Relaxed, as above.
+        over.store(true, Relaxed);
+        users.into_iter().for_each(|user| user.join().expect("the bytes are its own"));
+    });
+}
+
 fn main() {
     let kit =
         |make| Kit::<ShardPool> { make, frames: |_| None, is_fallback: |_| false, rejects: false, share: 1 };
     let mut ran = races::run("default", &kit(default)) + races::run("small caches", &kit(small));
     ran += races::run_own("parts", || clones::parts_elsewhere(small))
         + races::run_own("ends", || clones::threads_and_pools_end(small))
-        + races::run_own("trims", trims);
+        + races::run_own("trims", trims)
+        + races::run_own("growth", growth);
     assert!(ran > 0, "no trial of this name");
 }

@@ -149,6 +149,64 @@ fn uses() {
     assert_eq!(pool.stats().reserved_bytes, 0);
 }
 
+/// Magazines grow, and are found unused, with an allocator that uses the same magazines and looks at
+/// them.
+fn grows() {
+    let pool = ShardPool::new().expect("settings are right");
+    let theirs = pool.clone();
+    let mut calls = 0_usize;
+    let action = move || {
+        calls += 1;
+        drop([(); 3].map(|()| theirs.acquire(100)));
+        if calls.is_multiple_of(7) {
+            theirs.trim_idle(Duration::ZERO);
+        }
+    };
+    let done = with(action, || {
+        let mut held = Vec::with_capacity(300);
+        for count in [300, 300, 20, 300, 40, 40, 300, 300, 9, 9, 300].repeat(4) {
+            held.extend((0..count).map(|_| pool.acquire(100).expect("room")));
+            held.clear();
+            held.extend((0..10).map(|_| pool.acquire(5000).expect("room")));
+            held.clear();
+            pool.trim_idle(Duration::ZERO);
+        }
+    });
+    assert!(done > 300);
+    let stats = pool.shard_stats();
+    assert!(stats.thread_idle > 0, "{stats:?}");
+    pool.trim();
+    assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// A magazine is given an array when its cache has no slots left, and leaves it when it has; the
+/// allocator that frees the array uses the same cache.
+fn moves() {
+    let pool = ShardPool::builder().smallest_pooled(80).build().expect("settings are right");
+    let theirs = pool.clone();
+    // Not pooled, so never by a fast path, which would not see that the cache is entered.
+    let action = move || drop(theirs.acquire(50));
+    let burst = |count: usize, bytes: usize| {
+        (0..count).map(|_| pool.acquire(bytes).expect("room")).collect::<Vec<_>>()
+    };
+    let done = with(action, || {
+        let mut held = burst(203, 5000);
+        // Each class takes what its first slots are.
+        for bytes in (4..10).flat_map(|doubling| (5..9).map(move |quarter| quarter << doubling)) {
+            drop(burst(2, bytes));
+        }
+        held.truncate(200);
+        held.extend(burst(3, 5000));
+        pool.trim_idle(Duration::ZERO);
+        drop(held.pop());
+        pool.trim_idle(Duration::ZERO);
+        drop(held);
+    });
+    assert!(done > 300);
+    pool.trim();
+    assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
 /// A pool ends in the allocator, called by another pool's release, by its own late release, and by
 /// its own end.
 fn ends() {
@@ -175,6 +233,10 @@ fn main() {
     println!("joins: ok");
     uses();
     println!("uses: ok");
+    grows();
+    println!("grows: ok");
+    moves();
+    println!("moves: ok");
     ends();
     println!("ends: ok");
 }

@@ -1,6 +1,6 @@
 //! Sharded pools under load, for `cargo xtask stress`: handles of one pool on threads that come and
 //! go, trims in between, and requests that wait for budget, as threads and as futures that are
-//! polled late, without a wake, no more, or never again.
+//! polled late, without a wake, no more, or never again; and phases with a keeper beside them.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use bufshard::bufcore::AcquireError;
 use bufshard::{Acquire, ShardPool};
-use buftest::stress::pools::{Moment, Subject, round};
+use buftest::stress::keeper::Kept;
+use buftest::stress::pools::{Moment, Subject, all_goes, round};
 use buftest::stress::{patience, run};
 use buftest::tasks::{Counting, block_on, counting, poll};
 use fastrand::Rng;
@@ -124,32 +125,30 @@ fn own(pool: &mut ShardPool, rng: &mut Rng, moment: Moment) {
 /// Nothing is out: all memory can go, and the whole budget can be had. Requests that were forgotten
 /// are in the way for a second.
 fn at_rest(pool: &mut ShardPool) {
-    pool.trim();
-    let stats = pool.stats();
-    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "counted as out");
-    assert_eq!(stats.reserved_bytes, 0, "memory that no trim finds");
+    all_goes(pool);
     let all = pool.max_capacity().min(BUDGET);
     let got = pool.acquire_timeout(all, patience());
     assert_eq!(got.map(drop), Ok(()), "budget that was lost");
     pool.trim();
 }
 
-fn subject(shared: fn(&mut Rng) -> ShardPool) -> Subject<ShardPool, ShardPool> {
-    Subject {
-        shared,
-        pool: ShardPool::clone,
-        frames: |_| None,
-        split: |buf, at| Some(buf.split_off(at)),
-        own,
-        at_rest,
-    }
-}
-
 fn main() {
-    let budget = subject(|rng| {
+    let budget = |rng: &mut Rng| {
         let builder = ShardPool::builder().max_bytes(BUDGET).thread_cache(rng.usize(..4));
         builder.shards(2).shard_buffers(2).build().expect("settings are right")
+    };
+    let budget = Subject::shared(budget, own, at_rest);
+    let default = Subject::shared(|_| ShardPool::new().expect("settings are right"), own, at_rest);
+    let keeper = Subject::kept(|rng| {
+        let builder = ShardPool::builder().thread_cache(rng.usize(..40)).shard_buffers(rng.usize(..40));
+        Kept::new(builder.build().expect("settings are right"))
     });
-    let default = subject(|_| ShardPool::new().expect("settings are right"));
-    run("shard", &[("budget", &|one| round(&budget, one)), ("default", &|one| round(&default, one))]);
+    run(
+        "shard",
+        &[
+            ("budget", &|one| round(&budget, one)),
+            ("default", &|one| round(&default, one)),
+            ("keeper", &|one| round(&keeper, one)),
+        ],
+    );
 }

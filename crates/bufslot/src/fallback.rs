@@ -1,10 +1,10 @@
-//! What comes from the fallback, which is the user's code.
+//! Calls the fallback, which is the user's code, and takes what comes from it.
 //!
 //! # Invariants
 //!
 //! - E1: whenever a function of the fallback is called, and whenever a buffer of its is dropped,
-//!   the pool is whole: P1 to P7 of `pool` hold, every live slot has a buffer or is the open
-//!   frame's, and a panic that comes out of the call leaves all as it was.
+//!   the pool is whole. Then P1 to P7 of `pool` hold, and every live slot has a buffer or is the
+//!   open frame's. A panic that comes out of the call leaves all as it was.
 //! - E2: [`SlotPool::ask_fallback`] is the one place where a buffer comes in. Those that it returns
 //!   are empty and have room for what was asked.
 //!

@@ -91,8 +91,18 @@ impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn close_frame(&mut self) {
         if self.frame != NONE {
             self.return_gap();
-            self.table.abandon(self.frame, self.frame_end());
+            self.abandon(self.frame);
             self.forget_frame();
+        }
+    }
+
+    /// Frees the slot `at` of the open frame, whose gap was returned. A slot without bytes leaves
+    /// the list (P2).
+    fn abandon(&mut self, at: u32) {
+        self.table.abandon(at, self.frame_end());
+        let slots = self.table.slots();
+        if slots.start(at) == slots.end(at) {
+            self.let_go(at);
         }
     }
 

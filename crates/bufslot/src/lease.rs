@@ -1,4 +1,4 @@
-//! What a buffer keeps of the slot pool it came from.
+//! The lease in a buffer: what it keeps of the slot pool that the buffer came from.
 
 use core::fmt;
 use core::mem::ManuallyDrop;

@@ -1,12 +1,14 @@
 //! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference
-//! implementation. It is sound, has no limit of eight, and never waits.
+//! implementation. It is sound, has no limit of eight, and waits only where it is asked to.
 //!
 //! # What it gives you
 //!
 //! Buffers and growing frames out of memory that is taken once. Acquiring takes some twenty plain
 //! instructions, releasing one plain store, on any thread; neither has a locked instruction in it,
 //! neither allocates. The newest memory is used again first, while it is in the cache. When the
-//! region has no room the request goes to a fallback: the heap, a pool of yours, or an error.
+//! region has no room the request goes to a fallback: the heap, a pool of yours, or an error. Where
+//! that refuses, a request may wait until buffers come back: `acquire_timeout` blocks,
+//! `acquire_async` is a future.
 //!
 //! # When not to use it
 //!
@@ -14,7 +16,7 @@
 //!   own.
 //! - Many long-lived buffers of very different ages: a bounded search finds the holes between them,
 //!   and requests for which it finds none go to the fallback. Only before an error is returned does
-//!   the search go all the way round.
+//!   the search go all the way round. (A queue leaves no holes, whatever sizes it has.)
 //!
 //! # Modes
 //!
@@ -93,7 +95,10 @@ mod state;
 mod table;
 #[cfg(all(test, feature = "std"))]
 mod tests;
+mod trim;
 mod unwind;
+#[cfg(feature = "alloc")]
+mod waiting;
 
 pub use bufcore;
 #[cfg(feature = "track")]
@@ -116,6 +121,8 @@ pub use frame::OpenFrame;
 pub use lease::{SlotBuf, SlotLease, SlotView};
 pub use mode::Mode;
 pub use pool::SlotPool;
+#[cfg(feature = "alloc")]
+pub use waiting::Acquire;
 
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]

@@ -8,23 +8,29 @@
 //!   come in the order of the list, without overlap. The sentinel ends where the memory starts, and
 //!   starts where it ends. So the gap behind a slot is from its end to the start of the slot behind
 //!   it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another
-//!   request takes it.)
-//! - P3: `resume` and `run` are slots in the list or the sentinel.
-//! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free.
+//!   request takes it, and that range has at least one byte.)
+//! - P3: `resume` and `run` are slots in the list or the sentinel; `hand` is any slot.
+//! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free, and
+//!   its `prev` is the slot itself.
 //! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is
-//!   its slot, which is in the list and live; otherwise `frame` is `NONE`, and the bytes are the
+//!   its slot, which is in the list and live. Otherwise `frame` is `NONE`, and the bytes are the
 //!   first of `spill`, which counts none of them as filled, or there are none.
 //! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without
 //!   asking. With the fallback that is the rest of `spill`. In the region it is nothing, or in the
-//!   gap behind its slot, which the frame has then *borrowed*: the slot's end in the table is the
-//!   memory's end, behind every gap, so nobody else can carve there.
+//!   gap behind its slot, which the frame has then *borrowed*. The slot's end in the table is then
+//!   the memory's end, behind every gap, so nobody else can carve there.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
+//! - P8: a slot that is parked is in the list, and its bytes are the pool's own. There is none
+//!   unless `parking` says so. No lease has it, so it is nobody's when the pool ends: it is freed
+//!   before.
 
 mod traits;
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Counters, Served, Tracker};
+#[cfg(feature = "alloc")]
+use bufcore::strategy::Teller;
+use bufcore::strategy::{Counters, Parking, Served, Tracker};
 use bufcore::{Buf, BufferPool, PoolStats, size};
 
 #[cfg(feature = "alloc")]
@@ -68,6 +74,8 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A
     /// slot in the list, or the sentinel.
     pub(crate) run: u32,
+    /// Where the next look for a free slot starts, when the stack is empty (P3).
+    pub(crate) hand: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
     /// Its first byte, and the address behind its last one (P5); the start of the region's memory
@@ -85,8 +93,13 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) fallback: F,
     /// The open frame, when it is with the fallback (P7).
     pub(crate) spill: Option<Buf<F::Lease>>,
+    /// What `trim_idle` has parked (P8).
+    pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
+    /// Which slots are told when a request waits.
+    #[cfg(feature = "alloc")]
+    pub(crate) teller: Teller,
 }
 
 // SAFETY: the table is this pool's alone, but for the atomics in it; see `table`.
@@ -167,6 +180,7 @@ impl<F: BufferPool> SlotPool<F> {
             free: 0,
             resume: sentinel,
             run: sentinel,
+            hand: 0,
             frame: NONE,
             frame_first: memory,
             frame_next: memory,
@@ -177,8 +191,11 @@ impl<F: BufferPool> SlotPool<F> {
             fell_back: false,
             fallback,
             spill: None,
+            parking: Parking::new(),
             counters: Counters::default(),
             tracker: Tracker::default(),
+            #[cfg(feature = "alloc")]
+            teller: Teller::default(),
         }
     }
 
@@ -224,41 +241,60 @@ impl<F: BufferPool> SlotPool<F> {
         if end.wrapping_add(bytes) <= limit {
             let start = self.behind(slots, tail, bytes);
             // One comparison for `1 <= bytes <= room`.
-            if bytes.wrapping_sub(1) < limit.saturating_sub(start) && self.free != NONE {
-                return Some(self.carve_new(slots, tail, start, bytes));
+            if bytes.wrapping_sub(1) < limit.saturating_sub(start) {
+                if self.free != NONE {
+                    return Some(self.carve_new(slots, tail, start, bytes));
+                }
+                if slots.is_free(next) {
+                    return Some(self.settle_at(slots, next, start, bytes));
+                }
+                return None;
             }
+            return self.follow(bytes).found();
         }
-        // Otherwise the gap and the place of the slot behind it, when that is free: the step of a
-        // queue, whose oldest buffer goes when the newest comes, and of a burst of buffers where
-        // the last one was. The slot is in the right place of the list already.
+        // Otherwise the place of the slot behind it, when that is free: the step of a queue, whose
+        // oldest buffer goes when the newest comes, and of a burst of buffers where the last one
+        // was. The slot is in the right place of the list already.
         if !slots.is_free(next) {
             return None;
         }
-        // Where its last buffer was, if that does.
+        // Where its last buffer was, if that had as many bytes. A slot in the list has some (P2).
         let start = limit;
-        if bytes.wrapping_sub(1) < slots.end(next) - start {
+        if bytes == slots.end(next) - start {
             self.tail = next;
             return Some(self.settle(slots, next, start, bytes));
         }
-        self.follow_resized(next, bytes).found()
+        self.follow(bytes).found()
     }
 
-    /// Takes `bytes` in the place of `next`, the slot behind the tail, which is free but did not do
-    /// as it was, and the gaps around.
+    /// Takes `bytes` right behind the tail with the slot behind it, if that is free, in the gap,
+    /// its place and the gap behind. When these have too little room, it takes in all the free
+    /// slots that come next.
+    ///
+    /// Right behind the tail, though the slot's old place may do as it is: so the room that a queue
+    /// has left stays in one piece, in front of its oldest buffer.
     #[inline(never)]
-    fn follow_resized(&mut self, next: u32, bytes: usize) -> Carved {
+    fn follow(&mut self, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
-        let limit = slots.start(slots.next(next));
-        let mut start = slots.start(next);
-        if bytes.wrapping_sub(1) >= limit - start || slots.end(tail) > start {
-            start = self.behind(slots, tail, bytes);
-            if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
-                return Carved::NOWHERE;
-            }
-            slots.set_start(next, start);
+        let next = slots.next(tail);
+        if !slots.is_free(next) {
+            return Carved::NOWHERE;
         }
-        self.tail = next;
-        self.settle(slots, next, start, bytes)
+        let start = self.behind(slots, tail, bytes);
+        let room = slots.start(slots.next(next)).saturating_sub(start);
+        // One comparison for `1 <= bytes <= room`.
+        if bytes.wrapping_sub(1) >= room && bytes.wrapping_sub(1) >= self.widen(next).saturating_sub(start) {
+            return Carved::NOWHERE;
+        }
+        self.settle_at(slots, next, start, bytes)
+    }
+
+    /// Takes `bytes` from `start` on with `slot`, which is free, and the one behind the tail.
+    #[inline(always)]
+    fn settle_at(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
+        slots.set_start(slot, start);
+        self.tail = slot;
+        self.settle(slots, slot, start, bytes)
     }
 
     /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which
@@ -310,12 +346,11 @@ impl<F: BufferPool> SlotPool<F> {
         let (slots, tail) = (self.table.slots(), self.tail);
         let mut start = slots.start(tail);
         if bytes.wrapping_sub(1) >= slots.start(slots.next(tail)) - start {
-            let limit = self.widen();
+            let limit = self.widen(tail);
             let before = slots.prev(tail);
             start = self.behind(slots, before, bytes);
             if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
                 self.let_go(tail);
-                self.tail = before;
                 return Carved::NOWHERE;
             }
             slots.set_start(tail, start);

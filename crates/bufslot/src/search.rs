@@ -5,52 +5,136 @@
 use bufcore::BufferPool;
 
 use crate::pool::{Carved, SlotPool};
-use crate::table::NONE;
+use crate::table::{NONE, STEP};
 
 /// How many live slots one request steps over in search of a gap. The next request goes on from
 /// there.
 const MAX_PROBES: usize = 64;
 
+/// How many slots of the table one request looks at for a free one, when none is left on the stack
+/// and none is free around the tail. The next request goes on from there.
+const MAX_LOOKS: usize = 2048;
+
+/// How many it looks at for a gap beside a free one, when the probes have found none.
+const MAX_LAST_LOOKS: usize = 256;
+
 impl<F: BufferPool> SlotPool<F> {
     /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`),
     /// before the first or between two (`Mode::Front`). Lets go of the free slots that it passes.
+    /// When there is none, it takes what is parked.
     #[cold]
     #[inline(never)]
     pub(crate) fn search(&mut self, bytes: usize) -> Carved {
         if bytes == 0 || bytes > self.capacity {
             return Carved::NOWHERE;
         }
+        let carved = self.search_in_use(bytes);
+        if carved.is_somewhere() || !self.has_parked() {
+            return carved;
+        }
+        self.carve_parked(bytes)
+    }
+
+    /// The search in what is not parked.
+    fn search_in_use(&mut self, bytes: usize) -> Carved {
         self.resume = self.tail;
-        let carved = self.carve_widened(bytes);
+        if self.free == NONE {
+            if !self.gather() {
+                return Carved::NOWHERE;
+            }
+            let carved = self.carve_in_front(bytes);
+            if carved.is_somewhere() {
+                return carved;
+            }
+        }
+        let carved = self.carve_widened(self.tail, bytes);
         if carved.is_somewhere() {
             return carved;
         }
-        // Behind the last slot, once the free ones there are gone.
-        let mut last = self.table.slots().prev(self.sentinel());
-        while self.table.slots().is_free(last) {
-            let before = self.table.slots().prev(last);
-            if self.tail == last {
-                self.tail = before;
-            }
-            self.let_go(last);
-            last = before;
-        }
-        for gap in [last, self.sentinel()] {
-            self.tail = gap;
-            let carved = self.carve_widened(bytes);
+        for gap in [self.clear_end(), self.sentinel()] {
+            let carved = self.carve_widened(gap, bytes);
             if carved.is_somewhere() {
                 return carved;
             }
         }
         for _ in 0..MAX_PROBES {
-            self.tail = self.table.slots().next(self.resume);
-            self.resume = self.tail;
-            let carved = self.carve_widened(bytes);
+            self.resume = self.table.slots().next(self.resume);
+            let carved = self.carve_widened(self.resume, bytes);
+            if carved.is_somewhere() {
+                return carved;
+            }
+        }
+        let mut looks = MAX_LAST_LOOKS.min(self.slots());
+        while self.reclaim(&mut looks) {
+            let carved = self.carve_widened(self.table.slots().next(self.resume), bytes);
             if carved.is_somewhere() {
                 return carved;
             }
         }
         Carved::NOWHERE
+    }
+
+    /// Puts free slots on the stack, which is empty: those behind the tail, those at the end of the
+    /// list, those at its front, or else the next ones in the table. Returns whether there is one.
+    fn gather(&mut self) -> bool {
+        self.widen(self.tail);
+        if self.free == NONE {
+            self.clear_end();
+        }
+        if self.free == NONE {
+            self.widen(self.sentinel());
+        }
+        self.free != NONE || self.reclaim(&mut MAX_LOOKS.min(self.slots()))
+    }
+
+    /// Takes `bytes` before the first slot, when the tail is the last one and a quarter of all up
+    /// to it is free there: so a queue keeps to memory that it has used, and to little more than it
+    /// needs, though the region has more behind.
+    fn carve_in_front(&mut self, bytes: usize) -> Carved {
+        let (slots, sentinel) = (self.table.slots(), self.sentinel());
+        let first = self.table.memory().addr().get();
+        let used = slots.end(self.tail) - first;
+        if slots.next(self.tail) != sentinel || self.widen(sentinel) - first < used / 4 {
+            return Carved::NOWHERE;
+        }
+        self.carve_widened(sentinel, bytes)
+    }
+
+    /// Lets go of the free slots at the end of the list, and returns the last one that is left.
+    fn clear_end(&mut self) -> u32 {
+        let slots = self.table.slots();
+        let mut last = slots.prev(self.sentinel());
+        while slots.is_free(last) {
+            let before = slots.prev(last);
+            self.let_go(last);
+            last = before;
+        }
+        last
+    }
+
+    /// Lets go of the next slot in the table that is free and in the list, and of the free ones
+    /// around it; the probes go on with the gap that they leave, behind the one that comes after
+    /// `resume`. Returns whether there is one, and takes what it looks at from `looks`.
+    ///
+    /// The table is read in the order of its memory, which costs far less for each slot than the
+    /// list.
+    fn reclaim(&mut self, looks: &mut usize) -> bool {
+        let slots = self.table.slots();
+        while *looks > 0 {
+            *looks -= 1;
+            let slot = self.hand;
+            self.hand = if slot + STEP == self.sentinel() { 0 } else { slot + STEP };
+            if slots.is_free(slot) && slots.is_listed(slot) {
+                let mut before = slots.prev(slot);
+                while slots.is_free(before) {
+                    before = slots.prev(before);
+                }
+                self.widen(before);
+                self.resume = slots.prev(before);
+                return true;
+            }
+        }
+        false
     }
 
     /// Takes `bytes`, which are not none, from any gap in the region that has them: the last resort
@@ -65,10 +149,11 @@ impl<F: BufferPool> SlotPool<F> {
     #[cold]
     #[inline(never)]
     pub(crate) fn go_round(&mut self, bytes: usize) -> Result<Carved, usize> {
+        self.unpark_all();
         let (slots, sentinel) = (self.table.slots(), self.sentinel());
         self.tail = sentinel;
         loop {
-            self.widen();
+            self.widen(self.tail);
             self.tail = slots.next(self.tail);
             if self.tail == sentinel {
                 break;
@@ -91,22 +176,24 @@ impl<F: BufferPool> SlotPool<F> {
         Err(largest)
     }
 
-    /// Carves behind the tail, after taking the free slots behind the gap into it.
-    fn carve_widened(&mut self, bytes: usize) -> Carved {
-        let limit = self.widen();
+    /// Carves behind `before`, after taking the free slots behind it into the gap. It is the tail
+    /// then, or the slot that was carved.
+    fn carve_widened(&mut self, before: u32, bytes: usize) -> Carved {
+        self.tail = before;
+        let limit = self.widen(before);
         let slots = self.table.slots();
-        let start = self.behind(slots, self.tail, bytes);
+        let start = self.behind(slots, before, bytes);
         if self.free == NONE || bytes > limit.saturating_sub(start) {
             return Carved::NOWHERE;
         }
-        self.carve_new(slots, self.tail, start, bytes)
+        self.carve_new(slots, before, start, bytes)
     }
 
-    /// Takes the free slots behind the tail out of the list; returns where the gap behind it ends
+    /// Takes the free slots behind `before` out of the list; returns where the gap behind it ends
     /// then.
-    pub(crate) fn widen(&mut self) -> usize {
+    pub(crate) fn widen(&mut self, before: u32) -> usize {
         let slots = self.table.slots();
-        let mut next = slots.next(self.tail);
+        let mut next = slots.next(before);
         while slots.is_free(next) {
             let behind = slots.next(next);
             self.let_go(next);
@@ -117,7 +204,7 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Puts a free slot of the list on the stack.
     pub(crate) fn let_go(&mut self, slot: u32) {
-        for kept in [&mut self.resume, &mut self.run] {
+        for kept in [&mut self.tail, &mut self.resume, &mut self.run] {
             if *kept == slot {
                 *kept = self.table.slots().prev(slot);
             }

@@ -1,4 +1,4 @@
-//! What a pool says of its state, and how it gives its region back.
+//! Reports the state of a pool, and gives its region back.
 
 use bufcore::{Buf, BufferPool, Region};
 
@@ -32,7 +32,7 @@ impl<F: BufferPool> SlotPool<F> {
             return Mode::Fallback;
         }
         let mut next = self.table.slots().next(self.tail);
-        while self.table.slots().is_free(next) {
+        while self.table.slots().is_vacant(next) {
             next = self.table.slots().next(next);
         }
         if next == self.sentinel() { Mode::Back } else { Mode::Front }
@@ -85,7 +85,7 @@ impl<F: BufferPool> SlotPool<F> {
     #[must_use]
     pub fn is_taken(&self, index: usize) -> bool {
         assert!(index < self.slots(), "slot {index} of {}", self.slots());
-        !self.table.slots().is_free(index as u32 * STEP)
+        !self.table.slots().is_vacant(index as u32 * STEP)
     }
 
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
@@ -130,7 +130,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// ```
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.table.all().all(|slot| self.table.slots().is_free(slot))
+        self.table.all().all(|slot| self.table.slots().is_vacant(slot))
     }
 
     /// Returns which slot of this pool `buf` holds; `None` if it is not from this pool's region, or
@@ -215,6 +215,10 @@ impl<F: BufferPool> SlotPool<F> {
     /// ```
     #[allow(clippy::result_large_err, reason = "the error is the pool, which the caller just owned")]
     pub fn into_region(mut self) -> Result<Region, Self> {
-        if self.is_idle() { self.table.leave_clean().ok_or(self) } else { Err(self) }
+        if !self.is_idle() {
+            return Err(self);
+        }
+        self.unpark_all();
+        self.table.leave_clean().ok_or(self)
     }
 }

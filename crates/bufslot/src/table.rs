@@ -1,5 +1,4 @@
-//! The slot table: the bookkeeping that stands at the start of the region, and all unsafe code that
-//! touches it.
+//! The slot table: the bookkeeping at the start of the region, and all unsafe code that touches it.
 //!
 //! ```text
 //!  region
@@ -18,11 +17,15 @@ mod layout;
 mod orphaned;
 mod slot;
 mod slots;
+#[cfg(feature = "alloc")]
+mod waits;
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
 use bufcore::strategy::Released;
+#[cfg(feature = "alloc")]
+use bufcore::strategy::WaitPlace;
 #[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::strategy::sync::Ordering;
@@ -100,6 +103,8 @@ impl Table {
             orphan: Orphan::counted(&METHODS),
             region: ManuallyDrop::new(region),
             released: Released::default(),
+            #[cfg(feature = "alloc")]
+            waiter: ManuallyDrop::new(WaitPlace::new()),
             slots: slots as u32,
             #[cfg(feature = "wipe")]
             wipe,
@@ -151,6 +156,11 @@ impl Table {
 
     pub(crate) fn released(&self) -> &Released {
         &self.control().released
+    }
+
+    /// The region that all of this is in.
+    pub(crate) fn region(&self) -> &Region {
+        &self.control().region
     }
 
     /// The start of the memory.
@@ -241,15 +251,30 @@ impl Table {
             let slot = self.slots.slot(at);
             // For `SlotHandle::late`, to which the exchange publishes it.
             slot.prev.set(at);
-            // ORDER: AcqRel on success: Release pairs with the Acquire in `SlotHandle::late`;
-            // Acquire as in `is_free`. Acquire on failure pairs with the Release store in
-            // `SlotHandle::drop`.
-            match slot.state.compare_exchange(LIVE, ORPHANED, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => out += 1,
-                // ORDER: Relaxed: nobody else uses a slot that is free.
-                Err(_) => slot.state.store(SETTLED, Ordering::Relaxed),
+            let mut seen = LIVE;
+            // ORDER: AcqRel on success: Release pairs with the Acquire load in
+            // `SlotHandle::free_watched`. Acquire has no partner: a success reads what this thread
+            // stored, or `WATCHED`, with which a release publishes nothing. Acquire on failure
+            // pairs with the Release of the store in `SlotHandle::drop`, and of the exchange in
+            // `SlotHandle::free_watched`.
+            while let Err(now) =
+                slot.state.compare_exchange(seen, ORPHANED, Ordering::AcqRel, Ordering::Acquire)
+            {
+                if now == FREE {
+                    // ORDER: Relaxed: nobody else uses a slot that is free.
+                    slot.state.store(SETTLED, Ordering::Relaxed);
+                    seen = FREE;
+                    break;
+                }
+                // One that may be waited for.
+                seen = now;
             }
+            out += usize::from(seen != FREE);
         }
+        // That of a request that was forgotten. It is dropped at the end, when nothing is
+        // half-made: that is the user's code.
+        #[cfg(feature = "alloc")]
+        let _waiter = self.control().waiter.take();
         if out == 0 {
             #[cfg(all(test, loom))]
             crate::tests::memory_goes();

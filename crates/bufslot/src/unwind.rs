@@ -1,4 +1,4 @@
-//! After a panic that was caught, pools and handles may be used as before: no call of theirs leaves
+//! After a panic that was caught, pools and handles may be used as before. No call of theirs leaves
 //! a half-made state behind, and what calls the user's code has nothing open meanwhile. The
 //! compiler cannot see that behind pointers to cells.
 
@@ -6,7 +6,13 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use bufcore::BufferPool;
 
+#[cfg(feature = "alloc")]
+use crate::Acquire;
 use crate::SlotPool;
 
 impl<F: BufferPool + UnwindSafe> UnwindSafe for SlotPool<F> {}
 impl<F: BufferPool + RefUnwindSafe> RefUnwindSafe for SlotPool<F> {}
+#[cfg(feature = "alloc")]
+impl<F: BufferPool + UnwindSafe> UnwindSafe for Acquire<'_, F> {}
+#[cfg(feature = "alloc")]
+impl<F: BufferPool + RefUnwindSafe> RefUnwindSafe for Acquire<'_, F> {}

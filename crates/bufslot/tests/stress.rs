@@ -1,10 +1,21 @@
 //! Slot pools under load, for `cargo xtask stress`: each thread has its own, and their buffers go
-//! everywhere.
+//! everywhere, while some threads wait for theirs.
 
 use bufslot::SlotPool;
 use bufslot::bufcore::{BufferPool, Reject};
 use buftest::stress::pools::{Subject, round};
 use buftest::stress::run;
+use buftest::stress::waits::Waits;
+
+const WAITS: Waits<SlotPool<Reject>> = Waits {
+    wait: |pool, bytes| Box::pin(pool.acquire_async(bytes)),
+    wait_for: |pool, bytes, timeout| pool.acquire_timeout(bytes, timeout),
+};
+
+fn refusing() -> SlotPool<Reject> {
+    let builder = SlotPool::builder().capacity(128 << 10).slots(48);
+    builder.build_with(Reject).expect("settings are right")
+}
 
 /// Nothing is out, and the largest request is served.
 fn at_rest<F: BufferPool>(pool: &mut SlotPool<F>) {
@@ -15,15 +26,20 @@ fn at_rest<F: BufferPool>(pool: &mut SlotPool<F>) {
 }
 
 fn main() {
-    let refusing = Subject::<SlotPool<Reject>, ()> {
+    let refuses = Subject::<SlotPool<Reject>, ()> {
         shared: |_| (),
-        pool: |()| {
-            let builder = SlotPool::builder().capacity(128 << 10).slots(48);
-            builder.build_with(Reject).expect("settings are right")
-        },
+        pool: |()| refusing(),
         frames: |pool| Some(pool),
         split: |_, _| None,
         own: |_, _, _| {},
+        at_rest,
+    };
+    let waits = Subject::<SlotPool<Reject>, ()> {
+        shared: |_| (),
+        pool: |()| refusing(),
+        frames: |pool| Some(pool),
+        split: |_, _| None,
+        own: |pool, rng, moment| WAITS.own(pool, rng, moment),
         at_rest,
     };
     let over_heap = Subject::<SlotPool, ()> {
@@ -34,5 +50,12 @@ fn main() {
         own: |_, _, _| {},
         at_rest,
     };
-    run("slot", &[("refusing", &|one| round(&refusing, one)), ("over-heap", &|one| round(&over_heap, one))]);
+    run(
+        "slot",
+        &[
+            ("refusing", &|one| round(&refuses, one)),
+            ("waits", &|one| round(&waits, one)),
+            ("over-heap", &|one| round(&over_heap, one)),
+        ],
+    );
 }

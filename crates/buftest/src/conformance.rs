@@ -47,7 +47,9 @@ impl<P: BufferPool> Copy for Kit<P> {}
 ///     is_fallback: |buf| buf.lease().is_fallback(),      // or `|_| false`
 ///     rejects: false,                                    // may refuse requests that fit it
 ///     // What follows may be left out.
-///     share: 5,                                          // a variant: a fifth of the long trials' traffic
+///     share: 5,                                          // a variant: a fifth of the long trials' traffic, and of T25 a part
+///     handle: |pool| Some(pool.clone()),                 // another handle, for other threads: T25 with it
+///     trim: trials::system::trim_alone,                  // what gives memory back: T25 with it
 ///     // Each of these adds trials.
 ///     sized: |bytes| SlotPool::new(bytes, 8),            // a pool of that capacity: T5, T18
 ///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14
@@ -65,6 +67,8 @@ macro_rules! conformance {
         is_fallback: $is_fallback:expr,
         rejects: $rejects:expr,
         $(share: $share:expr,)?
+        $(handle: $handle:expr,)?
+        $(trim: $trim:expr,)?
         $(sized: $sized:expr,)?
         $(aligned: $aligned:expr,)?
         $(wiping: $wiping:expr,)?
@@ -84,6 +88,21 @@ macro_rules! conformance {
                     rejects: $rejects,
                     share: 1 $(* $share)?,
                 }
+            }
+
+            /// What the pool has besides.
+            #[cfg(target_os = "linux")]
+            fn besides() -> trials::system::Besides<$pool> {
+                fn handle(_pool: &$pool) -> Option<$pool> {
+                    // One at the most.
+                    let given: &[fn(&$pool) -> Option<$pool>] = &[$($handle)?];
+                    given.first().and_then(|handle| handle(_pool))
+                }
+                fn trim(_pool: &mut $pool) {
+                    let given: &[fn(&mut $pool)] = &[$($trim)?];
+                    given.iter().for_each(|trim| trim(_pool));
+                }
+                trials::system::Besides { handle, trim }
             }
 
             /// A trial in its own process, with this many seconds.
@@ -229,6 +248,39 @@ macro_rules! conformance {
                 alone!("t19_soak", 3600, trials::memory::soak(&kit()));
             }
 
+            #[cfg(target_os = "linux")]
+            #[test]
+            fn t25_refused_calls() {
+                alone!("t25_refused_calls", 120, trials::system::t25_refused_calls(&kit(), besides()));
+            }
+
+            $crate::unless_variant! {
+                [$($share)?]
+
+                #[cfg(target_os = "linux")]
+                #[test]
+                fn t25_signals() {
+                    alone!("t25_signals", 60, trials::system::t25_signals(&kit(), besides()));
+                }
+
+                #[cfg(target_os = "linux")]
+                #[test]
+                fn t25_forks_amid_traffic() {
+                    let is_tracked = cfg!(feature = "track");
+                    alone!(
+                        "t25_forks_amid_traffic",
+                        120,
+                        trials::system::t25_forks_amid_traffic(&kit(), besides(), is_tracked)
+                    );
+                }
+
+                #[cfg(target_os = "linux")]
+                #[test]
+                fn t25_no_address_space() {
+                    alone!("t25_no_address_space", 60, trials::system::t25_no_address_space(&kit(), besides()));
+                }
+            }
+
             #[test]
             fn t30_one_handle() {
                 trials::erased::t30_one_handle(&kit());
@@ -295,6 +347,16 @@ macro_rules! conformance {
             )?
         }
     };
+}
+
+/// Tests that a kit has unless it is a variant of another one, which has a share.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! unless_variant {
+    ([] $($test:item)*) => {
+        $($test)*
+    };
+    ([$share:expr] $($test:item)*) => {};
 }
 
 /// A module with a part of the suite: what each part has, and the tests that are given.

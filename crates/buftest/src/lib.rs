@@ -9,9 +9,11 @@
 //! - [`races`] is what ThreadSanitizer runs.
 //! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
 //! - [`identities`] has the sums that statistics have to keep.
+//! - [`source`] lends memory to regions, refuses it, and panics.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
 //! - [`words`] checks what errors say.
-//! - `sandbox` makes the system refuse calls, and forks. [`tasks`] polls futures by hand.
+//! - `sandbox` makes the system refuse calls, send signals, and fork. [`errands`] is a thread that does what it is told.
+//! - [`tasks`] polls futures by hand.
 //!
 //! How to use it, and which defect shows that each trial can fail: `docs/testing.md`.
 
@@ -27,6 +29,7 @@ pub mod alloc;
 pub mod bounds;
 pub mod bytes;
 pub mod conformance;
+pub mod errands;
 pub mod hostile;
 pub mod identities;
 pub mod lockstep;
@@ -40,6 +43,7 @@ pub mod process;
 pub mod races;
 #[cfg(unix)]
 pub mod sandbox;
+pub mod source;
 pub mod stress;
 pub mod tasks;
 pub mod trials;

@@ -17,6 +17,7 @@ use crate::ops::Op;
 use self::mutate::mutate;
 
 mod frames;
+mod handed;
 mod mutate;
 mod parts;
 #[cfg(test)]
@@ -160,15 +161,6 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             _ => 0,
         };
         self.live.iter().map(bytes).sum()
-    }
-
-    /// Hands one of the handles over, which `at` picks.
-    pub fn take(&mut self, at: usize) -> Option<Live<P::Lease>> {
-        if self.live.is_empty() {
-            return None;
-        }
-        let at = at % self.live.len();
-        Some(self.live.swap_remove(at))
     }
 
     /// Drops all handles, the newest first.
@@ -361,8 +353,9 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         self.live.push(Live { expected: Expected { bytes, capacity, memory }, handle: Handle::Buf(buf) });
     }
 
+    /// Looks at the error of a request that was made elsewhere.
     #[track_caller]
-    fn refused(&self, error: AcquireError, bytes: usize) {
+    pub fn refused(&self, error: AcquireError, bytes: usize) {
         if let Some(refusal) = self.refusal {
             return refusal(error, bytes);
         }

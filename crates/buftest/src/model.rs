@@ -61,6 +61,13 @@ impl Shadow {
         Claim { shadow: Some(Arc::clone(self)), start }
     }
 
+    /// Bytes of all live ranges.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        ranges.iter().map(|(start, end)| end - start).sum()
+    }
+
     /// Number of live ranges.
     #[must_use]
     pub fn live(&self) -> usize {

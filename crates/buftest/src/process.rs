@@ -141,6 +141,17 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// Page faults of the calling thread that needed no file.
+#[must_use]
+pub fn thread_faults() -> usize {
+    // SAFETY: a structure of plain numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live `rusage`.
+    let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    usize::try_from(usage.ru_minflt).expect("a count")
+}
+
 /// Bytes of a page.
 #[must_use]
 pub fn page_bytes() -> usize {
@@ -200,6 +211,25 @@ pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     // SAFETY: the pointer is to a live `rlimit`.
     let done = unsafe { libc::setrlimit(resource, &raw const limit) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Runs `body` with a lower limit of a resource. Only for tests that run [`alone`].
+pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl FnOnce() -> R) -> R {
+    assert!(is_alone(), "a limit would hit the other tests of this process");
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a live `rlimit`.
+    let done = unsafe { libc::getrlimit(resource, &raw mut before) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    let set = |limit: libc::rlimit| {
+        // SAFETY: the pointer is to a live `rlimit`.
+        let done = unsafe { libc::setrlimit(resource, &raw const limit) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    };
+    // The other limit stays, so that this one can be raised again.
+    set(libc::rlimit { rlim_cur: value as libc::rlim_t, ..before });
+    let result = body();
+    set(before);
+    result
 }
 
 /// Becomes nobody, if this is the superuser, whom some limits do not bind. Only for tests that run [`alone`].

@@ -1,5 +1,9 @@
-//! A hostile system: calls that a filter refuses, and processes that fork.
+//! A hostile system: calls that a filter refuses, processes that fork, and signals.
 
+#[cfg(target_os = "linux")]
+use std::fs;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::process::is_alone;
@@ -38,6 +42,105 @@ pub fn refuse_fences() -> bool {
         eprintln!("no filters here");
     }
     is_refused
+}
+
+/// Runs `body` while each thread of this process gets a signal every millisecond, which interrupts the call that it is in. Returns how
+/// many there were for each. Only for tests that run [`alone`](crate::process::alone).
+#[cfg(target_os = "linux")]
+pub fn signalled(body: impl FnOnce()) -> usize {
+    static HANDLED: AtomicUsize = AtomicUsize::new(0);
+
+    extern "C" fn handle(_: libc::c_int) {
+        // ORDER: Relaxed: a count.
+        HANDLED.fetch_add(1, Relaxed);
+    }
+
+    assert!(is_alone(), "the other tests of this process would be interrupted too");
+    // SAFETY: a structure of plain numbers, in which no flag is set: not the one by which calls are begun again.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = (handle as extern "C" fn(libc::c_int)) as usize;
+    // SAFETY: the pointer is to a live action, whose handler does nothing but count.
+    let done = unsafe { libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: no pointers are passed.
+    let process = unsafe { libc::getpid() };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let mut rounds = 0;
+            // ORDER: Relaxed: it carries nothing.
+            while !is_over.load(Relaxed) {
+                let threads = fs::read_dir("/proc/self/task").expect("procfs is mounted");
+                for thread in threads.flatten() {
+                    let number =
+                        thread.file_name().to_str().and_then(|name| name.parse::<libc::c_long>().ok());
+                    let number = number.expect("threads have numbers");
+                    // A thread that has ended meanwhile gets none.
+                    // SAFETY: no pointers are passed, and the signal is handled.
+                    unsafe { libc::syscall(libc::SYS_tgkill, process, number, libc::SIGALRM) };
+                }
+                rounds += 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            rounds
+        });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        // ORDER: Relaxed, as above.
+        is_over.store(true, Relaxed);
+        let rounds: usize = sender.join().expect("signals can be sent");
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+        // ORDER: Relaxed: a count.
+        assert!(HANDLED.load(Relaxed) >= rounds, "signals come");
+        rounds
+    })
+}
+
+/// The number of the call that maps memory.
+#[cfg(all(target_os = "linux", not(target_arch = "x86")))]
+pub const MMAP: libc::c_long = libc::SYS_mmap;
+/// The number of the call that maps memory.
+#[cfg(all(target_os = "linux", target_arch = "x86"))]
+pub const MMAP: libc::c_long = libc::SYS_mmap2;
+
+/// Refuses each of `calls`, by name and number, in a child of its own: a filter stays for good.
+///
+/// `make` makes what the child is about, in the parent. `body` has it in the child, and calls the function that it is given where the
+/// refusals are to begin. Where no filters are to be had, that is noted, and nothing shown. Only for tests that run
+/// [`alone`](crate::process::alone).
+///
+/// A call of the standard library's that asserts success where that library is built for the platform is left out there.
+#[cfg(target_os = "linux")]
+pub fn each_refused<T>(
+    calls: &[(&'static str, libc::c_long)],
+    limit: Duration,
+    mut make: impl FnMut() -> T,
+    mut body: impl FnMut(&'static str, T, &dyn Fn()),
+) {
+    const FINE: u8 = 7;
+    const NO_FILTERS: u8 = 8;
+    for &(name, number) in calls {
+        if number == libc::SYS_sched_yield && cfg!(target_pointer_width = "32") {
+            continue;
+        }
+        let mut parts = Some(make());
+        let ended = forked(limit, || {
+            let begin = || {
+                if !refuse(number, libc::EPERM) {
+                    // SAFETY: ends this process, the child, without what else is done at an end.
+                    unsafe { libc::_exit(libc::c_int::from(NO_FILTERS)) };
+                }
+            };
+            body(name, parts.take().expect("it is there"), &begin);
+            FINE
+        });
+        if ended == Ended::With(NO_FILTERS) {
+            eprintln!("no filters here");
+            return;
+        }
+        assert_eq!(ended, Ended::With(FINE), "without {name}");
+    }
 }
 
 /// How a forked child ended.

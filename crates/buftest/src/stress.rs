@@ -1,8 +1,8 @@
 //! Long programs under load: what a `stress` program runs (`cargo xtask stress`).
 //!
 //! A program has some parts, each of which runs for its share of the time in *rounds*: pools are made, more threads than there are
-//! processors live and end, the pools end, and all is looked at. [`pools`] has the rounds for everything that hands out buffers;
-//! what else there is brings rounds of its own.
+//! processors live and end, the pools end, and all is looked at. [`pools`] has the rounds for everything that hands out buffers, and
+//! [`waits`] requests that wait among them, [`keeper`] phases with a keeper beside them; what else there is brings rounds of its own.
 //!
 //! - `BUFTEST_STRESS_SECONDS` is the time for the whole program, a fraction of a second unless set.
 //! - `BUFTEST_SEED` is the seed of each part's first round; the next ones count up from it. A failure names the seed of its round. It
@@ -11,7 +11,9 @@
 //! - `BUFTEST_SANITIZED` leaves out what a sanitizer would not understand: the map of addresses, whose lock orders threads, and the look at
 //!   resident memory.
 
+pub mod keeper;
 pub mod pools;
+pub mod waits;
 
 use std::env;
 use std::panic;

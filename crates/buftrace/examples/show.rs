@@ -1,4 +1,5 @@
-//! What is in a recorded file: sizes, lifetimes, threads.
+//! What is in a recorded file: sizes, lifetimes, threads. Of the recording of a heap: the places that
+//! requested most.
 //!
 //! ```text
 //! cargo run -p buftrace --example show -- app.buftrace
@@ -9,15 +10,34 @@
 use core::error::Error;
 
 use bufcore::{BufferPool, HeapPool};
-use buftrace::{Recorder, Recording, Trace};
+use buftrace::{Profile, Recorder, Recording, Trace};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let trace = match std::env::args_os().nth(1) {
-        Some(path) => Trace::load(path)?,
+        Some(path) => match Profile::load(&path) {
+            Ok(profile) => return show(&profile),
+            Err(_) => Trace::load(path)?,
+        },
         None => recorded()?,
     };
     println!("{}: {} events\n", trace.meta().name, trace.events().len());
     println!("{}", trace.summary());
+    Ok(())
+}
+
+/// The places that requested most, with addresses for `addr2line`.
+fn show(profile: &Profile) -> Result<(), Box<dyn Error>> {
+    println!("{}: {} objects, {:?}\n", profile.info().program, profile.objects().len(), profile.ending());
+    for site in profile.sites().iter().take(10) {
+        let (count, error, bytes) = (site.count, site.count_error, site.bytes);
+        println!("{count:.0} ± {error:.0} requests, {bytes:.0} bytes, {:?}", site.lifetimes);
+        for address in profile.stack(site.stack) {
+            match profile.module_of(*address) {
+                Some(module) => println!("  {} {:#x}", module.path, module.address_in_file(address - 1)),
+                None => println!("  {address:#x}"),
+            }
+        }
+    }
     Ok(())
 }
 

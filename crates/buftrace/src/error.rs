@@ -137,6 +137,15 @@ pub enum Fault {
     BadText,
     /// There are bytes behind the last event.
     TrailingBytes,
+    /// The bytes of a block are not those that its checksum was computed from.
+    BadChecksum,
+    /// A record is of a kind that this version does not have, or not where it may be.
+    BadRecord {
+        /// The number of the kind.
+        kind: u8,
+    },
+    /// A record names a call stack or an object that no record before it has introduced.
+    BadReference,
     /// An event, or a text of the header, breaks a rule of traces.
     Trace(TraceError),
 }
@@ -151,6 +160,9 @@ impl fmt::Display for DecodeError {
             Fault::BadNumber => write!(f, "malformed number"),
             Fault::BadText => write!(f, "text is not UTF-8"),
             Fault::TrailingBytes => write!(f, "bytes behind the last event"),
+            Fault::BadChecksum => write!(f, "block does not match its checksum"),
+            Fault::BadRecord { kind } => write!(f, "unexpected record of kind {kind}"),
+            Fault::BadReference => write!(f, "record names what was not introduced"),
             Fault::Trace(_) => write!(f, "a rule of traces is broken"),
         }?;
         write!(f, " (at byte {})", self.offset)

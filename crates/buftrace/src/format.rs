@@ -40,7 +40,8 @@ use crate::{DecodeError, Event, EventKind, Fault, Meta, Trace, TraceError};
 /// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"BUFTRACE";
 
-/// The version that is written, and the only one so far.
+/// The version that is written. A recording of a program's heap is of version 2, which
+/// [`profile::format`](crate::profile::format) describes.
 pub const VERSION: u8 = 1;
 
 /// The longest text in the header, in bytes.
@@ -252,22 +253,23 @@ fn put(file: &mut Vec<u8>, mut number: u64) {
     file.push(number as u8);
 }
 
-struct Reader<'a> {
-    file: &'a [u8],
+/// Reads numbers and texts out of the bytes of a file, of either version.
+pub(crate) struct Reader<'a> {
+    pub(crate) file: &'a [u8],
     /// How much is read; at most the length of the file.
-    offset: usize,
+    pub(crate) offset: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn fault(&self, fault: Fault) -> DecodeError {
+    pub(crate) fn fault(&self, fault: Fault) -> DecodeError {
         self.fault_at(self.offset, fault)
     }
 
-    fn fault_at(&self, offset: usize, fault: Fault) -> DecodeError {
+    pub(crate) fn fault_at(&self, offset: usize, fault: Fault) -> DecodeError {
         DecodeError { offset, fault }
     }
 
-    fn take(&mut self, bytes: usize) -> Result<&'a [u8], DecodeError> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<&'a [u8], DecodeError> {
         let end = self.offset.checked_add(bytes);
         let range: Option<Range<usize>> = end.map(|end| self.offset..end);
         let part =
@@ -276,11 +278,11 @@ impl<'a> Reader<'a> {
         Ok(part)
     }
 
-    fn byte(&mut self) -> Result<u8, DecodeError> {
+    pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
         self.take(1).map(|part| part[0])
     }
 
-    fn number(&mut self) -> Result<u64, DecodeError> {
+    pub(crate) fn number(&mut self) -> Result<u64, DecodeError> {
         let start = self.offset;
         let mut number = 0_u64;
         for shift in (0..u64::BITS).step_by(7) {
@@ -298,13 +300,13 @@ impl<'a> Reader<'a> {
         Err(self.fault_at(start, Fault::BadNumber))
     }
 
-    fn small_number(&mut self) -> Result<u32, DecodeError> {
+    pub(crate) fn small_number(&mut self) -> Result<u32, DecodeError> {
         let start = self.offset;
         let number = self.number()?;
         u32::try_from(number).map_err(|_| self.fault_at(start, Fault::BadNumber))
     }
 
-    fn text(&mut self) -> Result<String, DecodeError> {
+    pub(crate) fn text(&mut self) -> Result<String, DecodeError> {
         let start = self.offset;
         let length = self.number()?;
         let Some(bytes) = usize::try_from(length).ok().filter(|bytes| *bytes <= MAX_TEXT_BYTES) else {

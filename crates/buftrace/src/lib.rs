@@ -10,6 +10,11 @@
 //!   [`Trace::decode`] for the compact [format](mod@format), [`Trace::summary`] for what a person
 //!   wants to know of it.
 //!
+//! - `RecordingAlloc`, with the feature `heap` on Linux: an allocator that wraps another, for
+//!   programs that use no pool. It records samples of what the program requests, with their call
+//!   stacks, into a file of its own; `BUFTRACE=app.heap` starts it.
+//! - [`Profile`]: such a recording, read back: what each call stack requested, and traces of it.
+//!
 //! A trace holds sizes, threads and times. It holds none of the bytes that went through the
 //! buffers.
 //!
@@ -59,10 +64,13 @@
 //! assert_eq!(Trace::decode(&file)?, trace);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 
 mod error;
+#[cfg(all(feature = "heap", target_os = "linux"))]
+mod heap;
 mod recorder;
 mod recording;
 mod summary;
@@ -70,8 +78,12 @@ mod thread_number;
 mod trace;
 
 pub mod format;
+pub mod profile;
 
 pub use error::{DecodeError, Fault, TraceError};
+#[cfg(all(feature = "heap", target_os = "linux"))]
+pub use heap::{HeapError, HeapOptions, RecordingAlloc, hooks, stop_heap_recording};
+pub use profile::{Ending, Growth, Info, Module, Object, Profile, Resize, Site};
 pub use recorder::{RecordedLease, Recorder};
 pub use recording::{DEFAULT_MAX_EVENTS, Recording};
 pub use summary::{Lifetimes, SizeClass, Summary};

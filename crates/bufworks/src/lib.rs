@@ -23,9 +23,10 @@
 //!
 //! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are
 //! forwarded to the strategies that are on. `tokio` adds `net`, for sockets whose buffers are taken
-//! when there is something to read. `portable-atomic` is for processors without compare-and-swap.
-//! `full` is everything except that, `stats` and `track`; the last two cost something on every
-//! buffer.
+//! when there is something to read. `prometheus`, `metrics` and `tracing` add `monitor`, which
+//! exports the numbers of pools while the program runs. `portable-atomic` is for processors without
+//! compare-and-swap. `full` is everything except that, `stats` and `track`; the last two cost
+//! something on every buffer.
 //!
 //! # Example
 //!
@@ -48,7 +49,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(feature = "tokio")]
+#[cfg(any(feature = "metrics", feature = "prometheus", feature = "tokio", feature = "tracing"))]
 extern crate std;
 
 #[macro_use]
@@ -57,6 +58,8 @@ mod strategies;
 
 #[cfg(feature = "alloc")]
 pub mod any;
+#[cfg(any(feature = "metrics", feature = "prometheus", feature = "tracing"))]
+pub mod monitor;
 #[cfg(feature = "tokio")]
 pub mod net;
 
@@ -77,6 +80,12 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "mmap")]
 #[doc(inline)]
 pub use bufcore::{HugePages, MapOptions};
+#[cfg(feature = "std")]
+#[doc(inline)]
+pub use bufcore::{
+    Keeper, KeeperHandle, KeeperThread, MemoryUse, Pressure, PressureLevel, PressureSource, Stall, Trim,
+    TrimMut, Watch, WeakPool,
+};
 
 #[cfg(feature = "alloc")]
 #[doc(inline)]

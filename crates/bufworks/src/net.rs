@@ -3,7 +3,7 @@
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
-use core::task::Poll;
+use core::task::{Context, Poll, ready};
 use std::io;
 
 use bufcore::{AcquireError, Buf, Lease};
@@ -105,8 +105,11 @@ sockets!(tokio::net::TcpStream, tokio::net::tcp::ReadHalf<'_>, tokio::net::tcp::
 #[cfg(unix)]
 sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::unix::OwnedReadHalf);
 
-/// The reason why [`read_ready`] returns no bytes. No byte that had come is lost: the next call
-/// finds it.
+/// The reason why [`read_ready`], [`read_ready_waiting`] or [`read_exact_waiting`] returns no
+/// bytes.
+///
+/// The first two lose no byte that had come: the next call finds it. [`read_exact_waiting`] says
+/// which errors lose bytes.
 ///
 /// ```
 /// use bufworks::net::{ReadError, read_ready};
@@ -219,35 +222,234 @@ where
     L: Lease,
     A: FnMut() -> Result<Buf<L>, AcquireError>,
 {
+    read_ready_waiting(stream, || core::future::ready(acquire())).await
+}
+
+/// Reads the bytes that have come, as [`read_ready`] does, into a buffer that it waits for; returns
+/// `None` at the end of the stream.
+///
+/// `acquire` is called when the stream is readable. Its future may take as long as it likes, as
+/// `acquire_async` of a bounded pool does. Meanwhile nothing is held, and the bytes wait in the
+/// system, which makes their sender wait when its window is full. So a server under a budget serves
+/// its clients in turn, where it would refuse some of them otherwise.
+///
+/// # Which buffer first
+///
+/// A task that holds one buffer while it waits for another one can wait for ever: for itself, or
+/// for others that do the same. A server keeps out of that by one of these rules:
+///
+/// - It holds no buffer of the pool while it waits for one. A header of some bytes is read into an
+///   array, or kept in a buffer of another pool.
+/// - It takes one buffer for all that it needs, and splits it.
+/// - It takes the largest buffer first. The smaller ones come from a pool of their own, or from
+///   `acquire`, which is refused and does not wait.
+///
+/// # Errors
+///
+/// As [`read_ready`].
+///
+/// # Cancel safety
+///
+/// Dropping the future loses no byte, and gives the request up.
+///
+/// ```
+/// # #[cfg(feature = "shard")] {
+/// use bufworks::net::read_ready_waiting;
+/// use bufworks::shard::ShardPool;
+/// # use tokio::io::AsyncWriteExt;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+/// # let mut socket = listener.accept().await?.0;
+/// # client.write_all(b"hello").await?;
+/// # client.shutdown().await?;
+/// let pool = ShardPool::builder().max_bytes(32 << 20).build().expect("settings are right");
+/// while let Some(buf) = read_ready_waiting(&mut socket, || pool.acquire_async(4096)).await? {
+///     assert_eq!(buf, *b"hello");
+/// }
+/// # std::io::Result::Ok(()) })?;
+/// # }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// Tasks that share a slot pool or a ring wait for their turn, too:
+///
+/// ```
+/// # #[cfg(feature = "ring")] {
+/// use bufworks::net::read_ready_waiting;
+/// use bufworks::ring::RingPool;
+/// use tokio::sync::Mutex;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+/// # let mut socket = listener.accept().await?.0;
+/// # tokio::io::AsyncWriteExt::write_all(&mut client, b"hello").await?;
+/// let ring = Mutex::new(RingPool::new(1 << 20).expect("settings are right"));
+/// let acquire = || async { ring.lock().await.acquire_async(4096).await };
+/// let buf = read_ready_waiting(&mut socket, acquire).await?;
+/// assert_eq!(buf.unwrap(), *b"hello");
+/// # std::io::Result::Ok(()) })?;
+/// # }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub async fn read_ready_waiting<S, L, A, F>(
+    stream: &mut S,
+    mut acquire: A,
+) -> Result<Option<Buf<L>>, ReadError>
+where
+    S: ReadReady,
+    L: Lease,
+    A: FnMut() -> F,
+    F: Future<Output = Result<Buf<L>, AcquireError>>,
+{
     loop {
         stream.readable().await?;
-        let mut buf = acquire().map_err(ReadError::Acquire)?;
-        let mut room = ReadBuf::new(buf.spare_mut());
-        if room.remaining() == 0 {
+        let buf = acquire().await.map_err(ReadError::Acquire)?;
+        match read_once(stream, buf, usize::MAX).await? {
+            Once::Read(buf) => return Ok(Some(buf)),
+            Once::End => return Ok(None),
+            Once::NotYet => until_woken().await,
+        }
+    }
+}
+
+/// Reads the next `len` bytes of the stream into one buffer that it waits for, such as a frame
+/// whose length is known.
+///
+/// `acquire` is called when the first of the bytes have come, as by [`read_ready_waiting`], whose
+/// rules about the order of requests hold here too. The buffer is held until the last of them has
+/// come. `len` bytes are appended, and no more are read.
+///
+/// # Errors
+///
+/// As [`read_ready`]; [`ReadError::NoRoom`] also for a buffer with less room than `len`, of which
+/// none is read then. [`ReadError::Io`] of kind `UnexpectedEof` when the stream ends in between.
+/// Each [`ReadError::Io`] loses the bytes that were read before it.
+///
+/// # Cancel safety
+///
+/// Dropping the future while it waits for the first bytes, or for the buffer, loses no byte. Later
+/// the bytes that were read are lost.
+///
+/// ```
+/// # #[cfg(feature = "shard")] {
+/// use bufworks::net::read_exact_waiting;
+/// use bufworks::shard::ShardPool;
+/// use tokio::io::AsyncReadExt;
+/// # use tokio::io::AsyncWriteExt;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+/// # let mut socket = listener.accept().await?.0;
+/// # client.write_all(b"\0\x05hello").await?;
+/// let pool = ShardPool::builder().max_bytes(32 << 20).build().expect("settings are right");
+/// // The length is on the stack, so the task holds nothing while it waits.
+/// let len = usize::from(socket.read_u16().await?);
+/// let frame = read_exact_waiting(&mut socket, len, || pool.acquire_async(len)).await?;
+/// assert_eq!(frame, *b"hello");
+/// # std::io::Result::Ok(()) })?;
+/// # }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub async fn read_exact_waiting<S, L, A, F>(
+    stream: &mut S,
+    len: usize,
+    mut acquire: A,
+) -> Result<Buf<L>, ReadError>
+where
+    S: ReadReady,
+    L: Lease,
+    A: FnMut() -> F,
+    F: Future<Output = Result<Buf<L>, AcquireError>>,
+{
+    let mut left = len;
+    let mut buf = loop {
+        if left > 0 {
+            stream.readable().await?;
+        }
+        let buf = acquire().await.map_err(ReadError::Acquire)?;
+        if buf.spare_capacity() < left {
             return Err(ReadError::NoRoom);
         }
-        let start = room.filled().as_ptr().addr();
-        // Not the `await` of a read: that would keep the buffer while it waits.
-        let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut room))).await;
-        let n = room.filled().len();
-        // A stream of the user's may have put another buffer in the place of this one: then nothing
-        // was read.
-        if room.filled().as_ptr().addr() != start {
-            let error = io::Error::new(io::ErrorKind::InvalidData, "stream reads into a buffer of its own");
-            return Err(ReadError::Io(error));
+        if left == 0 {
+            return Ok(buf);
         }
-        match polled {
-            Poll::Ready(Ok(())) if n == 0 => return Ok(None),
-            Poll::Ready(Ok(())) => {
-                buf.commit(n);
-                return Ok(Some(buf));
+        let before = buf.len();
+        match read_once(stream, buf, left).await? {
+            Once::Read(buf) => {
+                left -= buf.len() - before;
+                break buf;
             }
-            Poll::Ready(Err(error)) => return Err(ReadError::Io(error)),
-            Poll::Pending => drop(buf),
+            Once::End => return Err(ended()),
+            Once::NotYet => until_woken().await,
         }
-        // The read will wake the task: when there is more, or because the task has had its turn.
-        until_woken().await;
+    };
+    while left > 0 {
+        match poll_fn(|cx| poll_into(stream, cx, &mut buf, left)).await? {
+            0 => return Err(ended()),
+            n => left -= n,
+        }
     }
+    Ok(buf)
+}
+
+/// The error of a stream that ends in a frame.
+fn ended() -> ReadError {
+    ReadError::Io(io::ErrorKind::UnexpectedEof.into())
+}
+
+/// What came of one read.
+enum Once<L: Lease> {
+    Read(Buf<L>),
+    End,
+    /// The buffer was given back. The read will wake the task: when there is more, or because the
+    /// task has had its turn.
+    NotYet,
+}
+
+/// Reads up to `limit` bytes once, without waiting.
+async fn read_once<S: ReadReady, L: Lease>(
+    stream: &mut S,
+    mut buf: Buf<L>,
+    limit: usize,
+) -> Result<Once<L>, ReadError> {
+    // Not the `await` of a read: that would keep the buffer while it waits.
+    match poll_fn(|cx| Poll::Ready(poll_into(stream, cx, &mut buf, limit))).await {
+        Poll::Ready(Ok(0)) => Ok(Once::End),
+        Poll::Ready(Ok(_)) => Ok(Once::Read(buf)),
+        Poll::Ready(Err(error)) => Err(error),
+        Poll::Pending => Ok(Once::NotYet),
+    }
+}
+
+/// Reads up to `limit` bytes, and appends them to the buffer.
+fn poll_into<S: ReadReady, L: Lease>(
+    stream: &mut S,
+    cx: &mut Context<'_>,
+    buf: &mut Buf<L>,
+    limit: usize,
+) -> Poll<Result<usize, ReadError>> {
+    let spare = buf.spare_mut();
+    let len = spare.len().min(limit);
+    let mut room = ReadBuf::new(&mut spare[..len]);
+    if room.remaining() == 0 {
+        return Poll::Ready(Err(ReadError::NoRoom));
+    }
+    let start = room.filled().as_ptr().addr();
+    let polled = Pin::new(stream).poll_read(cx, &mut room);
+    let n = room.filled().len();
+    // A stream of the user's may have put another buffer in the place of this one: then nothing was
+    // read.
+    if room.filled().as_ptr().addr() != start {
+        let error = io::Error::new(io::ErrorKind::InvalidData, "stream reads into a buffer of its own");
+        return Poll::Ready(Err(ReadError::Io(error)));
+    }
+    ready!(polled)?;
+    buf.commit(n);
+    Poll::Ready(Ok(n))
 }
 
 /// Lets others run until the task is woken.

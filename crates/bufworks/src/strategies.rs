@@ -44,8 +44,12 @@ macro_rules! crates {
 /// - `is_fallback`: whether a lease is one of the heap's, because the pool had nothing to give.
 /// - `share`: another handle to the same pool, or `None` if it serves one thread.
 /// - `trim`: gives idle memory back, where the pool can.
+/// - `trim_idle`: gives back what was not used for an age, likewise.
+/// - `watched`: the pool for a keeper, or `None` if it serves one thread, or has no idle memory to
+///   give back.
 /// - `settings`: the methods of `builder` that are settings, each with what it takes: `bytes`,
-///   `count` or `switch`. Every builder has `wipe` besides.
+///   `count`, `switch` or `pages`, and the feature of this crate without which it is left out.
+///   Every builder has `wipe` besides.
 macro_rules! strategies {
     ($with:ident! { $($given:tt)* }) => {
         $with! {
@@ -60,6 +64,8 @@ macro_rules! strategies {
                 is_fallback: |_| false,
                 share: |_| None,
                 trim: |_| (),
+                trim_idle: |_, _| (),
+                watched: |_| None,
                 settings: [alignment bytes],
             }
 
@@ -71,7 +77,9 @@ macro_rules! strategies {
                 build: |builder| builder.build(),
                 is_fallback: |lease| lease.is_fallback(),
                 share: |_| None,
-                trim: |_| (),
+                trim: |pool| pool.trim(),
+                trim_idle: |pool, age| pool.trim_idle(age),
+                watched: |_| None,
                 settings: [capacity bytes, slots count, alignment bytes, stagger switch],
             }
 
@@ -83,7 +91,9 @@ macro_rules! strategies {
                 build: |builder| builder.build_with(bufcore::Reject),
                 is_fallback: |_| false,
                 share: |_| None,
-                trim: |_| (),
+                trim: |pool| pool.trim(),
+                trim_idle: |pool, age| pool.trim_idle(age),
+                watched: |_| None,
                 settings: [capacity bytes, slots count, alignment bytes, stagger switch],
             }
 
@@ -95,7 +105,9 @@ macro_rules! strategies {
                 build: |builder| builder.build(),
                 is_fallback: |_| false,
                 share: |_| None,
-                trim: |_| (),
+                trim: |pool| pool.trim(),
+                trim_idle: |pool, age| pool.trim_idle(age),
+                watched: |_| None,
                 settings: [capacity bytes, buffers count, alignment bytes],
             }
 
@@ -108,8 +120,11 @@ macro_rules! strategies {
                 is_fallback: |lease| lease.is_fallback(),
                 share: |pool| Some(pool.clone()),
                 trim: |pool| pool.trim(),
+                trim_idle: |pool, age| pool.trim_idle(age),
+                watched: |pool| Some(pool),
                 settings: [
-                    shard_size bytes, max_probes count, max_idle_bytes bytes, alignment bytes, preallocate count
+                    shard_size bytes, max_probes count, max_idle_bytes bytes, alignment bytes, preallocate count,
+                    mapped_from bytes if "mmap", map_options pages if "mmap"
                 ],
             }
 
@@ -122,9 +137,12 @@ macro_rules! strategies {
                 is_fallback: |lease| lease.is_fallback(),
                 share: |pool| Some(pool.clone()),
                 trim: |pool| pool.trim(),
+                trim_idle: |pool, age| pool.trim_idle(age),
+                watched: |pool| Some(pool),
                 settings: [
-                    thread_cache count, smallest_pooled bytes, largest_pooled bytes, shard_buffers count,
-                    shards count, max_bytes bytes, alignment bytes
+                    thread_cache count, max_cached_bytes bytes, smallest_pooled bytes, largest_pooled bytes,
+                    shard_buffers count, shards count, max_bytes bytes, alignment bytes,
+                    mapped_from bytes if "mmap", map_options pages if "mmap"
                 ],
             }
         }

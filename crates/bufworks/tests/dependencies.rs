@@ -46,7 +46,7 @@ fn each_strategy_has_its_own_and_nothing_more() {
     assert_eq!(packages(""), ["bufcore", "bufworks"]);
     for (feature, package) in CRATES {
         let others = match *feature {
-            "shard" => &["libc"][..],
+            "bump" | "shard" => &["libc"][..],
             _ => &[],
         };
         let mut expected = ["bufcore", "bufworks", package].to_vec();
@@ -64,6 +64,14 @@ fn features_bring_what_they_name() {
     assert_eq!(packages("ring,embedded-io"), ["bufcore", "bufring", "bufworks", "embedded-io"]);
     assert_eq!(packages("slot,wipe"), ["bufcore", "bufslot", "bufworks", "zeroize"]);
     assert_eq!(packages("slot,mmap"), ["bufcore", "bufslot", "bufworks", "libc", "memmap2"]);
+    assert_eq!(packages("slot,prometheus"), ["bufcore", "bufslot", "bufworks"]);
+    // What its hashes bring along is not looked at.
+    let mut metrics = packages("slot,metrics");
+    metrics.retain(|name| name.starts_with("buf") || name == "metrics");
+    assert_eq!(metrics, ["bufcore", "bufslot", "bufworks", "metrics"]);
+    let tracing =
+        ["bufcore", "bufslot", "bufworks", "once_cell", "pin-project-lite", "tracing", "tracing-core"];
+    assert_eq!(packages("slot,tracing"), tracing);
     // What serde's derive brings along is not looked at.
     let mut serde = packages("ring,serde");
     serde.retain(|name| name.starts_with("buf") || name == "serde");

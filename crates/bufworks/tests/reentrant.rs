@@ -172,6 +172,44 @@ fn it_uses_the_pools_that_call_it() {
     POOLS.take();
 }
 
+/// The allocator reads a monitor and adds to it, at every call of the monitor's own.
+#[cfg(feature = "prometheus")]
+fn a_monitor_is_read_within_the_allocator() {
+    use bufworks::monitor::Monitor;
+
+    thread_local! {
+        static MONITOR: RefCell<Option<(Monitor, ShardPool, u32)>> = const { RefCell::new(None) };
+    }
+    let (monitor, pool) = (Monitor::new(), used_here());
+    monitor.watch("pool", &pool);
+    MONITOR.set(Some((monitor.clone(), pool.clone(), 0)));
+    EVERY.set(Some(|| {
+        MONITOR.with(|used| {
+            if let Ok(mut used) = used.try_borrow_mut()
+                && let Some((monitor, pool, calls)) = &mut *used
+            {
+                *calls += 1;
+                drop(monitor.prometheus());
+                if *calls % 32 == 0 {
+                    monitor.watch("pool", pool);
+                }
+            }
+        });
+    }));
+    for n in 0..20 {
+        assert!(monitor.prometheus().contains("{pool=\"pool\"}"));
+        drop(monitor.publish("ends"));
+        if n % 10 == 0 {
+            monitor.watch(&format!("pool {n}"), &pool);
+        }
+    }
+    EVERY.take();
+    let (_, _, calls) = MONITOR.take().expect("it was set");
+    assert!(calls > 200, "{calls} calls");
+    let pools = monitor.read().iter().map(|reading| reading.pools).sum::<usize>();
+    assert_eq!(pools, 1 + 2 + calls as usize / 32, "each is read");
+}
+
 fn main() {
     // A hang is a failure.
     thread::spawn(|| {
@@ -186,4 +224,9 @@ fn main() {
     println!("a waker ends the pool beside: ok");
     it_uses_the_pools_that_call_it();
     println!("it uses the pools that call it: ok");
+    #[cfg(feature = "prometheus")]
+    {
+        a_monitor_is_read_within_the_allocator();
+        println!("a monitor is read within the allocator: ok");
+    }
 }

@@ -23,7 +23,7 @@ struct Args {
     /// The longest frame
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     max_frame: usize,
-    /// Memory for all frames and reads
+    /// Memory for all frames; clients wait for it
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     budget: usize,
 }
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     let on_signal = stop.clone();
     ctrlc::set_handler(move || on_signal.cancel()).context("cannot handle signals")?;
     let settings = Settings { max_frame: args.max_frame, ..Settings::default() };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(&args.listen).await;
         let listener = listener.with_context(|| format!("cannot listen on {}", args.listen))?;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::path::{self, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use crate::models::LOOM;
 use crate::packages::{self, Package};
 use crate::programs::{self, Program, Ran};
 use crate::queue;
-use crate::sanitize::TSAN_SUPPRESSIONS;
+use crate::sanitize::thread_options;
 use crate::shell;
 use crate::test::default_env;
 
@@ -287,6 +286,7 @@ impl<'a> Trials<'a> {
         };
         command.arg("--target-dir").arg(folder).env("RUSTFLAGS", flags);
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
+        command.env("CARGO_PROFILE_DEV_CODEGEN_UNITS", "256");
         let programs = programs::build(&mut command, &self.packages)?;
         let program = programs.into_iter().find(|program| program.package == package.name);
         program.with_context(|| format!("cargo names no test program of {}", package.name))
@@ -311,9 +311,7 @@ impl Trial {
         }
         default_env(&mut command, LOOM.variable, preemptions);
         default_env(&mut command, "BUFTEST_COUNT", "5000");
-        let known = fs::canonicalize(TSAN_SUPPRESSIONS)?;
-        let options = format!("halt_on_error=1:allocator_may_return_null=1:suppressions={}", known.display());
-        command.env("TSAN_OPTIONS", options).env("RUST_BACKTRACE", "0");
+        command.env("TSAN_OPTIONS", thread_options()?).env("RUST_BACKTRACE", "0");
         let test = self.test.as_deref().unwrap_or("all").replace("::", "-");
         let name = format!("{test}.{}", mutant.map_or("none".to_owned(), |mutant| mutant.to_string()));
         let limit = if mutant.is_none() && self.test.is_some() { SLOW } else { TIME_LIMIT };

@@ -13,8 +13,17 @@ use super::Finding;
 use super::lex::is_word;
 
 /// The packages whose public types need an example.
-const PACKAGES: [&str; 8] =
-    ["bufbump", "bufcore", "bufmirror", "bufring", "bufshard", "bufslot", "buftrace", "bufworks"];
+const PACKAGES: [&str; 9] = [
+    "bufadvise",
+    "bufbump",
+    "bufcore",
+    "bufmirror",
+    "bufring",
+    "bufshard",
+    "bufslot",
+    "buftrace",
+    "bufworks",
+];
 /// How types are declared.
 const KINDS: [&str; 4] = ["struct ", "enum ", "union ", "trait "];
 /// The words behind a fence whose code is compiled. One without a word is, too.

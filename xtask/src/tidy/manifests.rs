@@ -7,7 +7,7 @@ use crate::packages::Package;
 
 /// What every strategy may depend on.
 const VOCABULARY: &str = "bufcore";
-/// What may depend on every strategy.
+/// The library that may depend on every strategy; programs may, too.
 const UMBRELLA: &str = "bufworks";
 /// The registry takes no more keywords, and no longer ones.
 const MAX_KEYWORDS: usize = 5;
@@ -46,7 +46,8 @@ fn dependencies(package: &Package, all: &[Package], messages: &mut Vec<String>) 
             messages.push(format!("dev-dependency {name} has a version: publishing would need {name} first"));
         }
         // In tests any pool will do, and some need one.
-        if !dependency.is_dev && other.published && name != VOCABULARY && package.name != UMBRELLA {
+        let is_free = package.name == UMBRELLA || package.is_program();
+        if !dependency.is_dev && other.published && name != VOCABULARY && !is_free {
             messages.push(format!(
                 "strategy depends on strategy {name}; what both need belongs into {VOCABULARY}"
             ));

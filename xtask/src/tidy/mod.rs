@@ -73,8 +73,8 @@ impl Args {
             findings.extend(types.check(name, &text));
             if words::applies(name) {
                 findings.extend(words::check(&text));
-            } else if words::applies_to_items(name) {
-                findings.extend(words::check_items(&text, words::applies_wholly(name)));
+            } else if words::applies_to_source(name) {
+                findings.extend(words::check_source(&text));
             }
             found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }

@@ -8,13 +8,20 @@ use super::links;
 
 /// More lines than this do not fit in one reading.
 const MAX_LINES: usize = 800;
+/// The same for what users get, which is to be read in one go.
+const MAX_PRODUCT_LINES: usize = 500;
+/// Where comments wrap in there, in columns.
+const MAX_COMMENT_COLUMNS: usize = 100;
 /// An atomic's `ORDER` comment stands at most so many lines above it.
 const ORDER_LINES: usize = 6;
 /// A statement and the comment in front of it are looked for over at most so many lines.
 const SAFETY_LINES: usize = 16;
 
-/// Libraries that hand out no memory of their own.
-const UNMODELLED: [&str; 2] = ["buftest", "buftrace"];
+/// Libraries that hand out no memory of their own, or only before there is a second thread.
+const UNMODELLED: [&str; 4] = ["bufadvise", "bufpreload", "buftest", "buftrace"];
+
+/// The test kits.
+const UNPUBLISHED: [&str; 2] = ["bufbare", "buftest"];
 
 const UNFINISHED_WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const ORDERINGS: [&str; 5] = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];
@@ -32,7 +39,11 @@ pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
     }
     found.extend(links::check_rust(name, text));
     let lines = lex::lines(text);
-    length(text, &mut found);
+    let is_product = is_product(name);
+    length(text, if is_product { MAX_PRODUCT_LINES } else { MAX_LINES }, &mut found);
+    if is_product {
+        width(text, &mut found);
+    }
     unfinished(&lines, &mut found);
     // What must not compile says what it is for in its name, and its line numbers in what the compiler answers.
     if name.iter().any(|part| part == "compile_fail") {
@@ -47,6 +58,12 @@ pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Whether the file is a part of what is published.
+fn is_product(name: &Path) -> bool {
+    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
+    matches!(parts[..], ["crates", package, "src", ..] if !UNPUBLISHED.contains(&package))
 }
 
 /// Whether the file belongs to a library whose atomics the model checker has to see.
@@ -73,10 +90,28 @@ fn module_docs(text: &str, found: &mut Vec<Finding>) {
     }
 }
 
-fn length(text: &str, found: &mut Vec<Finding>) {
+fn length(text: &str, limit: usize, found: &mut Vec<Finding>) {
     let lines = text.lines().count();
-    if lines > MAX_LINES {
-        found.push(Finding::at(0, format!("{lines} lines, over {MAX_LINES}: split the file")));
+    if lines > limit {
+        found.push(Finding::at(0, format!("{lines} lines, over {limit}: split the file")));
+    }
+}
+
+/// What rustfmt does not do: comments wrap. Tables, examples and addresses cannot.
+fn width(text: &str, found: &mut Vec<Finding>) {
+    let mut in_example = false;
+    for (at, line) in text.lines().enumerate() {
+        let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+        let comment = comment.trim_start_matches(['/', '!']).trim_start();
+        in_example ^= comment.starts_with("```");
+        let is_whole = in_example || comment.starts_with(['|', '[']) || comment.contains("://");
+        let columns = line.chars().count();
+        if columns > MAX_COMMENT_COLUMNS && !is_whole {
+            found.push(Finding::at(
+                at + 1,
+                format!("a comment of {columns} columns, over {MAX_COMMENT_COLUMNS}"),
+            ));
+        }
     }
 }
 
@@ -194,6 +229,24 @@ mod tests {
         let name = Path::new("src/a.rs");
         assert_eq!(check(name, &"//! Docs.\n".repeat(MAX_LINES)), []);
         assert_eq!(check(name, &"//! Docs.\n".repeat(MAX_LINES + 1)).len(), 1);
+        let product = Path::new("crates/bufslot/src/a.rs");
+        assert_eq!(check(product, &"//! Docs.\n".repeat(MAX_PRODUCT_LINES)), []);
+        assert_eq!(check(product, &"//! Docs.\n".repeat(MAX_PRODUCT_LINES + 1)).len(), 1);
+    }
+
+    #[test]
+    fn wide_comments_are_found() {
+        let product = Path::new("crates/bufslot/src/a.rs");
+        let of = |start: &str, columns: usize| {
+            format!("//! Docs.\n{start}{}\n", "x".repeat(columns - start.len()))
+        };
+        assert_eq!(check(product, &of("// ", MAX_COMMENT_COLUMNS)), []);
+        assert_eq!(check(product, &of("// ", MAX_COMMENT_COLUMNS + 1)).len(), 1);
+        assert_eq!(check(product, &of("    /// ", MAX_COMMENT_COLUMNS + 1)).len(), 1);
+        for whole in ["/// | ", "// https://", "/// ```\n/// "] {
+            assert_eq!(check(product, &of(whole, MAX_COMMENT_COLUMNS + 20)), [], "{whole}");
+        }
+        assert_eq!(check(Path::new("crates/buftest/src/a.rs"), &of("// ", 150)), []);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Plain words: sentences of documents that are too long, or that readers stumble over.
 //!
 //! Code, tables, headings and the targets of links are not looked at. In sources, the documentation of
-//! public items is: all of it in some packages, its first paragraph in the others.
+//! files and of public items is.
 
 use std::path::Path;
 
@@ -37,37 +37,48 @@ pub(super) fn applies(name: &Path) -> bool {
 }
 
 /// The pages of `docs` that follow the rules.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "architecture.md",
     "benchmarking.md",
     "decisions.md",
     "embedded.md",
+    "idle.md",
     "proxy.md",
     "testing.md",
     "unsafe.md",
 ];
 
-/// The packages whose public items follow the rules in the first paragraph of their documentation.
-const PACKAGES: [&str; 8] =
-    ["bufbump", "bufcore", "bufmirror", "bufring", "bufshard", "bufslot", "buftrace", "bufworks"];
+/// The packages whose files and public items follow the rules in their documentation.
+const PACKAGES: [&str; 9] = [
+    "bufadvise",
+    "bufbump",
+    "bufcore",
+    "bufmirror",
+    "bufring",
+    "bufshard",
+    "bufslot",
+    "buftrace",
+    "bufworks",
+];
 
-/// Whether the rules are for the public items of the source file `name`.
-pub(super) fn applies_to_items(name: &Path) -> bool {
+/// Whether the rules are for the documentation in the source file `name`.
+pub(super) fn applies_to_source(name: &Path) -> bool {
     let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
     matches!(parts[..], ["crates", package, "src", .., file] if PACKAGES.contains(&package) && file.ends_with(".rs"))
 }
 
-/// The packages whose public items follow the rules in all of their documentation.
-const WHOLLY: [&str; 3] = ["bufshard", "buftrace", "bufworks"];
-
-/// Whether the rules are for all paragraphs of the public items of the source file `name`.
-pub(super) fn applies_wholly(name: &Path) -> bool {
-    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
-    matches!(parts[..], ["crates", package, "src", ..] if WHOLLY.contains(&package))
+/// Checks the documentation of a source file and of each public item in it.
+pub(super) fn check_source(text: &str) -> Vec<Finding> {
+    let lines = text.lines().enumerate();
+    let of_file = lines.filter_map(|(at, line)| Some((at + 1, line.trim().strip_prefix("//!")?)));
+    let mut found: Vec<_> =
+        paragraphs(of_file).iter().flat_map(|(line, text)| findings(*line, text)).collect();
+    found.extend(check_items(text));
+    found
 }
 
-/// Checks what documents each public item of a source file: `wholly`, or its first paragraph.
-pub(super) fn check_items(text: &str, wholly: bool) -> Vec<Finding> {
+/// Checks what documents each public item of a source file.
+fn check_items(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut docs: Vec<(usize, &str)> = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -82,8 +93,7 @@ pub(super) fn check_items(text: &str, wholly: bool) -> Vec<Finding> {
         }
         if line.starts_with("pub ") {
             let paragraphs = paragraphs(docs.iter().copied());
-            let checked = if wholly { paragraphs.len() } else { 1 };
-            found.extend(paragraphs.iter().take(checked).flat_map(|(line, text)| findings(*line, text)));
+            found.extend(paragraphs.iter().flat_map(|(line, text)| findings(*line, text)));
         }
         docs.clear();
     }
@@ -271,22 +281,17 @@ mod tests {
     }
 
     #[test]
-    fn first_paragraphs_of_public_items_are_checked() {
-        let checked = |text: &str, wholly| {
-            check_items(text, wholly).iter().map(|finding| finding.line).collect::<Vec<_>>()
-        };
-        let lines = |text| checked(text, false);
+    fn documentation_of_files_and_public_items_is_checked() {
+        let lines = |text| check_source(text).iter().map(|finding| finding.line).collect::<Vec<_>>();
         assert_eq!(lines("/// What it has.\n#[must_use]\npub fn has() {}\n"), [1]);
-        assert_eq!(
-            lines("/// Returns what it has.\n///\n/// What follows is free.\npub fn has() {}\n"),
-            [0; 0]
-        );
+        assert_eq!(lines("/// Returns what it has.\n///\n/// What follows is free.\npub fn has() {}\n"), [3]);
         let later =
             "/// It.\n///\n/// ```\n/// so many\n/// ```\n///\n/// So many\n/// others.\npub fn has() {}\n";
-        assert_eq!((lines(later), checked(later, true)), (vec![], vec![7]));
+        assert_eq!(lines(later), [7]);
+        assert_eq!(lines("//! What it is for.\n\nuse a::b;\n"), [1]);
         assert_eq!(lines("/// What it has.\nfn has() {}\n/// Who.\npub(crate) fn who() {}\n"), [0; 0]);
-        assert!(applies_to_items(Path::new("crates/bufslot/src/pool.rs")));
-        assert!(!applies_to_items(Path::new("crates/buftest/src/lib.rs")));
+        assert!(applies_to_source(Path::new("crates/bufslot/src/pool.rs")));
+        assert!(!applies_to_source(Path::new("crates/buftest/src/lib.rs")));
     }
 
     #[test]

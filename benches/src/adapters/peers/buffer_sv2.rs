@@ -2,9 +2,10 @@
 
 use buffer_sv2::{Buffer, BufferFromSystemMemory, BufferPool, Slice};
 
+use super::Theirs;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Slices that the pool can have out; further ones come from the heap.
@@ -29,34 +30,37 @@ struct Sv2(&'static mut BufferPool<BufferFromSystemMemory>);
 // SAFETY: the slice's bytes are its own until it is dropped, and their place does not change. (The
 // crate's own atomics are relaxed; the harness hands slices over through a queue that synchronises
 // one way, as its users do.)
-unsafe impl Block for Slice {
+unsafe impl Block for Theirs<Slice> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_mut().as_mut_ptr()
+        self.0.as_mut().as_mut_ptr()
     }
 }
 
 fn build(plan: &Plan) -> Sv2 {
-    let bytes = if plan.varied { 2 * plan.peak_bytes } else { plan.room.min(MOST_SLICES) * plan.largest };
+    let bytes = match plan.spare {
+        Spare::None => plan.room.min(MOST_SLICES) * plan.largest,
+        _ => plan.with_spare(plan.peak_bytes),
+    };
     Sv2(Box::leak(Box::new(BufferPool::new(bytes))))
 }
 
 impl Pool for Sv2 {
-    type Buf = Slice;
+    type Buf = Theirs<Slice>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         Ok(build(plan))
     }
 
     #[inline(always)]
-    fn acquire(&mut self, bytes: usize) -> Slice {
+    fn acquire(&mut self, bytes: usize) -> Theirs<Slice> {
         self.0.get_writable(bytes);
-        self.0.get_data_owned()
+        Theirs(self.0.get_data_owned())
     }
 }
 
 impl Frames for Sv2 {
-    type Frame = Slice;
+    type Frame = Theirs<Slice>;
     type Open<'a> = &'a mut Sv2;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
@@ -70,7 +74,7 @@ impl Frames for Sv2 {
 }
 
 impl OpenFrame for &mut Sv2 {
-    type Frame = Slice;
+    type Frame = Theirs<Slice>;
 
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
@@ -78,7 +82,7 @@ impl OpenFrame for &mut Sv2 {
     }
 
     #[inline(always)]
-    fn detach(self) -> Slice {
-        self.0.get_data_owned()
+    fn detach(self) -> Theirs<Slice> {
+        Theirs(self.0.get_data_owned())
     }
 }

@@ -2,6 +2,7 @@
 
 use byte_pool::BytePool;
 
+use super::Theirs;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -20,15 +21,15 @@ struct Blocks(&'static BytePool);
 
 // SAFETY: the vector in the block is made with, or was found to have, the size that was asked for,
 // and is not moved.
-unsafe impl Block for byte_pool::Block<'static> {
+unsafe impl Block for Theirs<byte_pool::Block<'static>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_mut_ptr()
+        self.0.as_mut_ptr()
     }
 }
 
 impl Pool for Blocks {
-    type Buf = byte_pool::Block<'static>;
+    type Buf = Theirs<byte_pool::Block<'static>>;
 
     fn build(_plan: &Plan) -> Result<Self, Unsupported> {
         Ok(Self(Box::leak(Box::new(BytePool::new()))))
@@ -36,6 +37,6 @@ impl Pool for Blocks {
 
     #[inline(always)]
     fn acquire(&mut self, bytes: usize) -> Self::Buf {
-        self.0.alloc(bytes)
+        Theirs(self.0.alloc(bytes))
     }
 }

@@ -4,6 +4,7 @@ use core::mem;
 
 use bytes::{BufMut, BytesMut};
 
+use super::Theirs;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -32,30 +33,31 @@ struct Arena {
 
 // SAFETY: a `BytesMut` owns its capacity, which is at least what was reserved for it, and is not
 // grown after.
-unsafe impl Block for BytesMut {
+unsafe impl Block for Theirs<BytesMut> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        if self.is_empty() { self.spare_capacity_mut().as_mut_ptr().cast() } else { self.as_mut_ptr() }
+        let bytes = &mut self.0;
+        if bytes.is_empty() { bytes.spare_capacity_mut().as_mut_ptr().cast() } else { bytes.as_mut_ptr() }
     }
 }
 
 impl Pool for Arena {
-    type Buf = BytesMut;
+    type Buf = Theirs<BytesMut>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         Ok(Self { rest: BytesMut::with_capacity(LAPS * plan.peak_bytes), largest: plan.largest })
     }
 
     #[inline(always)]
-    fn acquire(&mut self, bytes: usize) -> BytesMut {
+    fn acquire(&mut self, bytes: usize) -> Theirs<BytesMut> {
         self.rest.reserve(bytes);
         let rest = self.rest.split_off(bytes);
-        mem::replace(&mut self.rest, rest)
+        Theirs(mem::replace(&mut self.rest, rest))
     }
 }
 
 impl Frames for Arena {
-    type Frame = BytesMut;
+    type Frame = Theirs<BytesMut>;
     type Open<'a> = &'a mut BytesMut;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
@@ -71,7 +73,7 @@ impl Frames for Arena {
 }
 
 impl OpenFrame for &mut BytesMut {
-    type Frame = BytesMut;
+    type Frame = Theirs<BytesMut>;
 
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
@@ -79,7 +81,7 @@ impl OpenFrame for &mut BytesMut {
     }
 
     #[inline(always)]
-    fn detach(self) -> BytesMut {
-        self.split()
+    fn detach(self) -> Theirs<BytesMut> {
+        Theirs(self.split())
     }
 }

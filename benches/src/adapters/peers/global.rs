@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 use allocator_api2::alloc::{AllocError, Allocator};
 use allocator_api2::vec::Vec;
 
+use super::Theirs;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -107,17 +108,17 @@ unsafe impl<A: Global> Allocator for Of<A> {
 }
 
 // SAFETY: as for `std`'s vector: stable while it does not grow, and valid for its capacity.
-unsafe impl<A: Global> Block for Vec<u8, Of<A>> {
+unsafe impl<A: Global> Block for Theirs<Vec<u8, Of<A>>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_mut_ptr()
+        self.0.as_mut_ptr()
     }
 }
 
 struct On<A>(Of<A>);
 
 impl<A: Global> Pool for On<A> {
-    type Buf = Vec<u8, Of<A>>;
+    type Buf = Theirs<Vec<u8, Of<A>>>;
 
     fn build(_plan: &Plan) -> Result<Self, Unsupported> {
         Ok(Self(Of::default()))
@@ -125,7 +126,7 @@ impl<A: Global> Pool for On<A> {
 
     #[inline(always)]
     fn acquire(&mut self, bytes: usize) -> Self::Buf {
-        Vec::with_capacity_in(bytes, self.0)
+        Theirs(Vec::with_capacity_in(bytes, self.0))
     }
 }
 
@@ -136,7 +137,7 @@ struct Growing<A> {
 }
 
 impl<A: Global> Frames for Growing<A> {
-    type Frame = Vec<u8, Of<A>>;
+    type Frame = Theirs<Vec<u8, Of<A>>>;
     type Open<'a> = Open<A>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
@@ -152,7 +153,7 @@ impl<A: Global> Frames for Growing<A> {
 struct Open<A: Global>(Vec<u8, Of<A>>);
 
 impl<A: Global> OpenFrame for Open<A> {
-    type Frame = Vec<u8, Of<A>>;
+    type Frame = Theirs<Vec<u8, Of<A>>>;
 
     #[inline(always)]
     fn append(&mut self, chunk: &[u8]) {
@@ -168,6 +169,6 @@ impl<A: Global> OpenFrame for Open<A> {
 
     #[inline(always)]
     fn detach(self) -> Self::Frame {
-        self.0
+        Theirs(self.0)
     }
 }

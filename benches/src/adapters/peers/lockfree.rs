@@ -2,6 +2,7 @@
 
 use lockfree_object_pool::{LinearObjectPool, LinearReusable};
 
+use super::Theirs;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -24,15 +25,15 @@ struct Linear(&'static LinearObjectPool<Vec<u8>>);
 
 // SAFETY: the pool makes vectors with the plan's largest size as capacity, and nobody grows or
 // moves them.
-unsafe impl Block for LinearReusable<'static, Vec<u8>> {
+unsafe impl Block for Theirs<LinearReusable<'static, Vec<u8>>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_mut_ptr()
+        self.0.as_mut_ptr()
     }
 }
 
 impl Pool for Linear {
-    type Buf = LinearReusable<'static, Vec<u8>>;
+    type Buf = Theirs<LinearReusable<'static, Vec<u8>>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         plan.bytes_of_equals()?;
@@ -42,6 +43,6 @@ impl Pool for Linear {
 
     #[inline(always)]
     fn acquire(&mut self, _bytes: usize) -> Self::Buf {
-        self.0.pull()
+        Theirs(self.0.pull())
     }
 }

@@ -21,12 +21,18 @@ mod zeropool;
 
 use crate::harness::contestant::Contestant;
 
+/// A buffer of another crate's: a trait of one crate is implemented for types of that crate, or of
+/// the implementing one.
+#[derive(Debug)]
+pub struct Theirs<T>(T);
+
 /// All peers that this build has.
 pub(super) fn all() -> Vec<Contestant> {
     vec![
         buffer_sv2::contestant(),
         ringal::contestant(),
         zeropool::contestant(),
+        zeropool::without_settings(),
         opool::contestant(),
         object_pool::contestant(),
         lockfree::contestant(),

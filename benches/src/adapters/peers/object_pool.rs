@@ -2,6 +2,7 @@
 
 use object_pool::Reusable;
 
+use super::Theirs;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -27,15 +28,15 @@ struct Stack {
 
 // SAFETY: the pool makes vectors with the plan's largest size as capacity, and nobody grows or
 // moves them.
-unsafe impl Block for Reusable<'static, Vec<u8>> {
+unsafe impl Block for Theirs<Reusable<'static, Vec<u8>>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_mut_ptr()
+        self.0.as_mut_ptr()
     }
 }
 
 impl Pool for Stack {
-    type Buf = Reusable<'static, Vec<u8>>;
+    type Buf = Theirs<Reusable<'static, Vec<u8>>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         plan.bytes_of_equals()?;
@@ -46,6 +47,6 @@ impl Pool for Stack {
 
     #[inline(always)]
     fn acquire(&mut self, _bytes: usize) -> Self::Buf {
-        self.pool.pull(|| Vec::with_capacity(self.largest))
+        Theirs(self.pool.pull(|| Vec::with_capacity(self.largest)))
     }
 }

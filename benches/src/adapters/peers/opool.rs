@@ -2,6 +2,7 @@
 
 use opool::{PoolAllocator, RefGuard, RefLocalGuard};
 
+use super::Theirs;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -36,23 +37,23 @@ struct Shared(&'static opool::Pool<Vectors, Vec<u8>>);
 
 // SAFETY: `Vectors` makes vectors with the plan's largest size as capacity, and nobody grows or
 // moves them.
-unsafe impl Block for RefLocalGuard<'static, Vectors, Vec<u8>> {
+unsafe impl Block for Theirs<RefLocalGuard<'static, Vectors, Vec<u8>>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_mut_ptr()
+        self.0.as_mut_ptr()
     }
 }
 
 // SAFETY: as above.
-unsafe impl Block for RefGuard<'static, Vectors, Vec<u8>> {
+unsafe impl Block for Theirs<RefGuard<'static, Vectors, Vec<u8>>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_mut_ptr()
+        self.0.as_mut_ptr()
     }
 }
 
 impl Pool for Local {
-    type Buf = RefLocalGuard<'static, Vectors, Vec<u8>>;
+    type Buf = Theirs<RefLocalGuard<'static, Vectors, Vec<u8>>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         plan.bytes_of_equals()?;
@@ -62,12 +63,12 @@ impl Pool for Local {
 
     #[inline(always)]
     fn acquire(&mut self, _bytes: usize) -> Self::Buf {
-        self.0.get()
+        Theirs(self.0.get())
     }
 }
 
 impl Pool for Shared {
-    type Buf = RefGuard<'static, Vectors, Vec<u8>>;
+    type Buf = Theirs<RefGuard<'static, Vectors, Vec<u8>>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         plan.bytes_of_equals()?;
@@ -77,6 +78,6 @@ impl Pool for Shared {
 
     #[inline(always)]
     fn acquire(&mut self, _bytes: usize) -> Self::Buf {
-        self.0.get()
+        Theirs(self.0.get())
     }
 }

@@ -6,7 +6,7 @@ use ringal::{ExtBuf, FixedBufMut, RingAl};
 
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Room for a buffer's guard and its rounding, in bytes.
@@ -56,7 +56,7 @@ unsafe impl Block for RingBuf {
 fn build(plan: &Plan) -> Ring {
     let bytes = plan.peak_bytes + plan.largest + (plan.room + 1) * OVERHEAD_BYTES;
     Ring {
-        ring: RingAl::new(if plan.varied { 2 * bytes } else { bytes }),
+        ring: RingAl::new(plan.with_spare(bytes)),
         first_bytes: plan.first_bytes.min(FIRST_BYTES),
         fallbacks: 0,
     }
@@ -93,8 +93,9 @@ impl Frames for Ring {
         // A frame may have to move to the ring's front. Where many are held that costs no more than
         // what is left at the end, and they go oldest first; a ring that is larger than it has to
         // be is slower.
-        let peak_bytes = if plan.varied { plan.peak_bytes + plan.largest } else { 2 * plan.peak_bytes };
-        Ok(build(&Plan { peak_bytes, varied: false, ..*plan }))
+        let peak_bytes =
+            if plan.spare == Spare::None { 2 * plan.peak_bytes } else { plan.peak_bytes + plan.largest };
+        Ok(build(&Plan { peak_bytes, spare: Spare::None, ..*plan }))
     }
 
     #[inline(always)]

@@ -2,6 +2,8 @@
 
 use zeropool::{BufUninit, ZeroPool};
 
+use super::Theirs;
+use crate::adapters::defaults::{self, NoSettings, Untuned};
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -20,19 +22,36 @@ pub(super) fn contestant() -> Contestant {
     .no_frames(super::NO_FRAMES)
 }
 
+/// As a program makes it that sets nothing. The other peers have nothing to set, or are told how
+/// much they hold when they are made.
+pub(super) fn without_settings() -> Contestant {
+    let idiom = "`ZeroPool::new()`: `alloc_uninit`; one pool for all threads";
+    defaults::of("zeropool-default", "zeropool", idiom)
+        .whole::<Untuned<Zero>>()
+        .sends::<Untuned<Zero>>()
+        .threads_share::<Untuned<Zero>>()
+        .no_frames(super::NO_FRAMES)
+}
+
+impl NoSettings for Zero {
+    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
+        Ok(Self(Box::leak(Box::new(ZeroPool::new()))))
+    }
+}
+
 #[derive(Clone)]
 struct Zero(&'static ZeroPool);
 
 // SAFETY: the buffer has the length that was asked for, at one place, and is its holder's alone.
-unsafe impl Block for BufUninit<'static> {
+unsafe impl Block for Theirs<BufUninit<'static>> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {
-        self.as_uninit_mut().as_mut_ptr().cast()
+        self.0.as_uninit_mut().as_mut_ptr().cast()
     }
 }
 
 impl Pool for Zero {
-    type Buf = BufUninit<'static>;
+    type Buf = Theirs<BufUninit<'static>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         let pool = ZeroPool::new()
@@ -44,6 +63,6 @@ impl Pool for Zero {
 
     #[inline(always)]
     fn acquire(&mut self, bytes: usize) -> Self::Buf {
-        self.0.alloc_uninit(bytes)
+        Theirs(self.0.alloc_uninit(bytes))
     }
 }

@@ -4,6 +4,7 @@
 //! buttons, and a rule of the style sheet for each: there is no script.
 
 mod choice;
+mod defaults;
 mod tables;
 mod verdict;
 
@@ -35,6 +36,7 @@ pub fn page(results: &Results, charts: &[Chart]) -> String {
                 (choice::switch(&choices))
                 main {
                     (verdict::verdict(results, &choices))
+                    (defaults::section(results))
                     @for chart in charts.iter().filter(|chart| chart.workload.is_empty()) { (figure(chart)) }
                     @for (workload, rows) in view::workloads(results) {
                         section aria-labelledby=(workload) {
@@ -68,19 +70,21 @@ fn plain(text: &str) -> String {
 }
 
 fn head(results: &Results) -> Markup {
-    let links = view::workloads(results).into_iter().map(|(workload, _)| (workload, workload));
+    let defaults = (!super::defaults::columns(results).is_empty()).then_some(("defaults", "defaults"));
+    let workloads = view::workloads(results).into_iter().map(|(workload, _)| (workload, workload));
     let more = [("missing", "cells without times"), ("contestants", "contestants")];
+    let links = defaults.into_iter().chain(workloads).chain(more);
     html! {
         header {
             h1 { "bufworks benchmark matrix" }
             p class="soft" { (results.host.cpu) ", " (results.host.cores) " cores; " (results.host.date) }
             nav aria-label="Sections" {
-                ul { @for (target, name) in links.chain(more) { li { a href={ "#" (target) } { (name) } } } }
+                ul { @for (target, name) in links { li { a href={ "#" (target) } { (name) } } } }
             }
         }
         section aria-labelledby="reading" {
             h2 id="reading" { "How to read this page" }
-            (legend())
+            (legend(results))
             p class="soft" { (marked(texts::METHOD)) }
             dl { @for (name, value) in facts(results) { dt { (name) } dd { (value) } } }
         }
@@ -88,7 +92,7 @@ fn head(results: &Results) -> Markup {
 }
 
 /// What marks, stars and grounds mean.
-fn legend() -> Markup {
+fn legend(results: &Results) -> Markup {
     let mark = |class, hollow| PreEscaped(svg::mark(class, hollow));
     html! {
         ul class="legend" aria-label="Legend" {
@@ -98,13 +102,16 @@ fn legend() -> Markup {
             li { "– not possible, or not measured" }
             li { (mark("s0", false)) (mark("s1", false)) "our strategies, in orange at the head of a table" }
             li { (mark("v0", false)) "a strategy with other settings" }
+            @if !super::defaults::columns(results).is_empty() {
+                li { span { code { "-default" } " behind a name: without settings; in tables only" } }
+            }
             li { (mark("c1", false)) "a control" }
             li { (mark(svg::FLOOR, true)) "the floor: no bookkeeping at all" }
             li { (mark("p0", false)) (mark("p3", false)) "a published crate" }
             li { "A line through a mark: from the 10th to the 90th percentile" }
         }
         p class="soft" {
-            "Each contestant has one colour in all charts. Point at a mark or a time for its numbers. \
+            "Each contestant has one colour in all charts that show it. Point at a mark or a time for its numbers. \
              The switch below says what the tables show."
         }
     }
@@ -183,6 +190,23 @@ mod tests {
         assert!(!page.contains('`'), "no literal backticks");
         assert!(page.contains("<code>Vec::&lt;u8&gt;</code> &amp; more"), "{page}");
         assert!(page.contains("title=\"no Send\""), "{page}");
+    }
+
+    #[test]
+    fn defaults_have_a_part_of_their_own() {
+        assert!(!sample().contains("id=\"defaults\""), "there are none");
+        let results = crate::report::defaults::tests::sample();
+        let page = page(&results, &crate::report::chart::all(&results));
+        assert!(page.contains("<a href=\"#defaults\">"), "{page}");
+        let start = page.find("id=\"defaults\"").expect("the part on defaults");
+        let part = &page[start..start + page[start..].find("</section>").expect("its end")];
+        let worst = part.find("<td>10.0 ns</td><td>1.00 ns</td>").expect("the worst");
+        let second = part.find("<td>6.00 ns</td><td>2.00 ns</td>").expect("the second");
+        assert!(worst < second, "worst first: {part}");
+        assert_eq!(part.matches("class=\"slow\"").count(), 2, "in the table of all ratios");
+        assert!(part.contains("50.0 %") && part.contains("<td>peer</td>"), "{part}");
+        assert!(page.contains("without settings; in tables only"), "{page}");
+        assert_eq!(page.matches("type=\"radio\"").count(), 3 + 1, "vec, slot, ring, and fallbacks");
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! What a thread knows of this strategy's pools: the shard that it carves, and its caches, one for
-//! each pool that it has used. Kept in `bufcore::strategy::threads`, where the invariants stand;
-//! here is what is this crate's.
+//! A thread's knowledge of this strategy's pools: the shard that it carves, and its caches, one for
+//! each pool that it has used. `bufcore::strategy::threads` keeps both and lists their invariants;
+//! this file has the part that is this crate's.
 //!
 //! # Invariants
 //!
-//! - L1: what a thread remembers for a pool is the shard that it carves for it, which it owns.
+//! - L1: what a thread remembers for a pool is the shard that it carves for it, or the header
+//!   without memory that keeps its place. The thread owns it, and its cache leads to the thread's.
 //! - L2: the caches on a thread's lists are the thread's: their state is not `FREE`, and each keeps
 //!   its pool's bookkeeping.
 

@@ -3,9 +3,9 @@
 //!
 //! # Who uses a cache
 //!
-//! The thread that has it, while it holds a handle of the pool, in an acquire. Without a handle, in
-//! a release or at the thread's end, the pool may be dropped on another thread at the same moment;
-//! so it enters first, and who finds the cache closed leaves it alone:
+//! The thread that has it uses it in an acquire, while it holds a handle of the pool. In a release
+//! or at the thread's end it may have no handle, and the pool may be dropped on another thread at
+//! the same moment. So it enters first, and if it finds the cache closed, it leaves it alone:
 //!
 //! ```text
 //!            take                 enter                 leave
@@ -18,23 +18,35 @@
 //! # Invariants
 //!
 //! - N1: `current`, the list and the spares are disjoint; all are owned by the cache's thread.
+//!   Others may free the memory of a shard of the list, and leave its header there
+//!   (`shard::listed`).
 //! - N2: nothing is out of a spare, and it starts at its first byte.
-//! - N3: except for `state`, only whoever has the cache as above uses it.
-//! - N4: the allocator, which is others' code and may end the pool or the thread's use of it, is
-//!   not called between `enter` and `leave`, nor while a list of the cache is walked. Shards that
-//!   are to be freed wait in a chain.
+//! - N3: except for `state`, the spares, `large` and its two neighbours, only whoever has the cache
+//!   as above uses it. Other threads with a handle take from the spares and `large`, by exchanges
+//!   (`places`, `large`). They read `is_busy` before, and `large_mark` is theirs. Nobody but the
+//!   cache's thread puts anything in. A cache that no thread has has none of them.
+//! - N4: the allocator is not called between `enter` and `leave`, nor while a list of the cache is
+//!   walked. The allocator is others' code, and may end the pool or the thread's use of it. Shards
+//!   that are to be freed wait in a chain.
+//! - N5: `large` is a piece that the cache's thread owns, or null, and in no other place.
+//! - N6: `current` is a shard that is carved, or a header without memory, which keeps the place of
+//!   one. A thread with nothing but a piece finds its cache by that header.
 
+mod large;
 pub(crate) mod local;
 mod refill;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::sync::{AtomicU32, AtomicUsize, Ordering};
+use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use bufcore::strategy::threads::Cache;
 use bufcore::strategy::{Link, Listed};
 
-use crate::shard::{Chain, Shard};
+pub(crate) use self::large::{PLAIN, Reach};
+use crate::places::Places;
+use crate::settings::MOST_SPARES;
+use crate::shard::{Chain, Given, Shard};
 use crate::shared::{Refs, Shared};
 
 /// No thread has it; it has no shards.
@@ -45,6 +57,9 @@ const HELD: u32 = 1;
 const BUSY: u32 = 2;
 /// The pool is gone.
 const CLOSED: u32 = 3;
+
+// What a thread costs beside its shards.
+const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<ThreadCache>() <= 192);
 
 /// A cache.
 #[repr(C)]
@@ -58,13 +73,19 @@ pub(crate) struct ThreadCache {
     token: AtomicUsize,
     /// The next of all caches of the pool.
     all_next: Link<ThreadCache>,
-    /// The shard that is being carved, or null.
+    /// The shard that is being carved, or null (N6).
     current: Cell<*const Shard>,
     /// Where the search goes on in the circular list of the others; null when there are none.
     cursor: Cell<*const Shard>,
     /// Shards with nothing in them (N2).
-    spares: Cell<*const Shard>,
-    spare_count: Cell<usize>,
+    spares: Places<MOST_SPARES>,
+    /// The piece that the thread has to itself (N5).
+    large: AtomicPtr<Shard>,
+    /// 1 while the thread may be about to use it (`large`).
+    is_busy: AtomicU32,
+    /// How often it had been used when `trim_idle` last saw it (`Shard::is_seen`); for whoever has
+    /// that lock.
+    large_mark: Cell<usize>,
     /// `Shared::trims` at the last look.
     trims: Cell<usize>,
     /// Stands for the fields above, to the model checker, and for the cache as others see it.
@@ -92,8 +113,10 @@ impl ThreadCache {
             all_next: Link::default(),
             current: Cell::new(ptr::null()),
             cursor: Cell::new(ptr::null()),
-            spares: Cell::new(ptr::null()),
-            spare_count: Cell::new(0),
+            spares: Places::new(),
+            large: AtomicPtr::new(ptr::null_mut()),
+            is_busy: AtomicU32::new(0),
+            large_mark: Cell::new(0),
             trims: Cell::new(0),
             #[cfg(all(test, loom))]
             shadow: buftest::models::Shadow::default(),
@@ -171,9 +194,9 @@ impl ThreadCache {
         self.each(|shard| {
             // SAFETY: the shard is this thread's and is not used here again if something is out;
             // otherwise it is ours alone.
-            if unsafe { shard.as_ref() }.abandon() {
+            if unsafe { Shard::abandon(shard) } {
                 // SAFETY: ours alone, so valid.
-                free.push(unsafe { shard.as_ref() });
+                unsafe { free.push(shard) };
             }
         });
         free
@@ -185,16 +208,46 @@ impl ThreadCache {
         #[cfg(all(test, loom))]
         self.shadow.write();
         if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
-            f(current);
+            // SAFETY: the current shard is valid, and this cache's (N1).
+            if unsafe { current.as_ref() }.size() > 0 {
+                f(current);
+            } else {
+                self.drop_bare(current);
+            }
         }
         while let Some(shard) = NonNull::new(self.cursor.get().cast_mut()) {
             // SAFETY: in the list, so valid and this cache's (N1).
             self.unlink(unsafe { shard.as_ref() });
+            // SAFETY: as above, and it is what it is given that is used.
+            match unsafe { Shard::leave_list(shard) } {
+                Given::Shard => f(shard),
+                // SAFETY: off the list, and without memory, so nobody else's.
+                Given::Header => unsafe { self.shared().depot.vacate(shard) },
+                Given::Nothing => {}
+            }
+        }
+        while let Some(shard) = self.spares.take() {
             f(shard);
         }
-        while let Some(shard) = NonNull::new(self.pop_spare().cast_mut()) {
-            f(shard);
+        if let Some(piece) = self.take_large() {
+            f(piece);
         }
+    }
+
+    /// Gives up a header without memory that was `current` (N6), and is not any more.
+    fn drop_bare(&self, header: NonNull<Shard>) {
+        // SAFETY: this cache's until now, and without memory, so nobody else's.
+        unsafe { header.as_ref() }.disown();
+        // SAFETY: likewise, and it is not used again.
+        unsafe { self.shared().depot.vacate(header) };
+    }
+
+    /// Takes a header without memory off the list, and gives it up.
+    fn drop_hollow(&self, header: NonNull<Shard>) {
+        // SAFETY: in the list, so valid (N1).
+        self.unlink(unsafe { header.as_ref() });
+        // SAFETY: whoever had the memory leaves the header to this cache (`shard::listed`).
+        unsafe { self.shared().depot.vacate(header) };
     }
 
     /// The end of the pool; `is_own` says whether the calling thread has the cache. Adds the shards
@@ -209,18 +262,22 @@ impl ThreadCache {
             return;
         }
         self.each(|shard| {
-            // SAFETY: the cache was the pool's end's alone from the exchange on, so the shard was
-            // in it and is valid.
-            let shard = unsafe { shard.as_ref() };
-            if is_own {
-                // Otherwise it is its last buffer's, and may be gone.
-                if shard.abandon() {
-                    free.push(shard);
-                }
-            } else if shard.orphan() {
-                free.push(shard);
+            // The cache was the pool's end's alone from the exchange on, so the shard was in it and
+            // is valid.
+            let is_free = if is_own {
+                // SAFETY: this thread's.
+                unsafe { Shard::abandon(shard) }
             } else {
-                left.push(shard);
+                // SAFETY: valid, as above.
+                unsafe { shard.as_ref() }.orphan()
+            };
+            // An abandoned one with something out is its last buffer's, and may be gone.
+            if is_free {
+                // SAFETY: ours alone.
+                unsafe { free.push(shard) };
+            } else if !is_own {
+                // SAFETY: not adopted yet.
+                unsafe { left.push(shard) };
             }
         });
     }
@@ -260,7 +317,6 @@ impl ThreadCache {
 
     /// Puts a shard at the end of the list: the search comes to it last.
     fn list(&self, shard: &Shard) {
-        shard.set_listed(true);
         // SAFETY: a shard of the list is valid (N1).
         match unsafe { self.cursor.get().as_ref() } {
             None => {
@@ -277,6 +333,7 @@ impl ThreadCache {
                 unsafe { &*before }.set_next(shard);
             }
         }
+        shard.set_listed();
     }
 
     /// Takes a shard out of the list.
@@ -295,29 +352,26 @@ impl ThreadCache {
         }
     }
 
-    fn pop_spare(&self) -> *const Shard {
-        let spare = self.spares.get();
-        // SAFETY: a spare is valid (N1).
-        if let Some(shard) = unsafe { spare.as_ref() } {
-            self.spares.set(shard.next());
-            self.spare_count.set(self.spare_count.get() - 1);
-        }
-        spare
-    }
-
-    /// Takes a shard of the list, of which nothing is out and which starts at its first byte, out
-    /// of it: to the spares while they are few, and else to `over`, whose shards are the caller's,
-    /// for [`Shared::all_come_back`].
-    pub(crate) fn retire(&self, shard: &Shard, over: &mut Chain) {
-        self.unlink(shard);
+    /// Takes a shard, of which nothing is out and which starts at its first byte, out of the list:
+    /// to the spares while they are few, and else to `over`, whose shards are the caller's, for
+    /// [`Shared::all_come_back`]. By pointer, since others may free a spare at once.
+    ///
+    /// # Safety
+    ///
+    /// The shard is such a one, and was unlisted ([`Shard::unlist`]).
+    pub(crate) unsafe fn retire(&self, shard: NonNull<Shard>, over: &mut Chain) {
+        // SAFETY: this thread's alone, until it is a spare.
+        let header = unsafe { shard.as_ref() };
+        self.unlink(header);
         let shared = self.shared();
-        if self.spare_count.get() < shared.settings.spare_shards && !shared.is_stale(shard) {
-            shard.set_next(self.spares.get());
-            self.spares.set(shard);
-            self.spare_count.set(self.spare_count.get() + 1);
-        } else {
-            over.push(shard);
+        if !shared.is_stale(header) {
+            // SAFETY: nothing is out of it, and it is this thread's alone.
+            if unsafe { self.spares.put(shard, shared.settings.spare_shards) } {
+                return;
+            }
         }
+        // SAFETY: still this thread's, and off the list.
+        unsafe { over.push(shard) };
     }
 }
 
@@ -340,20 +394,28 @@ impl ThreadCache {
         }
         let mut at = self.cursor.get();
         while !at.is_null() {
-            let shard = see(at);
+            // SAFETY: as above.
+            let shard = unsafe { &*at };
+            if !shard.is_hollow() {
+                see(at);
+            }
             assert!(!shard.is_current(), "a shard of the list is carved");
             // SAFETY: as above.
             assert!(ptr::eq(unsafe { &*shard.next() }.prev(), shard), "the list is torn");
             at = if ptr::eq(shard.next(), self.cursor.get()) { ptr::null() } else { shard.next() };
         }
-        let (mut at, mut spares) = (self.spares.get(), 0);
-        while !at.is_null() {
-            let shard = see(at);
+        let spares: alloc::vec::Vec<_> = core::iter::from_fn(|| self.spares.take()).collect();
+        assert!(spares.len() <= self.shared().settings.spare_shards);
+        for spare in spares {
+            let shard = see(spare.as_ptr());
             assert!(shard.is_back() && shard.is_at_start(), "N2");
-            at = shard.next();
-            spares += 1;
+            // SAFETY: it was there just now.
+            assert!(unsafe { self.spares.put(spare, usize::MAX) });
         }
-        assert_eq!(spares, self.spare_count.get());
-        assert!(spares <= self.shared().settings.spare_shards);
+        // ORDER: Relaxed: a test of one thread.
+        let large = self.large.load(Ordering::Relaxed);
+        if !large.is_null() {
+            assert!(see(large).is_single(), "N5");
+        }
     }
 }

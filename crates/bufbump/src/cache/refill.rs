@@ -47,8 +47,10 @@ impl ThreadCache {
             // SAFETY: as above; `fits` says that there is one.
             return Ok((unsafe { &*before }, false));
         }
-        if found.is_null() {
-            found = self.pop_spare();
+        if found.is_null()
+            && let Some(spare) = self.spares.take()
+        {
+            found = spare.as_ptr();
         }
         if found.is_null()
             && let Some(idle) = shared.idle()
@@ -66,14 +68,35 @@ impl ThreadCache {
             found = fresh;
         }
         // SAFETY: the current shard is valid (N1).
-        if let Some(current) = unsafe { self.current.get().as_ref() } {
-            self.list(current);
+        match unsafe { self.current.get().as_ref() } {
+            Some(current) if current.size() > 0 => self.list(current),
+            Some(bare) => self.drop_bare(NonNull::from(bare)),
+            None => {}
         }
         // SAFETY: found above: owned by this thread.
         let shard = unsafe { &*found };
-        shard.set_listed(false);
         self.current.set(shard);
         Ok((shard, is_fresh))
+    }
+
+    /// Makes a header without memory the current shard, if there is none: by it the next request
+    /// finds the cache at once. For the cache's thread with a handle. The allocator may use the
+    /// pool.
+    pub(crate) fn anchor(&self) {
+        if !self.current.get().is_null() {
+            return;
+        }
+        let Some(header) = self.shared().bare() else { return };
+        // SAFETY: this thread's alone.
+        let shard = unsafe { header.as_ref() };
+        shard.own(local::token(), NonNull::from(self).cast());
+        // The allocator may have come here meanwhile.
+        if self.current.get().is_null() {
+            self.current.set(shard);
+            local::remember(self.shared().id, shard);
+        } else {
+            self.drop_bare(header);
+        }
     }
 
     /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null.
@@ -87,14 +110,19 @@ impl ThreadCache {
                 break;
             }
             self.cursor.set(shard.next());
-            if shard.is_back() {
-                shard.restart();
-                self.retire(shard, over);
-            } else if found.is_null() && visit < probes && shard.fits(bytes) {
+            if shard.is_hollow() {
+                self.drop_hollow(NonNull::from(shard));
+            } else if shard.is_back() {
+                // Otherwise another thread looks at it, and may take it.
+                if shard.unlist() {
+                    shard.restart();
+                    // SAFETY: with nothing out, and it starts at its first byte.
+                    unsafe { self.retire(NonNull::from(shard), over) };
+                }
+            } else if found.is_null() && visit < probes && shard.fits(bytes) && shard.unlist() {
+                // Its last release, if that comes before this request is served, does not look for
+                // it in the list.
                 self.unlink(shard);
-                // At once, so that its last release, if that comes before this request is served,
-                // does not look for it in the list.
-                shard.set_listed(false);
                 found = shard;
             } else if first.is_null() {
                 first = shard;
@@ -109,10 +137,9 @@ impl ThreadCache {
         // ORDER: Relaxed, as in `refill`.
         self.trims.set(self.shared().trims.load(Ordering::Relaxed));
         let mut free = Chain::new();
-        // SAFETY: a spare is valid (N1).
-        while let Some(spare) = unsafe { self.pop_spare().as_ref() } {
-            // Nothing is out of it (N2), and it is this thread's.
-            free.push(spare);
+        while let Some(spare) = self.spares.take() {
+            // SAFETY: nothing is out of it (N2), and it is this thread's.
+            unsafe { free.push(spare) };
         }
         let mut kept: *const Shard = ptr::null();
         // SAFETY: a shard of the list is valid (N1).
@@ -121,14 +148,17 @@ impl ThreadCache {
                 break;
             }
             self.cursor.set(shard.next());
-            if shard.is_back() {
+            if shard.is_hollow() {
+                self.drop_hollow(NonNull::from(shard));
+            } else if shard.is_back() && shard.unlist() {
                 self.unlink(shard);
-                free.push(shard);
+                // SAFETY: this thread's, and off the list.
+                unsafe { free.push(NonNull::from(shard)) };
             } else if kept.is_null() {
                 kept = shard;
             }
         }
         // SAFETY: nothing is out of these, and they are this thread's and in no list.
-        unsafe { Shared::free_all(free) };
+        unsafe { Shared::free_all(free, Piece::Trimmed) };
     }
 }

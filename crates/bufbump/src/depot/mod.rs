@@ -9,13 +9,17 @@
 //!   out of either, and nobody owns them.
 //! - H2: each header is on the list from `first` on, once, or on the list from `leaving` on, and
 //!   then it was vacant, and is on no stack.
-//! - H3: a header is freed by who has `trimmer`, after it was taken off the list, and when nobody
-//!   visits: a *visit* is a use of headers that the visitor does not own. A visit begins with its
-//!   count, then a full fence, then the first look; a header is taken off the list and off its
-//!   stack, then comes a full fence, then the look at the count. So either the visitor does not
+//! - H3: a header is freed by whoever has `trimmer`, after it was taken off the list, and when
+//!   nobody visits. A *visit* is a use of headers that the visitor does not own. A visit begins
+//!   with its count, then a full fence, then the first look. A header is taken off the list and off
+//!   its stack, then comes a full fence, then the look at the count. So either the visitor does not
 //!   find the header, or its visit is seen.
 //! - H4: with `trimmer` comes the right to take headers off the list, and to use `leaving`. Others
 //!   add to the front of the list only.
+//! - H5: a header is freed by the pointer that it was made with, which only the list has. All
+//!   others may come from references.
+
+mod large;
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -24,6 +28,8 @@ use core::ptr::{self, NonNull};
 use bufcore::strategy::boxed;
 use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
+pub(crate) use self::large::CLASSES;
+use self::large::Large;
 use crate::shard::{Chain, Shard};
 use crate::stack::{Stacks, Which};
 
@@ -38,6 +44,8 @@ const LOOKS: usize = 64;
 /// The headers of a pool.
 pub(crate) struct Depot {
     stacks: Stacks<Shard>,
+    /// Pieces larger than a shard, with memory, that nobody owns.
+    large: Large,
     /// The newest (H2).
     first: AtomicPtr<Shard>,
     /// How many are on the list, or were a moment ago.
@@ -54,7 +62,8 @@ pub(crate) struct Depot {
 }
 
 /// A visit (H3), until it is dropped.
-struct Visit<'a>(&'a AtomicUsize);
+#[must_use = "the visit ends otherwise"]
+pub(crate) struct Visit<'a>(&'a AtomicUsize);
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
@@ -68,6 +77,7 @@ impl Depot {
     pub(crate) fn new() -> Self {
         Self {
             stacks: Stacks::new(),
+            large: Large::new(),
             first: AtomicPtr::new(ptr::null_mut()),
             count: AtomicUsize::new(0),
             visitors: AtomicUsize::new(0),
@@ -78,7 +88,8 @@ impl Depot {
         }
     }
 
-    fn visit(&self) -> Visit<'_> {
+    /// Begins a use of headers that the caller does not own (H3). It calls no code of others.
+    pub(crate) fn visit(&self) -> Visit<'_> {
         // ORDER: Relaxed: the fence orders it before the first look (H3).
         self.visitors.fetch_add(1, Ordering::Relaxed);
         // ORDER: SeqCst pairs with the fence in `is_unvisited`.
@@ -148,21 +159,68 @@ impl Depot {
     }
 
     /// Puts a shard with memory where others find it; `false` when the pool is gone, and then it is
-    /// still the caller's.
+    /// still the caller's. The shard kept all of this, so it comes by pointer.
     ///
     /// # Safety
     ///
-    /// The shard is free and the caller's, who does not use it again when this returns `true`.
-    pub(crate) unsafe fn keep(&self, shard: NonNull<Shard>) -> bool {
+    /// The shard is free and the caller's, who does not use it again when this returns `true`. It
+    /// keeps the bookkeeping until then, of which `this` is a part.
+    pub(crate) unsafe fn keep(this: NonNull<Self>, shard: NonNull<Shard>) -> bool {
+        // SAFETY: valid until the shard is kept.
+        let stacks = unsafe { &(*this.as_ptr()).stacks };
         // SAFETY: the caller's promise; it is valid until it is vacant, popped, and freed.
-        unsafe { self.stacks.push(IDLE, shard) }
+        unsafe { stacks.push(IDLE, shard) }
+    }
+
+    /// Makes room for pieces, if there is memory for it. For holders of a handle. The allocator may
+    /// use the pool.
+    pub(crate) fn expect_pieces(&self) {
+        self.large.make();
+    }
+
+    /// Puts a piece of a class where others find it; `false` when there is no place, or the pool is
+    /// gone, and then it is still the caller's.
+    ///
+    /// # Safety
+    ///
+    /// As for [`keep`](Self::keep).
+    pub(crate) unsafe fn keep_piece(this: NonNull<Self>, piece: NonNull<Shard>, class: usize) -> bool {
+        // SAFETY: valid until the piece is kept.
+        let large = unsafe { &(*this.as_ptr()).large };
+        // SAFETY: the caller's promise.
+        unsafe { large.keep(piece, class) }
+    }
+
+    /// A free piece for a request of a class, if there is one. For holders of a handle.
+    pub(crate) fn piece(&self, class: usize) -> Option<NonNull<Shard>> {
+        self.large.take(class)
+    }
+
+    /// A free piece of any class. For holders of a handle.
+    pub(crate) fn any_piece(&self) -> Option<NonNull<Shard>> {
+        self.large.take_any()
+    }
+
+    /// Takes the pieces that nobody needed since the last call.
+    ///
+    /// # Safety
+    ///
+    /// The caller has a handle, and visits.
+    pub(crate) unsafe fn take_unused_pieces(&self, chain: &mut Chain) {
+        // SAFETY: the caller's promise.
+        unsafe { self.large.take_unused(chain) };
+    }
+
+    /// How many pieces are kept, as far as can be seen. For holders of a handle.
+    pub(crate) fn kept_pieces(&self) -> usize {
+        self.large.count()
     }
 
     /// Puts a header without memory where others find it.
     ///
     /// # Safety
     ///
-    /// As for [`keep`](Self::keep).
+    /// As for [`keep`](Self::keep), except that something else keeps the bookkeeping.
     pub(crate) unsafe fn vacate(&self, shard: NonNull<Shard>) {
         // SAFETY: the caller's promise; it is valid until it is popped and freed.
         let is_open = unsafe { self.stacks.push(VACANT, shard) };
@@ -176,12 +234,14 @@ impl Depot {
     /// No handle of the pool is left.
     pub(crate) unsafe fn close(&self, chain: &mut Chain) {
         // SAFETY: what was on the stack is free and nobody's (H1).
-        let link = |shard: NonNull<Shard>| chain.push(unsafe { shard.as_ref() });
+        let link = |shard: NonNull<Shard>| unsafe { chain.push(shard) };
         // SAFETY: only holders of a handle pop.
         unsafe { self.stacks.close(IDLE, link) };
+        self.large.close(chain);
     }
 
-    /// Shows each header to `f`, which uses atomics only, and no code of others.
+    /// Shows each header to `f`, which uses atomics only, and no code of others, until it has a
+    /// header alone.
     pub(crate) fn each(&self, mut f: impl FnMut(&Shard)) {
         let _visit = self.visit();
         // ORDER: Acquire pairs with the Release in `add`: headers are complete. For each, since a
@@ -212,11 +272,8 @@ impl Depot {
         self.rights.write();
         let mut leaving = self.leaving.replace(Chain::new());
         // At most one trim's worth is leaving, so this is bounded, however often somebody visits.
-        if leaving.is_empty() && self.is_unvisited() {
-            self.mark_vacant(&mut leaving);
-            if !leaving.is_empty() {
-                self.unlist();
-            }
+        if leaving.is_empty() && self.is_unvisited() && self.mark_vacant() {
+            self.unlist(&mut leaving);
         }
         if !(0..LOOKS).any(|_| self.is_unvisited()) {
             leaving = self.leaving.replace(leaving);
@@ -228,26 +285,28 @@ impl Depot {
         leaving
     }
 
-    /// Takes and marks the headers that are vacant now.
-    fn mark_vacant(&self, chain: &mut Chain) {
+    /// Takes and marks the headers that are vacant now. Whether there are some.
+    fn mark_vacant(&self) -> bool {
+        let mut is_some = false;
         // ORDER: Relaxed: a bound, so that this ends while others vacate headers all the time.
         for _ in 0..self.count.load(Ordering::Relaxed) {
             let Some(header) = self.pop(VACANT) else { break };
             // SAFETY: the caller's now.
-            let shard = unsafe { header.as_ref() };
-            shard.rare().is_leaving.set(true);
-            chain.push(shard);
+            unsafe { header.as_ref() }.rare().is_leaving.set(true);
+            is_some = true;
         }
+        is_some
     }
 
-    /// Takes what is marked off the list (H4).
-    fn unlist(&self) {
+    /// Takes what is marked off the list (H4), to `chain`: by the list's own pointers (H5).
+    fn unlist(&self, chain: &mut Chain) {
         let mut link = &self.first;
         loop {
             // ORDER: Acquire pairs with the Release in `add`.
             let at = link.load(Ordering::Acquire);
+            let Some(header) = NonNull::new(at) else { return };
             // SAFETY: on the list, and nobody else takes off (H4).
-            let Some(shard) = (unsafe { at.as_ref() }) else { return };
+            let shard = unsafe { header.as_ref() };
             #[cfg(all(test, loom))]
             shard.life.read();
             // Marks are set and read by who has the right to; new headers have none.
@@ -266,6 +325,8 @@ impl Depot {
             }
             // ORDER: Relaxed: a count.
             self.count.fetch_sub(1, Ordering::Relaxed);
+            // SAFETY: vacant and marked, so nobody else uses its link.
+            unsafe { chain.push(header) };
         }
     }
 
@@ -277,7 +338,7 @@ impl Depot {
     pub(crate) unsafe fn free(mut chain: Chain) {
         // SAFETY: vacant, and nobody's but the caller's.
         while let Some(header) = unsafe { chain.pop() } {
-            // SAFETY: made by `boxed`, on no list or stack, and nobody looks at it (H3).
+            // SAFETY: made by `boxed`, on no list or stack, and nobody looks at it (H3, H5).
             let header = unsafe { Box::from_raw(header.as_ptr()) };
             #[cfg(all(test, loom))]
             header.life.write();

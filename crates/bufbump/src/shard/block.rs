@@ -1,16 +1,15 @@
-//! A block: the header in front of each buffer, and its bytes.
+//! A block: the header of each buffer, in front of its bytes or in the shard's table.
 
 use core::ptr::NonNull;
 
 use bufcore::strategy::Views;
-use bufcore::strategy::sync::Ordering;
 
 use super::Shard;
 
-/// Bytes in front of each buffer. More where a model checker's atomics are in it.
+/// Bytes of a header, and of each place in a table. More where a model checker's atomics are in it.
 pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else { 16 };
 
-/// What stands in front of a buffer's bytes. Its fields are written one by one: what padding it may
+/// What each buffer has beside its bytes. Its fields are written one by one: what padding it may
 /// have stays initialised.
 #[repr(C)]
 pub(crate) struct Block {
@@ -18,19 +17,31 @@ pub(crate) struct Block {
     shard: NonNull<Shard>,
     /// Handles that share the buffer. Used by `bufcore` only.
     views: Views,
-    /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the
-    /// buffer is all of its shard.
+    /// Bytes from the start of this block to the end of its buffer's capacity, or in a table to the
+    /// end of its places. Zero where the buffer is all of its shard.
     pub(crate) step: u32,
 }
 
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
 
 impl Block {
-    /// The bytes behind the header.
+    /// The bytes behind the header, which are the buffer's where there is no table.
     #[inline(always)]
-    pub(crate) fn bytes(block: NonNull<Block>) -> NonNull<u8> {
-        // SAFETY: a header is followed by the bytes of its buffer, at least one.
+    pub(crate) fn behind(block: NonNull<Block>) -> NonNull<u8> {
+        // SAFETY: a header is followed by bytes of its region, or is at its end.
         unsafe { block.cast::<u8>().add(HEADER_BYTES) }
+    }
+
+    /// The bytes of the buffer.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    pub(crate) unsafe fn start(block: NonNull<Block>) -> NonNull<u8> {
+        // SAFETY: the caller's promise.
+        let shard = unsafe { Self::shard(block) };
+        // SAFETY: likewise.
+        unsafe { shard.start_of(block) }
     }
 
     /// The count of handles.
@@ -57,7 +68,7 @@ impl Block {
         unsafe { shard.as_ref() }
     }
 
-    /// Bytes that the buffer was made with.
+    /// Bytes that the buffer has room for.
     ///
     /// # Safety
     ///
@@ -67,9 +78,25 @@ impl Block {
         // SAFETY: written when the block was made, and not after.
         match unsafe { (*block.as_ptr()).step } {
             // SAFETY: the caller's promise.
-            // ORDER: Relaxed: not written while the buffer is out.
-            0 => unsafe { Self::shard(block) }.bytes.load(Ordering::Relaxed),
-            step => step as usize - HEADER_BYTES,
+            0 => unsafe { Self::shard(block) }.asked(),
+            // SAFETY: likewise.
+            step => unsafe { Self::shard(block) }.capacity_of(step as usize),
+        }
+    }
+
+    /// Whether the bytes of a buffer that the calling thread has just acquired are zero: nobody
+    /// had them before.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    pub(crate) unsafe fn is_untouched(block: NonNull<Block>) -> bool {
+        // SAFETY: the caller's promise.
+        let shard = unsafe { Self::shard(block) };
+        // SAFETY: written when the block was made, and not after.
+        match unsafe { (*block.as_ptr()).step } {
+            0 => shard.is_fallback(),
+            _ => shard.is_untouched(),
         }
     }
 

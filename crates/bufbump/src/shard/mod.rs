@@ -6,6 +6,17 @@
 //!           base                                    bump                   limit + HEADER_BYTES
 //! ```
 //!
+//! Where the bytes start at a multiple of 512 or more, a header in front of them would take as much
+//! again. There all headers stand in a table, which has a place for each multiple of the alignment:
+//!
+//! ```text
+//!  region   |Block|Block|Block|… free …|     | bytes | bytes         | bytes | … free …     |
+//!           base              bump     limit data
+//! ```
+//!
+//! A block is then one or more places, and its bytes are as many multiples of the alignment. So
+//! `bump` leads to the next free bytes as well, and a release is the same in both layouts.
+//!
 //! # Who owns a shard
 //!
 //! - *Owned*: `owner` is the token of a thread, whose cache (`cache`) has the shard. That thread
@@ -16,37 +27,50 @@
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at
 //!   that moment. `word` has `ORPHANED` added, and the shard is on the list of
 //!   `bufcore::strategy::orphans`.
-//! - *Free*: nothing is out, and whoever has the shard has it alone: a stack of idle shards, a
-//!   thread that is about to own it, or nobody, with its memory gone. Threads that look for a shard
-//!   may still look at `place` and `older` of it (`depot`).
+//! - *Free*: nothing is out, and whoever has the shard has it alone. That is a stack of idle
+//!   shards, a thread that is about to own it, or nobody, with its memory gone. Threads that look
+//!   for a shard may still look at `place` and `older` of it (`depot`).
 //!
 //! # Invariants
 //!
 //! - B1: `taken - returned - word` buffers of an owned shard are out (wrapping), never more than
 //!   the memory has room for.
 //! - B2: the bytes from `bump` on are in no buffer that is out; `bump` is `base` or where a block
-//!   of this shard started or ended.
-//! - B3: while a buffer is out, the header and the memory are there: the memory is freed only when
-//!   nothing is out, and a shard with memory keeps the pool's bookkeeping, of which the header is a
+//!   of this shard started or ended. With a table, that is said of the places, and of the bytes of
+//!   each: those of place `n` are the multiple `n` of the alignment behind `data`.
+//! - B3: while a buffer is out, the header and the memory are there. The memory is freed only when
+//!   nothing is out. A shard with memory keeps the pool's bookkeeping, of which the header is a
 //!   part.
 //! - B4: the last access of a release to its shard is the one that counts it.
 //! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its
-//!   atomics; `rare` is as `depot` says.
+//!   atomics. Some have rules of their own: `listing` and the memory of a shard on a list are as
+//!   `listed` says, and `rare` is as `depot` says. `chained` is for whoever has the shard or its
+//!   memory alone.
+//! - B6: `base`, `limit`, `data` and `shift` are written while nothing is out, by whoever has the
+//!   shard alone. So whoever has a buffer of the shard may read them.
+//! - B7: while `is_new` is set and `returned` is 0, `bump` never went back. So the bytes from there
+//!   on are zero, and those of the newest block until somebody writes to them.
 
 mod block;
 mod chain;
+mod layout;
+mod listed;
+mod memory;
+mod whole;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
+use bufcore::Region;
 use bufcore::strategy::orphans::{self, Orphan};
-use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
-use bufcore::{Region, RegionError, size};
+use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
 
 use crate::stack::{Place, Stacked};
 
 pub(crate) use self::block::{Block, HEADER_BYTES};
 pub(crate) use self::chain::Chain;
+pub(crate) use self::layout::{Layout, has_table};
+pub(crate) use self::listed::Given;
 
 /// The largest shard: what is out of it, and distances in it, are counted in fewer bits than these.
 pub(crate) const MAX_SHARD_BYTES: usize = 1 << 30;
@@ -81,7 +105,7 @@ pub(crate) struct Shard {
     pub(crate) owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
     pub(crate) word: AtomicUsize,
-    /// Bytes that the memory can hand out in one piece; zero without memory.
+    /// Bytes that buffers can have together, and each alone; zero without memory.
     pub(super) bytes: AtomicUsize,
     /// The memory. Moved out when it is freed.
     region: Cell<Option<Region>>,
@@ -101,8 +125,23 @@ pub(crate) struct Rare {
     pub(crate) older: AtomicPtr<Shard>,
     /// Whether the header is being taken off the list of all. For whoever does so.
     pub(crate) is_leaving: Cell<bool>,
-    /// Whether the memory is for one buffer only, which no thread owns.
+    /// Whether the memory is for one buffer at a time (`whole`), and whether it was used before the
+    /// one that is out. As `asked`, written while nothing is out, by whoever has the shard alone.
     is_single: Cell<bool>,
+    is_reused: Cell<bool>,
+    /// Whether the memory came zeroed, and nothing of it was used before its owner last began.
+    is_new: Cell<bool>,
+    /// Bytes that the memory counts as (`Layout::held`); zero without memory.
+    held: AtomicUsize,
+    /// Whether `trim_idle` saw it where it is kept, with nothing out.
+    is_seen: AtomicBool,
+    /// The alignment of the bytes behind `data`, as a power of two (B6).
+    shift: Cell<u8>,
+    /// Where the bytes of the first place of the table start; null where headers are in front of
+    /// their bytes (B6).
+    data: Cell<*mut u8>,
+    /// Bytes of the one buffer.
+    asked: Cell<usize>,
     /// What `Shared::generation` was when the memory was taken.
     pub(crate) generation: Cell<usize>,
 }
@@ -112,7 +151,8 @@ pub(crate) struct Rare {
 pub(crate) struct Own {
     /// Where the next block starts (B2).
     pub(crate) bump: Cell<*mut u8>,
-    /// Address at which there is room for a block's header and no more.
+    /// Address at which there is room for a block's header and no more; where the table ends, if
+    /// there is one.
     limit: Cell<usize>,
     /// Where the first block starts.
     pub(crate) base: Cell<*mut u8>,
@@ -120,26 +160,17 @@ pub(crate) struct Own {
     pub(crate) taken: AtomicUsize,
     /// Of those, how many the owner has released, wrapping.
     pub(crate) returned: AtomicUsize,
-    /// 1 while the shard is on its thread's list or a spare, so that it is not being carved; else
-    /// 0.
-    is_listed: AtomicU32,
+    /// Whether the shard is on its thread's list, and who may take it from there (`listed`).
+    listing: AtomicU32,
     /// The owner's cache.
     pub(crate) cache: Cell<*const ()>,
-    /// Neighbours in the list, or `next` in a chain.
+    /// Neighbours in the list.
     prev: Cell<*const Shard>,
     next: Cell<*const Shard>,
+    /// The next in a chain.
+    chained: Cell<Option<NonNull<Shard>>>,
     /// Not the owner's alone, but seldom used; here because there is room on the second line.
     rare: Rare,
-}
-
-/// Bytes of a region for a shard of `bytes` with blocks at `alignment`, and where in it the first
-/// block starts.
-fn layout(bytes: usize, alignment: usize) -> Option<(usize, usize)> {
-    // The bytes behind the first header are aligned; so are those behind all others, whose
-    // distances are multiples.
-    let first = alignment.saturating_sub(HEADER_BYTES);
-    let blocks = size::align_up(bytes.checked_add(HEADER_BYTES)?, alignment)?;
-    Some((first.checked_add(blocks)?, first))
 }
 
 // SAFETY: one field, which nobody else uses.
@@ -175,49 +206,31 @@ impl Shard {
                 base: Cell::new(ptr::null_mut()),
                 taken: AtomicUsize::new(0),
                 returned: AtomicUsize::new(0),
-                is_listed: AtomicU32::new(0),
+                listing: AtomicU32::new(listed::CARVED),
                 cache: Cell::new(ptr::null()),
                 prev: Cell::new(ptr::null()),
                 next: Cell::new(ptr::null()),
+                chained: Cell::new(None),
                 rare: Rare {
                     older: AtomicPtr::new(ptr::null_mut()),
                     is_leaving: Cell::new(false),
                     is_single: Cell::new(false),
+                    is_reused: Cell::new(false),
+                    is_new: Cell::new(false),
+                    held: AtomicUsize::new(0),
+                    is_seen: AtomicBool::new(false),
+                    shift: Cell::new(0),
+                    data: Cell::new(ptr::null_mut()),
+                    asked: Cell::new(0),
                     generation: Cell::new(0),
                 },
             },
         }
     }
 
-    /// Gives a free header memory for `bytes` bytes, in blocks at `alignment`.
-    pub(crate) fn furnish(
-        &self,
-        bytes: usize,
-        alignment: usize,
-        generation: usize,
-    ) -> Result<(), RegionError> {
-        let too_large = RegionError::TooLarge { requested: bytes };
-        let (len, first) = layout(bytes, alignment).ok_or(too_large)?;
-        let region = Region::heap(len, alignment.max(HEADER_BYTES))?;
-        // SAFETY: `first < len`.
-        let base = unsafe { region.as_ptr().add(first) }.as_ptr();
-        self.own.base.set(base);
-        self.own.limit.set(region.as_ptr().addr().get() + len - HEADER_BYTES);
-        self.region.set(Some(region));
-        self.own.rare.generation.set(generation);
-        self.own.rare.is_single.set(false);
-        // ORDER: Relaxed: for `stats` only.
-        self.bytes.store(bytes, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Frees the memory of a free shard.
-    pub(crate) fn strip(&self) {
-        // ORDER: Relaxed, as in `furnish`.
-        self.bytes.store(0, Ordering::Relaxed);
-        #[cfg(all(test, loom))]
-        crate::tests::loom::goes(&self.shadow);
-        drop(self.region.take());
+    /// The cache of the owner. For the owner.
+    pub(crate) fn cache(&self) -> *const () {
+        self.own.cache.get()
     }
 
     /// The pool's bookkeeping.
@@ -227,10 +240,6 @@ impl Shard {
 
     pub(crate) fn rare(&self) -> &Rare {
         &self.own.rare
-    }
-
-    pub(crate) fn is_single(&self) -> bool {
-        self.own.rare.is_single.get()
     }
 
     /// Whether neither a stack nor somebody who looks for a shard refers to it. For its owner.
@@ -254,38 +263,26 @@ impl Shard {
         self.own.prev.set(prev);
     }
 
-    /// Says whether the shard is carved from no more. For the owner.
-    pub(crate) fn set_listed(&self, is_listed: bool) {
-        // ORDER: Relaxed: for others it is a hint.
-        self.own.is_listed.store(is_listed.into(), Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_listed(&self) -> bool {
-        // ORDER: Relaxed: the owner wrote it itself, and for others it is a hint.
-        self.own.is_listed.load(Ordering::Relaxed) != 0
-    }
-
     /// Makes a free shard the calling thread's, in its cache, whose address that is.
     pub(crate) fn own(&self, token: usize, cache: NonNull<()>) {
         let own = &self.own;
         own.bump.set(own.base.get());
-        self.set_listed(false);
         own.cache.set(cache.as_ptr());
-        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them but for `stats`;
-        // what hands over a buffer publishes them.
+        // ORDER: Relaxed: the shard is free, and whoever handed it over has published the count.
+        if own.taken.load(Ordering::Relaxed) != 0 {
+            own.rare.is_new.set(false);
+        }
+        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them but for `stats`,
+        // and to see that it is on no list; what hands over a buffer publishes them.
+        own.listing.store(listed::CARVED, Ordering::Relaxed);
         own.taken.store(0, Ordering::Relaxed);
         own.returned.store(0, Ordering::Relaxed);
         self.word.store(0, Ordering::Relaxed);
         self.owner.store(token, Ordering::Relaxed);
     }
 
-    /// Whether `bytes` bytes can be carved. For the owner.
-    pub(crate) fn fits(&self, bytes: usize) -> bool {
-        bytes <= self.own.limit.get().saturating_sub(self.own.bump.get().addr())
-    }
-
     /// Takes a block with room for `bytes` bytes; null when there is none, or for no bytes. For the
-    /// owner; `mask` is the pool's alignment minus one.
+    /// owner, where headers are in front of their bytes; `mask` is the pool's alignment minus one.
     #[inline(always)]
     pub(crate) fn carve(&self, bytes: usize, mask: usize) -> *mut Block {
         let own = &self.own;
@@ -306,16 +303,6 @@ impl Shard {
         // SAFETY: the bytes from `bump` on are nobody's (B2), `step` of them are in the memory, and
         // blocks are aligned for it.
         unsafe { Block::write(start.cast(), self, step as u32) }
-    }
-
-    /// Makes a free shard the memory of one buffer, which nobody owns: the buffer's release is the
-    /// last.
-    pub(crate) fn single(&self) -> *mut Block {
-        self.own.rare.is_single.set(true);
-        // ORDER: Relaxed: the shard is free; what hands over the buffer publishes it.
-        self.word.store(ABANDONED - 1, Ordering::Relaxed);
-        // SAFETY: the start of memory that is nobody's, and has room for a header.
-        unsafe { Block::write(self.own.base.get().cast(), self, 0) }
     }
 
     /// Whether nothing is out; then the owner has the shard alone. For the owner.
@@ -349,18 +336,24 @@ impl Shard {
     }
 
     /// Ends the ownership of the calling thread. Whether nothing is out: the caller then has the
-    /// shard alone. Otherwise it is the last release's, and may be gone.
-    pub(crate) fn abandon(&self) -> bool {
-        let own = &self.own;
+    /// shard alone. Otherwise it is the last release's, and may be gone: so it comes by pointer.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread owns the shard. It does not use it again when this returns `false`.
+    pub(crate) unsafe fn abandon(this: NonNull<Shard>) -> bool {
+        // SAFETY: owned, so valid until the addition below.
+        let header = unsafe { this.as_ref() };
+        let own = &header.own;
         // ORDER: Relaxed: only this thread's own releases compare with it, and they are in program
         // order.
-        self.owner.store(NOBODY, Ordering::Relaxed);
+        header.owner.store(NOBODY, Ordering::Relaxed);
         // ORDER: Relaxed, for both: this thread wrote them.
         let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
         // ORDER: Release pairs with the Acquire of the last release: it sees this thread's
         // releases. Acquire pairs with the Release of others' releases, for the case that all were
         // before. `word` becomes `ABANDONED` less what is still out.
-        self.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
+        header.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
     }
 
     /// Marks a shard whose owner is another thread as one without pool. Whether nothing is out: the
@@ -374,18 +367,7 @@ impl Shard {
         // ORDER: Release pairs with the Acquire load in `release_elsewhere`, which then knows
         // `taken`. Acquire is for the look below.
         self.word.fetch_add(ORPHANED, Ordering::AcqRel);
-        self.is_orphan_back()
-    }
-
-    /// Whether nothing of an orphaned shard is out.
-    pub(crate) fn is_orphan_back(&self) -> bool {
-        // ORDER: Relaxed: the owner's last store to it happened before the pool's end, and that
-        // before this.
-        let taken = self.own.taken.load(Ordering::Relaxed);
-        // ORDER: Acquire, for both, pairs with the Release of `release_elsewhere` and
-        // `release_here`: the last owners are done before the memory goes.
-        let others = self.word.load(Ordering::Acquire).wrapping_sub(ORPHANED);
-        taken == self.own.returned.load(Ordering::Acquire).wrapping_add(others)
+        self.is_all_back(ORPHANED)
     }
 
     /// Leaves an orphaned shard to the list.
@@ -399,11 +381,21 @@ impl Shard {
         unsafe { orphans::adopt(this.cast()) };
     }
 
+    /// Whether the bytes from `bump` on, and those of the newest block, are zero: of new memory of
+    /// which no buffer came back, so that `bump` never went back. For the owner.
+    ///
+    /// In 32 bits the count of those that came back may be 0 again, so nothing is known there.
+    pub(super) fn is_untouched(&self) -> bool {
+        // ORDER: Relaxed: this thread wrote it.
+        let returned = self.own.returned.load(Ordering::Relaxed);
+        cfg!(target_pointer_width = "64") && self.own.rare.is_new.get() && returned == 0
+    }
+
     /// Buffers that are out, and the bytes of the memory, as far as can be seen at this moment
     /// without stopping anybody.
     pub(crate) fn snapshot(&self) -> (usize, usize) {
         // ORDER: Relaxed, for all: numbers for people.
-        let bytes = self.bytes.load(Ordering::Relaxed);
+        let bytes = self.own.rare.held.load(Ordering::Relaxed);
         let word = self.word.load(Ordering::Relaxed);
         let owner = self.owner.load(Ordering::Relaxed);
         let taken = self.own.taken.load(Ordering::Relaxed);
@@ -443,7 +435,7 @@ pub(crate) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
     }
     // ORDER: Relaxed: this thread wrote it.
     let taken = header.own.taken.load(Ordering::Relaxed);
-    // ORDER: Release pairs with the Acquire loads in `is_orphan_back`.
+    // ORDER: Release pairs with the Acquire loads in `is_all_back`.
     header.own.returned.store(taken, RELEASE);
 }
 
@@ -461,7 +453,7 @@ impl Shard {
     /// Asserts B1 and B2 as far as they show.
     pub(crate) fn check(&self) {
         let (bump, base) = (self.own.bump.get().addr(), self.own.base.get().addr());
-        let end = self.own.limit.get() + HEADER_BYTES;
+        let end = self.own.limit.get() + if self.has_table() { 0 } else { HEADER_BYTES };
         assert!(base <= bump && bump <= end, "B2: {bump:#x} in {base:#x} to {end:#x}");
         let (out, bytes) = self.snapshot();
         assert!(out <= bytes / 8 + 1, "B1: {out} out of {bytes} bytes");

@@ -35,7 +35,7 @@ struct Noted {
 /// A pool whose shards hold two buffers.
 fn pool() -> BumpPool {
     let bytes = 2 * BYTES + HEADER_BYTES;
-    BumpPool::builder().shard_size(bytes).max_idle_bytes(2 * bytes).build().expect("a small pool")
+    BumpPool::builder().shard_size(bytes).max_idle_bytes(8 * bytes).build().expect("a small pool")
 }
 
 /// Some operations of one thread.
@@ -73,8 +73,18 @@ fn life(pool: &BumpPool, addresses: &Arc<Shadow>, shelf: &Mutex<Vec<Noted>>) {
                 drop(shelf);
                 held.extend(other);
             }
-            7 if choice(2) == 0 => pool.clear(),
-            7 => pool.trim(),
+            7 => match choice(4) {
+                0 => pool.clear(),
+                1 => pool.trim(),
+                2 => pool.trim_idle(core::time::Duration::ZERO),
+                // Larger than a shard.
+                _ => {
+                    let mut buf = pool.acquire(5 * BYTES + HEADER_BYTES).expect("the allocator has room");
+                    let claim = Arc::new(addresses.claim(buf.as_ptr(), buf.capacity()));
+                    buf.commit(BYTES);
+                    held.push(Noted { claim, handle: Handle::Buf(buf) });
+                }
+            },
             _ => drop(held.pop()),
         }
     }

@@ -112,7 +112,8 @@ fn loom_an_element_that_comes_back() {
     });
 }
 
-/// One thread takes what is there, makes an element and puts that there, while another looks: it sees the new element as it was made.
+/// One thread takes what is there, makes an element and puts that there, while another looks: it
+/// sees the new element as it was made.
 #[test]
 fn loom_an_element_that_is_new() {
     loom::model(|| {

@@ -1,4 +1,5 @@
-//! The suite over bump pools: as they are, tight, through a shared reference, and wiping.
+//! The suite over bump pools: as they are, tight, with headers in tables, through a shared reference,
+//! and wiping.
 
 use bufbump::{Builder, BumpPool};
 
@@ -12,6 +13,8 @@ buftest::conformance! {
     frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
+    handle: |pool| Some(pool.clone()),
+    trim: buftest::trials::system::trim_shared,
     sized: |bytes| BumpPool::builder().shard_size(bytes).max_idle_bytes(usize::MAX).preallocate(1).build(),
     aligned: |bytes| BumpPool::builder().shard_size(64 << 10).alignment(bytes).build(),
 }
@@ -23,7 +26,33 @@ buftest::conformance! {
     frames: |_| None,
     is_fallback: |_| false,
     rejects: false,
+    handle: |pool| Some(pool.clone()),
+    trim: buftest::trials::system::trim_shared,
     aligned: |bytes| BumpPool::builder().shard_size(100).alignment(bytes).build(),
+}
+
+// With headers in tables.
+buftest::conformance! {
+    name: pages,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(64 << 10).alignment(512)),
+    frames: |_| None,
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    handle: |pool| Some(pool.clone()),
+    trim: buftest::trials::system::trim_shared,
+    sized: |bytes| BumpPool::builder().shard_size(bytes).alignment(4096).max_idle_bytes(usize::MAX).preallocate(1).build(),
+    aligned: |bytes| BumpPool::builder().shard_size(300 << 10).alignment(bytes).build(),
+}
+
+// With mappings.
+#[cfg(feature = "mmap")]
+buftest::conformance! {
+    name: mapped,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).mapped_from(1)),
+    frames: |_| None,
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    aligned: |bytes| BumpPool::builder().shard_size(20_000).mapped_from(1).alignment(bytes).build(),
 }
 
 buftest::conformance_by_reference! {
@@ -35,4 +64,10 @@ buftest::conformance_by_reference! {
 buftest::conformance_wiping! {
     name: wiping,
     pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).wipe(true)),
+}
+
+#[cfg(feature = "wipe")]
+buftest::conformance_wiping! {
+    name: wiping_pages,
+    pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).alignment(1024).wipe(true)),
 }

@@ -8,10 +8,18 @@
 
 mod conformance;
 mod costs;
+mod keeper;
+mod large;
+#[cfg(all(feature = "mmap", target_os = "linux"))]
+mod mapped;
+mod pages;
 mod programs;
 mod shards;
+mod sources;
 mod split;
 mod steady;
 mod sums;
 mod threads;
+mod trims;
 mod words;
+mod zeroed;

@@ -71,6 +71,7 @@ enum Op {
         at: usize,
     },
     Trim,
+    TrimIdle,
     Clear,
     /// The pool goes on in another handle.
     Move,
@@ -96,6 +97,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Op::EndThread),
         1 => at().prop_map(|at| Op::Forget { at }),
         8 => Just(Op::Trim),
+        8 => Just(Op::TrimIdle),
         4 => Just(Op::Clear),
         4 => Just(Op::Move),
     ]
@@ -221,6 +223,7 @@ impl Lockstep {
             }
             Op::EndThread => self.other.take().into_iter().for_each(Other::end),
             Op::Trim => self.pool.trim(),
+            Op::TrimIdle => self.pool.trim_idle(std::time::Duration::ZERO),
             Op::Clear => self.pool.clear(),
             Op::Move => self.pool = self.pool.clone(),
             Op::Fill { at, .. }

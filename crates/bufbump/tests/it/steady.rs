@@ -15,7 +15,7 @@ fn pool(shard: usize) -> BumpPool {
     BumpPool::builder().shard_size(shard).build().expect("settings are right")
 }
 
-/// Requests larger than a shard: each has a header of its own.
+/// Requests larger than a shard, whose pieces are kept.
 #[test]
 fn t26_larger_than_a_shard() {
     alone(module_path!(), "t26_larger_than_a_shard", LIMIT, || steady::flat(&pool(64), 100));
@@ -24,6 +24,16 @@ fn t26_larger_than_a_shard() {
 #[test]
 fn t26_much_larger_than_a_shard() {
     alone(module_path!(), "t26_much_larger_than_a_shard", LIMIT, || steady::flat(&pool(4096), 5000));
+}
+
+/// Nothing is kept, so each piece is freed, and the next one takes a header that has no memory.
+#[test]
+fn t26_headers_of_pieces_that_are_not_kept() {
+    let body = || {
+        let pool = BumpPool::builder().shard_size(64).max_idle_bytes(0);
+        steady::flat(&pool.build().expect("settings are right"), 100);
+    };
+    alone(module_path!(), "t26_headers_of_pieces_that_are_not_kept", LIMIT, body);
 }
 
 /// One buffer to a shard, and nothing that a thread keeps to itself.

@@ -46,9 +46,11 @@ fn after_every_step() {
             match rng.u8(..32) {
                 0 => pool.trim(),
                 1 => pool.clear(),
+                3 => pool.trim_idle(std::time::Duration::ZERO),
+                4 => drop([5000, 5000, rng.usize(4097..20_000)].map(|bytes| pool.acquire(bytes))),
                 2 => {
                     // A thread that ends leaves its shards to the pool.
-                    let (pool, sizes) = (&pool, [rng.usize(..3000), rng.usize(..9000)]);
+                    let (pool, sizes) = (&pool, [rng.usize(..3000), rng.usize(..30_000)]);
                     let work = move || sizes.map(|bytes| pool.acquire(bytes).map(drop).is_ok());
                     thread::scope(|scope| {
                         let ended = scope.spawn(work).join();
@@ -70,6 +72,23 @@ fn after_every_step() {
             let lately = after.since(&before);
             assert_eq!(lately.trims, (before.idle - after.idle) as u64);
             assert_eq!((lately.allocations, lately.preallocations, lately.discards), (0, 0, 0));
+        }
+    }
+}
+
+/// Whatever the alignment leaves of a shard, no more is out of it than it counts.
+#[test]
+fn full_shards_of_every_alignment() {
+    for alignment in (0..=13).map(|bits| 1 << bits) {
+        for bytes in [4096, 5000, 8192, 20_000] {
+            for count in [1, 2, 3, 7] {
+                let pool = BumpPool::builder().shard_size(bytes).alignment(alignment).max_probes(0);
+                let pool = pool.build().expect("settings are right");
+                let held = [(); 7].map(|()| pool.acquire(bytes / count).expect("the allocator has room"));
+                let own: usize = held.iter().map(bufcore::Buf::capacity).sum();
+                let stats = add_up(&pool);
+                assert!(own <= stats.pinned_bytes, "{own} of {alignment} from {bytes}: {stats:?}");
+            }
         }
     }
 }

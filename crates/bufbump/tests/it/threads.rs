@@ -43,14 +43,18 @@ fn at_a_threads_very_end() {
     clones::at_a_threads_very_end(small);
 }
 
-/// A thread's spares are freed when it next needs a shard after another thread's `trim`.
+/// A thread's spares are freed by another thread's `trim`, and what it carved and others released,
+/// except for the shard that it carves.
 #[test]
 fn trim_reaches_others() {
     let pool = BumpPool::builder().shard_size(4096).build().expect("settings are right");
     let barrier = Arc::new(Barrier::new(2));
     let (theirs, theirs_barrier) = (pool.clone(), Arc::clone(&barrier));
     let other = thread::spawn(move || {
-        drop([(); 4].map(|()| theirs.acquire(4000).expect("room")));
+        let bufs = [(); 6].map(|()| theirs.acquire(4000).expect("room"));
+        let [one, two, three, others @ ..] = bufs;
+        drop((one, two, three));
+        thread::spawn(move || drop(others)).join().expect("dropping does not panic");
         theirs_barrier.wait();
         theirs_barrier.wait();
         let held = [(); 2].map(|()| theirs.acquire(4000).expect("room"));
@@ -59,12 +63,12 @@ fn trim_reaches_others() {
         drop(held);
     });
     barrier.wait();
-    assert_eq!(pool.stats().reserved_bytes, 4 * 4096);
+    assert_eq!(pool.stats().reserved_bytes, 6 * 4096);
     pool.trim();
-    assert_eq!(pool.stats().reserved_bytes, 4 * 4096, "the other thread's are its own");
+    assert_eq!(pool.stats().reserved_bytes, 4096, "the other thread carves it");
     barrier.wait();
     barrier.wait();
-    assert_eq!(pool.stats().reserved_bytes, 2 * 4096, "trimmed by itself");
+    assert_eq!(pool.stats().reserved_bytes, 2 * 4096, "it goes on");
     barrier.wait();
     other.join().expect("the thread ends well");
 }

@@ -22,7 +22,7 @@ pub(super) type Link = Cell<*mut Orphan>;
 ///
 /// - O1: `next` and `prev` are written by the thread that adopts the block, until it has pushed it,
 ///   and by the sweeper after that. `finished` is written by the thread that brought `out` to 0,
-///   and read by the sweeper after that.
+///   and used by the sweeper after that.
 /// - O2: after the pool's end `out` is the number of buffers whose release was not counted. One
 ///   step brings it to 0, and the thread that takes that step has the block alone, with the list.
 ///   Until that step the block is valid.
@@ -132,13 +132,16 @@ pub(super) enum Kind {
 pub struct Methods {
     /// Looks for buffers that were released without being counted: by plain stores that saw their
     /// pool alive. It marks each, so that no other call finds it again, and returns how many it
-    /// marked. Several threads may be in it with one block.
+    /// marked. Several threads may be in it with one block. It does not panic.
     ///
     /// The list calls it with the address of a valid block, after its pool has marked the buffers
     /// that are out.
     pub settle: unsafe fn(NonNull<Orphan>) -> usize,
     /// Frees the block and its memory. The list calls it once, when nobody else uses the block. It
-    /// neither panics nor keeps a link to the block.
+    /// keeps no link to the block.
+    ///
+    /// Code of the user's may panic in it, such as that of a [`Source`](crate::Source). The block
+    /// counts as freed then, and is not looked at again. With `std` the panic ends there.
     pub free: unsafe fn(NonNull<Orphan>),
 }
 
@@ -148,7 +151,10 @@ impl Orphan {
     ///
     /// The list calls `try_free` with the block's address, from one thread at a time, after
     /// [`adopt`](super::adopt). It returns `false` while anything is out. Once it has returned
-    /// `true`, the block does not exist any more. It does not panic.
+    /// `true`, the block does not exist any more.
+    ///
+    /// If it panics, the block counts as freed, and is not looked at again. So only the user's code
+    /// that runs when the memory goes may panic in it. With `std` the panic ends there.
     #[must_use]
     pub fn new(try_free: unsafe fn(NonNull<Orphan>) -> bool) -> Self {
         Self::of(Kind::Asked(try_free))

@@ -1,12 +1,18 @@
 //! The sweeper: whichever thread has something to do on the list, one at a time, and does what
 //! others ask of it meanwhile.
+//!
+//! Code of the user's runs in it, when the memory goes: the allocator, a source, wakers. A panic
+//! there is no matter of the thread that happens to sweep, and ends at the block. Without `std` it
+//! passes through that thread, which goes on sweeping before that.
 
 use core::cell::UnsafeCell;
+use core::mem;
 use core::ptr::{self, NonNull};
 
 use super::head::{JOINED, Kind, Link, Orphan};
 use super::list::List;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+use crate::unwind::caught;
 
 /// The cost of a look at a block, beside its places.
 const COST: usize = 8;
@@ -126,16 +132,41 @@ pub(super) fn request(what: usize) {
     if STATE.fetch_or(BUSY | what, Ordering::AcqRel) != IDLE {
         return;
     }
+    // SAFETY: this thread made the state `BUSY`, so it is the only sweeper.
+    unsafe { work(false) }
+}
+
+/// Serves until nobody asks for anything any more, and is the sweeper no longer then.
+///
+/// # Safety
+///
+/// The caller is the sweeper.
+unsafe fn work(mut all: bool) {
+    let unwinding = Unwinding;
     loop {
-        // ORDER: AcqRel, as above.
+        // ORDER: AcqRel, as in `request`.
         let asked = STATE.swap(BUSY, Ordering::AcqRel);
-        // SAFETY: this thread made the state `BUSY`, so it is the only sweeper, up to the exchange
-        // below.
-        unsafe { serve(asked & SWEEP != 0) };
+        // SAFETY: the caller is the sweeper, up to the exchange below.
+        unsafe { serve(all || asked & SWEEP != 0) };
+        all = false;
         // ORDER: Release pairs with the Acquire of the next sweeper. A failure reads nothing that
         // is used.
         if STATE.compare_exchange(BUSY, IDLE, Ordering::Release, Ordering::Relaxed).is_ok() {
-            return;
+            return mem::forget(unwinding);
+        }
+    }
+}
+
+/// Is dropped when a panic passes through the sweeper: the others' memory does not stay for that.
+struct Unwinding;
+
+impl Drop for Unwinding {
+    fn drop(&mut self) {
+        // What fails in a model ends it.
+        if !cfg!(any(loom, shuttle)) {
+            // SAFETY: this thread is the sweeper still (`work`). The look that did not come to its
+            // end is taken again.
+            unsafe { work(true) }
         }
     }
 }
@@ -162,7 +193,7 @@ unsafe fn serve(all: bool) {
     // ORDER: Acquire, for both, pairs with the Release exchange in `push`. In this order: each
     // block arrived before it was finished, and who finished it has seen that, so a finished one
     // that is found here is on the list or among the arrived.
-    let mut finished = FINISHED.swap(ptr::null_mut(), Ordering::Acquire);
+    let mut finished = Finished(FINISHED.swap(ptr::null_mut(), Ordering::Acquire));
     let mut arrived = ARRIVED.swap(ptr::null_mut(), Ordering::Acquire);
     while let Some(orphan) = NonNull::new(arrived) {
         // SAFETY: a block on the stack is valid, and its links are the sweeper's now (O1).
@@ -172,15 +203,39 @@ unsafe fn serve(all: bool) {
         // SAFETY: just taken from the stack; it is taken off the list before or when it is freed.
         unsafe { list.link(orphan) };
     }
-    while let Some(orphan) = NonNull::new(finished) {
-        // SAFETY: a finished block is valid until the sweeper frees it, which is done below.
-        finished = unsafe { orphan.as_ref() }.finished.get();
+    while let Some(orphan) = finished.pop() {
         // SAFETY: on the list, as said above, and nobody else's (O2).
         unsafe { free(orphan) };
     }
     let look_at = if all { look_at_all } else { look_at_some };
     // SAFETY: the caller is the sweeper.
     unsafe { look_at() }
+}
+
+/// Finished blocks that were taken from their stack. If a panic passes through, those that are left
+/// go back there.
+struct Finished(*mut Orphan);
+
+impl Finished {
+    fn pop(&mut self) -> Option<NonNull<Orphan>> {
+        let orphan = NonNull::new(self.0)?;
+        // SAFETY: a finished block is valid until the sweeper frees it, and that is who has this.
+        self.0 = unsafe { orphan.as_ref() }.finished.get();
+        Some(orphan)
+    }
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        // What fails in a model ends it.
+        while !cfg!(any(loom, shuttle))
+            && let Some(orphan) = self.pop()
+        {
+            // SAFETY: adopted, and its `out` is 0 (O2); the one who took that step has handed it
+            // on.
+            unsafe { finish(orphan) };
+        }
+    }
 }
 
 /// Looks at each block that waits.
@@ -246,15 +301,12 @@ unsafe fn look(orphan: NonNull<Orphan>) {
             }
         }
         Kind::Asked(try_free) => {
-            let (prev, next) = (prev.get(), next.get());
+            // SAFETY: on the list, and the sweeper's, who does not change it in `try_free`.
+            let off = unsafe { TakenOff::new(orphan, prev, next) };
+            // One that panics counts as freed: nobody knows how far it came.
             // SAFETY: adopted, not freed, and the caller is the only sweeper.
-            if unsafe { try_free(orphan) } {
-                // SAFETY: the list is the caller's.
-                let list = unsafe { list() };
-                // SAFETY: the block was between these two.
-                unsafe { list.unlink(orphan, prev, next) };
-                // ORDER: Relaxed, a count for people only.
-                PENDING.fetch_sub(1, Ordering::Relaxed);
+            if !caught(|| unsafe { try_free(orphan) }).unwrap_or(true) {
+                mem::forget(off);
             }
         }
     }
@@ -268,16 +320,41 @@ unsafe fn look(orphan: NonNull<Orphan>) {
 unsafe fn free(orphan: NonNull<Orphan>) {
     // SAFETY: on the list, and so valid.
     let Orphan { kind, prev, next, .. } = unsafe { orphan.as_ref() };
-    let (kind, prev, next) = (*kind, prev.get(), next.get());
-    // SAFETY: the list is the caller's, and this borrow ends before the block's methods are called.
-    let list = unsafe { list() };
-    // SAFETY: on the list, between these two.
-    unsafe { list.unlink(orphan, prev, next) };
-    // ORDER: Relaxed, a count for people only.
-    PENDING.fetch_sub(1, Ordering::Relaxed);
+    let kind = *kind;
+    // SAFETY: on the list, and the sweeper's.
+    drop(unsafe { TakenOff::new(orphan, prev, next) });
     if let Kind::Counted(methods) = kind {
-        // The allocator may call this module again: it finds a sweeper at work then, and returns.
+        // It may call this module again: that finds a sweeper at work then, and returns.
         // SAFETY: nobody uses the block any more, and it is on no list.
-        unsafe { (methods.free)(orphan) };
+        let _ = caught(|| unsafe { (methods.free)(orphan) });
+    }
+}
+
+/// A block of which nothing is out. Dropping this takes it off the list, and does not look at it:
+/// it may be gone.
+struct TakenOff {
+    orphan: NonNull<Orphan>,
+    prev: *mut Orphan,
+    next: *mut Orphan,
+}
+
+impl TakenOff {
+    /// # Safety
+    ///
+    /// 1. `orphan` is on the list, between `prev` and `next`, until this is dropped.
+    /// 2. The caller is the sweeper until then, and has no borrow of the list at that moment.
+    unsafe fn new(orphan: NonNull<Orphan>, prev: &Link, next: &Link) -> Self {
+        Self { orphan, prev: prev.get(), next: next.get() }
+    }
+}
+
+impl Drop for TakenOff {
+    fn drop(&mut self) {
+        // SAFETY: the sweeper's, who has no other borrow of it (`new`, 2).
+        let list = unsafe { list() };
+        // SAFETY: the block was between these two (`new`, 1).
+        unsafe { list.unlink(self.orphan, self.prev, self.next) };
+        // ORDER: Relaxed, a count for people only.
+        PENDING.fetch_sub(1, Ordering::Relaxed);
     }
 }

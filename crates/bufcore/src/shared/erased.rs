@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - W1: the first bytes of `words` are a bitwise copy of a `LeaseGuard<L>`, where `methods` are
-//!   those of `L`; all copies of one memory but the last are forgotten, never dropped.
+//!   those of `L`. All copies of one memory but the last are forgotten, never dropped.
 //! - W2: `views` is the counter of that lease, which counts this handle.
 
 use core::any::TypeId;

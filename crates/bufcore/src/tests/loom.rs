@@ -5,13 +5,15 @@
 
 use alloc::boxed::Box;
 use core::ptr::NonNull;
+use core::task::Waker;
+use std::task::Wake;
 
 use buftest::models::Shadow;
 use loom::sync::Arc;
 use loom::thread;
 
 use crate::strategy::orphans::{self, Methods, Orphan};
-use crate::strategy::{Link, Listed, RefCounts, Roll, Views, fences};
+use crate::strategy::{Bell, Link, Listed, RefCounts, Roll, Sleeper, Views, WaitPlace, fences};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// An entry of a roll.
@@ -97,6 +99,33 @@ fn loom_the_last_reference_frees() {
         counts
     };
     the_last_has_it_alone(counts, |counts| counts.drop_refs(1));
+}
+
+/// A weak handle is upgraded while the last handle is dropped: the pool ends once, and not while an
+/// upgraded handle uses it.
+#[test]
+fn loom_an_upgrade_against_the_last_handle() {
+    loom::model(|| {
+        let shared = Arc::new((RefCounts::one_handle(), Shadow::default()));
+        // That of the weak handle.
+        shared.0.add_ref();
+        let leave = |(counts, shadow): &(RefCounts, Shadow)| {
+            shadow.read();
+            if counts.drop_handle() {
+                shadow.write();
+            }
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || leave(&shared))
+        };
+        if shared.0.try_add_handle() {
+            leave(&shared);
+        }
+        other.join().unwrap();
+        assert_eq!(shared.1.read(), 1, "it ended once");
+        assert!(!shared.0.try_add_handle(), "and stays ended");
+    });
 }
 
 /// Counts of a memory with two handles.
@@ -278,4 +307,86 @@ fn loom_look_against_the_end_of_a_pool() {
         other.join().unwrap();
         assert_eq!(orphans::pending(), 0);
     });
+}
+
+/// A waker that reads what whoever made it wrote.
+struct Reads(Arc<Shadow>);
+
+impl Wake for Reads {
+    fn wake(self: alloc::sync::Arc<Self>) {
+        self.0.read();
+    }
+}
+
+/// A sleeper that one thread puts into the place, and another takes out: whoever has it sees all
+/// that was done before it was put in.
+#[test]
+fn loom_a_place_carries_the_sleeper() {
+    loom::model(|| {
+        let (place, shadow) = (Arc::new(WaitPlace::new()), Shadow::shared());
+        let other = {
+            let (place, shadow) = (Arc::clone(&place), Arc::clone(&shadow));
+            thread::spawn(move || {
+                shadow.write();
+                let waker = Waker::from(alloc::sync::Arc::new(Reads(shadow)));
+                let before = place.put(Sleeper::Task(waker)).expect("the allocator has room");
+                assert!(before.is_none());
+            })
+        };
+        thread::yield_now();
+        let first = place.take();
+        let was_there = first.is_some();
+        if let Some(first) = first {
+            first.wake();
+        }
+        other.join().unwrap();
+        assert_eq!(place.take().is_none(), was_there, "it is taken out once");
+    });
+}
+
+/// A keeper that was woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: alloc::sync::Arc<Self>) {
+        // ORDER: Relaxed: read when the threads have ended.
+        self.0.store(1, Ordering::Relaxed);
+    }
+}
+
+/// A pool grows and rings while a keeper goes to sleep, which may have asked before: either the
+/// keeper sees that the pool has grown, or it is woken. Fails with `unfenced`.
+fn a_bell_is_heard(has_asked: bool) {
+    loom::model(move || {
+        let keeper = alloc::sync::Arc::<Woken>::default();
+        let waker = Waker::from(alloc::sync::Arc::clone(&keeper));
+        let pool = Arc::new((Bell::default(), AtomicU32::new(0)));
+        if has_asked {
+            assert!(pool.0.arm(&waker), "nobody else is there");
+        }
+        let grows = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                // ORDER: Relaxed, for both: only the bell's fences order them.
+                pool.1.store(1, Ordering::Relaxed);
+                pool.0.ring_now();
+            })
+        };
+        let sleeps = pool.0.arm(&waker) && pool.1.load(Ordering::Relaxed) == 0;
+        grows.join().unwrap();
+        // ORDER: Relaxed: the thread has ended.
+        let is_woken = keeper.0.load(Ordering::Relaxed) != 0;
+        assert!(!sleeps || is_woken, "the keeper sleeps beside a pool that has grown");
+    });
+}
+
+#[test]
+fn loom_a_bell_is_heard() {
+    a_bell_is_heard(false);
+}
+
+#[test]
+fn loom_a_bell_is_heard_again() {
+    a_bell_is_heard(true);
 }

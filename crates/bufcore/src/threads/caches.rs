@@ -3,10 +3,10 @@
 //!
 //! # Invariants
 //!
-//! - C1: a cache's place is found by its number: its last digit (of `ROOTS`) says in which tree it
-//!   is; the further ones (of `WAYS`) lead from cache to cache, and it is the first on this way
-//!   that is not another. So there is no need for a balance: a way is no longer than the number,
-//!   and for numbers that lie close together as long as their logarithm.
+//! - C1: a cache's place is found by its number. The last digit (of `ROOTS`) says in which tree it
+//!   is. The further ones (of `WAYS`) lead from cache to cache, and its place is the first on this
+//!   way that is not another's. So there is no need for a balance: a way is no longer than the
+//!   number, and for numbers that lie close together as long as their logarithm.
 //! - C2: a cache is in the tree and in the ring, or in neither; `round` is a cache of the ring, or
 //!   null when it is empty.
 //! - C3: a cache in a `Chain` is off the list, and `next` leads to the one behind it.

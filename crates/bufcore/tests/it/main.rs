@@ -10,10 +10,16 @@ mod bufs;
 mod conformance;
 mod heap;
 mod hostile;
+mod keeper;
+mod orphans;
+mod pages;
+mod pressure;
 mod regions;
 #[cfg(feature = "bytes")]
 mod scopes;
 mod shared;
+mod sources;
 mod streams;
 mod traps;
+mod waiting;
 mod words;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bufcore::{HugePages, MapOptions, Region, RegionError};
 use buftest::process::{self, alone, smaps};
+use buftest::sandbox;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -23,6 +24,25 @@ fn touch(region: &Region) {
         // SAFETY: likewise.
         unsafe { byte.write_volatile(1) }
     }
+}
+
+/// Where the system has no room for another mapping, it refuses to unmap the middle of one. The
+/// memory goes all the same.
+#[test]
+fn t18_memory_goes_where_unmapping_is_refused() {
+    alone(module_path!(), "t18_memory_goes_where_unmapping_is_refused", LIMIT, || {
+        let regions = [mapped(32 * MIB, MapOptions::new()), mapped(MIB, MapOptions::new().lock(true))];
+        regions.iter().for_each(touch);
+        let counts = || (process::resident_bytes(), process::status_bytes("VmLck"));
+        let before = counts();
+        if !sandbox::refuse(libc::SYS_munmap, libc::ENOMEM) {
+            return eprintln!("no filters here");
+        }
+        drop(regions);
+        let after = counts();
+        assert!(after.0 + 32 * MIB < before.0, "{before:?} bytes, then {after:?}");
+        assert_eq!(after.1 + MIB, before.1);
+    });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What both ends are: a position of its own, and a look at the other's.
+//! The common part of both ends: a position of its own, and a look at the other's.
 //!
 //! ```text
 //!  positions      read (consumer's)            written (producer's)          read + capacity
@@ -13,19 +13,19 @@
 //!
 //! - C1: a position counts the bytes that its end has moved past, modulo 2^64 or 2^32, from 0; it
 //!   is stored by its end alone. `written - read` is at most the capacity.
-//! - C2: an end touches the bytes from its position on, as many as it knows to be its own: the
-//!   consumer those that are written and not yet read, the producer all others. The other end
-//!   touches none of these before this one's position has gone past them.
+//! - C2: an end touches the bytes from its position on, as many as it knows to be its own. The
+//!   consumer's are those that are written and not yet read, the producer's all others. The other
+//!   end touches none of these before this one's position has gone past them.
 //! - C3: what was done with bytes is ordered before the store of the position (Release), and what
 //!   is done by the other end after its load (Acquire).
 //! - C4: bytes come to be used through their other address only where `at` is taken back, and there
-//!   [`end_of_addresses`] stands in between. Between threads, C3 orders them, whichever address
-//!   they use.
-//! - C5: who goes to sleep says so in its state, then looks at the other's position and state; who
-//!   moves its position or closes looks at the other's state afterwards. Between the two steps of
-//!   each is a fence, so not both miss the other. The one of the end that moves may be the
-//!   compiler's alone, as long as the system executes the other for both (`fences`). Where the
-//!   system does so no more, both ends execute their own from then on (`Core::go_plain`).
+//!   [`end_of_addresses`] comes in between. Between threads, C3 orders them, whichever address they
+//!   use.
+//! - C5: an end that goes to sleep says so in its state, then looks at the other's position and
+//!   state. One that moves its position or closes looks at the other's state afterwards. Between
+//!   the two steps of each is a fence, so not both miss the other. The one of the end that moves
+//!   may be the compiler's alone, as long as the system executes the other for both (`fences`).
+//!   Where the system does so no more, both ends execute their own from then on (`Core::go_plain`).
 
 mod waiting;
 

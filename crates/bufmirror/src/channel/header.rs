@@ -1,5 +1,4 @@
-//! What is seen of the ends by each other: positions and states, in one process' memory or in a
-//! file.
+//! The positions and states that the ends see of each other, in one process' memory or in a file.
 
 use bufcore::strategy::sync::{AtomicU32, AtomicUsize};
 

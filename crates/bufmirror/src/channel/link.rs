@@ -1,4 +1,4 @@
-//! What lies between the ends, and what they share.
+//! The link of the ends: what lies between them, and what they share.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -7,7 +7,7 @@
 //! 3. `map_shared`, twice: the file over either half of the reservation.
 //! 4. The file is closed: the mappings keep it.
 //!
-//! What fails on the way undoes what was done before, by the drops of the file and of the [`Span`].
+//! A step that fails undoes what was done before, by the drops of the file and of the [`Span`].
 
 mod calls;
 #[cfg(any(target_os = "android", target_os = "linux"))]

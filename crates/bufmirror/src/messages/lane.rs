@@ -16,8 +16,8 @@
 //! - N1: from one side's `completed` to its `claimed` lie whole frames, each with a header. These
 //!   headers are accessed with the side's lock held only. Such a frame is done, or somebody of this
 //!   side has claimed it and nobody else accesses its message.
-//! - N2: `claimed` never passes what the other side has published. What a side has published it
-//!   does not access again.
+//! - N2: `claimed` never passes what the other side has published. A side does not access again
+//!   what it has published.
 //! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a
 //!   frame the same number.
 

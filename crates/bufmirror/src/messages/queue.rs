@@ -1,4 +1,4 @@
-//! What the ends of a queue share: the bytes and the two lanes.
+//! The parts that the ends of a queue share: the bytes and the two lanes.
 //!
 //! # Invariants
 //!

@@ -1,6 +1,6 @@
-//! Who waits: for a message, or for room.
+//! The queue of those who wait: for a message, or for room.
 //!
-//! What is waited for is counted in bytes: those that can be received, or those that are free. A
+//! It counts in bytes what they wait for: those that can be received, or those that are free. A
 //! waiter is asleep until there are as many as it needs. A thread *seeks* when it was woken, or
 //! never slept yet, and is about to look. A task that was woken does not count as one that seeks:
 //! it may not be polled for long, or never.
@@ -11,9 +11,9 @@
 //!   seek. It is changed by whole operations only, and the bit only with the queue locked. `need`
 //!   is what the first in the queue waits for.
 //! - L2: somebody has to be woken when somebody sleeps, no thread seeks, and there is as much as
-//!   the first needs. Whoever changes one of the three so that this may have become true, by making
-//!   more of what is waited for, by going to sleep, or by no longer seeking, executes a full fence
-//!   and then looks whether it is true.
+//!   the first needs. This may become true by a change of one of the three: by making more of what
+//!   is waited for, by going to sleep, or by no longer seeking. After such a change, the one that
+//!   made it executes a full fence and then looks whether it is true.
 //! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after
 //!   all that belongs to the change was changed. So is the allocator called.
 //! - L4: at most one task has a reservation: it waits for so long that others go behind it, which
@@ -25,13 +25,13 @@
 //! Fences of this kind have one order. Take the last of them, when all is quiet: each change comes
 //! before its own fence, and so before the look that follows the last one. That look sees all of
 //! them. If somebody had to be woken, it did so. If that was a thread, then it seeks, and not all
-//! was quiet: a thread ends seeking by finding, by going to sleep again, or by giving up, and each
-//! of these is a change after which it looks. If it was a task, its next poll or its drop is such a
-//! change, too.
+//! was quiet. For a thread ends seeking by finding, by going to sleep again, or by giving up, and
+//! each of these is a change after which it looks. If it was a task, its next poll or its drop is
+//! such a change, too.
 //!
 //! A task that is not polled keeps no thread asleep: with a task, the first thread in the queue is
-//! woken. And it keeps no other task asleep but for the one message that it was woken for: the next
-//! one wakes the next.
+//! woken. And it keeps no other task asleep except for the one message that it was woken for: the
+//! next one wakes the next.
 //!
 //! A thread that holds a message is not one that seeks, for it may hold it for ever.
 

@@ -2,7 +2,7 @@
 //!
 //! Such accesses race, and for the language a race of plain accesses is undefined behaviour
 //! whatever the bytes are good for. So these are atomic, though in no order: a word at a time where
-//! the shared memory is aligned, a byte at a time at its ends. What is read may be any mixture of
+//! the shared memory is aligned, a byte at a time at its ends. A read may return any mixture of
 //! what was written.
 
 use core::ptr::NonNull;

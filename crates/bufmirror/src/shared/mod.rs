@@ -9,7 +9,7 @@
 //! # Trust
 //!
 //! Each process that has the file can write anywhere in it, at any time. So the safe ends,
-//! [`SharedProducer`] and [`SharedConsumer`], never lend its memory: they copy, by loads and stores
+//! [`SharedProducer`] and [`SharedConsumer`], never lend its memory. They copy, by loads and stores
 //! that may race, and they check what the header says before they use it. The worst that another
 //! process can do to them is to send bytes that make no sense, to stop, or to get them a
 //! [`WaitError::Corrupt`](crate::WaitError). Ends that lend slices need a peer that keeps to the
@@ -310,7 +310,8 @@ impl core::error::Error for ShareError {
     }
 }
 
-/// The system's own error where it was the system that refused; else `InvalidData` or `ResourceBusy`.
+/// The system's own error where it was the system that refused; else `InvalidData` or
+/// `ResourceBusy`.
 impl From<ShareError> for io::Error {
     fn from(error: ShareError) -> Self {
         match error {

@@ -1,6 +1,6 @@
-//! Larger models than loom's, in schedules that shuttle draws: channels that carry many times their
-//! capacity, queues of messages with up to six threads, and futures that are handled carelessly.
-//! All accesses are in one order here, so what orders are for is loom's to see.
+//! Larger models than loom's, in schedules that shuttle draws. They are channels that carry many
+//! times their capacity, queues of messages with up to six threads, and futures that are handled
+//! carelessly. All accesses are in one order here, so what orders are for is loom's to see.
 //!
 //! With the known defects `nowake` and `unpolled` some of these models fail, which is noted at
 //! each.

@@ -8,6 +8,8 @@
 
 mod borders;
 mod channel;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod io;
 mod messages;
 mod model;

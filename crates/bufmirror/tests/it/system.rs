@@ -210,7 +210,7 @@ fn t12_pages_come_when_they_should_and_go() {
 /// T25: a sandbox that refuses the system's fence after the channel was made: waits go on, and end.
 #[test]
 fn t25_no_membarrier_after_the_start() {
-    alone(module_path!(), "t25_no_membarrier_after_the_start", LIMIT, || {
+    alone(module_path!(), "t25_no_membarrier_after_the_start", LIMIT / 6, || {
         let (mut producer, mut consumer) = bufmirror::channel(4096).expect("room");
         if !refuse(libc::SYS_membarrier, libc::EPERM) {
             eprintln!("no filters here");
@@ -218,7 +218,7 @@ fn t25_no_membarrier_after_the_start() {
         }
         let timed_out = Err(WaitError::TimedOut { requested: 1, available: 0 });
         let short = Duration::from_millis(20);
-        process::within(LIMIT / 4, "a wait with a time-out", || {
+        process::within(LIMIT / 12, "a wait with a time-out", || {
             assert_eq!(consumer.wait_timeout(1, short), timed_out);
         });
         // Both sides sleep and are woken, and a task as well.

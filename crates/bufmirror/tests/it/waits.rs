@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use bufmirror::MessageQueue;
 use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
+use buftest::process::alone;
 use buftest::trials::moved::{self, Waiting};
 use buftest::wakers::{Event, Wakes, hooked};
 
@@ -135,12 +136,15 @@ fn t24_a_large_message_among_small_ones() {
                     }
                 });
             }
-            let received = scope.spawn(|| {
+            let (again, receiver) = (sender.clone(), &receiver);
+            let received = scope.spawn(move || {
                 let began = Instant::now();
-                while began.elapsed() < LONG {
+                while began.elapsed() < LONG / 2 {
                     if receiver.recv_timeout(LONG).is_ok_and(|message| message.len() > 100) {
                         break;
                     }
+                    // Whoever has the processors, a small one is there first.
+                    while again.try_send(&[1; 100]).is_ok() {}
                 }
                 let took = began.elapsed();
                 receiver.close();
@@ -257,6 +261,11 @@ type Slot = Arc<Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>>;
 /// T23: wakers whose drop, clone or wake drops another future of the queue.
 #[test]
 fn t23_wakers_that_come_back_in() {
+    // A lock that is held across a waker is one that is waited for, for ever.
+    alone(module_path!(), "t23_wakers_that_come_back_in", LONG / 2, wakers_that_come_back_in);
+}
+
+fn wakers_that_come_back_in() {
     for event in [Event::Clone, Event::Wake, Event::Drop] {
         for is_woken in [false, true] {
             let (sender, receiver) = queue(4096);

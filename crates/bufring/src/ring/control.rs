@@ -6,9 +6,13 @@ use core::ptr::NonNull;
 use bufcore::Region;
 use bufcore::strategy::Released;
 #[cfg(feature = "alloc")]
+use bufcore::strategy::WaitPlace;
+#[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::Orphan;
 
 use super::guard::UNIT;
+#[cfg(feature = "alloc")]
+use super::orphaned::METHODS;
 
 /// The head of the bookkeeping.
 #[repr(C)]
@@ -18,13 +22,44 @@ pub(super) struct Control {
     /// The region that this very block stands in; moved out before it is dropped.
     pub(super) region: ManuallyDrop<Region>,
     pub(super) released: Released,
+    /// Who waits for a buffer to come back. Empty after the ring's end, and so never dropped.
+    #[cfg(feature = "alloc")]
+    pub(super) waiter: ManuallyDrop<WaitPlace>,
+    /// Bytes of the blocks for each place in the table of guards; 0 where there is none.
+    #[cfg(any(feature = "wipe", feature = "stats"))]
+    pub(super) step: usize,
     #[cfg(feature = "wipe")]
     pub(super) wipe: bool,
 }
 
+impl Control {
+    /// That of a ring in `region`, of which nobody waits for anything.
+    pub(super) fn new(region: Region, step: usize, wipe: bool) -> Self {
+        #[cfg(not(any(feature = "wipe", feature = "stats")))]
+        let _ = step;
+        #[cfg(not(feature = "wipe"))]
+        let _ = wipe;
+        Self {
+            #[cfg(feature = "alloc")]
+            orphan: Orphan::counted(&METHODS),
+            region: ManuallyDrop::new(region),
+            released: Released::default(),
+            #[cfg(feature = "alloc")]
+            waiter: ManuallyDrop::new(WaitPlace::new()),
+            #[cfg(any(feature = "wipe", feature = "stats"))]
+            step,
+            #[cfg(feature = "wipe")]
+            wipe,
+        }
+    }
+}
+
 /// Bytes from the control block to the guard at the front, which stands right behind it.
 pub(super) const CONTROL: usize = size_of::<Control>().next_multiple_of(UNIT);
-const _: () = assert!(align_of::<Control>() <= UNIT, "in front of a guard a control block is aligned");
+const _: () = assert!(
+    align_of::<Control>() <= align_of::<super::guard::Guard>(),
+    "in front of a guard a control block is aligned"
+);
 
 /// Moves the region out of the control block that stands in it.
 ///

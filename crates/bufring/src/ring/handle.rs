@@ -2,16 +2,22 @@
 
 use core::ptr::NonNull;
 
+#[cfg(feature = "alloc")]
+use bufcore::strategy::Taken;
 use bufcore::strategy::sync::{Ordering, RELEASE};
 use bufcore::strategy::{TaggedPtr, Views};
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::control::Control;
 #[cfg(feature = "alloc")]
-use super::guard::ORPHANED;
-#[cfg(any(feature = "alloc", feature = "wipe", feature = "stats"))]
 use super::guard::UNIT;
-use super::guard::{At, FREE, GUARD, Guard, LIVE};
+use super::guard::{self, At, FREE, Guard, LIVE};
+#[cfg(feature = "alloc")]
+use super::guard::{ORPHANED, WATCHED};
+#[cfg(any(feature = "wipe", feature = "stats"))]
+use super::layout;
+#[cfg(feature = "alloc")]
+use super::waits;
 
 /// The release of one block.
 #[derive(Debug)]
@@ -24,9 +30,10 @@ pub(crate) struct GuardHandle {
     control: NonNull<Control>,
 }
 
-// SAFETY: through the handle only the guard's atomics and its `size` are used, and what the control
-// block has of atomics and settings; nobody writes the size of a block that a lease owns (R3).
-// `before` is used after the allocator's end, which wrote it last.
+// SAFETY: through the handle only the guard's atomics, its `size` and the address behind it are
+// used, and what the control block has of atomics and settings; nobody writes the size or the
+// address of a block that a lease owns (R3). `before` is used after the allocator's end, which
+// wrote it last.
 unsafe impl Send for GuardHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for GuardHandle {}
@@ -79,23 +86,27 @@ impl GuardHandle {
         self.tagged.block().map(|guard| unsafe { &(*guard.as_ptr()).views })
     }
 
-    /// Bytes of the block behind its guard.
+    /// Bytes of the block.
     ///
     /// # Safety
     ///
-    /// `guard` is that of a handle, which lives.
+    /// `guard` is that of a handle, which lives, and `here` is its control block.
     #[cfg(any(feature = "wipe", feature = "stats"))]
-    unsafe fn room(guard: At) -> usize {
+    unsafe fn room(guard: At, here: Here) -> usize {
         // SAFETY: the guard is valid while the handle lives, and nobody writes its size meanwhile
         // (R3).
         let size = unsafe { &(*guard.as_ptr()).size }.get();
-        size as usize * UNIT - GUARD
+        // SAFETY: the control block lives as long as any of its blocks is live, and `step` is never
+        // written.
+        let step = unsafe { (*here.as_ptr()).step };
+        layout::room(size as usize, step)
     }
 
     /// Where the block's memory starts.
     pub(crate) fn start(&self) -> Option<NonNull<u8>> {
-        // SAFETY: a block starts where its guard ends.
-        self.tagged.block().map(|guard| unsafe { guard.byte_add(GUARD) }.cast())
+        // SAFETY: the guard of a live block, which is valid while the handle lives; nobody writes
+        // its address meanwhile (R3).
+        self.tagged.block().map(|guard| unsafe { guard::data(guard) })
     }
 
     /// The block's memory, if the allocator wipes.
@@ -106,7 +117,7 @@ impl GuardHandle {
         // written.
         let wipe = unsafe { (*self.control.as_ptr()).wipe };
         // SAFETY: the handle's guard.
-        wipe.then(|| NonNull::slice_from_raw_parts(first, unsafe { Self::room(guard) }))
+        wipe.then(|| NonNull::slice_from_raw_parts(first, unsafe { Self::room(guard, self.control) }))
     }
 }
 
@@ -159,6 +170,7 @@ impl GuardHandle {
     /// The guard, and what is known here, are a handle's, which is the last of its block and is not
     /// used again.
     #[inline(always)]
+    #[cfg_attr(not(feature = "stats"), allow(unused_variables, reason = "nothing is counted"))]
     unsafe fn release(guard: At, here: Here) {
         #[cfg(feature = "stats")]
         {
@@ -166,10 +178,8 @@ impl GuardHandle {
             // are atomics.
             let released = unsafe { &(*here.as_ptr()).released };
             // SAFETY: the handle's guard, which lives until the store below.
-            released.add(unsafe { Self::room(guard) });
+            released.add(unsafe { Self::room(guard, here) });
         }
-        #[cfg(not(feature = "stats"))]
-        let _ = here;
         // SAFETY: valid until the store below.
         let state = unsafe { &(*guard.as_ptr()).state };
         // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
@@ -190,8 +200,8 @@ impl GuardHandle {
 }
 
 impl GuardHandle {
-    /// Releases the block after the allocator's end. Not by the handle: whose address is taken has
-    /// to be in memory, on the fast path too.
+    /// Releases the block after the allocator's end, or while it may be waited for. Not by the
+    /// handle: whose address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
@@ -204,18 +214,75 @@ impl GuardHandle {
         let _ = guard;
         #[cfg(feature = "alloc")]
         {
-            // SAFETY: valid until the release is counted.
-            let marked = unsafe { guard.as_ref() };
+            let mut taken = None;
+            // SAFETY: the caller's promise.
+            if !unsafe { Self::free_watched(guard, &mut taken) } {
+                // SAFETY: the block is not released yet, and its allocator has ended, which wrote
+                // `before` last.
+                let before = unsafe { &(*guard.as_ptr()).before }.get();
+                // SAFETY: so far in front of it stands the guard at the front, in one region, which
+                // is all in reach of the handle's pointer.
+                let front = unsafe { guard.byte_sub(before as usize * UNIT) };
+                // SAFETY: the guard at the front, and the block was marked, once. The handle is not
+                // used again.
+                unsafe { super::orphaned::release_late(front) };
+            }
+            // The user's code: the guard may be gone.
+            if let Some(taken) = taken {
+                taken.wake();
+            }
+        }
+    }
+
+    /// Frees a block that may be waited for, and takes out who is to be woken then. `false` when
+    /// the allocator has ended: then the block is not released.
+    ///
+    /// # Safety
+    ///
+    /// As [`late`](Self::late).
+    #[cfg(feature = "alloc")]
+    unsafe fn free_watched(guard: At, taken: &mut Option<Taken>) -> bool {
+        // SAFETY: valid until the exchange that frees it.
+        let state = unsafe { &(*guard.as_ptr()).state };
+        loop {
             // ORDER: Acquire pairs with the Release exchange in `Ring::leave`: `before` is as it
             // was stored there.
-            let state = marked.state.load(Ordering::Acquire);
-            debug_assert_eq!(state, ORPHANED, "a block is released once");
-            // SAFETY: so far in front of it stands the guard at the front, in one region, which is
-            // all in reach of the handle's pointer.
-            let front = unsafe { guard.byte_sub(marked.before.get() as usize * UNIT) };
-            // SAFETY: the guard at the front, and the block was marked, once. The handle is not
-            // used again.
-            unsafe { super::orphaned::release_late(front) };
+            let seen = state.load(Ordering::Acquire);
+            if seen == ORPHANED {
+                return false;
+            }
+            if seen == WATCHED {
+                // ORDER: Release pairs with the Acquire in `Ring::is_free`, and in `Ring::leave` on
+                // failure. (Not in `settle`: that looks for `FREE` from after the end, and this
+                // fails then.) A failure is looked at again.
+                if state.compare_exchange(WATCHED, FREE, RELEASE, Ordering::Relaxed).is_ok() {
+                    return true;
+                }
+                continue;
+            }
+            // The block stays this release's until it is free, so the control block is there.
+            // ORDER: Acquire pairs with the Release exchange in `Ring::tell`. That is done anew
+            // each time somebody is put into the place, so whoever waits is found there, or tells
+            // this block once more. A failure is looked at again.
+            if state.compare_exchange(seen, WATCHED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                // SAFETY: the block was told by its allocator, and is not free yet.
+                let newer = unsafe { waits::take_waiter(guard, seen) };
+                if let Some(newer) = newer {
+                    *taken = Some(newer.and(taken.take()));
+                }
+            }
         }
+    }
+
+    /// Has the release see whether somebody waits. For the thread that took the block, before the
+    /// lease is handed out.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn watch(&self) {
+        let Some(guard) = self.tagged.block() else { return };
+        // SAFETY: the guard is valid while the handle lives.
+        let state = unsafe { &(*guard.as_ptr()).state };
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
+        // publishes it.
+        state.store(WATCHED, Ordering::Relaxed);
     }
 }

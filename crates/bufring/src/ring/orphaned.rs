@@ -1,4 +1,4 @@
-//! What the list of orphans asks of a control block whose ring has ended.
+//! The methods that the list of orphans calls on a control block whose ring has ended.
 
 use core::ptr::NonNull;
 

@@ -1,7 +1,7 @@
 //! The invariants of the ring, as code.
 
 use crate::RingPool;
-use crate::ring::{At, GUARD};
+use crate::ring::At;
 
 impl RingPool {
     /// Whether the next request goes back, which is the slow way to the newest block.
@@ -24,22 +24,28 @@ impl RingPool {
         }
         assert!(!ring.is_free(ring.front()) && !ring.is_free(ring.end()), "R4");
         assert_eq!((ring.size(ring.end()), ring.before(ring.front())), (0, ring.front()), "R4");
-        let bytes = ring.end().addr().get() - ring.next(ring.front()).addr().get();
-        assert_eq!(bytes, self.capacity + GUARD, "bytes were lost");
+        let units = ring.all().map(|at| ring.size(at)).sum();
+        assert_eq!(ring.room_in(units), self.capacity, "bytes were lost");
+        if ring.has_table() {
+            for pair in guards[1..guards.len() - 1].windows(2) {
+                assert_eq!(ring.block_end(pair[0]), ring.data(pair[1]), "R5");
+            }
+        }
         for at in [self.newest, self.base, self.resume] {
             assert!(guards.contains(&at), "P1");
         }
         assert_eq!(self.head, ring.next(self.newest), "P1");
+        assert_eq!(ring.all().filter(|&at| ring.is_parked(at)).count(), self.parking.parts(), "P5");
         self.check_frames();
     }
 
     /// Asserts those of `frame`.
     fn check_frames(&self) {
-        let live = |at| self.ring.all().any(|guard| guard == at) && !self.ring.is_free(at);
+        let live = |at| self.ring.all().any(|guard| guard == at) && !self.ring.is_vacant(at);
         let frame = &self.frame;
         if frame.is_open(&self.ring) {
             assert!(live(frame.at), "F1");
-            let end = self.ring.next(frame.at).addr().get();
+            let end = self.ring.block_end(frame.at).addr().get();
             assert!(self.ring.data(frame.at) <= frame.start && frame.start <= frame.next, "F2");
             assert!(frame.next.addr().get() <= frame.limit && frame.limit == end, "F2");
         } else {

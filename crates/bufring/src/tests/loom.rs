@@ -1,12 +1,12 @@
 //! Models of the release protocol, for every interleaving that loom finds.
 //!
 //! loom sees its own atomics and cells only, not the raw bytes of a region. So each model keeps a
-//! `Shadow` cell that stands for the bytes of one block: it is written and read exactly where a
+//! `Shadow` cell that stands for the bytes of one block. It is written and read exactly where a
 //! user of the buffer would, and a missing order between two users shows as a race on it.
 //!
 //! The ring's thread yields before it looks: loom starts from an execution in which the release
 //! came first, and finds the other orders from there. (It notes only the last access to an atomic,
-//! and a release reads the block's state before it stores it: from an execution that starts with
+//! and a release reads the block's state before it stores it. From an execution that starts with
 //! the ring's load, it would find no other.)
 //!
 //! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use bufcore::Buf;
 use bufcore::strategy::orphans;
-use buftest::models::{self, Shadow, ends};
+use buftest::models::{self, Shadow, ends, waits};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -163,4 +163,40 @@ fn loom_late_releases_free_the_memory_themselves() {
 #[test]
 fn loom_two_rings_left_behind() {
     loom::model(|| ends::two_pools_left_behind(ring));
+}
+
+buftest::can_wait!(Waiting: RingPool);
+
+#[test]
+fn loom_waiter_against_a_release() {
+    loom::model(|| waits::against_a_release(Waiting(ring(1))));
+}
+
+#[test]
+fn loom_waiter_against_two_releases() {
+    loom::model(|| {
+        let both = ring(2);
+        let all = both.capacity();
+        waits::against_two_releases(Waiting(both), all);
+    });
+}
+
+#[test]
+fn loom_waiter_against_either_of_two() {
+    loom::model(|| waits::against_either_of_two(Waiting(ring(2))));
+}
+
+#[test]
+fn loom_waiter_polled_by_another_executor() {
+    loom::model(|| waits::polled_by_another(Waiting(ring(1))));
+}
+
+#[test]
+fn loom_waiter_against_a_plain_release() {
+    loom::model(|| waits::against_a_plain_release(Waiting(ring(1))));
+}
+
+#[test]
+fn loom_waiter_forgotten_before_the_end() {
+    loom::model(|| waits::forgotten_before_the_end(Waiting(ring(1))));
 }

@@ -98,6 +98,12 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
             }
             _ => {}
         }
+        // Puts aside all that is free, or what there is more of.
+        match random.usize(..8) {
+            0 => ring.park(|_, _| true),
+            1 => ring.park(|ring, at| ring.ring.room(at) > largest),
+            _ => {}
+        }
         ring.check();
         for (one, stamp) in &held {
             one.check(*stamp, &what);
@@ -122,6 +128,9 @@ fn invariants_hold_on_random_walks() {
         walk(seed, 4096, 200, 64);
         walk(seed, 8192, 4000, 1);
         walk(seed, 1 << 16, 100, 16);
+        // Guards in a table.
+        walk(seed, 1 << 15, 4000, 512);
+        walk(seed, 1 << 17, 20_000, 4096);
     }
 }
 

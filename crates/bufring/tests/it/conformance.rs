@@ -9,6 +9,7 @@ buftest::conformance! {
     frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
+    trim: buftest::trials::system::trim_alone,
     sized: RingPool::new,
     aligned: |bytes| RingPool::builder().capacity(1 << 20).alignment(bytes).build(),
     promised: |n, bytes| {
@@ -26,8 +27,25 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
+    trim: buftest::trials::system::trim_alone,
     promised: |n, bytes| {
         let settings = Builder::new().capacity(n * bytes).buffers(n).alignment(256);
+        let region = Region::heap(settings.required_bytes().expect("settings are right"), 1);
+        settings.build_in(region.expect("the heap has room")).expect("settings are right")
+    },
+}
+
+// With its guards in a table.
+buftest::conformance! {
+    name: pages,
+    pool: RingPool = || RingPool::builder().capacity(1 << 20).alignment(512).build().expect("settings are right"),
+    frames: |ring| Some(ring),
+    is_fallback: |_| false,
+    rejects: true,
+    share: 5,
+    trim: buftest::trials::system::trim_alone,
+    promised: |n, bytes| {
+        let settings = Builder::new().capacity(n * bytes).buffers(n).alignment(4096);
         let region = Region::heap(settings.required_bytes().expect("settings are right"), 1);
         settings.build_in(region.expect("the heap has room")).expect("settings are right")
     },
@@ -44,6 +62,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
+    trim: buftest::trials::system::trim_alone,
     sized: |bytes| -> Result<RingPool, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region)?)
@@ -60,6 +79,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
+    trim: buftest::trials::system::trim_alone,
     wiping: || {
         RingPool::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
     },

@@ -1,5 +1,7 @@
 //! Regions and settings at their edges.
 
+use std::time::Duration;
+
 use bufcore::{ConfigError, RegionError};
 use bufring::{Builder, RingPool};
 
@@ -22,6 +24,21 @@ fn misaligned_static_regions() {
         assert!(first < start && start + capacity <= end, "outside of the region");
         assert!(capacity > 1700, "{capacity} bytes are left");
     }
+}
+
+/// Trimming takes nothing from anyone, also where `bufcore` has the feature `mmap` from elsewhere, and
+/// this crate does not have it.
+#[test]
+fn all_is_there_after_a_trim() {
+    let mut ring = RingPool::new(1 << 20).expect("settings are right");
+    for _ in 0..3 {
+        ring.trim_idle(Duration::ZERO);
+        assert!(ring.acquire(1 << 20).is_ok());
+        ring.trim();
+        assert!(ring.acquire(1 << 20).is_ok());
+    }
+    ring.trim_idle(Duration::ZERO);
+    assert!(ring.is_idle() && ring.into_region().is_ok());
 }
 
 #[test]
@@ -64,6 +81,106 @@ fn required_bytes_are_enough() {
             }
         }
     }
+}
+
+/// As many pages as were asked for fit in the region that is required for them, and that region has
+/// little more: from an alignment of 512 on no block is wasted on its guard.
+#[test]
+fn whole_multiples_of_the_alignment_are_not_wasted() {
+    for shift in 4..=16 {
+        let alignment = 1_usize << shift;
+        for (buffers, multiple) in [(1, 1), (2, 3), (32, 1), (7, 5), (100, 2)] {
+            let bytes = multiple * alignment;
+            let what = format!("{buffers} of {bytes} bytes, aligned to {alignment}");
+            let settings = Builder::new().capacity(buffers * bytes).buffers(buffers).alignment(alignment);
+            let required = settings.required_bytes().expect("settings are right");
+            for skip in [0, 1, 63] {
+                let memory = &mut leaked(required + skip)[skip..];
+                let mut ring = settings.build_static(memory).expect("that many are required");
+                for round in 0..3 {
+                    let mut held = Vec::new();
+                    for index in 0..buffers {
+                        let mut buf = ring.acquire(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+                        assert_eq!(buf.as_ptr().addr() % alignment, 0, "{what}");
+                        buf.resize(bytes, index as u8).expect("asked for");
+                        held.push(buf);
+                    }
+                    if alignment >= 512 {
+                        assert!(ring.acquire(1).is_err(), "{what}: more than were asked for");
+                    }
+                    assert!(
+                        held.iter()
+                            .enumerate()
+                            .all(|(index, buf)| buf.iter().all(|&byte| byte == index as u8))
+                    );
+                    if round == 1 {
+                        held.reverse();
+                    }
+                }
+            }
+            let beside = required - buffers * bytes;
+            if alignment >= 512 {
+                // A place in the table for each multiple, and the two ends of the region.
+                assert!(
+                    beside <= 32 * buffers * multiple + 2 * alignment + 512,
+                    "{what}: {beside} bytes beside"
+                );
+            } else {
+                assert!(beside <= (alignment + 16) * (buffers + 2) + 512, "{what}: {beside} bytes beside");
+            }
+        }
+    }
+}
+
+/// In a region of which nothing was said but its size, and that is aligned already, as a mapping
+/// is: one page has the bookkeeping of all others.
+#[test]
+fn a_page_for_the_bookkeeping_and_thirty_two_for_buffers() {
+    const PAGE: usize = 4096;
+    let region = bufcore::Region::heap(33 * PAGE, PAGE).expect("the heap has room");
+    let mut ring = Builder::new().alignment(PAGE).build_in(region).expect("room enough");
+    assert_eq!(ring.capacity(), 32 * PAGE);
+    let pages: Vec<_> = std::iter::from_fn(|| ring.acquire(PAGE).ok()).collect();
+    assert_eq!(pages.len(), 32);
+    drop(pages);
+    assert!(ring.acquire(32 * PAGE).is_ok());
+    // Less than a page is missing, and so is a page of the buffers.
+    let region = bufcore::Region::heap(33 * PAGE - 1, PAGE).expect("the heap has room");
+    assert_eq!(Builder::new().alignment(PAGE).build_in(region).expect("room enough").capacity(), 31 * PAGE);
+}
+
+/// Parts of a buffer of pages find its start again, and its room; nothing of the table is left in a
+/// region that comes back.
+#[test]
+fn pages_split_and_grow() {
+    let bytes = leaked(40 * 4096);
+    let range = bytes.as_ptr_range();
+    let mut ring = Builder::new().alignment(4096).build_static(bytes).expect("room enough");
+    let mut buf = ring.acquire(3 * 4096).expect("room");
+    buf.resize(3 * 4096, 7).expect("asked for");
+    let start = buf.as_ptr();
+    let tail = buf.split_off(4096);
+    drop(buf);
+    let mut tail = tail;
+    tail.compact();
+    assert_eq!((tail.as_ptr(), tail.len(), tail.capacity()), (start, 2 * 4096, 3 * 4096));
+    let mut message = ring.extendable(10).expect("room");
+    for step in 0..100_u8 {
+        message.extend_from_slice(&[step; 100]).expect("room");
+    }
+    let message = message.finish();
+    assert_eq!((message.len(), message.as_ptr().addr() % 4096), (10_000, 0));
+    // The next page behind its three.
+    let next = ring.acquire(1).expect("room");
+    assert_eq!(next.as_ptr().addr() - message.as_ptr().addr(), 3 * 4096);
+    assert!(range.contains(&next.as_ptr()));
+    assert!(tail.iter().all(|&byte| byte == 7));
+    drop((tail, message, next));
+    let region = ring.into_region().expect("nothing is out");
+    let mut whole = Builder::new().build_in(region).expect("room enough");
+    let mut buf = whole.acquire(whole.capacity()).expect("all of it");
+    let table = buf.spare_mut();
+    assert!(table[..256].iter().all(|&byte| byte == 0), "the table is zeroed");
 }
 
 #[test]

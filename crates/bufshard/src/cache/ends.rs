@@ -18,7 +18,7 @@ use core::ptr::NonNull;
 use bufcore::strategy::threads::{self, Cache, Methods};
 
 use super::stub::{self, Stub};
-use super::{CLOSED, FREE, ThreadCache, WAITED};
+use super::{CLOSED, FREE, ThreadCache, WAITED, growth};
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
 use crate::counts::Why;
@@ -119,6 +119,7 @@ unsafe fn end_of_thread(head: NonNull<Cache>) {
             break;
         }
         let chain = cache.take_magazine(class);
+        let _array = cache.narrow(class);
         let mut apart = Chain::new();
         if cache.hot_class() == class
             && let Some(block) = cache.take_hot()
@@ -237,6 +238,8 @@ impl ThreadCache {
 impl Drop for ThreadCache {
     fn drop(&mut self) {
         self.touch();
+        // The charge is the pool's, which is gone too.
+        drop(growth::arrays_of(self));
         // SAFETY: the cache is gone.
         unsafe { Stub::orphan(self.stub) };
     }

@@ -1,16 +1,16 @@
 //! The magazines of a thread's cache. Only a thread that has the magazines (`cache`, N1) may use
 //! any of this, unless it says otherwise.
 
-use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
+use super::arrays::{Arrays, Slot};
+use super::growth::{self, Evidence};
 use super::{HOT_CLASS, NO_HOT, ThreadCache};
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
-use crate::settings::Settings;
-use crate::sync::{AtomicU32, Ordering, RELEASE};
+use crate::sync::{AtomicU32, CountU32, Ordering, RELEASE};
 
 /// The magazine of one class.
 pub(super) struct Magazine {
@@ -18,23 +18,128 @@ pub(super) struct Magazine {
     pub(super) popped: AtomicU32,
     /// Blocks that were ever put in.
     pub(super) pushed: AtomicU32,
-    /// Slots.
-    pub(super) limit: u32,
-    slots: *const Cell<*const Block>,
+    /// Slots that it may use. Written by who has the cache, and read by the thread before it knows
+    /// that it has: what it read counts only when it finds that nobody had the cache since.
+    limit: CountU32,
+    pub(super) evidence: Evidence,
+    /// Of the cache's store, or of an array (`growth`); null without any.
+    slots: Cell<*const Slot>,
 }
 
-/// What the magazines of a cache point into.
-pub(super) type Slots = Vec<Cell<*const Block>>;
-
-/// Magazines that were not used for a time; see `ThreadCache::note_use`.
+/// Magazines that have more than was needed for a time; see `ThreadCache::note_use`.
 pub(crate) struct Unused {
-    magazines: [bool; MAX_CLASSES],
+    magazines: [Need; MAX_CLASSES],
     hot: bool,
 }
 
+/// What was taken out of a cache that had more than was needed.
+pub(crate) struct Taken {
+    /// Blocks that nobody needed.
+    pub(crate) unused: Chain,
+    /// Blocks for the depot, of any class.
+    pub(crate) halves: Chain,
+    /// Slots, to be freed when no cache is claimed.
+    pub(crate) arrays: Arrays,
+}
+
+/// What was needed of a magazine between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// All of it, or nothing is known.
+    All,
+    /// No more than it had.
+    Less,
+    /// Nothing.
+    None,
+}
+
 impl Magazine {
+    /// One without slots.
+    pub(super) fn empty() -> Self {
+        Self {
+            popped: AtomicU32::new(0),
+            pushed: AtomicU32::new(0),
+            limit: CountU32::new(0),
+            evidence: Evidence::none(),
+            slots: Cell::new(ptr::null()),
+        }
+    }
+
+    /// Slots that it may use.
+    #[inline(always)]
+    pub(super) fn limit(&self) -> u32 {
+        // ORDER: Relaxed: whether it counts is said by the cache's `word`.
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_limit(&self, limit: u32) {
+        // ORDER: Relaxed: the cache's `word` orders it, or it is the thread's own.
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Its slots, if it has any.
+    pub(super) fn slots(&self) -> Option<NonNull<Slot>> {
+        NonNull::new(self.slots.get().cast_mut())
+    }
+
+    /// Puts its blocks into other slots, of which it uses `limit`, and returns the slots that it
+    /// had.
+    ///
+    /// # Safety
+    ///
+    /// `slots` are `limit` slots that nobody else uses, as many as it has blocks at the least.
+    pub(super) unsafe fn move_to(&self, slots: NonNull<Slot>, limit: u32) -> Option<(NonNull<Slot>, u32)> {
+        for index in 0..self.len() {
+            // SAFETY: below the limit (N2), and the caller has the magazine.
+            let block = unsafe { self.slot(index) }.get();
+            // SAFETY: there are as many slots, which are nobody else's.
+            let to = unsafe { slots.add(index as usize) };
+            // SAFETY: likewise.
+            unsafe { to.as_ref() }.set(block);
+        }
+        let old = self.slots().zip(Some(self.limit()));
+        self.slots.set(slots.as_ptr());
+        self.set_limit(limit);
+        old
+    }
+
+    /// Takes the slots of an empty magazine, and says how many it might use.
+    pub(super) fn take_slots(&self) -> Option<(NonNull<Slot>, u32)> {
+        let old = self.slots().zip(Some(self.limit()));
+        self.slots.set(ptr::null());
+        self.set_limit(0);
+        old
+    }
+
+    /// Takes the `count` oldest blocks, or all, and adds them to `chain`. For who has the cache.
+    pub(super) fn take_oldest(&self, count: u32, chain: &mut Chain) {
+        let len = self.len();
+        let count = count.min(len);
+        for index in 0..len {
+            // SAFETY: below the limit (N2), and the caller has the magazine.
+            let block = unsafe { self.slot(index) }.get();
+            if index < count {
+                if let Some(block) = NonNull::new(block.cast_mut()) {
+                    // SAFETY: taken, as the counter says below.
+                    unsafe { chain.push(block) };
+                }
+            } else {
+                // SAFETY: likewise.
+                unsafe { self.slot(index - count) }.set(block);
+            }
+        }
+        // ORDER: Relaxed: only who has the magazine reads it.
+        let popped = self.popped.load(Ordering::Relaxed);
+        // ORDER: Release, as in `pop`.
+        self.popped.store(popped.wrapping_add(count), RELEASE);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Blocks in it.
-    fn len(&self) -> u32 {
+    pub(super) fn len(&self) -> u32 {
         // ORDER: Relaxed, for both: who has the magazine has seen what the last one did.
         self.pushed.load(Ordering::Relaxed).wrapping_sub(self.popped.load(Ordering::Relaxed))
     }
@@ -53,26 +158,10 @@ impl Magazine {
     #[inline(always)]
     pub(super) unsafe fn slot(&self, index: u32) -> &Cell<*const Block> {
         // SAFETY: each magazine has `limit` slots from there on.
-        let slot = unsafe { self.slots.add(index as usize) };
-        // SAFETY: they live as long as the cache.
+        let slot = unsafe { self.slots.get().add(index as usize) };
+        // SAFETY: they are the magazine's until it gives them up, which only who has it does.
         unsafe { &*slot }
     }
-}
-
-/// The magazines of a new cache, and their slots; `None` when there is no memory.
-pub(super) fn empty(settings: &Settings) -> Option<([Magazine; MAX_CLASSES], Slots)> {
-    let limits: [u32; MAX_CLASSES] = core::array::from_fn(|class| settings.thread_limit(class) as u32);
-    let total = limits.iter().map(|&limit| limit as usize).sum();
-    let mut slots = Slots::new();
-    slots.try_reserve_exact(total).ok()?;
-    slots.resize_with(total, || Cell::new(ptr::null()));
-    let mut rest = slots.as_ptr();
-    let magazines = limits.map(|limit| {
-        let slots = rest;
-        rest = rest.wrapping_add(limit as usize);
-        Magazine { popped: AtomicU32::new(0), pushed: AtomicU32::new(0), limit, slots }
-    });
-    Some((magazines, slots))
 }
 
 impl ThreadCache {
@@ -122,7 +211,7 @@ impl ThreadCache {
     pub(crate) unsafe fn put_one(&self, class: usize, block: NonNull<Block>) -> bool {
         let Some(magazine) = self.magazines.get(class) else { return false };
         let len = magazine.len();
-        if len >= magazine.limit {
+        if len >= magazine.limit() {
             return false;
         }
         // SAFETY: `len` is below the limit, and the magazine is the caller's (N1).
@@ -161,9 +250,10 @@ impl ThreadCache {
     pub(crate) fn count(&self, class: usize) -> usize {
         let Some(magazine) = self.magazines.get(class) else { return 0 };
         // The two counters are not read at once: while the thread is at work, their difference may
-        // be any.
-        let len = if magazine.len() <= magazine.limit { magazine.len() } else { 0 };
-        len as usize + usize::from(self.hot_class() == class)
+        // be any. So it is looked at once, and is what was looked at.
+        let len = magazine.len();
+        let len = if len <= magazine.limit() { len as usize } else { 0 };
+        len + usize::from(self.hot_class() == class)
     }
 
     /// Whether there is nothing in it, at some moment. For holders of a handle.
@@ -171,29 +261,67 @@ impl ThreadCache {
         self.hot_class() >= MAX_CLASSES && self.magazines.iter().all(|magazine| magazine.len() == 0)
     }
 
-    /// Notes how often each magazine was used, and returns which were not used since the last note;
-    /// `None` when none of those has anything in it. For who has the lock of `idle_marks`, and a
-    /// handle.
-    pub(crate) fn note_use(&self) -> Option<Unused> {
-        let mut unused = [false; MAX_CLASSES];
-        for ((magazine, mark), unused) in self.magazines.iter().zip(&self.idle_marks).zip(&mut unused) {
+    /// Whether any magazine has slots, at some moment. For holders of a handle.
+    pub(crate) fn has_slots(&self) -> bool {
+        self.magazines.iter().any(|magazine| magazine.limit() > 0)
+    }
+
+    /// Blocks of a class that a trip to the depot brings, the one that is asked for included.
+    pub(crate) fn wanted(&self, class: usize) -> usize {
+        let limit = self.magazines.get(class).map_or(0, Magazine::limit);
+        limit.clamp(1, growth::batch(class)) as usize
+    }
+
+    /// Blocks of a class that a trip to the depot takes away.
+    pub(crate) fn unwanted(&self, class: usize) -> usize {
+        self.magazines.get(class).map_or(0, |magazine| magazine.len().min(growth::batch(class))) as usize
+    }
+
+    /// A number that changes when the cache is used, as far as can be seen without stopping its
+    /// thread. For holders of a handle.
+    pub(crate) fn uses(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        let hot = self.hot.load(Ordering::Relaxed);
+        self.magazines.iter().map(Magazine::uses).fold(hot, u32::wrapping_add) as usize
+    }
+
+    /// Notes how often each magazine was used, and returns which had more than was needed since the
+    /// last note; `None` when there are none. `look` is the number of this look. For who has the
+    /// lock of `idle_marks`, and a handle.
+    pub(crate) fn note_use(&self, look: u32) -> Option<Unused> {
+        let mut unused = [Need::All; MAX_CLASSES];
+        for ((magazine, mark), need) in self.magazines.iter().zip(&self.idle_marks).zip(&mut unused) {
             let uses = magazine.uses();
-            *unused = mark.replace(uses) == uses && magazine.len() > 0;
+            if mark.replace(uses) == uses && magazine.limit() > 0 {
+                *need = Need::None;
+            } else if magazine.is_halved_by(look) {
+                *need = Need::Less;
+            }
         }
         // ORDER: Relaxed: a hint, and a count.
         let hot = self.hot.load(Ordering::Relaxed);
         let is_hot_unused = self.hot_mark.replace(hot) == hot && self.hot_class() < MAX_CLASSES;
-        (is_hot_unused || unused.contains(&true)).then_some(Unused { magazines: unused, hot: is_hot_unused })
+        let is_any = is_hot_unused || unused.iter().any(|need| *need != Need::All);
+        is_any.then_some(Unused { magazines: unused, hot: is_hot_unused })
     }
 
-    /// Takes what is in magazines that were not used until the note and since. For those who have
-    /// the magazines, and the lock of `idle_marks`.
-    pub(crate) fn take_unused(&self, unused: &Unused) -> Chain {
-        let mut chain = Chain::new();
+    /// Takes what is in magazines that were not used until the note and since, with their slots,
+    /// and half of what is in those that had more than was needed. For those who have the
+    /// magazines, and the lock of `idle_marks`.
+    pub(crate) fn take_unused(&self, unused: &Unused, look: u32) -> Taken {
+        let (mut chain, mut halves, mut arrays) = (Chain::new(), Chain::new(), Arrays::new());
         for (class, (magazine, mark)) in self.magazines.iter().zip(&self.idle_marks).enumerate() {
-            if unused.magazines[class] && mark.get() == magazine.uses() {
-                chain.append(self.take_all(class));
-                mark.set(magazine.uses());
+            match unused.magazines[class] {
+                Need::None if mark.get() == magazine.uses() => {
+                    chain.append(self.take_magazine(class));
+                    arrays.extend(self.narrow(class));
+                    mark.set(magazine.uses());
+                }
+                Need::Less => {
+                    self.halve(class, look, &mut halves);
+                    mark.set(magazine.uses());
+                }
+                _ => {}
             }
         }
         // ORDER: Relaxed: the caller has the cache.
@@ -204,6 +332,6 @@ impl ThreadCache {
             // SAFETY: just taken.
             unsafe { chain.push(block) };
         }
-        chain
+        Taken { unused: chain, halves, arrays }
     }
 }

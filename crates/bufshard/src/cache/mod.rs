@@ -39,19 +39,21 @@
 //! - N1: the slots and counters have one user at a time. That is the thread, between its look at
 //!   `word` and the end of what it announced, or a claim, between its look at `begun` and its end.
 //! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`,
-//!   K2); `difference <= limit`.
+//!   K2); `difference <= limit`, and a magazine has `limit` slots at least. Both change with N1.
 //! - N3: while the last bits of `hot` are a class, `hot_block` is a block of that class, and the
 //!   cache's.
 //! - N4: `seen` and the fields marked so are the thread's own.
-//! - N5: when a pool is gone, the thread that sets `DRAINED` in the stub empties the cache. It gives
-//!   back the reference to the bookkeeping that the cache's own thread had. Nothing is put into the
-//!   cache any more.
+//! - N5: when a pool is gone, the thread that sets `DRAINED` in the stub empties the cache. It
+//!   gives back the reference to the bookkeeping that the cache's own thread had. Nothing is put
+//!   into the cache any more.
 //! - N6: a cache exists while the bookkeeping does. A user of the cache keeps the bookkeeping: by a
 //!   handle, a block, or the thread's reference. The thread has this reference until `DRAINED` is
 //!   set, and while `begun` is `BUSY` only the thread itself sets that.
 
+mod arrays;
 mod claims;
 mod ends;
+mod growth;
 mod magazines;
 mod stub;
 
@@ -61,13 +63,18 @@ use core::ptr::{self, NonNull};
 use bufcore::strategy::threads;
 use bufcore::strategy::{Link, Listed};
 
+use self::arrays::Slot;
+pub(crate) use self::arrays::{Array, Arrays};
 pub(crate) use self::claims::NotHad;
 use self::ends::Gone;
-use self::magazines::{Magazine, Slots};
+pub(crate) use self::growth::batch;
+use self::growth::{ALL_RANGES, STORE_SLOTS};
+use self::magazines::Magazine;
 use self::stub::Stub;
 use crate::block::Block;
 use crate::class::{MAX_CLASSES, class_of};
 use crate::counts::Counts;
+use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::sync::{self, AtomicU32, AtomicUsize, Ordering, RELEASE};
 
@@ -109,7 +116,8 @@ const HOT_USE: u32 = HOT_CLASS + 1;
 /// list.
 const RECALLS: u32 = 16;
 
-/// A cache.
+/// A cache. What the fast paths touch of it, other than magazines, is in one line.
+#[repr(C, align(64))]
 pub(crate) struct ThreadCache {
     word: AtomicUsize,
     seen: Cell<usize>,
@@ -138,11 +146,20 @@ pub(crate) struct ThreadCache {
     idle_marks: [Cell<u32>; MAX_CLASSES],
     hot_mark: Cell<u32>,
     magazines: [Magazine; MAX_CLASSES],
-    /// What the magazines point into.
-    _slots: Slots,
+    /// The first slots of magazines (`growth`), and a bit for each range of them that none has. For
+    /// who has the cache.
+    store: [Slot; STORE_SLOTS],
+    free_ranges: Cell<u32>,
     #[cfg(all(test, any(loom, shuttle)))]
     shadow: buftest::models::Shadow,
 }
+
+// A thread that used a pool once costs less than a page, or less than 10 KiB with its counters.
+#[cfg(not(any(loom, shuttle)))]
+const _: () = {
+    let most = if cfg!(feature = "stats") { 10 << 10 } else { 4 << 10 };
+    assert!(size_of::<ThreadCache>() + size_of::<Stub>() < most);
+};
 
 // SAFETY: one field.
 unsafe impl Listed for ThreadCache {
@@ -161,7 +178,6 @@ const fn record(which: usize, value: u32) -> u32 {
 impl ThreadCache {
     /// A cache that no thread has; `None` when there is no memory.
     pub(crate) fn new(shared: &Shared, home: usize) -> Option<Self> {
-        let (magazines, slots) = magazines::empty(&shared.settings)?;
         let plain = shared.is_plain();
         Some(Self {
             word: AtomicUsize::new(FREE | if plain { PLAIN } else { 0 }),
@@ -179,8 +195,9 @@ impl ThreadCache {
             counts: Counts::default(),
             idle_marks: core::array::from_fn(|_| Cell::new(0)),
             hot_mark: Cell::new(0),
-            magazines,
-            _slots: slots,
+            magazines: core::array::from_fn(|_| Magazine::empty()),
+            store: [const { Cell::new(ptr::null()) }; STORE_SLOTS],
+            free_ranges: Cell::new(ALL_RANGES),
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
         })
@@ -194,6 +211,16 @@ impl ThreadCache {
 
     pub(crate) fn home(&self) -> usize {
         self.home
+    }
+
+    /// The pool's bookkeeping.
+    fn shared(&self) -> &Shared {
+        // SAFETY: valid as long as the cache is (`shared`, P1), whose user keeps it (N6).
+        unsafe { self.shared.as_ref() }
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.shared().settings
     }
 
     /// The calling thread's cache for the pool `id`, if it is to be found at once; else `None`.
@@ -312,7 +339,7 @@ impl ThreadCache {
         // ORDER: Relaxed, for both, as in `pop`.
         let pushed = magazine.pushed.load(Ordering::Relaxed);
         let len = pushed.wrapping_sub(magazine.popped.load(Ordering::Relaxed));
-        if len >= magazine.limit {
+        if len >= magazine.limit() {
             return false;
         }
         let now = pushed.wrapping_add(1);
@@ -350,6 +377,7 @@ impl ThreadCache {
     /// Begins a slow path of the thread, after which the magazines are its own until `leave`.
     /// `false` when they are not to be had. In between, nothing is allocated, freed, or waited for.
     pub(crate) fn enter(&self) -> bool {
+        self.is_left();
         // ORDER: Release, as in `begin`.
         self.begun.store(BUSY, RELEASE);
         sync::light_fence();
@@ -365,6 +393,12 @@ impl ThreadCache {
         self.seen.set(word & !FLAGS);
         self.touch();
         true
+    }
+
+    /// Asserts that the thread is in no slow path, whatever code of the user's it calls.
+    fn is_left(&self) {
+        // ORDER: Relaxed: the thread's own.
+        debug_assert!(self.begun.load(Ordering::Relaxed) != BUSY, "the cache is entered");
     }
 
     /// The fence between the two steps of a slow path where the system gives none that costs this
@@ -416,8 +450,14 @@ impl ThreadCache {
         debug_assert!(gone.is_none(), "the pool has a handle");
     }
 
-    /// Takes back what a fast path announced and did not do.
-    pub(crate) fn settle(&self) {
+    /// Takes back what a fast path announced and did not do, before a slow path.
+    pub(crate) fn settle_fast(&self) {
+        self.is_left();
+        self.settle();
+    }
+
+    /// Takes back what was announced.
+    fn settle(&self) {
         // ORDER: Release pairs with the Acquire in `done`, as in `begin`.
         self.begun.store(IDLE, RELEASE);
     }

@@ -16,11 +16,13 @@ const ONE: usize = 4;
 // ORDER: what each pairs with is said where it is used.
 pub(super) const SEQ_CST: Ordering = Ordering::SeqCst;
 
-/// Slots in a bin's first cache line.
-pub(super) const FIRST_SLOTS: usize = 6;
+/// Slots beside a bin's word, in two cache lines, which are fetched in pairs. Models have few.
+pub(super) const FIRST_SLOTS: usize =
+    if cfg!(any(loom, shuttle)) { 6 } else { BIN_BYTES / size_of::<usize>() - 2 };
+const BIN_BYTES: usize = 128;
 
 /// The blocks of a class in a shard.
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub(super) struct Bin {
     word: AtomicUsize,
     /// The least that the count was since `trim_idle` last looked. For who has the bin.
@@ -37,16 +39,14 @@ pub(super) struct Locked<'a> {
     pub(super) count: usize,
 }
 
-pub(super) fn no_block() -> AtomicPtr<Block> {
-    AtomicPtr::new(ptr::null_mut())
-}
-
 impl Bin {
+    /// An empty one, as zeroed memory is.
+    #[cfg(any(loom, shuttle))]
     pub(super) fn new() -> Self {
         Self {
             word: AtomicUsize::new(0),
             least: AtomicUsize::new(0),
-            slots: core::array::from_fn(|_| no_block()),
+            slots: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
         }
     }
 
@@ -66,7 +66,10 @@ impl Bin {
     ///
     /// When the bin is locked: nothing. When it is closed: all that is in it, which is the caller's
     /// (T2).
-    pub(super) fn lock<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Result<Locked<'a>, Chain> {
+    pub(super) fn lock<'a>(
+        &'a self,
+        more: impl FnOnce() -> &'a [AtomicPtr<Block>],
+    ) -> Result<Locked<'a>, Chain> {
         // ORDER: Acquire pairs with the Release in `unlock`: what was done with the blocks, and in
         // the slots, happened before.
         if self.word.fetch_or(LOCKED, Ordering::Acquire) & LOCKED != 0 {
@@ -75,32 +78,31 @@ impl Bin {
         // ORDER: Relaxed: the count is what the last one left who had the bin. Whether it was
         // closed before or after this locked it does not matter (T2).
         let word = self.word.load(Ordering::Relaxed);
-        let locked = Locked { bin: self, more, word, count: word / ONE };
+        // Looked for now: whoever used them before, and had the bin, saw them (T3).
+        let locked = Locked { bin: self, more: more(), word, count: word / ONE };
         if word & CLOSED == 0 { Ok(locked) } else { Err(locked.take_closed()) }
     }
 
     /// Lets nothing in any more, and takes all that is in it; `None` while it is locked, and then
     /// who locked it takes that (T2).
-    pub(super) fn close(&self, more: &[AtomicPtr<Block>]) -> Option<Chain> {
+    pub(super) fn close<'a>(&'a self, more: impl FnOnce() -> &'a [AtomicPtr<Block>]) -> Option<Chain> {
         // ORDER: Acquire pairs with the Release in `unlock`; nothing is published.
         let before = self.word.fetch_or(CLOSED, Ordering::Acquire);
         if before & LOCKED != 0 {
             return None;
         }
-        Some(Locked { bin: self, more, word: before, count: before / ONE }.take_closed())
-    }
-
-    /// As `lock`, for holders of a handle, so not of a closed bin.
-    pub(super) fn lock_open<'a>(&'a self, more: &'a [AtomicPtr<Block>]) -> Option<Locked<'a>> {
-        let locked = self.lock(more);
-        debug_assert!(locked.as_ref().err().is_none_or(Chain::is_empty), "T2: the pool has a handle");
-        locked.ok()
+        Some(Locked { bin: self, more: more(), word: before, count: before / ONE }.take_closed())
     }
 }
 
 impl Locked<'_> {
     fn slot(&self, index: usize) -> Option<&AtomicPtr<Block>> {
         self.bin.slots.get(index).or_else(|| self.more.get(index - FIRST_SLOTS))
+    }
+
+    /// Blocks for which it has slots.
+    pub(super) fn slots(&self) -> usize {
+        FIRST_SLOTS + self.more.len()
     }
 
     /// Adds a block, for which there is room.

@@ -5,9 +5,14 @@
 //! thread waits for that: a locked bin counts as one that has nothing to give and no room, and the
 //! next shard is tried.
 //!
-//! The word, the hint for `trim_idle` and the first slots are one cache line. So blocks on their
-//! way from one thread to another cost one line each way, however many they are. Nothing is linked
-//! through their headers, which stay where they are.
+//! The word, the hint for `trim_idle` and the first slots are one cache line and the one behind it.
+//! So blocks on their way from one thread to another cost these lines each way, however many they
+//! are. Nothing is linked through their headers, which stay where they are.
+//!
+//! The bins of a class are its shelf. A pool of many classes and shards mostly needs few of them.
+//! So a shelf is made when a block of its class is first requested, with a few slots in each of the
+//! first shards. The other shards and slots are made when a bin of these was too small. The next
+//! request that comes to the depot makes them then. Releases allocate nothing.
 //!
 //! # Invariants
 //!
@@ -18,70 +23,75 @@
 //!   thread that locks it later cannot tell whether that was before, and takes what it finds too.
 //!   So each slot is emptied by an exchange. Only holders of a handle take otherwise, so none takes
 //!   after the end of the pool.
+//! - T3: a shelf and its rest are made once, by holders of a handle, and stay as long as the depot.
+//!   A thread looks for the rest of the slots when it has the bin. So it finds them if any thread
+//!   that had the bin before used them.
 
 mod bin;
 mod hints;
+mod shelf;
+#[cfg(not(any(loom, shuttle)))]
+mod zeroed;
+// Atomics of the model checkers have more to them than bytes.
+#[cfg(any(loom, shuttle))]
+#[path = "made.rs"]
+mod zeroed;
 
-use alloc::vec::Vec;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
-use self::bin::{Bin, FIRST_SLOTS, SEQ_CST, no_block};
-use self::hints::Hints;
+use self::bin::SEQ_CST;
+use self::shelf::Shelf;
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
 use crate::settings::Settings;
 use crate::sync::{AtomicPtr, Ordering};
 
-/// Bins from one shard to the next beyond its own: their lines are fetched in pairs.
-const GAP_BINS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 1 };
-
 /// All shards of a pool.
 pub(crate) struct Depot {
-    /// Shard after shard, class after class, with gaps between shards.
-    bins: Vec<Bin>,
-    /// The slots of each bin that are not in its first line, `more` for each.
-    more_slots: Vec<AtomicPtr<Block>>,
-    more: usize,
-    /// Bins from one shard to the next.
-    stride: usize,
-    shards: usize,
-    hints: [Hints; MAX_CLASSES],
+    /// The bins of each class, or null until they are made (T3).
+    shelves: [AtomicPtr<Shelf>; MAX_CLASSES],
 }
 
 impl Depot {
-    /// Empty shards; `None` when there is no memory.
-    pub(crate) fn new(settings: &Settings) -> Option<Self> {
-        let shards = settings.shards;
-        let stride = settings.classes.checked_add(GAP_BINS)?;
-        let total = stride.checked_mul(shards)?;
-        let most = (0..settings.classes).map(|class| settings.shard_limit(class)).max().unwrap_or(0);
-        let more = most.saturating_sub(FIRST_SLOTS);
-        let mut bins = Vec::new();
-        bins.try_reserve_exact(total).ok()?;
-        bins.resize_with(total, Bin::new);
-        let mut more_slots = Vec::new();
-        more_slots.try_reserve_exact(total.checked_mul(more)?).ok()?;
-        more_slots.resize_with(total * more, no_block);
-        let hints = core::array::from_fn(|_| Hints::default());
-        Some(Self { bins, more_slots, more, stride, shards, hints })
+    /// Empty shards.
+    pub(crate) fn new() -> Self {
+        Self { shelves: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
     }
 
-    /// The bin of a class in a shard.
-    fn bin(&self, shard: usize, class: usize) -> Option<(&Bin, &[AtomicPtr<Block>])> {
-        let index = shard * self.stride + class;
-        Some((self.bins.get(index)?, self.more_slots.get(index * self.more..)?.get(..self.more)?))
+    /// The bins of a class, if they were made.
+    fn shelf(&self, class: usize) -> Option<&Shelf> {
+        Shelf::of(self.shelves.get(class)?)
     }
 
-    /// The shards from `home` on, each with its bit in the hints. (Where there are fewer bits than
-    /// shards, some share one.)
-    fn from(&self, home: usize) -> impl Iterator<Item = (usize, usize)> {
-        // A power of two, as `Settings` has it.
-        let mask = self.shards - 1;
-        (0..self.shards).map(move |step| {
-            let shard = home.wrapping_add(step) & mask;
-            (shard, 1_usize.rotate_left(shard as u32))
-        })
+    /// Makes the bins of a class that are missing, if there is memory: those that a first block may
+    /// need, or all when these were too small. For holders of a handle with nothing locked or
+    /// entered.
+    pub(crate) fn prepare(&self, settings: &Settings, class: usize) {
+        match self.shelf(class) {
+            Some(shelf) if shelf.is_short() => {
+                // Without memory, there is room for fewer.
+                let _ = shelf.make_rest(settings, class);
+            }
+            Some(_) => {}
+            None => self.prepare_first(settings, class),
+        }
+    }
+
+    #[cold]
+    fn prepare_first(&self, settings: &Settings, class: usize) {
+        if settings.shard_limit(class) > 0
+            && let Some(place) = self.shelves.get(class)
+        {
+            Shelf::make(place, settings, class);
+        }
+    }
+
+    /// Makes all bins of a class. `false` when there is no memory. For those as in `prepare`.
+    pub(crate) fn prepare_all(&self, settings: &Settings, class: usize) -> bool {
+        self.prepare(settings, class);
+        let has_all = self.shelf(class).is_some_and(|shelf| shelf.make_rest(settings, class));
+        has_all || settings.shard_limit(class) == 0
     }
 
     /// Puts the blocks that `next` gives into bins of a class with room for `limit` blocks each, in
@@ -96,26 +106,34 @@ impl Depot {
         limit: usize,
         mut next: impl FnMut() -> Option<NonNull<Block>>,
     ) -> Chain {
-        let hints = &self.hints[class];
+        let mut rest = Chain::new();
+        let Some(shelf) = self.shelf(class) else {
+            while let Some(block) = next() {
+                // SAFETY: `next` gave it.
+                unsafe { rest.push(block) };
+            }
+            return rest;
+        };
+        let hints = &shelf.hints;
         // ORDER: Relaxed: a hint. Where it is late, blocks are freed that there was room for, or a
         // search is in vain.
         let full = hints.full.load(Ordering::Relaxed);
-        let mut rest = Chain::new();
         let mut over = None;
-        for (shard, bit) in self.from(home).filter(|(_, bit)| full & bit == 0) {
-            let Some((bin, more)) = self.bin(shard, class) else { break };
-            let mut locked = match bin.lock(more) {
+        for (shard, bit) in shelf.from(home).filter(|(_, bit)| full & bit == 0) {
+            let Some(place) = shelf.at(shard) else { break };
+            let mut locked = match place.lock() {
                 Ok(locked) => locked,
                 Err(all) => {
                     rest.append(all);
                     continue;
                 }
             };
-            if locked.count >= limit {
+            let here = limit.min(locked.slots());
+            if locked.count >= here {
                 // ORDER: Relaxed, as above.
                 hints.full.fetch_or(bit, Ordering::Relaxed);
             }
-            while locked.count < limit
+            while locked.count < here
                 && let Some(block) = over.take().or_else(&mut next)
             {
                 locked.push(block);
@@ -128,18 +146,25 @@ impl Depot {
             if over.is_none() {
                 return rest;
             }
+            if here < limit {
+                // In one bin, another thread finds all of them at once.
+                shelf.note_short();
+            }
         }
         while let Some(block) = over.take().or_else(&mut next) {
             // SAFETY: `next` gave it.
             unsafe { rest.push(block) };
+        }
+        if !rest.is_empty() {
+            shelf.note_short();
         }
         rest
     }
 
     /// Takes up to `wanted` blocks of a class out of one bin, the newest first, and gives them to
     /// `give`: in the shard `home` if it has any, or else in the next. `give` does nothing but keep
-    /// them: it is called while the bin is locked. Returns how many they were. For holders of a
-    /// handle.
+    /// them: it is called while the bin is locked. Returns whether the class lacks bins, which
+    /// `prepare` makes. For holders of a handle.
     ///
     /// Cost: as for `put`.
     pub(crate) fn take(
@@ -148,16 +173,17 @@ impl Depot {
         class: usize,
         wanted: usize,
         mut give: impl FnMut(NonNull<Block>),
-    ) -> usize {
-        let hints = &self.hints[class];
+    ) -> bool {
+        let Some(shelf) = self.shelf(class) else { return true };
+        let hints = &shelf.hints;
         // ORDER: SeqCst, as `note_some` says.
         let some = hints.some.load(SEQ_CST);
         if some == 0 {
-            return 0;
+            return shelf.is_short();
         }
-        for (shard, bit) in self.from(home).filter(|(_, bit)| some & bit != 0) {
-            let Some((bin, more)) = self.bin(shard, class) else { break };
-            let Some(mut locked) = bin.lock_open(more) else { continue };
+        for (shard, bit) in shelf.from(home).filter(|(_, bit)| some & bit != 0) {
+            let Some(place) = shelf.at(shard) else { break };
+            let Some(mut locked) = place.lock_open() else { continue };
             let mut taken = 0;
             while taken < wanted
                 && let Some(block) = locked.pop()
@@ -169,27 +195,28 @@ impl Depot {
             locked.unlock_open();
             if taken > 0 {
                 hints.note_room(bit);
-                return taken;
+                break;
             }
-            hints.note_none(bit, bin);
+            hints.note_none(bit, place.bin);
         }
-        0
+        shelf.is_short()
     }
 
     /// Takes up to `wanted` blocks of a class out of all bins, whatever the hints say, and adds
     /// them to `chain`. `false` when a bin was not to be had. For holders of a handle.
     pub(crate) fn take_all(&self, class: usize, wanted: usize, chain: &mut Chain) -> bool {
+        let Some(shelf) = self.shelf(class) else { return true };
         let enough = chain.len() + wanted;
         let mut had_all = true;
-        for (shard, bit) in self.from(0) {
-            let Some((bin, more)) = self.bin(shard, class) else { break };
+        for (shard, bit) in shelf.from(0) {
+            let Some(place) = shelf.at(shard) else { break };
             if chain.len() >= enough {
                 break;
             }
-            if bin.count() == 0 {
+            if place.bin.count() == 0 {
                 continue;
             }
-            let Some(mut locked) = bin.lock_open(more) else {
+            let Some(mut locked) = place.lock_open() else {
                 had_all = false;
                 continue;
             };
@@ -201,7 +228,7 @@ impl Depot {
             }
             locked.note_least();
             locked.unlock_open();
-            self.hints[class].note_room(bit);
+            shelf.hints.note_room(bit);
         }
         had_all
     }
@@ -209,9 +236,16 @@ impl Depot {
     /// Takes the blocks of a class that nobody needed since the last call. For holders of a handle.
     pub(crate) fn take_unused(&self, class: usize) -> Chain {
         let mut unused = Chain::new();
-        for (shard, bit) in self.from(0) {
-            let Some((bin, more)) = self.bin(shard, class) else { break };
-            let Some(mut locked) = bin.lock_open(more) else { continue };
+        let Some(shelf) = self.shelf(class) else { return unused };
+        for (shard, bit) in shelf.from(0) {
+            let Some(place) = shelf.at(shard) else { break };
+            let bin = place.bin;
+            // The last who took from it noted that it had nothing left. So a bin that was never
+            // used stays memory that the system has not given.
+            if bin.count() == 0 {
+                continue;
+            }
+            let Some(mut locked) = place.lock_open() else { continue };
             // ORDER: Relaxed: who has the bin has it.
             for _ in 0..bin.least.load(Ordering::Relaxed) {
                 let Some(block) = locked.pop() else { break };
@@ -221,7 +255,7 @@ impl Depot {
             // ORDER: Relaxed, likewise.
             bin.least.store(locked.count, Ordering::Relaxed);
             locked.unlock_open();
-            self.hints[class].note_room(bit);
+            shelf.hints.note_room(bit);
         }
         unused
     }
@@ -229,21 +263,35 @@ impl Depot {
     /// Blocks of a class in all bins, as far as can be seen at this moment without stopping
     /// anybody.
     pub(crate) fn count(&self, class: usize) -> usize {
+        let Some(shelf) = self.shelf(class) else { return 0 };
         // ORDER: SeqCst, as `note_some` says.
-        let some = self.hints[class].some.load(SEQ_CST);
-        let bins = self.from(0).filter(|(_, bit)| some & bit != 0);
-        bins.filter_map(|(shard, _)| self.bin(shard, class)).map(|(bin, _)| bin.count()).sum()
+        let some = shelf.hints.some.load(SEQ_CST);
+        let bins = shelf.from(0).filter(|(_, bit)| some & bit != 0);
+        bins.filter_map(|(shard, _)| shelf.at(shard)).map(|place| place.bin.count()).sum()
+    }
+
+    /// Blocks of a class for which all bins that were made have room together, as far as can be
+    /// seen at this moment.
+    pub(crate) fn room(&self, class: usize, limit: usize) -> usize {
+        let Some(shelf) = self.shelf(class) else { return 0 };
+        let bins = (0..shelf.shards()).filter_map(|shard| shelf.at(shard));
+        bins.map(|place| limit.min(place.slots()).saturating_sub(place.bin.count())).sum()
     }
 
     /// Takes everything, lets nothing in any more, and calls `f` with each bin's.
     pub(crate) fn close(&self, mut f: impl FnMut(Chain)) {
-        for shard in 0..self.shards {
-            for class in 0..self.stride {
-                let Some((bin, more)) = self.bin(shard, class) else { break };
-                if let Some(all) = bin.close(more) {
-                    f(all);
-                }
-            }
+        for shelf in (0..MAX_CLASSES).filter_map(|class| self.shelf(class)) {
+            let places = (0..shelf.shards()).filter_map(|shard| shelf.at(shard));
+            places.filter_map(shelf::Place::close).for_each(&mut f);
+        }
+    }
+}
+
+impl Drop for Depot {
+    fn drop(&mut self) {
+        for shelf in &self.shelves {
+            // ORDER: Relaxed: whoever has the depot alone has seen all that was done with it.
+            shelf::free(shelf.load(Ordering::Relaxed));
         }
     }
 }

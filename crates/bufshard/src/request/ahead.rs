@@ -6,7 +6,7 @@ use bufcore::AcquireError;
 
 use super::Turn;
 use crate::block::Block;
-use crate::cache::ThreadCache;
+use crate::cache::{Array, Arrays, ThreadCache, batch};
 use crate::chain::Chain;
 use crate::class::class_of;
 use crate::counts::Why;
@@ -20,9 +20,16 @@ impl Shared {
         if !self.settings.is_pooled(class) {
             return Err(AcquireError::TooLarge { requested: size, limit: self.settings.largest_pooled() });
         }
-        let length = self.settings.thread_limit(class).max(1);
+        let has_bins = self.depot.prepare_all(&self.settings, class);
+        let cache = self.cache_or_new();
         let mut kept = 0;
         while kept < count {
+            let room = self.depot.room(class, self.settings.shard_limit(class))
+                + cache.map_or(0, |cache| cache.room(class));
+            let length = room.min(batch(class) as usize);
+            if length == 0 {
+                break;
+            }
             let mut chain = Chain::new();
             let mut refused = None;
             for _ in 0..length.min(count - kept) {
@@ -40,7 +47,7 @@ impl Shared {
                 }
             }
             let made = chain.len();
-            let rest = self.keep(class, chain);
+            let rest = self.keep(cache, class, chain);
             kept += made - rest.len();
             self.common.preallocated(class, made - rest.len());
             let is_full = !rest.is_empty();
@@ -53,33 +60,38 @@ impl Shared {
                 None => {}
             }
         }
+        if kept < count && !has_bins {
+            return Err(AcquireError::OutOfMemory { requested: size });
+        }
         Ok(kept)
     }
 
     /// Puts a chain into a shard, or into the calling thread's cache, and returns what there is no
     /// room for.
-    fn keep(&self, class: usize, mut chain: Chain) -> Chain {
-        let cache = self.cache_or_new();
+    fn keep(&self, cache: Option<&ThreadCache>, class: usize, mut chain: Chain) -> Chain {
         let rest = self.put(cache.map_or(0, ThreadCache::home), class, || chain.pop());
         // SAFETY: the handle keeps the pool.
         unsafe { Shared::was_put(NonNull::from(self), Chain::new(), self.keep_for_waiters()) };
-        match cache {
-            Some(cache) if cache.enter() => {
-                let rest = fill(cache, class, rest);
-                cache.leave_open();
-                self.tell(Some(cache));
-                rest
-            }
-            _ => rest,
+        let Some(cache) = cache.filter(|_| !rest.is_empty()) else { return rest };
+        let (is_entered, array) = cache.enter_with(|cache| cache.lacks_for(class, rest.len()));
+        if !is_entered {
+            return rest;
         }
+        let (rest, left) = fill(cache, class, rest, array);
+        cache.leave_open();
+        drop(left);
+        self.tell(Some(cache));
+        rest
     }
 }
 
-/// Puts blocks into the cache that was entered, and returns those that it has no room for.
-fn fill(cache: &ThreadCache, class: usize, mut chain: Chain) -> Chain {
+/// Puts blocks into the cache that was entered, and returns those that it has no room for, and the
+/// slots that are left over.
+fn fill(cache: &ThreadCache, class: usize, mut chain: Chain, array: Option<Array>) -> (Chain, Arrays) {
     if cache.is_waited() {
-        return chain;
+        return (chain, array.into());
     }
+    let left = cache.make_room(class, chain.len(), array);
     let mut rest = Chain::new();
     while let Some(block) = chain.pop() {
         // SAFETY: a block of the chain is ours, and of this pool.
@@ -88,5 +100,5 @@ fn fill(cache: &ThreadCache, class: usize, mut chain: Chain) -> Chain {
             unsafe { rest.push(block) };
         }
     }
-    rest
+    (rest, left)
 }

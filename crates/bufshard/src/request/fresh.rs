@@ -5,10 +5,11 @@ use core::ptr::NonNull;
 use bufcore::AcquireError;
 
 use super::{NoBlock, Turn};
-use crate::block::Block;
+use crate::block::{Block, Shape};
 use crate::class::{self, NO_CLASS};
 use crate::shared::Shared;
 use crate::sync::Ordering;
+use crate::trim::Slots;
 
 impl Shared {
     /// A new block of a class. For holders of a handle.
@@ -20,25 +21,18 @@ impl Shared {
     ) -> Result<NonNull<Block>, NoBlock> {
         // ORDER: Relaxed: any order of numbers will do.
         let colour = self.colours.fetch_add(1, Ordering::Relaxed);
-        self.block(class as u16, class::bytes_of(class), colour, requested, turn)
+        let shape = self.settings.shape_of(class as u16, class::bytes_of(class));
+        self.block(shape.coloured(colour), requested, turn)
     }
 
     /// A new block for one buffer of `bytes` bytes. For holders of a handle.
     pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
-        self.block(NO_CLASS, bytes, 0, bytes, turn)
+        self.block(self.settings.shape_of(NO_CLASS, bytes), bytes, turn)
     }
 
-    fn block(
-        &self,
-        class: u16,
-        bytes: usize,
-        colour: usize,
-        requested: usize,
-        turn: Turn,
-    ) -> Result<NonNull<Block>, NoBlock> {
+    fn block(&self, mut shape: Shape, requested: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
         let exhausted = |left, again| Err(NoBlock { error: self.exhausted(requested, left), again });
-        let alignment = self.settings.alignment_of(bytes);
-        let (mut colour, mut total) = (colour, Block::total(bytes, alignment, colour));
+        let mut total = shape.total();
         if turn != Turn::First && self.has_budget() && self.has_claims() {
             // What there is, is for those who wait.
             return exhausted(0, false);
@@ -47,21 +41,21 @@ impl Shared {
             if turn == Turn::Spare {
                 return exhausted(left, false);
             }
-            let saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total));
+            let saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total), Slots::Stay);
             if self.reserve(total).is_err() {
                 // The first colour takes the least.
-                (colour, total) = (0, Block::total(bytes, alignment, 0));
+                shape = shape.coloured(0);
+                total = shape.total();
                 if let Err(left) = self.reserve(total) {
                     return exhausted(left, !saw_all);
                 }
             }
         }
-        let block = Block::make(NonNull::from(self).cast(), self.id, class, bytes, alignment, colour)
-            .map_err(|_refused| {
-                // SAFETY: the handle keeps the pool.
-                unsafe { Self::unreserve(NonNull::from(self), total) };
-                AcquireError::OutOfMemory { requested }
-            })?;
+        let block = Block::make(NonNull::from(self).cast(), shape, &self.source).map_err(|_refused| {
+            // SAFETY: the handle keeps the pool.
+            unsafe { Self::unreserve(NonNull::from(self), total) };
+            AcquireError::OutOfMemory { requested }
+        })?;
         self.ref_counts.add_ref();
         Ok(block)
     }

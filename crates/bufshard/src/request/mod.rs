@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use bufcore::AcquireError;
 
 use crate::block::Block;
-use crate::cache::ThreadCache;
+use crate::cache::{Arrays, ThreadCache};
 use crate::class::class_of;
 use crate::counts::Tier;
 use crate::shared::Shared;
@@ -58,10 +58,21 @@ impl Shared {
             return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
         }
         let class = class_of(bytes);
-        let cache = self.own_cache();
+        let cache = match ThreadCache::recall(self.id) {
+            Some(cache) if !cache.is_round_due() => Some(cache),
+            Some(_) => self.look_up_cache(),
+            None => {
+                let cache = self.look_up_cache();
+                // The fast path did not get as far as its magazines.
+                if let Some(found) = cache.and_then(|cache| self.find_cached(cache, class)) {
+                    return Ok(found);
+                }
+                cache
+            }
+        };
         if let Some(cache) = cache {
-            // Whatever the fast path announced.
-            cache.settle();
+            // Whatever a fast path announced.
+            cache.settle_fast();
         }
         let counts = cache.map_or(&self.common, |cache| &cache.counts);
         let found = if self.settings.is_pooled(class) {
@@ -71,23 +82,23 @@ impl Shared {
         };
         counts.look_at_others(self.counts());
         // SAFETY: just taken.
-        let bytes = unsafe { found.block.as_ref() }.counted_bytes();
+        let bytes = unsafe { Block::counted_bytes(found.block) };
         counts.acquired(found.tier, class, bytes);
         Ok(found)
     }
 
-    /// The calling thread's cache, made if there is none, where the fast paths find it.
-    #[inline(always)]
-    fn own_cache(&self) -> Option<&ThreadCache> {
-        if let Some(cache) = ThreadCache::recall(self.id)
-            && !cache.is_round_due()
-        {
-            return Some(cache);
-        }
-        self.look_up_cache()
+    /// What the fast path would have found, if it had found the cache at once: a thread that uses
+    /// many pools in turn pays for its look at the list, and for no slow path.
+    fn find_cached(&self, cache: &ThreadCache, class: usize) -> Option<Found> {
+        let block = cache.pop(class)?;
+        // SAFETY: just taken.
+        let bytes = unsafe { Block::counted_bytes(block) };
+        cache.counts.acquired(Tier::Thread, class, bytes);
+        Some(Found { block, tier: Tier::Thread })
     }
 
-    /// The same by way of the thread's list, which lets go of caches of pools that are gone.
+    /// The calling thread's cache, made if there is none, where the fast paths find it. By way of
+    /// the thread's list, which lets go of caches of pools that are gone.
     #[cold]
     #[inline(never)]
     fn look_up_cache(&self) -> Option<&ThreadCache> {
@@ -106,14 +117,23 @@ impl Shared {
         turn: Turn,
     ) -> Result<Found, NoBlock> {
         let home = cache.map_or(0, ThreadCache::home);
-        let mut found = None;
-        let entered = cache.filter(|cache| cache.enter());
+        let (mut found, mut lacks_bins) = (None, false);
+        let mut array = None;
+        let mut left = Arrays::new();
+        let entered = cache.filter(|cache| {
+            let is_entered;
+            (is_entered, array) = cache.enter_with(|cache| cache.lacks_for_miss(class));
+            is_entered
+        });
         if let Some(block) = entered.and_then(|cache| cache.take_one(class)) {
             found = Some(Found { block, tier: Tier::Thread });
         } else {
             let taker = entered.filter(|cache| !cache.is_waited());
-            let wanted = taker.map_or(1, |_| self.settings.thread_limit(class).max(1));
-            self.fetch(home, class, wanted, |block| {
+            if let Some(cache) = taker {
+                left = cache.note_miss(class, array.take());
+            }
+            let wanted = taker.map_or(1, |cache| cache.wanted(class));
+            lacks_bins = self.fetch(home, class, wanted, |block| {
                 if found.is_none() {
                     found = Some(Found { block, tier: Tier::Shard });
                 } else if let Some(cache) = taker {
@@ -125,16 +145,25 @@ impl Shared {
                     );
                 }
             });
+            if found.is_some()
+                && let Some(cache) = taker
+            {
+                cache.note_served(class);
+            }
         }
         if let Some(cache) = entered {
             cache.leave_open();
         }
+        drop((array, left));
         self.tell(cache);
+        self.prepare_cache();
+        if lacks_bins {
+            self.depot.prepare(&self.settings, class);
+        }
         if let Some(found) = found {
             return Ok(found);
         }
         let block = self.pooled(class, bytes, turn)?;
-        self.prepare_cache();
         Ok(Found { block, tier: Tier::Fresh })
     }
 }

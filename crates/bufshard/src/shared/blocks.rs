@@ -17,6 +17,10 @@ impl Shared {
     /// The chain is the caller's, of this pool.
     pub(crate) unsafe fn free_chain(this: NonNull<Self>, mut chain: Chain, why: Why) {
         let (mut count, mut bytes) = (0, 0);
+        let shape_of = |class, bytes| {
+            // SAFETY: the references of the blocks keep it valid; they are given back below.
+            unsafe { this.as_ref() }.settings.shape_of(class, bytes)
+        };
         while let Some(block) = chain.pop() {
             if cfg!(feature = "stats") && why != Why::Uncounted {
                 // SAFETY: a block of the chain is valid.
@@ -24,8 +28,8 @@ impl Shared {
                 // SAFETY: the references of the blocks keep it valid; they are given back below.
                 unsafe { this.as_ref() }.common.freed(class, why);
             }
-            // SAFETY: a block of the chain was the caller's.
-            bytes += unsafe { Block::free(block) };
+            // SAFETY: a block of the chain was the caller's, and its shape is of these settings.
+            bytes += unsafe { Block::free(block, shape_of, why == Why::Idle) };
             count += 1;
         }
         if count == 0 {
@@ -89,14 +93,15 @@ impl Shared {
         }
     }
 
-    /// Takes up to `wanted` blocks of a class out of the shards. For holders of a handle.
+    /// Takes up to `wanted` blocks of a class out of the shards. Returns whether they lack bins of
+    /// the class. For holders of a handle.
     pub(crate) fn fetch(
         &self,
         home: usize,
         class: usize,
         wanted: usize,
         give: impl FnMut(NonNull<Block>),
-    ) -> usize {
+    ) -> bool {
         self.depot.take(home, class, wanted, give)
     }
 }

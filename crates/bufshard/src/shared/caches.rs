@@ -1,10 +1,15 @@
 //! The caches of a pool's threads: how a thread comes to one, and what all of them are told.
 
-use super::Shared;
-use crate::cache::ThreadCache;
-use crate::sync::{self, Ordering};
+use core::ptr::NonNull;
 
 use bufcore::strategy::threads;
+
+use super::Shared;
+use crate::block::Block;
+use crate::cache::ThreadCache;
+use crate::class;
+use crate::counts::Tier;
+use crate::sync::{self, Ordering};
 
 impl Shared {
     /// Makes a cache that no thread has, and puts it on the list for good (P2). For holders of a
@@ -80,12 +85,84 @@ impl Shared {
         }
     }
 
-    /// Makes sure that a thread that only releases finds a cache: a release makes none, since it
-    /// does not allocate. For holders of a handle.
+    /// A release found no cache for its thread, and makes none, since it does not allocate.
+    #[cold]
+    pub(crate) fn note_uncached(&self) {
+        // ORDER: Relaxed: a hint.
+        self.is_uncached.store(1, Ordering::Relaxed);
+    }
+
+    /// Makes a cache that no thread has, if a thread that only releases was without one: the next
+    /// time it finds that. For holders of a handle, with nothing locked or entered.
     pub(crate) fn prepare_cache(&self) {
+        // ORDER: Relaxed: a hint. Without a cache, blocks go to the shards one by one.
+        if self.is_uncached.load(Ordering::Relaxed) != 0 {
+            self.prepare_free_cache();
+        }
+    }
+
+    #[cold]
+    fn prepare_free_cache(&self) {
+        // ORDER: Relaxed, as in `prepare_cache`.
+        self.is_uncached.store(0, Ordering::Relaxed);
         if self.settings.has_thread_caches() && !self.caches().any(ThreadCache::is_free) {
-            // Without one, its blocks go to the shards one by one.
             let _ = self.enlist();
         }
+    }
+
+    /// What all caches may keep together beyond what they have slots for, in bytes.
+    pub(crate) fn chargeable(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        self.settings.max_cached_bytes.saturating_sub(self.charged.load(Ordering::Relaxed))
+    }
+
+    /// Whether slots for so many bytes may be charged.
+    pub(crate) fn can_charge(&self, bytes: usize) -> bool {
+        bytes <= self.chargeable()
+    }
+
+    /// Charges slots for so many bytes to what all caches may keep together. `false` when that is
+    /// too much.
+    pub(crate) fn charge(&self, bytes: usize) -> bool {
+        // Without a look first, a pool whose caches keep all that they may would write here with
+        // each trip.
+        if !self.can_charge(bytes) {
+            return false;
+        }
+        let most = self.settings.max_cached_bytes;
+        // ORDER: Relaxed: a count.
+        if self.charged.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= most {
+            return true;
+        }
+        self.discharge(bytes);
+        false
+    }
+
+    /// Takes back what was charged.
+    pub(crate) fn discharge(&self, bytes: usize) {
+        // ORDER: Relaxed: a count.
+        self.charged.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The number of the next look of `trim_idle`.
+    pub(crate) fn next_look(&self) -> u32 {
+        // ORDER: Relaxed: a look that is counted late is one more chance for a magazine.
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    /// Begins a look of `trim_idle`, and returns its number. For who has the lock for that.
+    pub(crate) fn begin_look(&self) -> u32 {
+        // ORDER: Relaxed, as in `next_look`.
+        self.looks.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A block that the calling thread's cache has for a request, if both are found at once: what
+    /// `ShardPool::acquire` does by itself in most pools. For holders of a handle.
+    pub(crate) fn recall_block(&self, bytes: usize) -> Option<NonNull<Block>> {
+        let class = class::class_of(bytes);
+        let cache = ThreadCache::recall(self.id)?;
+        let block = cache.pop(class)?;
+        cache.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
+        Some(block)
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! # Invariants
 //!
-//! - P1: `ref_counts` has one reference for all handles together and one for each block. It has one
-//!   for each cache that a thread has, until the pool's end takes it over (`cache`, N5). With the last
-//!   of them all of this is freed, with all caches, except for the stubs that are on the lists of
-//!   threads.
+//! - P1: `ref_counts` has one reference for all handles together, one for each weak handle, and one
+//!   for each block. It has one for each cache that a thread has, until the pool's end takes it
+//!   over (`cache`, N5). With the last of them all of this is freed, with all caches, except for
+//!   the stubs that are on the lists of threads.
 //! - P2: caches are added to their list, and never taken off.
 //! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
 //! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and
 //!   shards except to be freed.
+//! - P5: `charged` is the bytes of the slots that all magazines have, and at most the setting.
 
 mod blocks;
 mod budget;
@@ -19,7 +20,7 @@ mod waits;
 use core::ptr::NonNull;
 use std::time::Instant;
 
-use bufcore::strategy::{self, Bookkeeping, Handle, RefCounts, Roll, Tracker, threads};
+use bufcore::strategy::{self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, Tracker, threads};
 use bufcore::{ConfigError, RegionError};
 
 use crate::block::Block;
@@ -27,20 +28,29 @@ use crate::cache::ThreadCache;
 use crate::class;
 use crate::counts::{Counts, Why};
 use crate::depot::Depot;
+use crate::gate::Gate;
 use crate::settings::Settings;
-use crate::sync::{self, AtomicU32, AtomicUsize};
+use crate::sync::{self, AtomicU32, AtomicUsize, CountU32, CountUsize};
 use crate::wait_queue::WaitQueue;
 
 /// References to a pool's bookkeeping (P1).
 pub(crate) type Refs = strategy::Refs<Shared>;
 
-/// The pool, as seen from inside.
+/// What is behind it starts at a cache line, of those that are fetched in pairs.
+#[repr(align(128))]
+struct NewLines;
+
+/// The pool, as seen from inside. Its first cache lines have what releases read and nobody writes.
+#[repr(C)]
 pub(crate) struct Shared {
-    /// P1.
-    pub(crate) ref_counts: RefCounts,
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
+    _rest: NewLines,
+    /// Where large blocks have their pages from, if the program supplies them.
+    pub(crate) source: PoolSource,
+    /// P1.
+    pub(crate) ref_counts: RefCounts,
     /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all
     /// requests go the slow one.
     is_plain: AtomicU32,
@@ -49,13 +59,21 @@ pub(crate) struct Shared {
     caches: Roll<ThreadCache>,
     /// How many caches were made: the next one's first shard.
     homes: AtomicUsize,
+    /// Not 0 when a thread that releases found no cache.
+    is_uncached: CountU32,
+    /// What caches may keep in the slots that they have, in bytes (`cache::growth`).
+    charged: CountUsize,
+    /// Looks of `trim_idle`.
+    looks: CountU32,
     /// How many coloured blocks were made.
     pub(crate) colours: AtomicUsize,
     /// Bytes of all blocks (P3).
     reserved: AtomicUsize,
     wait_queue: WaitQueue,
-    /// When `trim_idle` last looked.
-    pub(crate) idle_since: sync::Mutex<Option<Instant>>,
+    /// When `trim_idle` last looked. It may be locked at a fork: a keeper looks.
+    pub(crate) idle_since: Gate<Option<Instant>>,
+    /// Wakes a keeper that sleeps, when the pool has grown.
+    pub(crate) bell: Bell,
     /// What is done without a cache.
     pub(crate) common: Counts,
     pub(crate) tracker: Tracker,
@@ -63,30 +81,47 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// A pool with one handle.
-    pub(crate) fn new(settings: Settings) -> Result<Handle<Self>, ConfigError> {
+    pub(crate) fn new(settings: Settings, source: PoolSource) -> Result<Handle<Self>, ConfigError> {
         let id = threads::new_id()?;
         let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
         let shared = Self {
-            ref_counts: RefCounts::one_handle(),
             id,
             settings,
+            _rest: NewLines,
+            source,
+            ref_counts: RefCounts::one_handle(),
             is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
-            depot: Depot::new(&settings).ok_or(refused)?,
+            depot: Depot::new(),
             caches: Roll::default(),
             homes: AtomicUsize::new(0),
+            is_uncached: CountU32::new(0),
+            charged: CountUsize::new(0),
+            looks: CountU32::new(0),
             colours: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
             wait_queue: WaitQueue::new(),
-            idle_since: sync::Mutex::new(None),
+            idle_since: Gate::new(),
+            bell: Bell::default(),
             common: Counts::common(),
             tracker: Tracker::default(),
         };
         Handle::new(shared).ok_or(refused)
     }
 
-    /// The bookkeeping of the pool that made a block, which keeps it (`block`, K3).
+    /// The bookkeeping of the pool that made a block, which keeps it (`block`, K3). The block is in
+    /// no chain.
+    #[inline(always)]
     pub(crate) fn of(block: &Block) -> NonNull<Self> {
-        block.pool().cast()
+        block.link().cast()
+    }
+
+    /// The number of that pool.
+    #[inline(always)]
+    pub(crate) fn id_of(block: &Block) -> usize {
+        let shared = Self::of(block).as_ptr();
+        // SAFETY: the block keeps it (`block`, K3); the field never changes. By its place, as
+        // everything else may change at this moment.
+        unsafe { (*shared).id }
     }
 
     /// All caches.
@@ -113,6 +148,12 @@ impl Shared {
         self.caches().map(|cache| &cache.counts).chain(core::iter::once(&self.common))
     }
 }
+
+// SAFETY: what threads share is atomic or locked. What is one thread's, a cache or an open bin, has
+// one user at a time (`cache`, N1; `depot`, T1). Blocks may be freed on any thread.
+unsafe impl Send for Shared {}
+// SAFETY: likewise; an acquire uses what is the calling thread's.
+unsafe impl Sync for Shared {}
 
 // SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
 unsafe impl Bookkeeping for Shared {

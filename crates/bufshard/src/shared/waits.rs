@@ -10,8 +10,9 @@ use bufcore::strategy::Sleeper;
 
 use super::{Refs, Shared};
 use crate::cache::ThreadCache;
+use crate::gate::Entered;
 use crate::sync;
-use crate::wait_queue::{Batch, Entered, Event, Look, Queue};
+use crate::wait_queue::{Batch, Event, Look, Queue};
 
 impl Shared {
     /// Says how many are in the queue, and gives the caches their flags, or takes them back.

@@ -2,7 +2,7 @@
 //! interleaving that loom finds.
 //!
 //! loom sees its own atomics and cells only, not the raw bytes of a block or the slots of a cache.
-//! So a `Shadow` cell stands for them: the one in each cache is written by whoever uses its
+//! So a `Shadow` cell stands for them. The one in each cache is written by whoever uses its
 //! magazines, and one of the test's own where a user of the buffer would write. A missing order
 //! shows as a race on it.
 //!
@@ -11,19 +11,22 @@
 //!
 //! With the known defects `relaxed`, `nofence`, `nowake`, `onewake`, `overwrites` and `overtakes`
 //! some of these models fail, which is noted at each. The light fence is a full one here, and
-//! orders more than it does elsewhere: that the orders without it are enough is for ThreadSanitizer
-//! to see (`tests/races.rs`), to which it is nothing. A thread that has no cache executes none.
+//! orders more than it does elsewhere. That the orders without it are enough is for ThreadSanitizer
+//! to see (`tests/races.rs`), to which this fence is nothing. A thread that has no cache executes
+//! none.
 
 use alloc::sync::Arc as StdArc;
 use core::pin::pin;
 use core::task::{Context, Waker};
+use core::time::Duration;
 
 use bufcore::Buf;
 use bufcore::strategy::threads;
 use buftest::models::{self, Shadow, Signal, finish};
 use loom::sync::Arc;
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 
+use crate::class::LEAST_BYTES;
 use crate::{ShardLease, ShardPool};
 
 type Buffer = Buf<ShardLease>;
@@ -49,10 +52,33 @@ fn acquire_again(pool: &ShardPool, address: *const u8, shadow: &Shadow) -> Buffe
     models::acquire_again(pool, BYTES, address, shadow)
 }
 
+/// Does `work` on another thread with a handle of the pool, which goes after the thread's cache.
+fn beside(pool: &ShardPool, work: impl FnOnce(&ShardPool) + Send + 'static) -> JoinHandle<()> {
+    let pool = pool.clone();
+    thread::spawn(move || {
+        work(&pool);
+        threads::end_of_thread();
+    })
+}
+
+/// Trims a pool of which nothing is out, and fails when a block was lost.
+fn all_goes(pool: &ShardPool) {
+    pool.trim();
+    assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// A pool whose budget is for one buffer, which is out.
+fn with_one_out() -> (ShardPool, Buffer) {
+    let one = crate::block::Block::most_total(64, 16);
+    let pool = built(0, one + one / 2);
+    let held = acquire(&pool);
+    (pool, held)
+}
+
 /// A block goes through the shard from the thread that releases it to the one that acquires: what
 /// the one did with the bytes happens before what the other does. Fails with `relaxed`.
 #[test]
-fn loom_racks_carry_what_was_done() {
+fn loom_bins_carry_what_was_done() {
     loom::model(|| {
         let pool = built(0, usize::MAX);
         let shadow = Shadow::shared();
@@ -75,21 +101,33 @@ fn loom_racks_carry_what_was_done() {
 /// Two threads take and put at the same bin: none gets what the other has, and what is in the bin
 /// is found in the end.
 #[test]
-fn loom_racks_go_round() {
+fn loom_bins_go_round() {
     loom::model(|| {
         let pool = built(0, usize::MAX);
         drop(acquire(&pool));
-        let other = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                drop(acquire(&pool));
-                threads::end_of_thread();
-            })
-        };
+        let other = beside(&pool, |pool| drop(acquire(pool)));
         drop(acquire(&pool));
         other.join().unwrap();
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0);
+        all_goes(&pool);
+    });
+}
+
+/// The bins that are missing are made while a thread releases into them: it sees them complete, and
+/// no block is lost.
+#[test]
+fn loom_bins_that_are_missing() {
+    loom::model(|| {
+        let builder = ShardPool::builder().thread_cache(0).shards(2).shard_buffers(1);
+        let pool = builder.build().expect("settings are right");
+        let [first, second, third] = [(); 3].map(|()| acquire(&pool));
+        // The second is turned away.
+        drop((first, second));
+        let other = thread::spawn(move || drop(third));
+        // One of them makes the rest.
+        let both = (acquire(&pool), acquire(&pool));
+        other.join().unwrap();
+        drop(both);
+        all_goes(&pool);
     });
 }
 
@@ -99,19 +137,14 @@ fn loom_racks_go_round() {
 fn loom_trim_against_the_owner() {
     loom::model(|| {
         let pool = pool();
-        let owner = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                drop(acquire(&pool));
-                drop(acquire(&pool));
-                threads::end_of_thread();
-            })
-        };
+        let owner = beside(&pool, |pool| {
+            drop(acquire(pool));
+            drop(acquire(pool));
+        });
         thread::yield_now();
         pool.trim();
         owner.join().unwrap();
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0);
+        all_goes(&pool);
     });
 }
 
@@ -132,30 +165,22 @@ fn loom_trims_against_a_slow_release() {
         pool.trim();
         pool.trim();
         owner.join().unwrap();
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0);
+        all_goes(&pool);
     });
 }
 
-/// A thread takes both blocks of its cache, the one that is apart and one of a magazine, while another empties it: a claim sees what the
-/// thread did with either.
+/// A thread takes both blocks of its cache, the one that is apart and one of a magazine, while
+/// another empties it: a claim sees what the thread did with either.
 #[test]
 fn loom_trim_against_an_acquire_from_a_magazine() {
     loom::model(|| {
         let pool = built(2, usize::MAX);
         drop((acquire(&pool), acquire(&pool)));
-        let trimmer = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                pool.trim();
-                threads::end_of_thread();
-            })
-        };
+        let trimmer = beside(&pool, ShardPool::trim);
         let held = (acquire(&pool), acquire(&pool));
         trimmer.join().unwrap();
         drop(held);
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0);
+        all_goes(&pool);
     });
 }
 
@@ -165,19 +190,61 @@ fn loom_trims_against_each_other() {
     loom::model(|| {
         let pool = pool();
         drop(acquire(&pool));
-        let trimmer = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                pool.trim();
-                threads::end_of_thread();
-            })
-        };
+        let trimmer = beside(&pool, ShardPool::trim);
         let buf = acquire(&pool);
         drop(buf);
         pool.trim();
         trimmer.join().unwrap();
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0);
+        all_goes(&pool);
+    });
+}
+
+/// The thread's magazine is given slots of its cache, and then an array; meanwhile a look of
+/// another thread may find it unused, so that it loses them. What the thread knows of its slots it
+/// knows while it has the cache. Fails with `peeks`.
+#[test]
+fn loom_slots_against_looks() {
+    loom::model(|| {
+        let pool = built(2, usize::MAX);
+        // One apart, one in a slot of the cache's, and one too many.
+        drop((acquire(&pool), acquire(&pool), acquire(&pool)));
+        pool.trim_idle(Duration::ZERO);
+        let keeper = beside(&pool, |pool| pool.trim_idle(Duration::ZERO));
+        let held = (acquire(&pool), acquire(&pool), acquire(&pool));
+        keeper.join().unwrap();
+        drop(held);
+        all_goes(&pool);
+    });
+}
+
+/// The same while the thread only releases, and is given slots for that.
+#[test]
+fn loom_looks_against_releases() {
+    loom::model(|| {
+        let pool = built(2, usize::MAX);
+        let held = (acquire(&pool), acquire(&pool), acquire(&pool));
+        pool.trim_idle(Duration::ZERO);
+        let keeper = beside(&pool, |pool| pool.trim_idle(Duration::ZERO));
+        drop(held);
+        keeper.join().unwrap();
+        all_goes(&pool);
+    });
+}
+
+/// What is idle is counted while its thread works: there never is more than there are blocks, and
+/// one that is counted in two places. Fails with `twice`.
+#[test]
+fn loom_counts_of_what_is_idle() {
+    loom::model(|| {
+        let pool = built(2, usize::MAX);
+        let held = (acquire(&pool), acquire(&pool), acquire(&pool));
+        let counter = beside(&pool, |pool| {
+            let idle = pool.stats().idle_bytes / LEAST_BYTES;
+            assert!(idle <= 3 + 1, "{idle} are counted");
+        });
+        drop(held);
+        drop((acquire(&pool), acquire(&pool)));
+        counter.join().unwrap();
     });
 }
 
@@ -186,19 +253,12 @@ fn loom_trims_against_each_other() {
 fn loom_trim_against_the_end_of_a_thread() {
     loom::model(|| {
         let pool = pool();
-        let ending = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                drop(acquire(&pool));
-                threads::end_of_thread();
-            })
-        };
+        let ending = beside(&pool, |pool| drop(acquire(pool)));
         thread::yield_now();
         pool.trim();
         drop(acquire(&pool));
         ending.join().unwrap();
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0);
+        all_goes(&pool);
     });
 }
 
@@ -296,7 +356,7 @@ fn waits(thread_cache: usize) {
                 threads::end_of_thread();
             })
         };
-        let served = finish(pin!(pool.acquire_async(150)), &Signal::new());
+        let served = finish(pin!(pool.acquire_async(100)), &Signal::new());
         assert!(served.is_ok());
         over.give();
         other.join().unwrap();
@@ -318,9 +378,7 @@ fn loom_waiter_against_releases_into_a_shard() {
 #[test]
 fn loom_waiter_that_gives_up() {
     loom::model(|| {
-        let one = crate::block::Block::most_total(64, 16);
-        let pool = built(0, one + one / 2);
-        let held = acquire(&pool);
+        let (pool, held) = with_one_out();
         let signal = Signal::new();
         let waker = Waker::from(StdArc::clone(&signal));
         let mut first = alloc::boxed::Box::pin(pool.acquire_async(BYTES));
@@ -342,9 +400,7 @@ fn loom_waiter_that_gives_up() {
 #[test]
 fn loom_waiter_behind_one_that_never_looks() {
     loom::model(|| {
-        let one = crate::block::Block::most_total(64, 16);
-        let pool = built(0, one + one / 2);
-        let held = acquire(&pool);
+        let (pool, held) = with_one_out();
         let signal = Signal::new();
         let mut first = alloc::boxed::Box::pin(pool.acquire_async(BYTES));
         assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -361,17 +417,14 @@ fn loom_waiter_behind_one_that_never_looks() {
 /// is woken when it is back. Fails with `nowake`.
 #[test]
 fn loom_waiters_one_after_the_other() {
-    loom::model(|| {
-        let one = crate::block::Block::most_total(64, 16);
-        let pool = built(0, one + one / 2);
-        let held = acquire(&pool);
-        let other = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                drop(finish(pin!(pool.acquire_async(BYTES)), &Signal::new()).expect("room"));
-                threads::end_of_thread();
-            })
-        };
+    let mut model = loom::model::Builder::new();
+    // Each may look many times.
+    model.max_branches = 2000;
+    model.check(|| {
+        let (pool, held) = with_one_out();
+        let other = beside(&pool, |pool| {
+            drop(finish(pin!(pool.acquire_async(BYTES)), &Signal::new()).expect("room"));
+        });
         drop(held);
         drop(finish(pin!(pool.acquire_async(BYTES)), &Signal::new()).expect("room"));
         other.join().unwrap();

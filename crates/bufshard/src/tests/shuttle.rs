@@ -56,7 +56,7 @@ fn all_is_back(pool: &ShardPool) {
 /// Threads acquire, keep, hand on, release and trim; one ends earlier and leaves its cache to the
 /// next. Fails with `nolock`.
 #[test]
-fn shuttle_caches_and_racks() {
+fn shuttle_caches_and_bins() {
     explore(ITERATIONS, || {
         let pool = pool_of(100, 1 + choice(2));
         let addresses = Shadow::new();
@@ -219,7 +219,7 @@ fn shuttle_waiters_and_idle_caches() {
             })
             .collect();
         let large = |pool: &ShardPool| {
-            drop(finish(pin!(pool.acquire_async(150)), &Signal::new()).expect("it waited for room"));
+            drop(finish(pin!(pool.acquire_async(100)), &Signal::new()).expect("it waited for room"));
         };
         let other = {
             let pool = pool.clone();

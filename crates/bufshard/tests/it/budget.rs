@@ -91,9 +91,8 @@ fn a_hard_bound() {
 /// So it is where a request more would start at a cache line, for which there is no room.
 #[test]
 fn a_hard_bound_of_any_size() {
-    // A header, a byte, and the most that aligning it takes.
-    let header = if size_of::<usize>() == 8 { 48 } else { 32 };
-    let least = header + 1 + 15;
+    // A header of a block outside of the classes, a byte, and what aligning it takes beside.
+    let least = 32 + 1 + if size_of::<usize>() == 8 { 0 } else { 8 };
     for budget in (1..1000).chain([4096, 5000]) {
         let built = ShardPool::builder().shards(1).max_bytes(budget).build();
         if budget < least {
@@ -351,13 +350,24 @@ fn many_wait() {
 /// alignments and size classes included.
 #[test]
 fn t27_refusals() {
-    let makes: [fn() -> ShardPool; 5] = [
+    let makes: [fn() -> ShardPool; 8] = [
         || built(ShardPool::builder().max_bytes(9000)),
         || built(ShardPool::builder().max_bytes(20_000).largest_pooled(2000)),
         || built(ShardPool::builder().max_bytes(20_000).smallest_pooled(500).alignment(256)),
         || built(ShardPool::builder().max_bytes(3000).thread_cache(0).shards(1).shard_buffers(1)),
         || built(ShardPool::builder().max_bytes(700_000)),
+        || built(ShardPool::builder().max_bytes(20_000).smallest_pooled(80).largest_pooled(1000)),
+        || built(ShardPool::builder().max_bytes(60_000).alignment(4096)),
+        || built(ShardPool::builder().max_bytes(600_000).alignment(4096).largest_pooled(5000)),
     ];
+    #[cfg(feature = "mmap")]
+    let mapped: [fn() -> ShardPool; 3] = [
+        || built(ShardPool::builder().max_bytes(200_000).mapped_from(5000)),
+        || built(ShardPool::builder().max_bytes(200_000).mapped_from(5000).largest_pooled(10_000)),
+        || built(ShardPool::builder().max_bytes(200_000).mapped_from(5000).alignment(4096)),
+    ];
+    #[cfg(feature = "mmap")]
+    let makes = makes.into_iter().chain(mapped);
     for make in makes {
         let kit = Kit { make, frames: |_| None, is_fallback: |_| false, rejects: true, share: 2 };
         refusing::t27_refusals(&kit);

@@ -20,6 +20,8 @@ buftest::conformance! {
     frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
+    handle: |pool| Some(pool.clone()),
+    trim: buftest::trials::system::trim_shared,
     sized: sized,
     aligned: |bytes| ShardPool::builder().alignment(bytes).build(),
 }
@@ -31,7 +33,35 @@ buftest::conformance! {
     frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
+    handle: |pool| Some(pool.clone()),
+    trim: buftest::trials::system::trim_shared,
     aligned: |bytes| ShardPool::builder().thread_cache(0).alignment(bytes).build(),
+}
+
+// Headers apart from the bytes.
+buftest::conformance! {
+    name: pages,
+    pool: ShardPool = || built(ShardPool::builder().alignment(4096)),
+    frames: |_| None,
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    share: 5,
+    handle: |pool| Some(pool.clone()),
+    trim: buftest::trials::system::trim_shared,
+}
+
+// A mapping for each buffer of a page or more, with the header in it, and beside it.
+#[cfg(feature = "mmap")]
+buftest::conformance! {
+    name: mapped,
+    pool: ShardPool = || built(ShardPool::builder().mapped_from(1).shard_buffers(2)),
+    frames: |_| None,
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    share: 5,
+    handle: |pool| Some(pool.clone()),
+    trim: buftest::trials::system::trim_shared,
+    aligned: |bytes| ShardPool::builder().mapped_from(1).alignment(bytes).build(),
 }
 
 buftest::conformance_by_reference! {
@@ -43,4 +73,10 @@ buftest::conformance_by_reference! {
 buftest::conformance_wiping! {
     name: wiping,
     pool: ShardPool = || built(ShardPool::builder().largest_pooled(20_000).wipe(true)),
+}
+
+#[cfg(feature = "wipe")]
+buftest::conformance_wiping! {
+    name: wiping_pages,
+    pool: ShardPool = || built(ShardPool::builder().largest_pooled(20_000).alignment(4096).wipe(true)),
 }

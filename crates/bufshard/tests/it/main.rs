@@ -12,7 +12,12 @@ mod costs;
 #[cfg(feature = "stats")]
 mod counted;
 mod handoff;
+mod keeper;
+mod magazines;
+#[cfg(target_os = "linux")]
+mod room;
 mod soak;
+mod sources;
 mod split;
 mod starts;
 #[cfg(feature = "stats")]

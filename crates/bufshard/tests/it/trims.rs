@@ -13,6 +13,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A gibibyte over eight threads, half of which do nothing afterwards; then `trim`.
 fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
     const THREADS: usize = 8;
+    /// Bytes of a thread.
+    const MANY: usize = 1024 * MIB / THREADS;
     steady_allocator();
     let pool = settings();
     let (barrier, over) = (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS / 2 + 1)));
@@ -21,22 +23,24 @@ fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
             let (pool, barrier, over) = (pool.clone(), Arc::clone(&barrier), Arc::clone(&over));
             thread::spawn(move || {
                 let sizes = [64, 1500, 64 << 10, MIB, 5 * MIB];
-                // What the thread, the allocator and the program itself set up.
-                for size in sizes {
-                    let mut bufs = [(); 4].map(|()| pool.acquire(size).expect("room"));
-                    bufs.iter_mut().for_each(|buf| buf.resize(size, 1).expect("asked for"));
-                }
+                let take = |total: usize| {
+                    let mut bufs = Vec::new();
+                    let mut bytes = 0;
+                    while bytes < total {
+                        let size = sizes[bufs.len() % sizes.len()];
+                        let mut buf = pool.acquire(size).expect("room");
+                        buf.resize(size, 1).expect("asked for");
+                        bytes += size;
+                        bufs.push(buf);
+                    }
+                    bufs
+                };
+                // What the thread, the allocator and the program itself set up, the code that a burst
+                // needs among it.
+                drop(take(MANY / 16));
                 barrier.wait();
                 barrier.wait();
-                let mut bufs = Vec::new();
-                let mut bytes = 0;
-                while bytes < 1024 * MIB / THREADS {
-                    let size = sizes[bufs.len() % sizes.len()];
-                    let mut buf = pool.acquire(size).expect("room");
-                    buf.resize(size, 1).expect("asked for");
-                    bytes += size;
-                    bufs.push(buf);
-                }
+                let bufs = take(MANY);
                 barrier.wait();
                 barrier.wait();
                 drop(bufs);
@@ -191,7 +195,8 @@ fn the_end_of_a_pool_is_its_own() {
 
 #[test]
 fn preallocated() {
-    let pool = ShardPool::builder().shards(1).build().expect("settings are right");
+    let builder = ShardPool::builder().shards(1).shard_buffers(16).thread_cache(4);
+    let pool = builder.build().expect("settings are right");
     assert_eq!(pool.preallocate(6, MIB), Ok(6));
     let reserved = pool.stats().reserved_bytes;
     assert!((6 * MIB..7 * MIB).contains(&reserved), "{reserved}");
@@ -205,6 +210,48 @@ fn preallocated() {
         let refused = bufshard::bufcore::AcquireError::TooLarge { requested: size, limit };
         assert_eq!(pool.preallocate(1, size), Err(refused));
     }
+}
+
+/// No more are made, and written to, than are kept.
+#[cfg(target_os = "linux")]
+#[test]
+fn resident_preallocated() {
+    use buftest::process::status_bytes;
+
+    const BYTES: usize = 64 * MIB;
+    alone(module_path!(), "resident_preallocated", LIMIT, || {
+        let pool = ShardPool::builder().thread_cache(0).shards(1).build().expect("settings are right");
+        let peak = || status_bytes("VmHWM");
+        let before = peak();
+        assert_eq!(pool.preallocate(32, BYTES), Ok(1), "the shard has room for one");
+        let grown = peak() - before;
+        assert!((BYTES..BYTES * 3 / 2).contains(&grown), "{grown} bytes were resident");
+        assert_eq!(pool.preallocate(32, BYTES), Ok(0));
+        // In the shard, and as many as a thread may keep.
+        let pool = ShardPool::builder().thread_cache(2).shards(1).shard_buffers(3).build().expect("right");
+        assert_eq!(pool.preallocate(32, MIB), Ok(3 + 2));
+        assert_eq!(pool.preallocate(32, MIB), Ok(0));
+    });
+}
+
+/// What a look finds empty it does not write to: the shards of a pool take no memory until they are
+/// used.
+#[cfg(target_os = "linux")]
+#[test]
+fn resident_looks() {
+    const POOLS: usize = 16;
+    alone(module_path!(), "resident_looks", LIMIT, || {
+        steady_allocator();
+        let pool = || ShardPool::builder().shards(64).build().expect("settings are right");
+        let pools: Vec<_> = (0..POOLS).map(|_| pool()).collect();
+        pools.iter().for_each(|pool| drop(pool.acquire(100)));
+        let before = resident_bytes();
+        for _ in 0..3 {
+            pools.iter().for_each(|pool| pool.trim_idle(Duration::ZERO));
+        }
+        let each = resident_bytes().saturating_sub(before) / POOLS;
+        assert!(each < 64 << 10, "{each} bytes of each pool's shards are resident");
+    });
 }
 
 /// Over a budget, no more are allocated than there is room for, none makes room for another, and

@@ -25,6 +25,11 @@ fn pool() -> ShardPool {
     ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
+buftest::waits! {
+    name: shard,
+    pool: ShardPool = pool,
+}
+
 /// A task: a future, and what its waker counts.
 struct Task<'a> {
     future: Pin<Box<Acquire<'a>>>,

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use bufshard::ShardPool;
+use buftest::process::{alone, spoil_freed_memory};
 use buftest::tasks::{block_on, counting, hostile, poll};
 
 const BUDGET: usize = 200_000;
@@ -81,6 +82,11 @@ fn t22_a_waker_panics_when_it_is_dropped() {
 /// trims, and drops a handle.
 #[test]
 fn t23_wakers_that_come_back_in() {
+    // A lock that is held across a waker is one that is waited for, for ever.
+    alone(module_path!(), "t23_wakers_that_come_back_in", LONG / 3, wakers_that_come_back_in);
+}
+
+fn wakers_that_come_back_in() {
     for is_woken in [true, false] {
         let pool: &'static ShardPool = Box::leak(Box::new(pool()));
         let held = pool.acquire(HELD).expect("room");
@@ -119,6 +125,13 @@ fn t23_wakers_that_come_back_in() {
 /// last buffer, on every path of a release.
 #[test]
 fn t23_the_waker_has_the_last_handle() {
+    alone(module_path!(), "t23_the_waker_has_the_last_handle", LONG / 3, || {
+        spoil_freed_memory();
+        the_waker_has_the_last_handle();
+    });
+}
+
+fn the_waker_has_the_last_handle() {
     for (make, bytes) in [(pool as fn() -> ShardPool, HELD), (without_room, HELD), (pool, 190_000)] {
         for is_elsewhere in [false, true] {
             let pool = make();
@@ -128,6 +141,12 @@ fn t23_the_waker_has_the_last_handle() {
             let mut future = Box::pin(pool.acquire_async(WAITING));
             assert!(poll(future.as_mut(), &waker).is_pending());
             mem::forget(future);
+            // More than are woken at once, so that the pool looks again after its end.
+            for _ in 0..20 {
+                let mut behind = Box::pin(pool.acquire_async(WAITING));
+                assert!(poll(behind.as_mut(), Waker::noop()).is_pending());
+                mem::forget(behind);
+            }
             drop(waker);
             drop(pool);
             if is_elsewhere {

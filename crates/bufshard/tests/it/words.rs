@@ -23,6 +23,27 @@ fn handles_print_what_they_know() {
     );
 }
 
+/// A bound that is none is a setting as any other is.
+#[test]
+fn builders_print_large_bounds() {
+    for bytes in [1, 8 << 20, isize::MAX as usize, usize::MAX] {
+        let builder = ShardPool::builder().max_cached_bytes(bytes);
+        let text = builder.to_string();
+        let number = text.strip_prefix("max_cached_bytes=").expect("it differs from the default");
+        let bound = number
+            .strip_suffix("MiB")
+            .map_or_else(|| number.parse(), |mib| mib.parse().map(|n: usize| n << 20));
+        assert_eq!(bound, Ok(bytes.min(isize::MAX as usize)), "{text}");
+        #[cfg(feature = "serde")]
+        {
+            let text = serde_json::to_string(&builder).expect("numbers");
+            let json: serde_json::Value = serde_json::from_str(&text).expect("as it was written");
+            assert!(json["max_cached_bytes"].is_i64(), "formats whose integers have a sign: {text}");
+            assert_eq!(serde_json::from_str::<bufshard::Builder>(&text).expect("as above"), builder);
+        }
+    }
+}
+
 /// Through a shared reference, as all that it does. What is over the budget leaves the buffer as it is.
 #[test]
 fn a_buffer_grows_into_a_larger_one() {

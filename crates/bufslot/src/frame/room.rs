@@ -110,10 +110,14 @@ impl<F: BufferPool> SlotPool<F> {
     /// become free before it.
     fn grow_in_place(&mut self, wanted: usize) -> bool {
         debug_assert!(!self.gap_borrowed);
+        if self.has_parked() {
+            self.unpark_behind(self.frame, self.frame_start().saturating_add(wanted), false);
+        }
         self.tail = self.frame;
-        let limit = self.widen();
+        let limit = self.widen(self.tail);
         let (len, end, mut start) = (self.frame_len(), self.frame_end(), self.frame_start());
         if wanted > limit - start {
+            self.unpark_in_front(self.frame);
             let mut before = self.table.slots().prev(self.frame);
             while self.table.slots().is_free(before) {
                 let first = self.table.slots().prev(before);
@@ -140,7 +144,7 @@ impl<F: BufferPool> SlotPool<F> {
             self.copy_frame(carved.start);
         }
         if old != NONE {
-            self.table.abandon(old, self.frame_end());
+            self.abandon(old);
         }
         self.place_frame(carved, len);
         // Last, because it is the user's code (E1 of `fallback`).

@@ -1,4 +1,5 @@
-//! What a pool that wipes zeroes of a frame, and of the room behind it that a forgotten writer had.
+//! Zeroes what a pool that wipes has to zero of a frame, and of the room behind it that a forgotten
+//! writer had.
 
 use core::ptr::NonNull;
 

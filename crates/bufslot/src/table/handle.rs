@@ -2,6 +2,8 @@
 
 use core::ptr::NonNull;
 
+#[cfg(feature = "alloc")]
+use bufcore::strategy::Taken;
 use bufcore::strategy::Views;
 #[cfg(feature = "alloc")]
 use bufcore::strategy::orphans;
@@ -9,9 +11,11 @@ use bufcore::strategy::sync::{Ordering, RELEASE};
 
 #[cfg(feature = "alloc")]
 use super::layout::TABLE_OFFSET;
-#[cfg(feature = "alloc")]
-use super::slot::ORPHANED;
 use super::slot::{FREE, LIVE, Slot};
+#[cfg(feature = "alloc")]
+use super::slot::{ORPHANED, WATCHED};
+#[cfg(feature = "alloc")]
+use super::waits;
 
 /// The release of one slot.
 #[derive(Debug)]
@@ -20,8 +24,12 @@ pub(crate) struct SlotHandle {
     pub(super) slot: NonNull<Slot>,
 }
 
-// SAFETY: through the handle only the slot's atomics, its `start` and its `extra` are used; the
-// last two nobody writes while the handle lives (T3).
+// SAFETY: through the handle are used:
+// - the slot's atomics, its `start` and its `extra`; the last two nobody writes while the handle
+//   lives (T3);
+// - its `prev`, after the pool's end, which wrote it last;
+// - of the control block `waiter`, `released` and `orphan`, which are atomics and what these hand
+//   over from thread to thread, and `wipe`, which is never written.
 unsafe impl Send for SlotHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for SlotHandle {}
@@ -90,8 +98,8 @@ impl Drop for SlotHandle {
 }
 
 impl SlotHandle {
-    /// Releases the slot after the pool's end. Not by the handle: whose address is taken has to be
-    /// in memory, on the fast path too.
+    /// Releases the slot after the pool's end, or while it may be waited for. Not by the handle:
+    /// whose address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
@@ -104,20 +112,76 @@ impl SlotHandle {
         let _ = slot;
         #[cfg(feature = "alloc")]
         {
-            // SAFETY: valid until the release is counted.
-            let marked = unsafe { slot.as_ref() };
+            let mut taken = None;
+            // SAFETY: the caller's promise.
+            if !unsafe { Self::free_watched(slot, &mut taken) } {
+                // SAFETY: the slot is not released yet, and its pool has ended, which wrote `prev`
+                // last.
+                let at = unsafe { &(*slot.as_ptr()).prev }.get();
+                let back = at as usize + TABLE_OFFSET;
+                // SAFETY: so far behind its control block stands the slot, in one region, which is
+                // all in reach of the handle's pointer.
+                let control = unsafe { slot.cast::<u8>().sub(back) };
+                // SAFETY: `orphan` is the first field of the control block, and the slot was
+                // marked, once. The handle is not used again.
+                unsafe { orphans::release_late(control.cast()) };
+            }
+            // The user's code: the slot may be gone.
+            if let Some(taken) = taken {
+                taken.wake();
+            }
+        }
+    }
+
+    /// Frees a slot that may be waited for, and takes out who is to be woken then. `false` when the
+    /// pool has ended: then the slot is not released.
+    ///
+    /// # Safety
+    ///
+    /// As [`late`](Self::late).
+    #[cfg(feature = "alloc")]
+    unsafe fn free_watched(slot: NonNull<Slot>, taken: &mut Option<Taken>) -> bool {
+        // SAFETY: valid until the exchange that frees it.
+        let state = unsafe { &(*slot.as_ptr()).state };
+        loop {
             // ORDER: Acquire pairs with the Release exchange in `Table::leave`: `prev` is as it was
             // stored there.
-            let state = marked.state.load(Ordering::Acquire);
-            debug_assert_eq!(state, ORPHANED, "a slot is released once");
-            let back = marked.prev.get() as usize + TABLE_OFFSET;
-            // SAFETY: so far behind its control block stands the slot, in one region, which is all
-            // in reach of the handle's pointer.
-            let control = unsafe { slot.cast::<u8>().sub(back) };
-            // SAFETY: `orphan` is the first field of the control block, and the slot was marked,
-            // once. The handle is not used again.
-            unsafe { orphans::release_late(control.cast()) };
+            let seen = state.load(Ordering::Acquire);
+            if seen == ORPHANED {
+                return false;
+            }
+            if seen == WATCHED {
+                // ORDER: Release pairs with the Acquire in `Slots::is_free`, and in `Table::leave`
+                // on failure. (Not in `settle`: that looks for `FREE` from after the end, and this
+                // fails then.) A failure is looked at again.
+                if state.compare_exchange(WATCHED, FREE, RELEASE, Ordering::Relaxed).is_ok() {
+                    return true;
+                }
+                continue;
+            }
+            // The slot stays this release's until it is free, so the control block is there. ORDER:
+            // Acquire pairs with the Release exchange in `Table::tell`. That is done anew each time
+            // somebody is put into the place, so whoever waits is found there, or tells this slot
+            // once more. A failure is looked at again.
+            if state.compare_exchange(seen, WATCHED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                // SAFETY: the slot was told by its pool, and is not free yet.
+                let newer = unsafe { waits::take_waiter(slot, seen) };
+                if let Some(newer) = newer {
+                    *taken = Some(newer.and(taken.take()));
+                }
+            }
         }
+    }
+
+    /// Has the release see whether somebody waits. For the thread that took the slot, before the
+    /// lease is handed out.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn watch(&self) {
+        // SAFETY: the slot is valid while the handle lives.
+        let state = unsafe { &(*self.slot.as_ptr()).state };
+        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
+        // publishes it.
+        state.store(WATCHED, Ordering::Relaxed);
     }
 }
 

@@ -26,6 +26,23 @@ pub(super) const SETTLED: u32 = 4;
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// A buffer owns the slot, and its release is an exchange that sees whether it was told of a
+/// request that waits.
+#[cfg(feature = "alloc")]
+pub(super) const WATCHED: u32 = 5;
+/// As `WATCHED`, and the buffer was told that a request waits. These are the low bits of the state;
+/// in the others is where the slot stands, which the release needs to find the control block.
+#[cfg(feature = "alloc")]
+pub(super) const WAITED: u32 = 6;
+/// The slot holds no buffer, and memory that `trim_idle` has put aside (see `trim`). Only the pool
+/// makes it so, and makes it free again.
+pub(super) const PARKED: u32 = 7;
+/// The low bits of a state.
+#[cfg(feature = "alloc")]
+pub(super) const KIND: u32 = 31;
+#[cfg(feature = "alloc")]
+const _: () = assert!(STEP & KIND == 0 && WAITED <= KIND, "where a slot stands is in other bits");
+
 /// The most slots that a pool can have: the sentinel's place, in bytes, has to fit in a `u32` below
 /// `NONE`.
 pub(crate) const MAX_SLOTS: usize = (u32::MAX as usize - 1) / size_of::<Slot>() - 1;
@@ -39,7 +56,9 @@ pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
 #[repr(C, align(32))]
 pub(super) struct Slot {
     /// `FREE`, `LIVE`, `SENTINEL`, and after the pool's end `ORPHANED` or `SETTLED`. Set to `LIVE`
-    /// by the pool, to `FREE` by the lease.
+    /// by the pool, to `FREE` by the lease. Instead of `LIVE` it is `WATCHED` or `WAITED` for
+    /// buffers that may be waited for; only the pool makes it `WAITED`. `PARKED` is a slot of the
+    /// pool's own.
     pub(super) state: AtomicU32,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     pub(super) views: Views,
@@ -48,8 +67,8 @@ pub(super) struct Slot {
     pub(super) start: Cell<usize>,
     /// Address behind its last byte; for the sentinel, that of the memory's start.
     pub(super) end: Cell<usize>,
-    /// Neighbours in the list, or `next` in the stack. After the pool's end `prev` is where this
-    /// very slot stands.
+    /// Neighbours in the list, or `next` in the stack. There, and after the pool's end, `prev` is
+    /// where this very slot stands.
     pub(super) prev: Cell<u32>,
     pub(super) next: Cell<u32>,
     #[cfg(any(feature = "wipe", feature = "stats"))]
@@ -70,7 +89,7 @@ impl Slot {
             views: Views::new(),
             start: Cell::new(memory.end),
             end: Cell::new(memory.start),
-            prev: Cell::new(sentinel),
+            prev: Cell::new(at),
             next: Cell::new(match at {
                 _ if at == sentinel => sentinel,
                 _ if at + STEP == sentinel => NONE,

@@ -1,13 +1,13 @@
-//! Access to the slots by where they stand.
+//! Access to the slots by their offsets in the table.
 
 use core::ptr::NonNull;
 
 use bufcore::strategy::sync::Ordering;
 
 use super::handle::SlotHandle;
-use super::slot::{FREE, LIVE, STEP, Slot};
+use super::slot::{FREE, LIVE, PARKED, STEP, Slot};
 
-/// Access to the slots by where they stand. A copy of one pointer, so that a request can keep it in
+/// Access to the slots by their offsets. A copy of one pointer, so that a request can keep it in
 /// a register: what it reads through the pool is read anew after each look at a state, which is an
 /// atomic load that orders others.
 ///
@@ -31,9 +31,31 @@ impl Slots {
     /// Whether the buffer of this slot is back. Never true for the sentinel.
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
-        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: all that the last
-        // owner did with the memory happened before what its next owner does.
+        // ORDER: Acquire pairs with the Release of the store in `SlotHandle::drop`, and of the
+        // exchange in `SlotHandle::free_watched`: all that the last owner did with the memory
+        // happened before what its next owner does.
         self.slot(at).state.load(Ordering::Acquire) == FREE
+    }
+
+    /// Whether the slot holds memory that was put aside.
+    #[inline]
+    pub(crate) fn is_parked(self, at: u32) -> bool {
+        // ORDER: Relaxed: only the pool's own thread makes a slot so.
+        self.slot(at).state.load(Ordering::Relaxed) == PARKED
+    }
+
+    /// Whether no buffer is in the slot: it is free, or parked. Never true for the sentinel.
+    #[inline]
+    pub(crate) fn is_vacant(self, at: u32) -> bool {
+        self.is_free(at) || self.is_parked(at)
+    }
+
+    /// Parks a slot that is free, or frees one that is parked.
+    pub(crate) fn set_parked(self, at: u32, parked: bool) {
+        debug_assert!(self.is_vacant(at), "slot at {at}");
+        // ORDER: Relaxed. No lease has the slot, and so no other thread reads its state. What was
+        // done with the memory before, this thread has seen (`is_free`).
+        self.slot(at).state.store(if parked { PARKED } else { FREE }, Ordering::Relaxed);
     }
 
     /// Marks the slot as owned, by a buffer of `capacity` bytes.
@@ -100,7 +122,15 @@ impl Slots {
         self.slot(prev).next.set(next);
         self.slot(next).prev.set(prev);
         slot.next.set(stack);
+        // For `is_listed`.
+        slot.prev.set(at);
         at
+    }
+
+    /// Whether the slot is in the list, and not on the stack.
+    #[inline]
+    pub(crate) fn is_listed(self, at: u32) -> bool {
+        self.slot(at).prev.get() != at
     }
 
     /// The lease of a slot that was just occupied.

@@ -3,7 +3,7 @@
 use bufcore::BufferPool;
 
 use crate::SlotPool;
-use crate::table::NONE;
+use crate::table::{NONE, STEP};
 
 impl<F: BufferPool> SlotPool<F> {
     /// Whether the next request goes back, which is the slow way to the newest slot.
@@ -26,15 +26,23 @@ impl<F: BufferPool> SlotPool<F> {
             }
             assert!(offset <= self.table.slots().start(next), "P2: slots overlap or are out of order");
             offset = if next == self.frame { self.frame_end() } else { self.table.slots().end(next) };
+            let is_empty = offset == self.table.slots().start(next);
+            assert!(!is_empty || !self.table.slots().is_free(next), "P2: a free slot without bytes");
             let limit = self.table.slots().start(self.table.slots().next(next));
             assert!(offset <= limit, "P2: {offset} in {limit}");
+            assert!(self.table.slots().is_listed(next), "P4");
             at = next;
             linked += 1;
         }
         assert!(tail_seen, "P1: the tail is in the list");
+        assert!(self.hand < sentinel && self.hand.is_multiple_of(STEP), "P3");
+        let slots = self.table.slots();
+        let parked: alloc::vec::Vec<u32> = self.table.all().filter(|&slot| slots.is_parked(slot)).collect();
+        assert!(parked.iter().all(|&slot| slots.is_listed(slot)), "P8");
+        assert_eq!(parked.len(), self.parking.parts(), "P8");
         let (mut free, mut stacked) = (self.free, 0);
         while free != NONE {
-            assert!(self.table.slots().is_free(free), "P4");
+            assert!(self.table.slots().is_free(free) && !self.table.slots().is_listed(free), "P4");
             free = self.table.slots().next(free);
             stacked += 1;
         }

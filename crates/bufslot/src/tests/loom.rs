@@ -1,19 +1,19 @@
 //! Models of the release protocol, for every interleaving that loom finds.
 //!
 //! loom sees its own atomics and cells only, not the raw bytes of a region. So each model keeps a
-//! `Shadow` cell that stands for the bytes of one slot: it is written and read exactly where a user
+//! `Shadow` cell that stands for the bytes of one slot. It is written and read exactly where a user
 //! of the buffer would, and a missing order between two users shows as a race on it.
 //!
 //! The pool's thread yields before it looks: loom starts from an execution in which the release
 //! came first, and finds the other orders from there. (It notes only the last access to an atomic,
-//! and a release reads the slot's state before it stores it: from an execution that starts with the
+//! and a release reads the slot's state before it stores it. From an execution that starts with the
 //! pool's load, it would find no other.)
 //!
 //! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
 use bufcore::strategy::orphans;
 use bufcore::{Buf, NoLease, Reject};
-use buftest::models::{self, Shadow, ends};
+use buftest::models::{self, Shadow, ends, waits};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -133,4 +133,36 @@ fn loom_late_releases_free_the_memory_themselves() {
 #[test]
 fn loom_two_pools_left_behind() {
     loom::model(|| ends::two_pools_left_behind(pool));
+}
+
+buftest::can_wait!(Waiting: Pool);
+
+#[test]
+fn loom_waiter_against_a_release() {
+    loom::model(|| waits::against_a_release(Waiting(pool(1))));
+}
+
+#[test]
+fn loom_waiter_against_two_releases() {
+    loom::model(|| waits::against_two_releases(Waiting(pool(2)), 16));
+}
+
+#[test]
+fn loom_waiter_against_either_of_two() {
+    loom::model(|| waits::against_either_of_two(Waiting(pool(2))));
+}
+
+#[test]
+fn loom_waiter_polled_by_another_executor() {
+    loom::model(|| waits::polled_by_another(Waiting(pool(1))));
+}
+
+#[test]
+fn loom_waiter_against_a_plain_release() {
+    loom::model(|| waits::against_a_plain_release(Waiting(pool(1))));
+}
+
+#[test]
+fn loom_waiter_forgotten_before_the_end() {
+    loom::model(|| waits::forgotten_before_the_end(Waiting(pool(1))));
 }

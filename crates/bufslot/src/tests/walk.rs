@@ -83,6 +83,12 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
             }
             _ => {}
         }
+        // Puts aside all that is free, or what there is more of.
+        match random.usize(..8) {
+            0 => pool.park(|_, _, _| true),
+            1 => pool.park(|_, start, limit| limit - start > capacity / slots),
+            _ => {}
+        }
         pool.check();
         for (buf, stamp) in &held {
             assert!(buf.iter().all(|byte| byte == stamp), "seed {seed} step {step}");

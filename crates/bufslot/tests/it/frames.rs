@@ -90,6 +90,17 @@ fn a_frame_that_fits_nowhere_spills_with_its_bytes() {
     assert!(!frame.lease().is_fallback() && pool.mode() == Mode::Back);
 }
 
+/// No request has seen it yet, but a snapshot does.
+#[cfg(feature = "stats")]
+#[test]
+fn a_frame_in_the_fallback_raises_the_marks() {
+    let mut pool = pool(1000, 4);
+    write(&mut pool, &[1; 5000]);
+    let stats = bufcore::BufferPool::stats(&pool);
+    assert!(stats.in_use <= stats.high_water, "{stats:?}");
+    assert!(stats.in_use_bytes >= 5000 && stats.in_use_bytes <= stats.high_water_bytes, "{stats:?}");
+}
+
 #[test]
 fn discarded_fronts() {
     for spills in [false, true] {

@@ -1,5 +1,7 @@
 //! Regions and settings at their edges.
 
+use std::time::Duration;
+
 use bufcore::{AcquireError, ConfigError, Region, RegionError, Reject};
 use bufslot::{Builder, SlotPool};
 
@@ -29,6 +31,22 @@ fn misaligned_static_regions() {
         let again = Builder::new().slots(1).build_in(region, Reject).expect("room enough");
         assert!(again.capacity() > capacity, "fewer slots leave more room");
     }
+}
+
+/// Trimming takes nothing from anyone, also where `bufcore` has the feature `mmap` from elsewhere, and
+/// this crate does not have it.
+#[test]
+fn all_is_there_after_a_trim() {
+    let mut pool =
+        SlotPool::builder().capacity(1 << 20).slots(2).build_with(Reject).expect("settings are right");
+    for _ in 0..3 {
+        pool.trim_idle(Duration::ZERO);
+        assert!(pool.acquire(1 << 20).is_ok());
+        pool.trim();
+        assert!(pool.acquire(1 << 20).is_ok());
+    }
+    pool.trim_idle(Duration::ZERO);
+    assert!(pool.is_idle() && pool.into_region().is_ok());
 }
 
 /// The exact number of bytes that a region needs, wherever it starts; one less than the least is
@@ -143,6 +161,45 @@ fn staggering_takes_no_places() {
             assert_eq!(bufs.len(), 64, "buffers of {bytes} bytes that are aligned to {alignment}");
         }
     }
+}
+
+/// As many whole multiples of the alignment as were asked for fit in the region that is required
+/// for them, whether buffers are staggered or not, and that region has little more.
+#[test]
+fn whole_multiples_of_the_alignment_are_not_wasted() {
+    for shift in 4..=16 {
+        let alignment = 1_usize << shift;
+        for (slots, multiple) in [(1, 1), (2, 3), (32, 1), (7, 5), (100, 2)] {
+            let bytes = multiple * alignment;
+            for stagger in [true, false] {
+                let what = format!("{slots} of {bytes} bytes, aligned to {alignment}, stagger {stagger}");
+                let builder = Builder::new().capacity(slots * bytes).slots(slots).alignment(alignment);
+                let builder = builder.stagger(stagger);
+                let required = builder.required_bytes().expect("settings are right");
+                let gaps = if alignment > 64 { 0 } else { 128 };
+                let beside = required - slots * bytes;
+                assert!(beside <= (64 + gaps) * (slots + 1) + 2 * alignment + 512, "{what}: {beside} beside");
+                for skip in [0, 1, 63] {
+                    let region = Region::from_static(&mut leaked(required + skip)[skip..]);
+                    let mut pool = builder.build_in(region, Reject).expect("that many are required");
+                    for _ in 0..2 {
+                        let held: Vec<_> = (0..slots).map_while(|_| pool.acquire(bytes).ok()).collect();
+                        assert_eq!(held.len(), slots, "{what}");
+                        assert!(held.iter().all(|buf| buf.as_ptr().addr() % alignment == 0), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A mapping of 33 pages has 32 for buffers.
+#[test]
+fn a_page_for_the_bookkeeping_and_thirty_two_for_buffers() {
+    let region = Region::heap(33 * 4096, 4096).expect("the heap has room");
+    let mut pool = Builder::new().slots(32).alignment(4096).build_in(region, Reject).expect("room enough");
+    let pages: Vec<_> = std::iter::from_fn(|| pool.acquire(4096).ok()).collect();
+    assert_eq!((pages.len(), pool.capacity()), (32, 32 * 4096));
 }
 
 /// A buffer of one pool is in no slot of another.

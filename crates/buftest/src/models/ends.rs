@@ -22,7 +22,7 @@ pub fn memory_goes() {
 }
 
 /// Asserts that the memory has gone, once.
-fn gone() {
+pub(super) fn gone() {
     orphans::sweep();
     assert_eq!(orphans::pending(), 0);
     // ORDER: Relaxed: read after all threads were joined.
@@ -34,7 +34,7 @@ fn acquire<P: BufferPool>(pool: &mut P) -> Buf<P::Lease> {
 }
 
 /// Uses the memory and drops the buffer, on a thread of its own.
-fn dropped_elsewhere<L: Lease>(buf: Buf<L>) -> JoinHandle<()> {
+pub(super) fn dropped_elsewhere<L: Lease>(buf: Buf<L>) -> JoinHandle<()> {
     thread::spawn(move || {
         MEMORY.read();
         drop(buf);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use bufcore::strategy::orphans;
-use bufcore::{Buf, BufferPool, Frozen, Lease};
+use bufcore::{Buf, BufferPool, Frozen, Lease, SplitLease, Trim};
 use fastrand::Rng;
 
 use super::Round;
@@ -53,6 +53,29 @@ pub struct Subject<P: BufferPool, S> {
     pub own: fn(&mut P, &mut Rng, Moment),
     /// Fails unless all of a pool is free again, of which nothing is out.
     pub at_rest: fn(&mut P),
+}
+
+impl<P: BufferPool<Lease: SplitLease> + Clone> Subject<P, P> {
+    /// A pool whose handles threads share.
+    #[must_use]
+    pub fn shared(shared: fn(&mut Rng) -> P, own: fn(&mut P, &mut Rng, Moment), at_rest: fn(&mut P)) -> Self {
+        Self {
+            shared,
+            pool: P::clone,
+            frames: |_| None,
+            split: |buf, at| Some(buf.split_off(at)),
+            own,
+            at_rest,
+        }
+    }
+}
+
+/// Trims a pool, and fails unless nothing of it is out and all its memory went.
+pub fn all_goes<P: BufferPool + Trim>(pool: &mut P) {
+    Trim::trim(pool);
+    let stats = pool.stats();
+    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "counted as out");
+    assert_eq!(stats.reserved_bytes, 0, "memory that no trim finds");
 }
 
 impl<P: BufferPool, S> std::fmt::Debug for Subject<P, S> {

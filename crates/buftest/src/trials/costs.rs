@@ -14,8 +14,8 @@ const BYTES: usize = 32;
 /// Numbers of late releases: what one costs at the first is compared with what it costs at the others.
 const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[1_000, 16_000] } else { &[4_000, 32_000, 256_000] };
 /// The same for pools that each take a while to make, and numbers of such pools.
-const FEWER: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { NUMBERS };
-const LARGE_POOLS: &[usize] = if cfg!(debug_assertions) { FEWER } else { &[4_000, 32_000] };
+const FEWER: &[usize] = if cfg!(debug_assertions) { &[500, 16_000] } else { NUMBERS };
+const LARGE_POOLS: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { &[4_000, 32_000] };
 /// How many handles of pools that are gone are forgotten before.
 const FORGOTTEN: usize = 1000;
 /// What a release may cost more at a large number than at a small one: a factor for caches that are too small, and what may come on

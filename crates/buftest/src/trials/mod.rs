@@ -7,10 +7,14 @@ pub mod costs;
 pub mod erased;
 pub mod failure;
 pub mod fallbacks;
+pub mod keeper;
 pub mod lifetime;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod many;
 pub mod memory;
 pub mod moved;
+pub mod pages;
 pub mod parts;
 pub mod reentry;
 pub mod refusals;
@@ -19,14 +23,18 @@ pub mod room;
 pub mod secrets;
 pub mod serving;
 pub mod shared_books;
+pub mod sources;
 pub mod steady;
+#[cfg(target_os = "linux")]
+pub mod system;
 pub mod traffic;
+pub mod waits;
 
 use std::env;
 
 use crate::model::Shadow;
 
-/// How many buffers a trial of the size `full` uses: all in release, a fiftieth in debug builds and in programs for sanitizers
+/// How many buffers a trial of the size `full` uses: a quarter in release, a fiftieth in debug builds and in programs for sanitizers
 /// ([`races`](crate::races)), and what `BUFTEST_COUNT` says (as the size of the largest trial, 1 000 000) wherever it is set.
 #[must_use]
 pub fn scaled(full: usize) -> usize {
@@ -34,7 +42,8 @@ pub fn scaled(full: usize) -> usize {
     let largest = match env::var("BUFTEST_COUNT") {
         Ok(text) => text.parse().expect("BUFTEST_COUNT is a number"),
         Err(_) if cfg!(debug_assertions) || Shadow::is_off() => FULL / 50,
-        Err(_) => FULL,
+        // A fiftieth finds every known defect; this is twelve times as much.
+        Err(_) => FULL / 4,
     };
     (full as u128 * largest as u128 / FULL as u128).max(64) as usize
 }

@@ -119,6 +119,29 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         assert_eq!(held, pieces, "{bytes} bytes are out, {base} were before: {when}");
     }
 
+    /// Asserts that a pool with one thread, which had one buffer, takes at most `of_pool` bytes beside its pieces of memory, and each further
+    /// thread `of_thread`. When the leak tracker allocates, it only says what they take.
+    pub fn cost(&self, of_pool: usize, of_thread: usize, counts: bool) {
+        let ledger = self.ledger;
+        let beside = |pool: &P| ledger.outstanding().1 - pool.stats().reserved_bytes;
+        let base = self.bytes();
+        let mut pool = self.pool();
+        drop(pool.acquire(SMALL).expect("room"));
+        let pool_takes = beside(&pool) - base;
+        let mut theirs = pool.clone();
+        let other = thread::spawn(move || {
+            let base = beside(&theirs);
+            drop(theirs.acquire(SMALL).expect("room"));
+            beside(&theirs) - base
+        });
+        let thread_takes = other.join().expect("the thread ends well");
+        println!("a pool takes {pool_takes} bytes, and each further thread {thread_takes}");
+        if counts {
+            assert!(pool_takes <= of_pool, "a pool with one thread takes {pool_takes} bytes");
+            assert!(thread_takes <= of_thread, "a thread takes {thread_takes} bytes");
+        }
+    }
+
     fn pool_last(&self) {
         let mut pool = self.pool();
         let bufs: [_; 4] = std::array::from_fn(|_| pool.acquire(100).expect("room"));

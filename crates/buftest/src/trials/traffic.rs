@@ -68,6 +68,12 @@ pub fn every_way<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
+/// T2 with few buffers, for trials that disturb it.
+pub(super) fn every_way_for_a_moment<P: BufferPool>(kit: &Kit<P>) {
+    const FEW: usize = 200;
+    run(kit, Ways::Every, 2, FEW);
+}
+
 fn run<P: BufferPool>(kit: &Kit<P>, ways: Ways, consumers: usize, count: usize) {
     let shadow = Shadow::new();
     let mut pool = (kit.make)();

@@ -1,6 +1,14 @@
 //! The contract of recordings, traces and their files.
 
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests run with the standard library"
+)]
+
 mod format;
+mod hostile;
+mod profile;
 mod recording;
 mod shared;
 mod summary;

@@ -30,6 +30,10 @@
 //! letters of any case. Both are powers of 1024, as memory is counted. `KB` is refused, since it is
 //! 1000 bytes for some and 1024 for others. Other numbers have no unit.
 //!
+//! The sharded pool and the bump-pointer shards have `map_options`, with the feature `mmap`. It is
+//! one or more words with `+` between: `advise` or `require` for huge pages, `populate`, and
+//! `lock`. `plain` is the default.
+//!
 //! A builder prints as such a text, with the settings that differ from the defaults, and is equal
 //! to what is read from that.
 //!
@@ -48,6 +52,24 @@
 //! assert_eq!(builder, AnyBuilder::Shard(expected));
 //! # }
 //! ```
+//!
+//! `map_options` is a table of its own in a file: `"map_options": { "huge_pages": "advise" }`.
+//!
+//! # What is no setting
+//!
+//! Every setting of every builder is in the text and in files. These are left out, since a text
+//! cannot say them, or they are no settings of a pool:
+//!
+//! | what | why |
+//! | --- | --- |
+//! | the fallback of `bufslot`'s `Builder::build_with` | A value of the program's. `slot` falls back on the heap, and `bounded-slot` refuses. |
+//! | the region of `build_in` and `build_static`, of `bufslot` and `bufring` | Memory of the program's. |
+//! | the source of `build_from`, of `bufbump` and `bufshard` | Likewise. |
+//! | `ShardPool::preallocate` | An act on a pool that is there, which may be repeated. `preallocate` of `bump` is a setting. |
+//! | how long idle memory is kept | A setting of the [`Keeper`](bufcore::Keeper), which watches pools of all strategies. |
+//! | the mirrored ring | It has bytes that go through it, and hands out no buffers. |
+//!
+//! # When it is right
 //!
 //! A program that knows its strategy when it is compiled is better off with that strategy's own
 //! pool. That pool is a little faster, and its buffers are a word or two shorter. It also has what

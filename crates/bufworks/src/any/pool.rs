@@ -3,6 +3,9 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
+#[cfg(feature = "std")]
+use core::task::Waker;
+use core::time::Duration;
 
 use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
 
@@ -87,7 +90,8 @@ impl AnyPool {
         self.pool.share().map(Self::over)
     }
 
-    /// Frees the pool's idle memory. Strategies over one region have none to free.
+    /// Frees the pool's idle memory, as `trim` of the strategy does. The slot pool and the ring
+    /// give pages of their region back to the system, on Linux with the feature `mmap`.
     ///
     /// Cost: as the `trim` of the strategy.
     ///
@@ -103,8 +107,31 @@ impl AnyPool {
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn trim(&self) {
+    pub fn trim(&mut self) {
         self.pool.trim();
+    }
+
+    /// Frees memory that was not used for `age`, as `trim_idle` of the strategy does.
+    ///
+    /// A [`Keeper`](crate::Keeper) does so by itself. It watches a pool that threads
+    /// [share](Self::share), and any pool in an `Arc<Mutex<AnyPool>>`. Without one a program calls
+    /// it from time to time, for example in a tick of the loop that has the pool.
+    ///
+    /// ```
+    /// # #[cfg(feature = "shard")] {
+    /// use core::time::Duration;
+    /// use bufworks::any::AnyBuilder;
+    ///
+    /// let mut pool = AnyBuilder::named("shard")?.build()?;
+    /// drop(pool.acquire(1 << 20)?);
+    /// pool.trim_idle(Duration::ZERO); // notes
+    /// pool.trim_idle(Duration::ZERO); // not used since
+    /// assert_eq!(pool.stats().reserved_bytes, 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim_idle(&mut self, age: Duration) {
+        self.pool.trim_idle(age);
     }
 
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
@@ -153,6 +180,60 @@ impl UnwindSafe for AnyPool {}
 impl RefUnwindSafe for AnyPool {}
 
 bufcore::pool_methods!(impl[] AnyPool => AnyLease);
+
+#[cfg(feature = "std")]
+impl bufcore::TrimMut for AnyPool {
+    fn trim(&mut self) {
+        Self::trim(self);
+    }
+
+    fn trim_idle(&mut self, age: Duration) {
+        Self::trim_idle(self, age);
+    }
+
+    fn reserved_bytes(&self) -> usize {
+        self.pool.watched().map_or_else(|| self.stats().reserved_bytes, |pool| pool.reserved_bytes())
+    }
+
+    fn idle_bytes(&self) -> usize {
+        self.pool.watched().map_or_else(|| self.stats().idle_bytes, |pool| pool.idle_bytes())
+    }
+
+    fn snapshot(&self) -> PoolStats {
+        self.stats()
+    }
+
+    fn uses(&self) -> usize {
+        self.pool.watched().map_or(0, |pool| pool.uses())
+    }
+
+    fn wake_when_grown(&self, waker: &Waker) -> bool {
+        self.pool.watched().is_some_and(|pool| pool.wake_when_grown(waker))
+    }
+}
+
+#[cfg(feature = "std")]
+impl bufcore::Watch for AnyPool {
+    /// A pool that serves one thread at a time cannot be watched from here, and counts as ended. In
+    /// an `Arc<Mutex<AnyPool>>` any pool can: see [`TrimMut`](bufcore::TrimMut).
+    fn downgrade(&self) -> alloc::boxed::Box<dyn bufcore::WeakPool> {
+        match self.pool.watched() {
+            Some(pool) => pool.downgrade(),
+            None => alloc::boxed::Box::new(Unwatched),
+        }
+    }
+}
+
+/// A pool that needs no keeper.
+#[cfg(feature = "std")]
+struct Unwatched;
+
+#[cfg(feature = "std")]
+impl bufcore::WeakPool for Unwatched {
+    fn with(&self, _: &mut dyn FnMut(&dyn bufcore::Trim)) -> bool {
+        false
+    }
+}
 
 impl BufferPool for AnyPool {
     type Lease = AnyLease;

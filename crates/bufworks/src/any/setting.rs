@@ -4,8 +4,11 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::fmt;
 
+#[cfg(feature = "mmap")]
+use bufcore::{HugePages, MapOptions};
+
 use super::nearest::nearest;
-use super::variants::FEATURES;
+use super::variants::{FEATURES, SETTINGS_WITH_FEATURES};
 
 /// The reason why a text is no strategy with settings. The message says what would be right.
 ///
@@ -67,6 +70,8 @@ pub enum Expected {
     Smaller,
     /// `true` or `false`.
     Switch,
+    /// What mappings are like: words with `+` between, or `plain`.
+    Pages,
 }
 
 impl fmt::Display for Expected {
@@ -78,6 +83,9 @@ impl fmt::Display for Expected {
             Self::Count => f.write_str("a whole number, such as 64"),
             Self::Smaller => write!(f, "at most {}", usize::MAX),
             Self::Switch => f.write_str("`true` or `false`"),
+            Self::Pages => f.write_str(
+                "`plain`, or words with `+` between: `advise` or `require` for huge pages, `populate`, `lock`",
+            ),
         }
     }
 }
@@ -102,6 +110,12 @@ impl fmt::Display for SettingError {
                 // Every strategy has it, under a feature of its name.
                 if setting == "wipe" {
                     return turn_on(f, setting);
+                }
+                let needs =
+                    SETTINGS_WITH_FEATURES.iter().find(|(of, name, _)| of == strategy && name == setting);
+                // As above, what is there is not asked for.
+                if let Some((_, _, feature)) = needs {
+                    return turn_on(f, feature);
                 }
                 expected_names(f, known, setting)
             }
@@ -169,6 +183,27 @@ impl Setting<'_> {
     #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn switch(&self) -> Result<bool, SettingError> {
         self.value.parse().map_err(|_| self.bad_value(Expected::Switch))
+    }
+
+    /// What mappings are like.
+    #[cfg(feature = "mmap")]
+    #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
+    pub(super) fn pages(&self) -> Result<MapOptions, SettingError> {
+        let mut options = MapOptions::new();
+        if self.value == "plain" {
+            return Ok(options);
+        }
+        let mut huge_pages = None;
+        for word in self.value.split('+') {
+            match word.trim() {
+                "advise" if huge_pages.is_none() => huge_pages = Some(HugePages::Advise),
+                "require" if huge_pages.is_none() => huge_pages = Some(HugePages::Require),
+                "populate" => options = options.populate(true),
+                "lock" => options = options.lock(true),
+                _ => return Err(self.bad_value(Expected::Pages)),
+            }
+        }
+        Ok(options.huge_pages(huge_pages.unwrap_or_default()))
     }
 
     fn number(&self, digits: &str, expected: Expected) -> Result<usize, SettingError> {

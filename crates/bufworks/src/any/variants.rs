@@ -1,7 +1,11 @@
 //! The enums that have a variant for each row of the table of strategies, and what differs from
 //! row to row.
 
+use core::time::Duration;
+
 use bufcore::{BufferPool, ConfigError};
+#[cfg(feature = "std")]
+use bufcore::{Trim, Watch};
 
 use super::builder::HeapBuilder;
 use super::setting::{Setting, SettingError};
@@ -65,6 +69,13 @@ macro_rules! settings {
     };
 }
 
+/// What a keeper needs of a pool.
+#[cfg(feature = "std")]
+pub(super) trait WatchedPool: Trim + Watch {}
+
+#[cfg(feature = "std")]
+impl<P: Trim + Watch> WatchedPool for P {}
+
 /// All of this file that needs the table's columns.
 macro_rules! variants {
     (
@@ -79,7 +90,9 @@ macro_rules! variants {
                 is_fallback: |$lease:tt| $is_fallback:expr,
                 share: |$shared:tt| $share:expr,
                 trim: |$trimmed:tt| $trim:expr,
-                settings: [$($setting:ident $kind:ident),*],
+                trim_idle: |$idle:tt, $age:tt| $trim_idle:expr,
+                watched: |$kept:tt| $watched:expr,
+                settings: [$($setting:ident $kind:ident $(if $needs:literal)?),*],
             }
         )*
     ) => {
@@ -131,6 +144,11 @@ macro_rules! variants {
         /// Names of strategies, be they there or not, each with the feature that brings it.
         pub(super) const FEATURES: &[(&str, &str)] = &[$(($name, $feature)),*];
 
+        /// Settings that a feature brings beside their strategy's, be they there or not: the
+        /// strategy, the setting, and the feature.
+        pub(super) const SETTINGS_WITH_FEATURES: &[(&str, &str, &str)] =
+            &[$($($(($name, stringify!($setting), $needs),)?)*)*];
+
         impl AnyBuilder {
             /// The strategy `name` with the defaults of its builder, if it is there.
             pub(super) fn with_defaults(name: &str) -> Option<Self> {
@@ -164,7 +182,7 @@ macro_rules! variants {
                         #[cfg(feature = $feature)]
                         Self::$variant(builder) => settings! {
                             builder, setting:
-                            $($setting $kind,)*
+                            $($(#[cfg(feature = $needs)])? $setting $kind,)*
                             #[cfg(feature = "wipe")] wipe switch,
                         },
                     )*
@@ -196,9 +214,30 @@ macro_rules! variants {
             }
 
             /// Gives idle memory back.
-            pub(super) fn trim(&self) {
+            pub(super) fn trim(&mut self) {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant($trimmed) => $trim,)*
+                }
+            }
+
+            /// Gives memory back that was not used for `age`.
+            pub(super) fn trim_idle(&mut self, age: Duration) {
+                match self {
+                    $(
+                        #[cfg(feature = $feature)]
+                        Self::$variant($idle) => {
+                            let $age = age;
+                            $trim_idle
+                        }
+                    )*
+                }
+            }
+
+            /// The pool for a keeper, of strategies with idle memory.
+            #[cfg(feature = "std")]
+            pub(super) fn watched(&self) -> Option<&dyn WatchedPool> {
+                match self {
+                    $(#[cfg(feature = $feature)] Self::$variant($kept) => $watched,)*
                 }
             }
         }

@@ -68,9 +68,26 @@ fn what_is_not_there_is_named() {
     #[cfg(all(feature = "shard", feature = "wipe"))]
     assert_eq!(
         said("shard:max-bytes=1M"),
-        "strategy `shard` has no setting `max-bytes`: expected `thread_cache`, `smallest_pooled`, `largest_pooled`, \
-         `shard_buffers`, `shards`, `max_bytes`, `alignment` or `wipe`; did you mean `max_bytes`?"
+        format!(
+            "strategy `shard` has no setting `max-bytes`: expected `thread_cache`, `max_cached_bytes`, `smallest_pooled`, \
+             `largest_pooled`, `shard_buffers`, `shards`, `max_bytes`, `alignment`{} or `wipe`; did you mean `max_bytes`?",
+            if cfg!(feature = "mmap") { ", `mapped_from`, `map_options`" } else { "" }
+        )
     );
+    #[cfg(not(feature = "mmap"))]
+    for setting in ["mapped_from", "map_options"] {
+        for strategy in ["bump", "shard"] {
+            if !AnyBuilder::NAMES.contains(&strategy) {
+                continue;
+            }
+            assert_eq!(
+                said(&format!("{strategy}:{setting}=1")),
+                format!(
+                    "strategy `{strategy}` has no setting `{setting}`: turn on the feature `mmap` of `bufworks`"
+                )
+            );
+        }
+    }
 }
 
 #[test]
@@ -128,11 +145,54 @@ fn counts_and_switches() {
     }
 }
 
+/// Words that say what mappings are like.
+#[cfg(all(feature = "shard", feature = "mmap"))]
+#[test]
+fn pages_are_words() {
+    use bufworks::{HugePages, MapOptions};
+
+    let plain = MapOptions::new();
+    for (value, options, printed) in [
+        ("plain", plain, ""),
+        ("advise", plain.huge_pages(HugePages::Advise), ":map_options=advise"),
+        ("lock + require", plain.huge_pages(HugePages::Require).lock(true), ":map_options=require+lock"),
+        ("lock+lock", plain.lock(true), ":map_options=lock"),
+        (
+            "lock+populate+advise",
+            plain.huge_pages(HugePages::Advise).populate(true).lock(true),
+            ":map_options=advise+populate+lock",
+        ),
+    ] {
+        let builder: AnyBuilder = format!("shard:map_options={value}").parse().expect("words");
+        assert_eq!(
+            builder,
+            AnyBuilder::Shard(bufworks::shard::Builder::new().map_options(options)),
+            "{value}"
+        );
+        assert_eq!(builder.to_string(), format!("shard{printed}"));
+        assert_eq!(builder.to_string().parse(), Ok(builder));
+    }
+    for value in ["", "huge", "advise+", "+lock", "advise+require", "plain+lock", "Lock", "true", "4K"] {
+        let error = format!("shard:map_options={value}").parse::<AnyBuilder>().expect_err("no such word");
+        let expected = Expected::Pages;
+        let bad = SettingError::BadValue { setting: "map_options".into(), value: value.into(), expected };
+        assert_eq!(error, bad);
+        assert!(error.to_string().contains("`advise` or `require` for huge pages"), "{error}");
+    }
+    // It is the pool's.
+    let builder: AnyBuilder =
+        "shard:mapped_from=64KiB,map_options=advise".parse().expect("settings are right");
+    let mut pool = builder.build().expect("settings are right");
+    let buf = pool.acquire(1 << 20).expect("the system maps");
+    assert_eq!(pool.stats().reserved_bytes, 2 << 20, "one huge page");
+    drop(buf);
+}
+
 /// A budget in which nothing fits is refused, by a message that names one in which something does.
 #[cfg(feature = "shard")]
 #[test]
 fn a_budget_that_serves_nothing_is_refused() {
-    for text in ["shard:max_bytes=10", "shard:max_bytes=63", "shard:max_bytes=1K,alignment=4K"] {
+    for text in ["shard:max_bytes=10", "shard:max_bytes=31", "shard:max_bytes=40,alignment=4K"] {
         let builder: AnyBuilder = text.parse().expect("they are numbers");
         let error = builder.build().expect_err("it can serve nothing");
         let ConfigError::TooSmall { setting: "max_bytes", requested, least } = error else {
@@ -164,8 +224,20 @@ fn prints_what_it_reads() {
         ("slot:stagger=false,slots=1024", "slot:slots=1024,stagger=false"),
         #[cfg(feature = "bump")]
         ("bump:max_idle_bytes=0,shard_size=262144", "bump:max_idle_bytes=0"),
+        #[cfg(all(feature = "bump", feature = "mmap"))]
+        (
+            "bump:map_options=lock,mapped_from=1M,shard_size=2M",
+            "bump:shard_size=2MiB,mapped_from=1MiB,map_options=lock",
+        ),
         #[cfg(feature = "shard")]
         ("shard:max_bytes=3G,shards=8", "shard:shards=8,max_bytes=3GiB"),
+        #[cfg(feature = "shard")]
+        ("shard:shard_buffers=7,max_cached_bytes=2M", "shard:max_cached_bytes=2MiB,shard_buffers=7"),
+        #[cfg(all(feature = "shard", feature = "mmap"))]
+        (
+            "shard:map_options=populate,mapped_from=1M,alignment=4K",
+            "shard:alignment=4KiB,mapped_from=1MiB,map_options=populate",
+        ),
     ] {
         assert_eq!(text.parse::<AnyBuilder>().expect("settings are right").to_string(), printed);
     }
@@ -180,7 +252,9 @@ fn prints_what_it_reads() {
             }
             let number = rng.usize(..) >> rng.u32(..usize::BITS) << rng.u32(..usize::BITS);
             let value = if rng.bool() { number } else { rng.usize(..100) };
-            let texts = [value.to_string(), rng.bool().to_string()];
+            let value = if rng.u8(..32) == 0 { usize::MAX } else { value };
+            let words = rng.choice(["plain", "advise", "require+lock", "populate+lock"]).expect("some");
+            let texts = [value.to_string(), rng.bool().to_string(), words.into()];
             let set = texts.iter().filter(|text| builder.set(setting, text).is_ok()).count();
             assert_eq!(set, 1, "{setting}");
             changed.push(*setting);
@@ -232,6 +306,24 @@ fn settings_reach_the_builders() {
         ),
         AnyBuilder::Shard(builder.max_bytes(1 << 30).alignment(32))
     );
+    assert_eq!(
+        parsed("shard:max_cached_bytes=1MiB,shard_buffers=0"),
+        AnyBuilder::Shard(shard::Builder::new().max_cached_bytes(1 << 20).shard_buffers(0))
+    );
+    #[cfg(feature = "mmap")]
+    {
+        use bufworks::{HugePages, MapOptions};
+
+        assert_eq!(
+            parsed("shard:mapped_from=64KiB"),
+            AnyBuilder::Shard(shard::Builder::new().mapped_from(64 << 10))
+        );
+        let options = MapOptions::new().huge_pages(HugePages::Advise);
+        assert_eq!(
+            parsed("bump:mapped_from=4KiB,map_options=advise"),
+            AnyBuilder::Bump(bump::Builder::new().mapped_from(4096).map_options(options))
+        );
+    }
 }
 
 #[cfg(feature = "wipe")]
@@ -267,7 +359,7 @@ fn bounded_slots_refuse() {
 #[test]
 fn shared_handles() {
     for name in AnyBuilder::NAMES {
-        let pool = built(name);
+        let mut pool = built(name);
         let shared = pool.share();
         match *name {
             "heap" | "slot" | "bounded-slot" | "ring" => assert!(shared.is_none(), "{name}"),
@@ -328,6 +420,26 @@ fn files() {
         assert_eq!(serde_json::from_str::<AnyBuilder>(&text).is_ok(), cfg!(feature = "wipe"), "{name}");
         let text = format!(r#"{{"strategy": "{name}", "alignment": -1}}"#);
         assert!(serde_json::from_str::<AnyBuilder>(&text).is_err(), "{name}");
+    }
+    // Every setting is in files, and all of a file are settings.
+    for name in AnyBuilder::NAMES {
+        let mut builder = AnyBuilder::named(name).expect("it is there");
+        let mut settings = builder.settings().to_vec();
+        for setting in &settings {
+            let set = ["3", "true", "advise"].iter().find(|value| builder.set(setting, value).is_ok());
+            // That of a switch which is on.
+            if *set.expect("one of them") == "true" && *setting == "stagger" {
+                builder.set(setting, "false").expect("a switch");
+            }
+        }
+        let file = serde_json::to_value(builder).expect("it can be written");
+        let keys = file.as_object().expect("a table").keys().map(String::as_str);
+        let mut keys: Vec<_> = keys.filter(|key| *key != "strategy").collect();
+        keys.sort_unstable();
+        settings.sort_unstable();
+        assert_eq!(keys, settings, "{name}");
+        assert_eq!(serde_json::from_value::<AnyBuilder>(file).expect("as it was written"), builder);
+        assert_eq!(builder.to_string().matches('=').count(), settings.len(), "{builder}");
     }
     assert!(serde_json::from_str::<AnyBuilder>(r#"{"strategy": "sloth"}"#).is_err());
     assert!(serde_json::from_str::<AnyBuilder>("{}").is_err());

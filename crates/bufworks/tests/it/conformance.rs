@@ -27,6 +27,8 @@ macro_rules! suites {
                 is_fallback: |buf| buf.lease().is_fallback(),
                 rejects: $refuses,
                 share: 20,
+                handle: AnyPool::share,
+                trim: buftest::trials::system::trim_alone,
             }
         )*
     };

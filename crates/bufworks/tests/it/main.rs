@@ -19,12 +19,21 @@ mod costs;
 mod errors;
 #[cfg(all(feature = "slot", feature = "bump", feature = "shard"))]
 mod hostile;
+mod keeper;
 #[cfg(feature = "bytes")]
 mod like_bytes;
+#[cfg(all(target_os = "linux", feature = "slot", feature = "ring", feature = "bump", feature = "shard"))]
+mod live;
+#[cfg(all(feature = "prometheus", feature = "shard", feature = "slot"))]
+mod monitor;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring"))]
 mod net;
 #[cfg(feature = "bytes")]
 mod own;
 mod reexports;
+#[cfg(all(feature = "slot", feature = "ring"))]
+mod sources;
 mod split;
+#[cfg(all(target_os = "linux", feature = "shard"))]
+mod trace;
 mod unwinding;

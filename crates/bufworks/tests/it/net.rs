@@ -329,3 +329,122 @@ fn all_kinds_of_sockets_and_halves() {
         assert_eq!(&read_ready(&mut far.split().0, || pool.acquire(10)).await.unwrap().unwrap()[..], b"d");
     });
 }
+
+/// The straightforward server under a budget: each of its clients sends a frame of 1 MiB at once, and the pool has room for a few.
+/// Each frame is answered, no connection is lost, the budget is kept, and nothing is held while a task waits.
+#[cfg(feature = "shard")]
+#[test]
+fn a_budget_for_some_of_the_clients() {
+    use bufworks::net::read_exact_waiting;
+    use bufworks::shard::ShardPool;
+    use tokio::io::AsyncReadExt;
+
+    const CLIENTS: u32 = 50;
+    const FRAME: usize = 1 << 20;
+    const BUDGET: usize = 8 << 20;
+    let pool = ShardPool::builder().max_bytes(BUDGET).build().unwrap();
+    let runtime = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut tasks = Vec::new();
+        for number in 0..CLIENTS {
+            let (mut client, mut server) = pair().await;
+            let pool = pool.clone();
+            tasks.push(tokio::spawn(async move {
+                let len = usize::try_from(server.read_u32().await.unwrap()).unwrap();
+                let frame = read_exact_waiting(&mut server, len, || pool.acquire_async(len)).await.unwrap();
+                assert!(pool.stats().reserved_bytes <= BUDGET);
+                let sum = frame.iter().map(|&byte| u32::from(byte)).sum::<u32>();
+                drop(frame);
+                server.write_u32(sum).await.unwrap();
+            }));
+            tasks.push(tokio::spawn(async move {
+                client.write_u32(FRAME as u32).await.unwrap();
+                client.write_all(&vec![number as u8; FRAME]).await.unwrap();
+                assert_eq!(client.read_u32().await.unwrap(), number * FRAME as u32);
+            }));
+        }
+        for task in tasks {
+            timeout(PATIENCE, task).await.expect("a task waits for ever").unwrap();
+        }
+    });
+    assert!(pool.stats().reserved_bytes <= BUDGET);
+}
+
+/// Slot pools and rings behind a mutex for tasks, with room for two of the buffers that twenty tasks want.
+#[test]
+fn tasks_that_wait_for_pools_in_a_mutex() {
+    use bufworks::net::{read_exact_waiting, read_ready_waiting};
+
+    const CLIENTS: u32 = 20;
+    const FRAME: usize = 10_000;
+    let slot = SlotPool::builder().capacity(2 * FRAME).slots(4).build_with(Reject).unwrap();
+    let pools = Arc::new((
+        tokio::sync::Mutex::new(slot),
+        tokio::sync::Mutex::new(RingPool::builder().capacity(2 * FRAME).buffers(2).build().unwrap()),
+    ));
+    let runtime = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut tasks = Vec::new();
+        for number in 0..CLIENTS {
+            let (mut client, mut server) = pair().await;
+            let pools = Arc::clone(&pools);
+            tasks.push(tokio::spawn(async move {
+                let (slot, ring) = &*pools;
+                // One after the other: nothing is held while it waits.
+                let acquire = || async { slot.lock().await.acquire_async(FRAME).await };
+                let frame = read_exact_waiting(&mut server, FRAME, acquire).await.unwrap();
+                assert!(frame.iter().all(|&byte| byte == number as u8));
+                drop(frame);
+                let mut came = 0;
+                let acquire = || async { ring.lock().await.acquire_async(FRAME).await };
+                while let Some(buf) = read_ready_waiting(&mut server, acquire).await.unwrap() {
+                    assert!(buf.iter().all(|&byte| byte == number as u8));
+                    came += buf.len();
+                    yield_now().await;
+                }
+                assert_eq!(came, FRAME);
+            }));
+            tasks.push(tokio::spawn(async move {
+                for piece in vec![number as u8; 2 * FRAME].chunks(700) {
+                    client.write_all(piece).await.unwrap();
+                }
+                client.shutdown().await.unwrap();
+            }));
+        }
+        for task in tasks {
+            timeout(PATIENCE, task).await.expect("a task waits for ever").unwrap();
+        }
+    });
+    assert!(pools.0.try_lock().unwrap().is_idle() && pools.1.try_lock().unwrap().is_idle());
+}
+
+/// A stream that ends in a frame, a buffer without room, a frame of no bytes, and a request that is given up: no byte is lost.
+#[test]
+fn exact_reads_that_fail() {
+    use bufworks::net::read_exact_waiting;
+
+    let pool = SlotPool::builder().capacity(1000).slots(4).build_with(Reject).unwrap();
+    let pool = tokio::sync::Mutex::new(pool);
+    let acquire = async |bytes: usize| pool.lock().await.acquire_async(bytes).await;
+    one_thread().block_on(async {
+        let (mut client, mut server) = pair().await;
+        client.write_all(b"abcdefgh").await.unwrap();
+        let none = read_exact_waiting(&mut server, 0, || acquire(0)).await.unwrap();
+        assert!(none.is_empty());
+        let small = read_exact_waiting(&mut server, 4, || acquire(3)).await;
+        assert!(matches!(small, Err(ReadError::NoRoom)));
+        let large = read_exact_waiting(&mut server, 4, || acquire(1001)).await;
+        assert!(matches!(large, Err(ReadError::Acquire(AcquireError::TooLarge { .. }))));
+        let held = pool.lock().await.acquire(1000).unwrap();
+        let given_up = timeout(Duration::from_millis(20), read_exact_waiting(&mut server, 4, || acquire(4)));
+        assert!(given_up.await.is_err(), "there is no room");
+        drop(held);
+        // With room for more than what is asked for, no more is read.
+        let four = read_exact_waiting(&mut server, 4, || acquire(100)).await.unwrap();
+        assert_eq!(four, *b"abcd");
+        client.shutdown().await.unwrap();
+        let short = read_exact_waiting(&mut server, 5, || acquire(5)).await;
+        let Err(ReadError::Io(error)) = short else { panic!("the stream has ended") };
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+    });
+}

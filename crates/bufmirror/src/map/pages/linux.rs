@@ -1,4 +1,5 @@
-//! What only Linux and Android have: anonymous files, huge pages, mappings that are not inherited.
+//! The calls that only Linux and Android have: anonymous files, huge pages, mappings that are not
+//! inherited.
 
 use core::ptr::NonNull;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Who is in a wait queue, in which order, and what each needs.
+//! The tickets of those in a wait queue: who they are, in which order, and what each needs.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;

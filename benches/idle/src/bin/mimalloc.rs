@@ -1,0 +1,10 @@
+//! `bufidle` over mimalloc.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    bufidle::main()
+}

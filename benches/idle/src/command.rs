@@ -1,0 +1,131 @@
+//! The command line.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::{Parser, Subcommand};
+
+use crate::contestant::{Allocator, Contestant};
+use crate::plan::{Plan, Scale, own_folder};
+use crate::profile::Job;
+use crate::record::Results;
+use crate::server::Options;
+use crate::{report, system};
+
+/// What a server keeps resident once a burst is over.
+#[derive(Debug, Parser)]
+#[command(name = "bufidle")]
+struct Command {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the trials, and write a report.
+    Run(Run),
+    /// Write the report of earlier trials again.
+    Report {
+        /// The report's folder.
+        #[arg(long, default_value = "target/idle-report", value_name = "DIR")]
+        out: PathBuf,
+        /// Write the figures into the documents in the current folder, too.
+        #[arg(long)]
+        publish: bool,
+    },
+    /// Serve until standard input ends.
+    #[command(hide = true)]
+    Serve(Options),
+    /// Replace buffers in a proxy's sizes, in this process.
+    #[command(hide = true)]
+    Profile(Job),
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    /// Run what the marks need, in two minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Run with a few clients, to see that all of it works.
+    #[arg(long, conflicts_with = "quick")]
+    test: bool,
+    /// The number of turns of each contestant [default: 3, quick: 1].
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Run only these contestants in the first trial.
+    #[arg(long, short, value_enum, value_delimiter = ',', value_name = "C")]
+    contestant: Vec<Contestant>,
+    /// Run only over these allocators.
+    #[arg(long, short, value_enum, value_delimiter = ',', value_name = "A")]
+    allocator: Vec<Allocator>,
+    /// The folder that the report is written to.
+    #[arg(long, default_value = "target/idle-report", value_name = "DIR")]
+    out: PathBuf,
+    /// Fail if something does not hold that has to.
+    #[arg(long, conflicts_with = "test")]
+    check: bool,
+    /// Write the figures into docs/idle.md and README.md, too. Only the whole trial is written there.
+    #[arg(long, conflicts_with_all = ["quick", "test", "contestant", "allocator"])]
+    publish: bool,
+}
+
+/// The program: all of them are this, each over its allocator.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
+    // backtrace.
+    match perform(Command::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: Task) -> Result<()> {
+    match task {
+        Task::Run(run) => run.run(),
+        Task::Report { out, publish } => {
+            let results = Results::read(&out)?;
+            report::write(&results, &out)?;
+            if publish {
+                report::publish(&results, Path::new("."))?;
+            }
+            report::print(&results);
+            report::judge(&results, false)
+        }
+        Task::Serve(options) => options.run(),
+        Task::Profile(job) => job.run(),
+    }
+}
+
+impl Run {
+    fn run(self) -> Result<()> {
+        ensure!(cfg!(target_os = "linux"), "the memory of a process is read from Linux' /proc");
+        system::raise_open_files();
+        let scale = match (self.test, self.quick) {
+            (true, _) => Scale::Test,
+            (_, true) => Scale::Quick,
+            _ => Scale::Full,
+        };
+        let plan = Plan {
+            scale,
+            rounds: self.rounds.unwrap_or(if scale == Scale::Full { 3 } else { 1 }),
+            contestants: self.contestant,
+            allocators: if self.allocator.is_empty() { Allocator::ALL.to_vec() } else { self.allocator },
+            folder: own_folder()?,
+        };
+        let results = plan.run()?;
+        report::write(&results, &self.out)?;
+        results.write(&self.out)?;
+        if self.publish {
+            report::publish(&results, Path::new("."))?;
+        }
+        println!("report: {}", self.out.join("idle.md").display());
+        report::print(&results);
+        // Nothing has to hold of four clients.
+        if scale == Scale::Test { Ok(()) } else { report::judge(&results, self.check) }
+    }
+}

@@ -1,0 +1,204 @@
+//! What has to hold of the results.
+
+use crate::contestant::{Allocator, Contestant};
+use crate::record::{BudgetRun, IdleRun, Results};
+
+/// An idle server has at most this many times what it had before the burst.
+const MOST_OF_BEFORE: f64 = 1.2;
+/// What two runs of the same differ by, in memory and in time.
+const MEMORY_NOISE: f64 = 1.02;
+const SPEED_NOISE: f64 = 1.05;
+/// Nobody waits longer than that many times the mean.
+const MOST_OF_MEAN: f64 = 2.0;
+
+/// Something that has to hold, and whether it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// What has to hold.
+    pub what: String,
+    /// What was found.
+    pub found: String,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+/// All that can be judged by these results.
+#[must_use]
+pub fn all(results: &Results) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for allocator in Allocator::ALL {
+        for contestant in Contestant::ALL.into_iter().filter(|contestant| contestant.has_marks()) {
+            marks.extend(idle(results, contestant, allocator));
+        }
+    }
+    marks.extend(results.budget.iter().filter_map(budget).flatten());
+    marks
+}
+
+/// A figure of a run.
+type Figure = fn(&IdleRun) -> f64;
+
+/// A server with the keeper against itself before the burst, the codec, and itself without.
+fn idle(results: &Results, contestant: Contestant, allocator: Allocator) -> Vec<Mark> {
+    let of = |contestant, of: Figure| results.median(contestant, allocator, of);
+    let ratio = |what: String, value: Option<f64>, to: Option<f64>, holds: &dyn Fn(f64) -> bool| {
+        let ratio = value? / to?;
+        Some(Mark { what, found: format!("{ratio:.2}"), holds: holds(ratio) })
+    };
+    let name = format!("{} over {}", contestant.title(), allocator.name());
+    let [before, peak, idle]: [Figure; 3] =
+        [|run| run.before as f64, |run| run.peak as f64, |run| run.idle as f64];
+    let [rate, micros]: [Figure; 2] = [|run| run.after.rate(), |run| run.after.micros()];
+    let own = contestant.untrimmed();
+    let codec = Contestant::Codec;
+    [
+        ratio(
+            format!("{name}: idle, to before the burst, at most {MOST_OF_BEFORE}"),
+            of(contestant, idle),
+            of(contestant, before),
+            &|ratio| ratio <= MOST_OF_BEFORE,
+        ),
+        ratio(
+            format!("{name}: idle, to the codec, at most 1"),
+            of(contestant, idle),
+            of(codec, idle),
+            &|ratio| ratio <= MEMORY_NOISE,
+        ),
+        ratio(
+            format!("{name}: peak, to the codec, at most 1"),
+            of(contestant, peak),
+            of(codec, peak),
+            &|ratio| ratio <= MEMORY_NOISE,
+        ),
+        ratio(
+            format!("{name}: requests a second after the silence, to never trimmed, at least 0.95"),
+            of(contestant, rate),
+            own.and_then(|own| of(own, rate)),
+            &|ratio| ratio >= 1.0 / SPEED_NOISE,
+        ),
+        ratio(
+            format!("{name}: processor time of a request after the silence, to never trimmed, at most 1.05"),
+            of(contestant, micros),
+            own.and_then(|own| of(own, micros)),
+            &|ratio| ratio <= SPEED_NOISE,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// A server that has a budget.
+fn budget(run: &BudgetRun) -> Option<Vec<Mark>> {
+    let (budget, peak) = (run.budget?, run.pool_peak?);
+    let crowd = match run.slow {
+        0 => format!("{} clients", run.clients),
+        slow => format!("{} clients, {slow} of them slow", run.clients),
+    };
+    let name = format!("{} with a budget, {crowd}", run.contestant.title());
+    let mut marks = vec![
+        Mark {
+            what: format!("{name}: every frame is answered right, and no connection is lost"),
+            found: run.failure.clone().unwrap_or_else(|| format!("{} answers", run.answered)),
+            holds: run.failure.is_none() && run.answered == run.clients,
+        },
+        Mark {
+            what: format!("{name}: bytes of the pool, to its budget, at most 1"),
+            found: format!("{:.2}", peak as f64 / budget as f64),
+            holds: peak <= budget,
+        },
+    ];
+    // A slow reader holds up others by design; how long is told, and is no mark.
+    if run.slow == 0 {
+        let ratio = run.longest_wait / run.mean_wait;
+        marks.push(Mark {
+            what: format!("{name}: the longest wait, to the mean, at most {MOST_OF_MEAN}"),
+            found: format!("{ratio:.2}"),
+            holds: ratio <= MOST_OF_MEAN,
+        });
+    }
+    Some(marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::idle::Course;
+    use crate::record::{Host, Load};
+
+    fn run(contestant: Contestant, before: u64, peak: u64, idle: u64, requests: u64) -> IdleRun {
+        let load = Load { requests, seconds: 1.0, processor_seconds: 1.0 };
+        IdleRun {
+            contestant,
+            allocator: Allocator::Glibc,
+            before,
+            peak,
+            idle,
+            idle_lazily_freed: 0,
+            busy: load,
+            after: load,
+            phases: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    fn judged(runs: Vec<IdleRun>) -> Vec<bool> {
+        let results = Results {
+            host: Host::default(),
+            course: Course::TEST,
+            idle: runs,
+            budget: Vec::new(),
+            profile: Vec::new(),
+        };
+        all(&results).iter().map(|mark| mark.holds).collect()
+    }
+
+    #[test]
+    fn each_mark_can_fail() {
+        let others =
+            || vec![run(Contestant::Codec, 50, 100, 60, 100), run(Contestant::Shard, 50, 100, 90, 100)];
+        let with = |one| judged(others().into_iter().chain([one]).collect());
+        let keeper =
+            |before, peak, idle, requests| with(run(Contestant::ShardKeeper, before, peak, idle, requests));
+        assert_eq!(keeper(50, 100, 55, 100), [true; 5]);
+        assert_eq!(keeper(40, 100, 55, 100), [false, true, true, true, true]);
+        assert_eq!(keeper(60, 100, 62, 100), [true, false, true, true, true]);
+        assert_eq!(keeper(50, 103, 55, 100), [true, true, false, true, true]);
+        assert_eq!(keeper(50, 100, 55, 90), [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        assert_eq!(judged(vec![run(Contestant::ShardKeeper, 1, 1, 1, 1)]), [true]);
+        assert_eq!(judged(vec![run(Contestant::Codec, 1, 1, 1, 1)]), [true; 0]);
+        assert_eq!(judged(vec![run(Contestant::RingKeeper, 1, 1, 1, 1)]), [true; 0]);
+    }
+
+    #[test]
+    fn budgets_are_judged() {
+        let good = BudgetRun {
+            contestant: Contestant::Shard,
+            allocator: Allocator::Glibc,
+            clients: 10,
+            slow: 0,
+            bytes: 1,
+            budget: Some(100),
+            pool_peak: Some(100),
+            growth: 100,
+            answered: 10,
+            failure: None,
+            mean_wait: 1.0,
+            longest_wait: 2.0,
+        };
+        let judged = |run: &BudgetRun| {
+            budget(run).map(|marks| marks.iter().map(|mark| mark.holds).collect::<Vec<_>>())
+        };
+        assert_eq!(judged(&good), Some(vec![true; 3]));
+        let lost = BudgetRun { answered: 9, ..good.clone() };
+        assert_eq!(judged(&lost), Some(vec![false, true, true]));
+        let over = BudgetRun { pool_peak: Some(101), longest_wait: 2.1, ..good.clone() };
+        assert_eq!(judged(&over), Some(vec![true, false, false]));
+        assert_eq!(judged(&BudgetRun { slow: 1, ..good.clone() }), Some(vec![true; 2]));
+        assert_eq!(judged(&BudgetRun { budget: None, ..good }), None);
+    }
+}

@@ -1,0 +1,208 @@
+//! Which trials run, and in which order.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::budget::Crowd;
+use crate::contestant::{Allocator, Contestant};
+use crate::idle::Course;
+use crate::profile::{Job, Source};
+use crate::record::{BudgetRun, Host, IdleRun, ProfileRun, Results};
+
+/// How much there is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// All of it.
+    Full,
+    /// What the marks need, in two minutes.
+    Quick,
+    /// A few clients, to see that all of it works.
+    Test,
+}
+
+/// What runs.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// How much of it.
+    pub scale: Scale,
+    /// The number of turns of each contestant.
+    pub rounds: usize,
+    /// These contestants; without any, those that the scale has.
+    pub contestants: Vec<Contestant>,
+    /// Over these allocators.
+    pub allocators: Vec<Allocator>,
+    /// Where the programs are.
+    pub folder: PathBuf,
+}
+
+impl Plan {
+    /// Runs all of it, and says on standard error what it is at.
+    ///
+    /// # Errors
+    ///
+    /// When a program is missing, a server loses a connection or answers wrongly, or the system does
+    /// not say what it uses.
+    pub fn run(&self) -> Result<Results> {
+        ensure!(self.rounds > 0, "nothing to do in 0 rounds");
+        for allocator in &self.allocators {
+            let program = allocator.program(&self.folder);
+            ensure!(program.is_file(), "{} is missing; `cargo xtask idle` builds it", program.display());
+        }
+        let host = Host::look();
+        let course = match self.scale {
+            Scale::Full => Course::FULL,
+            Scale::Quick => Course::QUICK,
+            Scale::Test => Course::TEST,
+        };
+        let (idle, budget, profile) = (self.idle(&course)?, self.budget()?, self.profile()?);
+        Ok(Results { host, course, idle, budget, profile })
+    }
+
+    /// The runs of the first trial, in the order of one round.
+    fn turns(&self) -> Vec<(Contestant, Allocator)> {
+        let takes_part = |contestant: Contestant, allocator| {
+            if !self.contestants.is_empty() {
+                return self.contestants.contains(&contestant);
+            }
+            match contestant {
+                Contestant::Codec | Contestant::BumpKeeper | Contestant::ShardKeeper => true,
+                Contestant::BytesMut | Contestant::Bump | Contestant::Shard => {
+                    self.scale != Scale::Quick || allocator == Allocator::Glibc
+                }
+                Contestant::Slot
+                | Contestant::SlotKeeper
+                | Contestant::Ring
+                | Contestant::RingKeeper
+                | Contestant::Mirror => self.scale != Scale::Quick,
+            }
+        };
+        let of = |allocator: Allocator| {
+            let all = Contestant::ALL.into_iter();
+            all.filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
+        };
+        self.allocators.iter().flat_map(|&allocator| of(allocator).collect::<Vec<_>>()).collect()
+    }
+
+    fn idle(&self, course: &Course) -> Result<Vec<IdleRun>> {
+        let turns = self.turns();
+        let total = turns.len() * self.rounds;
+        let mut runs = Vec::new();
+        for round in 0..self.rounds {
+            for at in 0..turns.len() {
+                // So that nobody is first each time.
+                let (contestant, allocator) = turns[(at + round) % turns.len()];
+                let name = format!("{}, {}", contestant.title(), allocator.name());
+                let run = course.run(&self.folder, contestant, allocator);
+                let run = run.with_context(|| format!("with {name}"))?;
+                eprintln!("idle: {} of {total}: {name}: {}", runs.len() + 1, run.told());
+                runs.push(run);
+            }
+        }
+        Ok(runs)
+    }
+
+    fn budget(&self) -> Result<Vec<BudgetRun>> {
+        let crowds: &[Crowd] =
+            if self.scale == Scale::Test { &[Crowd::TEST] } else { &[Crowd::FULL, Crowd::SLOW] };
+        let mut runs = Vec::new();
+        let allocator = self.allocators.first().copied().unwrap_or(Allocator::Glibc);
+        for crowd in crowds {
+            for contestant in [Contestant::Codec, Contestant::Shard] {
+                let run = crowd.run(&self.folder, contestant, allocator);
+                let run = run.with_context(|| format!("{} under a budget", contestant.title()))?;
+                eprintln!("idle: under a budget: {}: {}", contestant.title(), run.told());
+                runs.push(run);
+            }
+        }
+        Ok(runs)
+    }
+
+    fn profile(&self) -> Result<Vec<ProfileRun>> {
+        let (live, replaced): (&[usize], usize) = match self.scale {
+            Scale::Full => (&[128, 256, 512, 1024], 2_000_000),
+            Scale::Quick => (&[128, 1024], 300_000),
+            Scale::Test => (&[128], 1000),
+        };
+        eprintln!("idle: a websocket proxy's sizes");
+        let mut runs = Vec::new();
+        for &allocator in &self.allocators {
+            for source in Source::ALL {
+                for &live in live {
+                    let job = Job { source, live, replaced };
+                    let run = job.run_apart(&self.folder, allocator);
+                    runs.push(run.with_context(|| format!("{} of {live} buffers", source.title()))?);
+                }
+            }
+        }
+        Ok(runs)
+    }
+}
+
+/// The folder of the program that runs.
+///
+/// # Errors
+///
+/// When the system does not say.
+pub fn own_folder() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("a program has a path")?;
+    program.parent().map(Path::to_owned).context("a program is in a folder")
+}
+
+impl IdleRun {
+    /// In a line.
+    fn told(&self) -> String {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        format!(
+            "{:.1} MiB before, {:.0} at the peak, {:.1} idle; {:.0} requests/s after it, {:.2} µs each",
+            mib(self.before),
+            mib(self.peak),
+            mib(self.idle),
+            self.after.rate(),
+            self.after.micros()
+        )
+    }
+}
+
+impl BudgetRun {
+    /// In a line.
+    fn told(&self) -> String {
+        let growth = self.growth as f64 / f64::from(1 << 20);
+        let waits = format!("waits of {:.0} ms, at most {:.0}", self.mean_wait, self.longest_wait);
+        let failed = self.failure.as_deref().unwrap_or("no failure");
+        format!("{} of {} answered, {growth:.0} MiB, {waits}; {failed}", self.answered, self.clients)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(scale: Scale, contestants: Vec<Contestant>) -> Plan {
+        Plan { scale, rounds: 1, contestants, allocators: Allocator::ALL.to_vec(), folder: PathBuf::new() }
+    }
+
+    #[test]
+    fn the_quick_form_has_what_the_marks_need() {
+        let turns = plan(Scale::Quick, Vec::new()).turns();
+        assert_eq!(turns.len(), 12);
+        for allocator in Allocator::ALL {
+            for needed in [Contestant::Codec, Contestant::BumpKeeper, Contestant::ShardKeeper] {
+                assert!(turns.contains(&(needed, allocator)), "{} over {}", needed.name(), allocator.name());
+            }
+        }
+        assert_eq!(plan(Scale::Full, Vec::new()).turns().len(), 33);
+    }
+
+    #[test]
+    fn contestants_can_be_chosen() {
+        let turns = plan(Scale::Quick, vec![Contestant::Slot]).turns();
+        assert_eq!(turns, Allocator::ALL.map(|allocator| (Contestant::Slot, allocator)));
+    }
+
+    #[test]
+    fn missing_programs_are_named() {
+        let error = plan(Scale::Test, Vec::new()).run().unwrap_err().to_string();
+        assert!(error.contains("bufidle"), "{error}");
+    }
+}

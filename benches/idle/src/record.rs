@@ -1,0 +1,247 @@
+//! What the trials found, for programs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::contestant::{Allocator, Contestant};
+use crate::idle::Course;
+use crate::watch::Sample;
+
+/// The name of the file.
+const FILE: &str = "idle.json";
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// Where it was measured.
+    pub host: Host,
+    /// How long the phases took.
+    pub course: Course,
+    /// The server that is idle after a burst.
+    pub idle: Vec<IdleRun>,
+    /// The server with a budget.
+    pub budget: Vec<BudgetRun>,
+    /// A proxy's sizes.
+    pub profile: Vec<ProfileRun>,
+}
+
+/// The machine, the system, the compiler, the commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// The processor's name, and the number of cores.
+    pub processor: String,
+    /// The system's name and version.
+    pub kernel: String,
+    /// The compiler's version.
+    pub compiler: String,
+    /// The commit, and whether something differed from it.
+    pub commit: String,
+    /// When the trials began.
+    pub date: String,
+}
+
+/// A part of a run, in milliseconds since its start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// What happened.
+    pub name: String,
+    /// When it began.
+    pub from: u64,
+    /// When it was over.
+    pub to: u64,
+}
+
+/// Small frames for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Frames that were answered.
+    pub requests: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// The server's time on processors.
+    pub processor_seconds: f64,
+}
+
+impl Load {
+    /// Requests a second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+
+    /// Microseconds of a processor for each request.
+    #[must_use]
+    pub fn micros(&self) -> f64 {
+        self.processor_seconds * 1e6 / self.requests.max(1) as f64
+    }
+}
+
+/// A server before, in and after a burst. All memory is resident, in bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IdleRun {
+    /// Where it had its buffers from.
+    pub contestant: Contestant,
+    /// The allocator below.
+    pub allocator: Allocator,
+    /// With all connections, each of which has had small frames answered.
+    pub before: u64,
+    /// The most that it ever had.
+    pub peak: u64,
+    /// After the silence.
+    pub idle: u64,
+    /// Of that, what it has given back and the system has not taken.
+    pub idle_lazily_freed: u64,
+    /// The small frames after the burst.
+    pub busy: Load,
+    /// The small frames after the silence.
+    pub after: Load,
+    /// The phases, in order.
+    pub phases: Vec<Phase>,
+    /// Memory over time.
+    pub samples: Vec<Sample>,
+}
+
+/// Clients that send at once more than a server may hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BudgetRun {
+    /// Where it had its buffers from.
+    pub contestant: Contestant,
+    /// The allocator below.
+    pub allocator: Allocator,
+    /// The number of clients.
+    pub clients: usize,
+    /// Of those, the number that read their answer slowly.
+    pub slow: usize,
+    /// Bytes of each client's frame.
+    pub bytes: usize,
+    /// The most bytes that the pool may have; none for a contestant that has no bound.
+    pub budget: Option<usize>,
+    /// The most bytes that the pool had at once.
+    pub pool_peak: Option<usize>,
+    /// The growth of resident memory at its peak, in bytes.
+    pub growth: u64,
+    /// The number of right answers.
+    pub answered: usize,
+    /// What went wrong, if something did.
+    pub failure: Option<String>,
+    /// Milliseconds that a client waited for its answer: the mean of those that read at once.
+    pub mean_wait: f64,
+    /// The longest of these waits.
+    pub longest_wait: f64,
+}
+
+/// A number of live buffers in the sizes of a proxy, one replaced after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfileRun {
+    /// Where the buffers are from.
+    pub source: crate::profile::Source,
+    /// The allocator below.
+    pub allocator: Allocator,
+    /// The number of live buffers.
+    pub live: usize,
+    /// Nanoseconds for each buffer that is replaced.
+    pub nanos: f64,
+    /// The most bytes that were asked for and not released at once.
+    pub asked: u64,
+    /// The growth of resident memory with all live buffers, in bytes.
+    pub growth: u64,
+    /// The growth of resident memory when all buffers are released, in bytes.
+    pub kept: u64,
+}
+
+impl Results {
+    /// Writes them into `folder`.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let text = serde_json::to_string(self)?;
+        fs::write(&path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Reads them from `folder`.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not one of these.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+    }
+
+    /// The runs of a contestant over an allocator.
+    pub fn runs(&self, contestant: Contestant, allocator: Allocator) -> impl Iterator<Item = &IdleRun> {
+        self.idle.iter().filter(move |run| run.contestant == contestant && run.allocator == allocator)
+    }
+
+    /// The median of something over the runs of a contestant; `None` without any.
+    pub fn median(
+        &self,
+        contestant: Contestant,
+        allocator: Allocator,
+        of: impl Fn(&IdleRun) -> f64,
+    ) -> Option<f64> {
+        median(self.runs(contestant, allocator).map(of))
+    }
+}
+
+/// The middle one; of an even number the lower one of the two.
+#[must_use]
+pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
+impl Host {
+    /// Looks around.
+    #[must_use]
+    pub fn look() -> Self {
+        let output = |program: &str, arguments: &[&str]| {
+            let output = Command::new(program).args(arguments).output().ok();
+            let output = output.filter(|output| output.status.success());
+            output.map_or_else(
+                || "unknown".to_owned(),
+                |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            )
+        };
+        let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        let cpu = cpu.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let changes = output("git", &["status", "--porcelain", "--untracked-files=no"]);
+        let commit = output("git", &["rev-parse", "--short=12", "HEAD"]);
+        Self {
+            processor: format!("{cpu}, {cores} cores"),
+            kernel: output("uname", &["-srm"]),
+            compiler: output("rustc", &["--version"]),
+            commit: if changes.is_empty() { commit } else { commit + "-dirty" },
+            date: output("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_of_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median([4.0, 1.0].into_iter()), Some(1.0));
+        assert_eq!(median([].into_iter()), None);
+    }
+
+    #[test]
+    fn loads_have_rates() {
+        let load = Load { requests: 1000, seconds: 2.0, processor_seconds: 0.01 };
+        assert!((load.rate() - 500.0).abs() < 1e-9 && (load.micros() - 10.0).abs() < 1e-9);
+    }
+}

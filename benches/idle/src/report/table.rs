@@ -1,0 +1,246 @@
+//! Tables.
+
+use bufadvise::drawing::number;
+
+use crate::contestant::{Allocator, Contestant};
+use crate::marks::Mark;
+use crate::profile::Source;
+use crate::record::{BudgetRun, IdleRun, ProfileRun, Results, median};
+
+/// A table, whose first column is of names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Table {
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(head: &[&str]) -> Self {
+        Self { head: head.iter().map(|&name| name.to_owned()).collect(), rows: Vec::new() }
+    }
+
+    /// In Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let marks: Vec<String> =
+            (0..self.head.len()).map(|at| if at == 0 { "---" } else { "---:" }.to_owned()).collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        line(&self.head) + &line(&marks) + &rows
+    }
+
+    /// For a terminal.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        let lines = || core::iter::once(&self.head).chain(&self.rows);
+        let width = |at: usize| {
+            lines().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths).enumerate();
+            let cells =
+                cells.map(
+                    |(at, (cell, &width))| {
+                        if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                    },
+                );
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        };
+        lines().map(line).collect()
+    }
+}
+
+/// All tables that the results have figures for, each with its title.
+#[must_use]
+pub fn all(results: &Results) -> Vec<(String, Table)> {
+    let idle = Allocator::ALL.into_iter().filter_map(|allocator| {
+        let title = format!("Idle after a burst, over {}", allocator.name());
+        Some((title, idle(results, allocator)?))
+    });
+    let mut tables: Vec<_> = idle.collect();
+    if !results.budget.is_empty() {
+        tables.push(("More than the server may hold".to_owned(), budget(&results.budget)));
+    }
+    if !results.profile.is_empty() {
+        tables.push(("A websocket proxy's sizes".to_owned(), profile(&results.profile)));
+    }
+    tables
+}
+
+fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
+    let mut table = Table::new(&[
+        "buffers",
+        "before the burst",
+        "peak",
+        "idle",
+        "idle to before",
+        "requests/s after the burst",
+        "requests/s after the silence",
+        "µs of a processor for each",
+    ]);
+    for contestant in Contestant::ALL {
+        let runs: Vec<&IdleRun> = results.runs(contestant, allocator).collect();
+        let of = |of: fn(&IdleRun) -> f64| median(runs.iter().map(|run| of(run)));
+        let (Some(before), Some(peak), Some(idle)) =
+            (of(|run| run.before as f64), of(|run| run.peak as f64), of(|run| run.idle as f64))
+        else {
+            continue;
+        };
+        table.rows.push(vec![
+            contestant.title().to_owned(),
+            mib(before),
+            mib(peak),
+            mib(idle),
+            number::ratio(idle / before),
+            spread(runs.iter().map(|run| run.busy.rate()), 0),
+            spread(runs.iter().map(|run| run.after.rate()), 0),
+            spread(runs.iter().map(|run| run.after.micros()), 2),
+        ]);
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn budget(runs: &[BudgetRun]) -> Table {
+    let mut table = Table::new(&[
+        "buffers",
+        "clients",
+        "slow readers",
+        "budget",
+        "pool at most",
+        "growth at most",
+        "answered",
+        "mean wait",
+        "longest wait",
+        "longest to mean",
+    ]);
+    let or_none = |bytes: Option<usize>| bytes.map_or("–".to_owned(), |bytes| mib(bytes as f64));
+    for run in runs {
+        table.rows.push(vec![
+            run.contestant.title().to_owned(),
+            run.clients.to_string(),
+            run.slow.to_string(),
+            or_none(run.budget),
+            or_none(run.pool_peak),
+            mib(run.growth as f64),
+            run.failure.clone().unwrap_or_else(|| run.answered.to_string()),
+            number::time(run.mean_wait * 1e6),
+            number::time(run.longest_wait * 1e6),
+            number::ratio(run.longest_wait / run.mean_wait.max(f64::MIN_POSITIVE)),
+        ]);
+    }
+    table
+}
+
+fn profile(runs: &[ProfileRun]) -> Table {
+    let allocators: Vec<Allocator> =
+        Allocator::ALL.into_iter().filter(|one| runs.iter().any(|run| run.allocator == *one)).collect();
+    let mut live: Vec<usize> = runs.iter().map(|run| run.live).collect();
+    live.sort_unstable();
+    live.dedup();
+    let mut table = Table::new(&["buffers", "live", "asked for"]);
+    for allocator in &allocators {
+        let name = allocator.name();
+        table.head.extend([format!("{name}: time"), format!("{name}: resident"), format!("{name}: kept")]);
+    }
+    for live in live {
+        for source in Source::ALL {
+            let found = |allocator: Allocator| {
+                let same = |run: &&ProfileRun| {
+                    run.source == source && run.live == live && run.allocator == allocator
+                };
+                runs.iter().find(same)
+            };
+            let Some(first) = allocators.iter().find_map(|&allocator| found(allocator)) else { continue };
+            let mut row = vec![source.title().to_owned(), live.to_string(), number::memory(first.asked)];
+            for &allocator in &allocators {
+                row.extend(found(allocator).map_or(["–", "–", "–"].map(str::to_owned), |run| {
+                    [number::time(run.nanos), number::memory(run.growth), number::memory(run.kept)]
+                }));
+            }
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+/// What has to hold.
+#[must_use]
+pub fn of_marks(marks: &[Mark]) -> Table {
+    let mut table = Table::new(&["what has to hold", "found", "holds"]);
+    table.rows.extend(marks.iter().map(|mark| {
+        let holds = if mark.holds { "yes" } else { "**no**" };
+        vec![mark.what.clone(), mark.found.clone(), holds.to_owned()]
+    }));
+    table
+}
+
+/// A size that was chosen, as `1 MiB`.
+#[must_use]
+pub fn size(bytes: usize) -> String {
+    if bytes > 0 && bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        number::memory(bytes as u64)
+    }
+}
+
+/// Mebibytes.
+#[must_use]
+pub fn mib(bytes: f64) -> String {
+    format!("{:.1} MiB", bytes / f64::from(1 << 20))
+}
+
+/// The median, and the lowest and the highest where there are several.
+fn spread(values: impl Iterator<Item = f64> + Clone, digits: usize) -> String {
+    let lowest = values.clone().fold(f64::INFINITY, f64::min);
+    let highest = values.clone().fold(0.0, f64::max);
+    let several = values.clone().count() > 1;
+    let middle = median(values).unwrap_or_default();
+    if several {
+        format!("{middle:.digits$} ({lowest:.digits$} – {highest:.digits$})")
+    } else {
+        format!("{middle:.digits$}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_drawn_twice() {
+        let mut table = Table::new(&["name", "µs"]);
+        table.rows.push(vec!["one".to_owned(), "10".to_owned()]);
+        assert_eq!(table.markdown(), "| name | µs |\n| --- | ---: |\n| one | 10 |\n");
+        assert_eq!(table.plain(), "name  µs\none   10\n");
+    }
+
+    #[test]
+    fn several_runs_have_a_spread() {
+        assert_eq!((size(2 << 20), size(4096)), ("2 MiB".to_owned(), "4 KiB".to_owned()));
+        assert_eq!(spread([2.0].into_iter(), 1), "2.0");
+        assert_eq!(spread([3.0, 1.0, 2.0].into_iter(), 0), "2 (1 – 3)");
+    }
+
+    #[test]
+    fn a_profile_has_a_row_for_each_source_and_number() {
+        let run = |source, live, allocator| ProfileRun {
+            source,
+            allocator,
+            live,
+            nanos: 5.0,
+            asked: 4096,
+            growth: 8192,
+            kept: 0,
+        };
+        let table = profile(&[
+            run(Source::Vec, 256, Allocator::Glibc),
+            run(Source::Vec, 128, Allocator::Glibc),
+            run(Source::Shard, 128, Allocator::Mimalloc),
+        ]);
+        let text = table.markdown();
+        assert!(text.contains("| Vec | 128 | 4 KiB | 5.00 ns | 8 KiB | 0 B | – | – | – |"), "{text}");
+        assert_eq!(table.rows.len(), 3, "{text}");
+    }
+}

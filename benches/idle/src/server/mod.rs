@@ -1,0 +1,156 @@
+//! The servers: one for each contestant, all with the same protocol on the same runtime.
+
+mod growing;
+mod keeper;
+mod mirrored;
+mod pooled;
+mod sources;
+
+use std::io::{self, BufRead};
+use std::net::Ipv4Addr;
+
+use anyhow::{Context, Result, bail};
+use bufworks::bump::BumpPool;
+use bufworks::shard::ShardPool;
+use serde::{Deserialize, Serialize};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::contestant::Contestant;
+use crate::system;
+use pooled::Reading;
+use sources::{Bump, Locked, Shard, Source};
+
+/// As many connections may wait to be accepted; the system may allow fewer.
+const BACKLOG: u32 = 4096;
+/// Bytes that are read at once where nothing is known about the next frame.
+const READ_BYTES: usize = 4096;
+
+/// What a server is told.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Options {
+    /// Where it has its buffers from.
+    #[arg(long, value_enum)]
+    pub contestant: Contestant,
+    /// The most bytes of its pool. Frames that do not fit wait in the system.
+    #[arg(long, value_name = "BYTES")]
+    pub budget: Option<usize>,
+    /// Bytes that the system keeps for a client that does not read.
+    #[arg(long, value_name = "BYTES")]
+    pub send_buffer: Option<u32>,
+}
+
+/// What a server says of its pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The most bytes that the pool had of the system at once, where it says so.
+    pub most_bytes: Option<usize>,
+}
+
+impl Options {
+    /// Serves until standard input ends. Prints the address, and a [`Status`] for each line of the
+    /// input.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot listen, or its pool cannot be made.
+    pub fn run(self) -> Result<()> {
+        system::raise_open_files();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
+        runtime.block_on(async {
+            let listener = self.listen().context("cannot listen")?;
+            println!("{}", listener.local_addr()?);
+            self.serve(listener).await
+        })
+    }
+
+    fn listen(&self) -> io::Result<TcpListener> {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = self.send_buffer {
+            // What is accepted has it from here.
+            socket.set_send_buffer_size(bytes)?;
+        }
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        socket.listen(BACKLOG)
+    }
+
+    async fn serve(self, listener: TcpListener) -> Result<()> {
+        let reading = if self.budget.is_some() { Reading::Header } else { Reading::Ahead(READ_BYTES) };
+        if self.budget.is_some() && !matches!(self.contestant, Contestant::Shard | Contestant::ShardKeeper) {
+            bail!("{} has no budget", self.contestant.name());
+        }
+        match self.contestant {
+            Contestant::BytesMut => {
+                answer_status(Status::default);
+                accept(listener, growing::serve_bytes_mut).await
+            }
+            Contestant::Codec => {
+                answer_status(Status::default);
+                accept(listener, growing::serve_codec).await
+            }
+            Contestant::Mirror => {
+                answer_status(Status::default);
+                accept(listener, mirrored::serve).await
+            }
+            Contestant::Slot | Contestant::SlotKeeper => self.serve_locked(listener, "slot", reading).await,
+            Contestant::Ring | Contestant::RingKeeper => self.serve_locked(listener, "ring", reading).await,
+            Contestant::Bump | Contestant::BumpKeeper => {
+                let pool = BumpPool::new()?;
+                if self.contestant.has_keeper() {
+                    keeper::keep(&pool)?;
+                }
+                serve_pool(listener, Bump(pool), reading).await
+            }
+            Contestant::Shard | Contestant::ShardKeeper => {
+                let builder = ShardPool::builder();
+                let pool = self.budget.map_or(builder, |bytes| builder.max_bytes(bytes)).build()?;
+                if self.contestant.has_keeper() {
+                    keeper::keep(&pool)?;
+                }
+                serve_pool(listener, Shard::new(pool), reading).await
+            }
+        }
+    }
+
+    /// Serves from a pool of the strategy `name`, behind a lock.
+    async fn serve_locked(self, listener: TcpListener, name: &str, reading: Reading) -> Result<()> {
+        let source = Locked::named(name)?;
+        if self.contestant.has_keeper() {
+            keeper::keep(source.watched())?;
+        }
+        serve_pool(listener, source, reading).await
+    }
+}
+
+async fn serve_pool<S: Source>(listener: TcpListener, source: S, reading: Reading) -> Result<()> {
+    let asked = source.clone();
+    answer_status(move || Status { most_bytes: asked.most_bytes() });
+    accept(listener, move |socket| pooled::serve(socket, source.clone(), reading)).await
+}
+
+/// Answers each line of the input, and ends the process with it.
+fn answer_status(status: impl Fn() -> Status + Send + 'static) {
+    std::thread::spawn(move || {
+        for _ in io::stdin().lock().lines().map_while(Result::ok) {
+            let text = serde_json::to_string(&status()).unwrap_or_default();
+            println!("{text}");
+        }
+        // Nobody listens any more.
+        std::process::exit(0);
+    });
+}
+
+async fn accept<T>(listener: TcpListener, serve: impl Fn(TcpStream) -> T) -> Result<()>
+where
+    T: Future<Output = io::Result<()>> + Send + 'static,
+{
+    loop {
+        let (socket, _) = listener.accept().await.context("cannot accept a connection")?;
+        socket.set_nodelay(true)?;
+        let served = serve(socket);
+        tokio::spawn(async move {
+            if let Err(error) = served.await {
+                eprintln!("connection lost: {error}");
+            }
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! How cells compare with each other: ratios of medians of the same rounds.
+
+use crate::harness::contestant::{BASELINE, Kind};
+use crate::harness::record::{Column, Results};
+
+impl Results {
+    /// The contestant with settings that one is without settings, if it is that.
+    #[must_use]
+    pub fn tuned(&self, column: &Column) -> Option<&Column> {
+        let of = column.of.as_ref().filter(|_| column.kind == Kind::Default)?;
+        self.contestants.iter().find(|tuned| tuned.name == *of)
+    }
+
+    /// Fills in the ratios, from what was measured in the same rounds.
+    pub fn compare(&mut self) {
+        let together = |results: &Self, case: &str, contestant: &str| {
+            results
+                .cell(case, contestant)?
+                .timing()
+                .filter(|timing| !timing.alone)
+                .map(|timing| timing.median)
+        };
+        let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
+        let ratios: Vec<_> = self
+            .cells
+            .iter()
+            .map(|record| {
+                let this = together(self, &record.case, &record.contestant)?;
+                let vec = together(self, &record.case, BASELINE);
+                let column = self.contestants.iter().find(|column| column.name == record.contestant);
+                let tuned = column
+                    .and_then(|column| self.tuned(column))
+                    .and_then(|tuned| together(self, &record.case, &tuned.name));
+                let to_this = |column: &Column| {
+                    let strategy = together(self, &record.case, &column.name)?;
+                    let is_other = column.name != record.contestant;
+                    is_other.then(|| (column.name.clone(), strategy / this))
+                };
+                let of_this = |other: Option<f64>| other.map(|other| this / other);
+                Some((of_this(vec), of_this(tuned), strategies().filter_map(to_this).collect()))
+            })
+            .collect();
+        for (record, ratio) in self.cells.iter_mut().zip(ratios) {
+            (record.to_vec, record.to_tuned, record.strategies_to_this) = ratio.unwrap_or_default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::record::fixture::{column, results, timed, untuned};
+    use crate::harness::record::{Outcome, Record};
+
+    #[test]
+    fn ratios_are_of_the_same_rounds() {
+        let mut results = results(
+            vec![
+                column("slot", Kind::Strategy),
+                column("ring", Kind::Strategy),
+                column("vec", Kind::Control),
+            ],
+            vec![
+                timed("a", "slot", 2.0, false),
+                timed("a", "vec", 8.0, false),
+                timed("a", "peer", 4.0, true),
+                Record::new("a", "gone", Outcome::Hung { seconds: 1.0 }),
+                timed("a", "ring", 4.0, false),
+            ],
+        );
+        results.compare();
+        assert_eq!(results.cells[0].to_vec, Some(0.25));
+        let ratios = |index: usize| -> Vec<(&str, f64)> {
+            let ratios = &results.cells[index].strategies_to_this;
+            ratios.iter().map(|(name, &ratio)| (name.as_str(), ratio)).collect()
+        };
+        assert_eq!(
+            ratios(0),
+            [("ring", 2.0)],
+            "strategies are compared with each other, not with themselves"
+        );
+        assert_eq!(ratios(1), [("ring", 0.5), ("slot", 0.25)]);
+        assert_eq!(results.cells[2].to_vec, None, "not in the same rounds");
+        assert_eq!(ratios(2), []);
+        assert_eq!(results.cells[3].to_vec, None);
+    }
+
+    #[test]
+    fn a_default_is_compared_with_its_settings() {
+        let mut results = results(
+            vec![
+                column("slot", Kind::Strategy),
+                untuned("slot-default", "slot"),
+                column("peer", Kind::Peer),
+                untuned("peer-default", "peer"),
+            ],
+            vec![
+                timed("a", "slot", 2.0, false),
+                timed("a", "slot-default", 3.0, false),
+                timed("b", "slot", 2.0, false),
+                timed("b", "slot-default", 3.0, true),
+                timed("c", "slot-default", 3.0, false),
+                timed("c", "peer", 2.0, false),
+                Record::new("c", "peer-default", Outcome::Hung { seconds: 1.0 }),
+            ],
+        );
+        results.compare();
+        let ratios: Vec<Option<f64>> = results.cells.iter().map(|record| record.to_tuned).collect();
+        assert_eq!(ratios[..2], [None, Some(1.5)], "the one with settings has no ratio to itself");
+        assert_eq!(ratios[2..], [None; 5], "not in the same rounds, or not timed");
+        let text = serde_json::to_string(&results.cells[1]).unwrap();
+        assert!(text.contains("\"to_tuned\":1.5"), "{text}");
+        assert_eq!(results.failures(&[Kind::Strategy, Kind::Control]), [] as [String; 0]);
+        assert_eq!(results.failures(&[Kind::Peer]), ["peer-default at c: hung: nothing for 1 s"]);
+    }
+}

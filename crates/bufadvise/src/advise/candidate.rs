@@ -1,0 +1,330 @@
+//! Candidates: strategies with settings, a small sweep of each, derived from what the traffic
+//! needs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bufworks::any::{AnyBuilder, SettingError};
+use serde::{Deserialize, Serialize};
+
+use super::traffic::Needs;
+use crate::drawing::number::exact_memory;
+
+/// Bytes that the pools of a candidate may reserve at most, all together.
+const MOST_RESERVED: usize = 2 << 30;
+/// Capacities of bounded pools, in hundredths of what they are to have room for.
+const CAPACITIES: [usize; 4] = [100, 125, 200, 400];
+/// Bump-pointer shards are as many times as large as the largest request.
+const SHARD_FACTORS: [usize; 3] = [1, 4, 16];
+/// The largest shard that such a pool may have.
+const MOST_SHARD_BYTES: usize = 1 << 30;
+/// Buffers of a shard of `bufshard` unless a program sets them.
+const USUAL_BUFFERS: usize = 128;
+const MOST_CACHE: usize = 1024;
+const MOST_BUFFERS: usize = 1 << 16;
+/// The name of a strategy that is replayed under another: a slot pool never falls back here.
+const BOUNDED: &str = "bounded-slot";
+/// The name of what one writes without any pool.
+const VEC: &str = "vec";
+
+/// A strategy with its settings, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(crate) enum Candidate {
+    /// `Vec::with_capacity`: an allocation for each buffer, not zeroed.
+    Vec,
+    /// What `AnyBuilder` builds.
+    Pool(AnyBuilder),
+}
+
+impl Candidate {
+    /// The strategy's name.
+    pub(crate) fn strategy(&self) -> &'static str {
+        match self {
+            Self::Vec => VEC,
+            Self::Pool(builder) => builder.name(),
+        }
+    }
+
+    /// Whether it is what one has without a pool.
+    pub(crate) fn is_control(&self) -> bool {
+        matches!(self, Self::Vec | Self::Pool(AnyBuilder::Heap(_)))
+    }
+
+    /// Whether each thread that acquires has a pool of its own.
+    pub(crate) fn one_per_thread(&self) -> bool {
+        match self {
+            Self::Vec => false,
+            Self::Pool(AnyBuilder::Slot(_) | AnyBuilder::BoundedSlot(_) | AnyBuilder::Ring(_)) => true,
+            Self::Pool(AnyBuilder::Bump(_) | AnyBuilder::Shard(_) | AnyBuilder::Heap(_)) => false,
+            Self::Pool(builder) => builder.build().is_ok_and(|pool| pool.share().is_none()),
+        }
+    }
+
+    /// Whether a request of this many bytes is by these settings an allocation of its own.
+    pub(crate) fn is_apart(&self, bytes: usize) -> bool {
+        let Self::Pool(builder) = self else { return true };
+        let setting = |name| setting(builder, name);
+        match builder {
+            AnyBuilder::Heap(_) => true,
+            AnyBuilder::Bump(_) => setting("shard_size").is_some_and(|most| bytes > most),
+            AnyBuilder::Shard(_) => {
+                setting("smallest_pooled").is_some_and(|least| bytes < least)
+                    || setting("largest_pooled").is_some_and(|most| bytes > most)
+            }
+            _ => false,
+        }
+    }
+
+    /// What a program sees when there are more buffers out than the settings have room for.
+    pub(crate) fn beyond(&self) -> &'static str {
+        match self.strategy() {
+            "slot" => "further requests fall back to the heap, one allocation each, until slots come back",
+            BOUNDED | "ring" => {
+                "further requests are refused, or wait where the program asks with `acquire_timeout` or \
+                 `acquire_async`, until buffers come back"
+            }
+            "bump" => "the pool takes further shards from the heap, and frees what it need not keep",
+            "shard" => {
+                "the pool takes further blocks from the heap, and frees what its caches and shards have no room \
+                 for; with `max_bytes` set, requests beyond it are refused or wait"
+            }
+            "heap" | VEC => "nothing changes: each buffer is an allocation",
+            _ => "its documentation says what happens",
+        }
+    }
+}
+
+/// The number that a builder has for a setting.
+pub(crate) fn setting(builder: &AnyBuilder, name: &str) -> Option<usize> {
+    let settings = serde_json::to_value(builder).ok()?;
+    settings.get(name)?.as_u64().and_then(|value| usize::try_from(value).ok())
+}
+
+/// As `AnyBuilder` reads it; `vec` for no pool.
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vec => f.write_str(VEC),
+            Self::Pool(builder) => write!(f, "{builder}"),
+        }
+    }
+}
+
+impl FromStr for Candidate {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        if text.trim() == VEC { Ok(Self::Vec) } else { text.parse().map(Self::Pool) }
+    }
+}
+
+impl From<Candidate> for String {
+    fn from(candidate: Candidate) -> Self {
+        candidate.to_string()
+    }
+}
+
+impl TryFrom<String> for Candidate {
+    type Error = SettingError;
+
+    fn try_from(text: String) -> Result<Self, SettingError> {
+        text.parse()
+    }
+}
+
+/// The pool of this name, with these settings.
+pub(crate) fn pool(name: &str, settings: &[(&str, usize)]) -> Result<Candidate, SettingError> {
+    let mut builder = AnyBuilder::named(name)?;
+    for (setting, value) in settings {
+        builder.set(setting, &value.to_string())?;
+    }
+    Ok(Candidate::Pool(builder))
+}
+
+/// Up to a number that people can read, by at most 1/16.
+fn rounded(bytes: usize) -> usize {
+    bytes.next_multiple_of((bytes.next_power_of_two() / 32).max(16))
+}
+
+/// Lists all candidates with room for such traffic, and the strategies that are left out, with the
+/// reason.
+pub(crate) fn sweep(room: &Needs) -> (Vec<Candidate>, Vec<String>) {
+    let left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
+    let mut sweep = Sweep { room, all: Vec::new(), left_out, swept: vec![BOUNDED] };
+    sweep.add_bounded();
+    sweep.add_shared();
+    sweep.add("heap", &[]);
+    sweep.all.push(Candidate::Vec);
+    sweep.add_others();
+    (sweep.all, sweep.left_out)
+}
+
+/// The candidates so far.
+struct Sweep<'a> {
+    room: &'a Needs,
+    all: Vec<Candidate>,
+    left_out: Vec<String>,
+    /// The names of the strategies whose settings are known here.
+    swept: Vec<&'static str>,
+}
+
+impl Sweep<'_> {
+    /// Adds a candidate, unless its pools would take too much memory, or it is in the list.
+    fn add(&mut self, name: &'static str, settings: &[(&str, usize)]) {
+        self.swept.push(name);
+        let owners = self.room.owners;
+        let capacity = settings.iter().find(|setting| setting.0 == "capacity").map_or(0, |setting| setting.1);
+        let reserved = capacity.saturating_mul(owners);
+        match pool(name, settings) {
+            Err(error) => self.left_out.push(format!("{name}: {error}")),
+            Ok(candidate) if reserved > MOST_RESERVED => {
+                let memory = exact_memory(reserved as u64);
+                self.left_out.push(format!("{candidate}: its {owners} pools would take {memory}"));
+            }
+            Ok(candidate) if self.all.contains(&candidate) => {}
+            Ok(candidate) => self.all.push(candidate),
+        }
+    }
+
+    /// Adds the pools over one region, of which each thread has its own.
+    fn add_bounded(&mut self) {
+        let room = self.room;
+        let capacities = CAPACITIES.map(|percent| rounded(share(room.own_bytes, percent)));
+        for slots in [room.own_live, 2 * room.own_live] {
+            for capacity in capacities {
+                self.add("slot", &[("slots", slots), ("capacity", capacity)]);
+            }
+        }
+        for capacity in capacities {
+            self.add("ring", &[("buffers", room.own_live), ("capacity", capacity)]);
+        }
+    }
+
+    /// Adds the pools that all threads share.
+    fn add_shared(&mut self) {
+        let room = self.room;
+        let unit = room.largest.next_power_of_two().clamp(4 << 10, MOST_SHARD_BYTES);
+        for factor in SHARD_FACTORS {
+            let shard_size = unit.saturating_mul(factor).min(MOST_SHARD_BYTES);
+            for idle in [1, 4] {
+                let idle = rounded(room.bytes.saturating_mul(idle)).max(shard_size);
+                self.add("bump", &[("shard_size", shard_size), ("max_idle_bytes", idle)]);
+            }
+        }
+        let own_cache = room.own_live.clamp(1, MOST_CACHE);
+        for cache in [1, own_cache, MOST_CACHE] {
+            for buffers in [USUAL_BUFFERS, room.live.clamp(1, MOST_BUFFERS)] {
+                self.add("shard", &[("thread_cache", cache), ("shard_buffers", buffers)]);
+            }
+        }
+        // Whether the smaller half is better left to the allocator.
+        let smallest = room.median_size + 1;
+        let settings = [("thread_cache", MOST_CACHE), ("shard_buffers", USUAL_BUFFERS)];
+        self.add("shard", &[settings[0], settings[1], ("smallest_pooled", smallest)]);
+    }
+
+    /// Adds the strategies of which only the names are known.
+    fn add_others(&mut self) {
+        for name in AnyBuilder::NAMES {
+            if self.swept.contains(name) {
+                continue;
+            }
+            match other(name, self.room) {
+                Some(candidate) => self.all.push(candidate),
+                None => self.left_out.push(format!("{name}: no settings of it are for so much traffic")),
+            }
+        }
+    }
+}
+
+/// A strategy by its name, with room for the traffic where it has a setting for that.
+fn other(name: &str, room: &Needs) -> Option<Candidate> {
+    let mut builder = AnyBuilder::named(name).ok()?;
+    let bytes = rounded(room.bytes);
+    if builder.settings().contains(&"capacity") && bytes.saturating_mul(room.owners) > MOST_RESERVED {
+        return None;
+    }
+    for (setting, value) in [("capacity", bytes), ("slots", room.live), ("buffers", room.live)] {
+        if builder.settings().contains(&setting) {
+            builder.set(setting, &value.to_string()).ok()?;
+        }
+    }
+    Some(Candidate::Pool(builder))
+}
+
+fn share(bytes: usize, percent: usize) -> usize {
+    bytes.saturating_mul(percent).div_ceil(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const NEEDS: Needs = Needs {
+        acquires: 1000,
+        owners: 7,
+        largest: 3000,
+        median_size: 100,
+        live: 60,
+        bytes: 90_000,
+        own_live: 9,
+        own_bytes: 20_000,
+    };
+
+    fn capacity(candidate: &Candidate) -> Option<usize> {
+        let Candidate::Pool(builder) = candidate else { return None };
+        setting(builder, "capacity")
+    }
+
+    #[test]
+    fn settings_follow_the_needs() {
+        let (all, left_out) = sweep(&NEEDS);
+        let texts: HashSet<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), all.len());
+        for strategy in ["slot", "ring", "bump", "shard", "heap", "vec"] {
+            assert!(all.iter().any(|candidate| candidate.strategy() == strategy), "{strategy}");
+        }
+        assert!(left_out.iter().any(|reason| reason.starts_with("mirror")), "{left_out:?}");
+        let large = Needs { own_bytes: 40_000_000, ..NEEDS };
+        for capacity in sweep(&large).0.iter().filter_map(capacity) {
+            assert!((40_000_000..=175_000_000).contains(&capacity), "{capacity}");
+        }
+        let huge = Needs { own_bytes: 1 << 31, ..NEEDS };
+        let (all, left_out) = sweep(&huge);
+        assert!(all.iter().all(|candidate| !candidate.one_per_thread()), "{all:?}");
+        assert!(left_out.iter().any(|reason| reason.contains("7 pools would take")), "{left_out:?}");
+    }
+
+    /// A candidate is sent to a child process, and printed, as one text.
+    #[test]
+    fn any_candidate_is_a_text() {
+        let others = AnyBuilder::NAMES.iter().map(|name| other(name, &NEEDS).expect("settings"));
+        for candidate in others.chain(sweep(&NEEDS).0) {
+            assert_eq!(candidate.to_string().parse(), Ok(candidate));
+            let told = serde_json::to_string(&candidate).expect("plain data");
+            assert_eq!(serde_json::from_str::<Candidate>(&told).expect("the same"), candidate, "{told}");
+        }
+        let candidate = other(BOUNDED, &NEEDS).expect("settings");
+        assert_eq!(candidate.to_string(), "bounded-slot:capacity=88KiB,slots=60");
+        assert!(candidate.one_per_thread() && !candidate.is_control());
+        assert!("shard:thread_cach=1".parse::<Candidate>().is_err());
+    }
+
+    #[test]
+    fn requests_apart_follow_from_the_settings() {
+        let apart = |text: &str, bytes| text.parse::<Candidate>().expect("settings").is_apart(bytes);
+        assert!(apart("vec", 1) && apart("heap", 1));
+        assert!(apart("bump:shard_size=4KiB", 5000) && !apart("bump:shard_size=4KiB", 4096));
+        assert!(apart("shard:smallest_pooled=100", 99) && !apart("shard:smallest_pooled=100", 100));
+        assert!(!apart("slot", 1 << 30));
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(rounded(1_522_693) % 65_536, 0);
+        assert!((1..5000).all(|bytes| rounded(bytes) >= bytes && rounded(bytes) <= bytes + bytes / 16 + 16));
+    }
+}

@@ -1,0 +1,13 @@
+//! Chosen by bufadvise 0.1.0 for the trace app.
+
+/// The strategy, as `bufadvise check` reads it.
+pub const STRATEGY: &str = "shard";
+/// The setting `shard_buffers`.
+pub const SHARD_BUFFERS: usize = 115;
+/// The setting `thread_cache`.
+pub const THREAD_CACHE: usize = 4;
+
+/// Builds the pool. All threads share it: each has a clone.
+pub fn pool() -> Result<bufworks::shard::ShardPool, bufworks::ConfigError> {
+    bufworks::shard::ShardPool::builder().shard_buffers(SHARD_BUFFERS).thread_cache(THREAD_CACHE).build()
+}

@@ -1,0 +1,13 @@
+//! Chosen by bufadvise 0.1.0 for the trace app.
+
+/// The strategy, as `bufadvise check` reads it.
+pub const STRATEGY: &str = "slot";
+/// The setting `capacity`.
+pub const CAPACITY: usize = 65_536;
+/// The setting `slots`.
+pub const SLOTS: usize = 16;
+
+/// Builds the pool. Each thread that acquires has one; its buffers may be dropped on any thread.
+pub fn pool() -> Result<bufworks::slot::SlotPool, bufworks::ConfigError> {
+    bufworks::slot::SlotPool::builder().capacity(CAPACITY).slots(SLOTS).build()
+}

@@ -1,0 +1,77 @@
+//! The marks that a replay writes into its buffers, and finds in them again: a byte in each page,
+//! and one in the last place.
+
+use crate::measure::block::{Block, read};
+
+/// How far apart the marks stand. Pages of most systems are that large.
+const PAGE_BYTES: usize = 4096;
+
+/// Marks a buffer of `bytes`, at least one, so that all its pages are there.
+#[inline(always)]
+pub(crate) fn mark<B: Block>(block: &mut B, bytes: usize, stamp: u8) {
+    let start = block.start();
+    let mut offset = 0;
+    while offset < bytes {
+        write(start, offset, stamp);
+        offset += PAGE_BYTES;
+    }
+    write(start, bytes - 1, stamp);
+}
+
+/// Writes a byte of a buffer that is larger than `offset`.
+#[inline(always)]
+fn write(start: *mut u8, offset: usize, stamp: u8) {
+    // SAFETY: the callers' offsets are below the bytes that the buffer has.
+    let byte = unsafe { start.add(offset) };
+    // SAFETY: valid for writes (`Block`).
+    unsafe { byte.write(stamp) };
+}
+
+/// Whether the marks of both ends are there.
+#[inline(always)]
+pub(crate) fn ends<B: Block>(block: &mut B, bytes: usize, stamp: u8) -> bool {
+    // SAFETY: `mark` has written the first byte.
+    let first = unsafe { read(block, 1) }[0];
+    last(block, bytes) == stamp && first == stamp
+}
+
+/// Whether all marks are there.
+pub(crate) fn all<B: Block>(block: &mut B, bytes: usize, stamp: u8) -> bool {
+    let start = block.start();
+    let paged = (0..bytes).step_by(PAGE_BYTES).all(|offset| {
+        // SAFETY: `offset < bytes`, which the buffer has.
+        let byte = unsafe { start.add(offset) };
+        // SAFETY: valid for reads (`Block`), and written by `mark`.
+        let found = unsafe { byte.read() };
+        found == stamp
+    });
+    paged && last(block, bytes) == stamp
+}
+
+#[inline(always)]
+fn last<B: Block>(block: &mut B, bytes: usize) -> u8 {
+    // SAFETY: the buffer has `bytes`, at least one.
+    let byte = unsafe { block.start().add(bytes - 1) };
+    // SAFETY: valid for reads (`Block`), and written by `mark`.
+    unsafe { byte.read() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_mark_is_found() {
+        for bytes in [1, 2, 4096, 4097, 10_000] {
+            let mut buf = vec![0; bytes];
+            mark(&mut buf, bytes, 7);
+            assert!(ends(&mut buf, bytes, 7) && all(&mut buf, bytes, 7));
+            buf[bytes - 1] = 8;
+            assert!(!ends(&mut buf, bytes, 7) && !all(&mut buf, bytes, 7));
+        }
+        let mut buf = vec![0; 10_000];
+        mark(&mut buf, 10_000, 7);
+        buf[8192] = 0;
+        assert!(ends(&mut buf, 10_000, 7) && !all(&mut buf, 10_000, 7));
+    }
+}

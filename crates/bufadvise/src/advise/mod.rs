@@ -1,0 +1,342 @@
+//! `advise` and `check`: replay a recorded trace on every strategy, with a small sweep of settings
+//! each.
+//!
+//! - `traffic`, `candidate`: what the trace asks, and which strategies are tried with which
+//!   settings.
+//! - `handed`: the traffic on its way to child processes.
+//! - `exact`: what each refuses and how much memory it takes, in the recorded order.
+//! - `lives`, `script`, `play`: the replay that is timed. `source`, `marks`: what both replays ask,
+//!   and write.
+//! - `stages`, `child`: which candidates are timed how often, in which processes.
+//! - `by_place`, `place_words`: the same for the largest places of a heap recording.
+//! - `choice`: the rule. `record`, `words`, `table`, `picture`: the advice. `emit`: the choice for
+//!   a program.
+//! - `check`: whether settings still fit a trace.
+
+mod by_place;
+mod candidate;
+mod check;
+mod child;
+mod choice;
+mod emit;
+mod exact;
+mod handed;
+mod lives;
+mod marks;
+mod picture;
+mod place_words;
+mod play;
+mod record;
+mod script;
+mod source;
+mod stages;
+mod table;
+mod traffic;
+mod words;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+pub(crate) use check::Options as CheckOptions;
+pub(crate) use child::Job;
+
+use crate::command::Answer;
+use candidate::Candidate;
+use child::Read;
+use choice::{Choice, Entrant, First, Prices, choose, front};
+use handed::Handed;
+use record::{Advice, Check, Entry, SCHEMA};
+use script::Script;
+use stages::{Effort, Outcome, Parent, Size, summary};
+use traffic::{MOST_EVENTS, Needs};
+
+/// Events that `--test` replays.
+const TEST_EVENTS: usize = 5000;
+/// What `--check` does with all candidates.
+const CHECK: Size = Size { processes: 15, rounds: 3 };
+
+/// What time and memory are worth, on the command line.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct PriceOptions {
+    /// Take the fastest, whatever memory it takes
+    #[arg(long, conflicts_with = "memory_first")]
+    cpu_first: bool,
+    /// Take what needs the least memory, however slow it is
+    #[arg(long)]
+    memory_first: bool,
+    /// Take nothing that needs more memory, such as 16M
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory_limit: Option<u64>,
+}
+
+/// A number of bytes, with a unit or without.
+fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u32); 6] = [("kib", 10), ("mib", 20), ("gib", 30), ("k", 10), ("m", 20), ("g", 30)];
+    let lower = text.trim().to_ascii_lowercase();
+    let unit = UNITS.iter().find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, *shift)));
+    let (digits, shift) = unit.unwrap_or((&lower, 0));
+    let number: Option<u64> = digits.trim_end().parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number of bytes, such as 65536, 64K or 16M (powers of 1024)".to_owned())
+}
+
+impl PriceOptions {
+    fn prices(&self, rate: f64) -> Prices {
+        let first = match (self.cpu_first, self.memory_first) {
+            (true, _) => First::Cpu,
+            (_, true) => First::Memory,
+            _ => First::Balanced,
+        };
+        Prices { first, memory_limit: self.memory_limit, rate }
+    }
+}
+
+/// Says which strategy fits a trace, with which settings, or that no pool would help.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The recorded trace: a file that `buftrace`'s recorder wrote
+    file: PathBuf,
+    /// Write `advice.json` and `advice.svg` to this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the advice as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print the choice alone, as a program takes it in
+    #[arg(long, value_name = "FORM", conflicts_with = "json")]
+    emit: Option<emit::Form>,
+    /// The seconds that the command may take, about, without the check; each place takes a fifth of
+    /// them more
+    #[arg(long, default_value_t = 75, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// Say it of so many places of a heap recording too, those that request most
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    places: usize,
+    /// Take call stacks as one place whose innermost N frames look alike
+    #[arg(long, value_name = "N", default_value_t = crate::places::FRAMES)]
+    frames: usize,
+    #[command(flatten)]
+    prices: PriceOptions,
+    /// Replay all candidates longer afterwards, and fail if the choice is not near the best by the
+    /// rule
+    #[arg(long, conflicts_with = "test")]
+    check: bool,
+    /// Replay a few times only, to check that the command runs
+    #[arg(long)]
+    test: bool,
+}
+
+/// What is to be measured.
+struct Study<'a> {
+    file: &'a Path,
+    prices: &'a PriceOptions,
+    seconds: u32,
+    is_test: bool,
+    /// Whether all candidates are replayed longer afterwards.
+    checks: bool,
+    /// Settings that take part besides those that follow from the trace.
+    given: Option<Candidate>,
+    /// So many places are replayed by themselves, of so many frames.
+    places: usize,
+    frames: usize,
+}
+
+impl Options {
+    /// Measures, and prints the advice.
+    ///
+    /// # Errors
+    ///
+    /// When the trace cannot be read, a candidate fails, or the advice cannot be written.
+    pub(crate) fn run(&self) -> Result<Answer> {
+        let (file, prices, seconds) = (&*self.file, &self.prices, self.seconds);
+        // What is emitted is the choice for the whole.
+        let places = if self.emit.is_some() { 0 } else { self.places };
+        let frames = self.frames.max(1);
+        let study = Study {
+            file,
+            prices,
+            seconds,
+            is_test: self.test,
+            checks: self.check,
+            given: None,
+            places,
+            frames,
+        };
+        let Some(advice) = study.advise()? else { return Ok(Answer::No) };
+        let json = serde_json::to_string_pretty(&advice)? + "\n";
+        if let Some(out) = &self.out {
+            fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+            let picture = picture::draw(&advice).context("there is nothing to draw")?;
+            for (name, text) in [("advice.json", &json), ("advice.svg", &picture)] {
+                let path = out.join(name);
+                fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+        }
+        if self.json {
+            print!("{json}");
+        } else if let Some(form) = self.emit {
+            print!("{}", form.write(&advice));
+        } else {
+            print!("{}", words::text(&advice));
+            if !advice.places.is_empty() {
+                print!("{}", place_words::text(&advice.places));
+            }
+            if let Some(check) = &advice.check {
+                println!("\n{}", words::check(&advice, check));
+            }
+            println!("\nThis took {:.0} s.", advice.seconds);
+        }
+        match &advice.check {
+            Some(check) if !check.holds => {
+                eprintln!("The first choice is not near the best.");
+                Ok(Answer::No)
+            }
+            _ => Ok(Answer::Yes),
+        }
+    }
+}
+
+impl Study<'_> {
+    /// Measures and chooses; nothing where no candidate is within the limit, which it says then.
+    fn advise(&self) -> Result<Option<Advice>> {
+        let started = Instant::now();
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let events = if self.is_test { TEST_EVENTS } else { MOST_EVENTS };
+        let Read { trace, traffic, acquires, heap } = child::read(self.file, events)?;
+        let seconds = trace.duration_ns().max(1) as f64 / 1e9;
+        let prices = self.prices.prices(trace.summary().acquires as f64 / seconds);
+        let needs = Needs::of(&traffic);
+        let room = needs.with_margin();
+        let (mut candidates, left_out) = candidate::sweep(&room);
+        candidates.extend(self.given.filter(|given| !candidates.contains(given)));
+        let effort = if self.is_test { Effort::test() } else { Effort::usual(f64::from(self.seconds)) };
+        let handed =
+            [Handed::write(&traffic, "once")?, Handed::write(&traffic.at_twice_the_connections(), "twice")?];
+        let parent = Parent {
+            program,
+            traffic: &traffic,
+            handed: &handed,
+            candidates: &candidates,
+            prices,
+            given: self.given.and_then(|given| candidates.iter().position(|one| *one == given)),
+            bar: stages::bar(self.is_test)?,
+        };
+        let outcome = parent.run(&effort)?;
+        let Some(choice) = choose_of(&outcome, &prices) else {
+            parent.bar.finish_and_clear();
+            eprintln!("{}", words::nothing(&outcome.entries, &prices));
+            return Ok(None);
+        };
+        let front = front_of(&outcome.entries, &prices);
+        let places = heap.as_ref().map(|heap| by_place::advise(self, heap, &parent)).transpose()?;
+        let seconds = started.elapsed().as_secs_f64();
+        let check = self.checks.then(|| check_all(&parent, &outcome.entries, &choice)).transpose()?;
+        parent.bar.finish_and_clear();
+        let script = Script::new(&traffic, child::workers_here(&traffic));
+        let pick = &candidates[choice.pick];
+        let mut advice = Advice {
+            schema: SCHEMA,
+            trace: self.file.display().to_string(),
+            name: name_of(&trace.meta().name, self.file),
+            needs,
+            room,
+            prices,
+            acquires,
+            replayed: traffic.buffers.len(),
+            threads: traffic.threads,
+            workers: script.parts.len(),
+            crossing: script.crossings as f64 / traffic.buffers.len() as f64,
+            crossing_kept: script.crossings_kept as f64 / script.crossings.max(1) as f64,
+            version: env!("CARGO_PKG_VERSION").into(),
+            machine: crate::measure::host::look().into(),
+            left_out,
+            front,
+            code: emit::Form::Rust.code(pick),
+            beyond: pick.beyond().into(),
+            why: Vec::new(),
+            places: places.unwrap_or_default(),
+            check,
+            entries: outcome.entries,
+            choice,
+            seconds,
+        };
+        advice.why = words::why(&trace.summary(), &advice);
+        Ok(Some(advice))
+    }
+}
+
+/// Applies the rule to those that came to the last stage. The numbers are those of the entries.
+fn choose_of(outcome: &Outcome, prices: &Prices) -> Option<Choice> {
+    let entrant = |(index, times): &(usize, Vec<f64>)| {
+        let entry = &outcome.entries[*index];
+        Entrant {
+            times: times.clone(),
+            bytes: entry.bytes(),
+            serves_all: entry.serves_all(),
+            is_control: entry.candidate.is_control(),
+        }
+    };
+    let entrants: Vec<Entrant> = outcome.last.iter().map(entrant).collect();
+    let mut choice = choose(&entrants, prices)?;
+    choice.renumber(|place| outcome.last[place].0);
+    Some(choice)
+}
+
+/// The trade-off among those that can be chosen.
+fn front_of(entries: &[Entry], prices: &Prices) -> Vec<usize> {
+    let cost = |entry: &Entry| {
+        let counts = entry.serves_all() && prices.allows(entry.bytes());
+        (if counts { entry.times.median } else { f64::NAN }, entry.bytes())
+    };
+    front(&entries.iter().map(cost).collect::<Vec<_>>())
+}
+
+/// The trace's own name, or its file's.
+fn name_of(name: &str, file: &Path) -> String {
+    if name.is_empty() {
+        file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    } else {
+        name.into()
+    }
+}
+
+/// Replays all candidates, none of them less often than others.
+fn check_all(parent: &Parent<'_>, entries: &[Entry], choice: &Choice) -> Result<Check> {
+    let all: Vec<usize> = (0..entries.len()).collect();
+    let times = parent.time(&all, CHECK, "check: all candidates")?;
+    let medians: Vec<f64> = times.iter().map(|times| summary(times).median).collect();
+    let prices = &parent.prices;
+    let entrants: Vec<Entrant> = entries
+        .iter()
+        .zip(&times)
+        .map(|(entry, times)| Entrant {
+            times: times.clone(),
+            bytes: entry.bytes(),
+            serves_all: entry.serves_all(),
+            is_control: entry.candidate.is_control(),
+        })
+        .collect();
+    let best = choose(&entrants, prices).context("no candidate served all requests")?.pick;
+    let ratio = medians[choice.pick] / medians[best];
+    // Another choice by the same rule may be faster by what nobody notices, or smaller.
+    let (own, other) = (entries[choice.pick].bytes(), entries[best].bytes());
+    let memory_ratio = own as f64 / other.max(1) as f64;
+    let holds = medians[choice.pick] <= prices.unnoticed(medians[best]) && own <= choice::equal_memory(other)
+        || ratio <= choice::CLOSE;
+    Ok(Check { medians, processes: CHECK.processes, best, ratio, memory_ratio, holds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn limits_have_units() {
+        assert_eq!([bytes("65536"), bytes("64k"), bytes("16 MiB")], [Ok(65536), Ok(65536), Ok(16 << 20)]);
+        assert!(bytes("").is_err() && bytes("16 megabytes").is_err() && bytes("99999999999G").is_err());
+    }
+}

@@ -1,0 +1,174 @@
+//! The verdicts by place in words.
+
+use std::fmt::Write;
+
+use super::by_place::{Certainty, Cost, Verdict};
+use super::choice::NOTICED;
+use super::words::{percent, processor};
+use crate::drawing::number::{exact_memory, memory, share, three_digits, time};
+
+/// All of them.
+pub(super) fn text(verdicts: &[Verdict]) -> String {
+    let mut text = "\nThe places that request most, each replayed by itself:\n".to_owned();
+    for (number, verdict) in (1..).zip(verdicts) {
+        let lines = verdict.place.lines();
+        let _ = writeln!(text, "\n{number}. {}", lines.replace('\n', "\n   "));
+        for line in [requests(verdict), now(verdict), choice(verdict), sure(verdict)] {
+            let _ = writeln!(text, "   - {line}");
+        }
+    }
+    text
+}
+
+fn requests(verdict: &Verdict) -> String {
+    let place = &verdict.place;
+    let of = |part: f64| format!("{:.0} %", 100.0 * part / place.requests.max(1.0));
+    let error = match verdict.requests_per_second_error {
+        0.0 => String::new(),
+        error => format!(" ± {}", three_digits(error)),
+    };
+    let lives = if place.out_at_end < place.requests {
+        format!("half live up to {}", time(place.median_lifetime_ns as f64))
+    } else {
+        "none was released".into()
+    };
+    format!(
+        "It makes {}{error} requests a second, of {} on average: {} of all bytes, and {} of what is held. Of the objects {lives}, {} \
+         grow, and {} are requested as zeros.",
+        three_digits(verdict.requests_per_second),
+        memory((place.bytes / place.requests.max(1.0)) as u64),
+        share(verdict.share_of_bytes),
+        share(verdict.share_of_held),
+        of(place.grown),
+        of(place.zeroed),
+    )
+}
+
+fn cost(cost: &Cost) -> String {
+    let times = &cost.times;
+    format!(
+        "{} a request ({} to {}), which is {} of a processor",
+        time(times.median),
+        time(times.p10),
+        time(times.p90),
+        processor(cost.processor)
+    )
+}
+
+fn now(verdict: &Verdict) -> String {
+    let now = &verdict.now;
+    let (what, steps) = if verdict.largest_at_once.is_some() {
+        let steps = three_digits(verdict.allocations_per_request);
+        ("Allocating and growing", format!(" That is {steps} allocations a request; copying is not counted."))
+    } else {
+        ("Allocating", String::new())
+    };
+    let zeros = if now.settings.strategy() == "heap" { " zeros" } else { "" };
+    format!("{what}{zeros} takes {}, with {} of memory.{steps}", cost(now), exact_memory(now.bytes))
+}
+
+fn choice(verdict: &Verdict) -> String {
+    let Some(choice) = &verdict.choice else {
+        return "No candidate is within the limit of memory.".into();
+    };
+    let saved = format!("{} ± {}", processor(verdict.saved), processor(verdict.saved_error));
+    if !verdict.no_pool {
+        return format!(
+            "Take `{}`: {}, with {} of memory. It saves {saved} of a processor.",
+            choice.settings,
+            cost(choice),
+            exact_memory(choice.bytes)
+        );
+    }
+    let no_pool =
+        format!("No pool would help: the best one saves less than {} of a processor", percent(NOTICED));
+    match &verdict.largest_at_once {
+        Some(_) if verdict.saved > NOTICED => format!(
+            "No pool would help more than a request for the largest size at once. That takes {}, and saves {saved} of a processor.",
+            cost(choice)
+        ),
+        _ => format!("{no_pool}, or less than 5 % of the time, and no memory."),
+    }
+}
+
+fn sure(verdict: &Verdict) -> String {
+    let samples = verdict.place.samples;
+    let sampled = format!("it rests on {samples} objects");
+    match verdict.sure {
+        Certainty::Sure => format!("Sure: {sampled}."),
+        Certainty::FairlySure => format!("Fairly sure: {sampled}."),
+        Certainty::FewSamples => format!("Not sure: {sampled} only. Record for longer, or with a smaller `rate`."),
+        Certainty::MayNotBeNoticed => format!(
+            "Not sure: with its error, what is saved may be more or less than {} of a processor, which somebody would notice.",
+            percent(NOTICED)
+        ),
+        Certainty::Noisy => "Not sure: the replays differ too much. Measure longer, with --seconds, on a machine with nothing else to do.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::record::Times;
+    use crate::places::Place;
+
+    fn cost(settings: &str, nanos: f64, processor: f64) -> Cost {
+        let times = Times { median: nanos, p10: nanos, p90: nanos, processes: 7 };
+        Cost { settings: settings.parse().unwrap(), times, processor, bytes: 64 << 10 }
+    }
+
+    fn verdict(now: Cost, choice: Cost) -> Verdict {
+        Verdict {
+            place: Place {
+                samples: 40,
+                requests: 4000.0,
+                bytes: 4_096_000.0,
+                zeroed: 4000.0,
+                ..Place::default()
+            },
+            requests_per_second: 2000.0,
+            requests_per_second_error: 60.0,
+            share_of_bytes: 0.5,
+            share_of_held: 0.01,
+            allocations_per_request: 1.0,
+            largest_at_once: None,
+            no_pool: choice.settings.is_control(),
+            saved: now.processor - choice.processor,
+            saved_error: 0.001,
+            now,
+            choice: Some(choice),
+            sure: Certainty::FairlySure,
+        }
+    }
+
+    #[test]
+    fn a_pool_is_named_with_what_it_saves() {
+        let text = text(&[verdict(cost("heap", 5000.0, 0.01), cost("shard", 50.0, 0.0001))]);
+        for part in [
+            "1. unknown: no call stack was recorded",
+            "It makes 2000 ± 60.0 requests a second, of 1 KiB on average: 50.0 % of all bytes, and 1.0 % of what is held.",
+            "Allocating zeros takes 5.00 µs a request (5.00 µs to 5.00 µs), which is 1.00 % of a processor",
+            "Take `shard",
+            "It saves 0.99 % ± 0.10 % of a processor.",
+            "Fairly sure: it rests on 40 objects.",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn no_pool_is_an_answer() {
+        let mut verdict = verdict(cost("vec", 50.0, 0.0001), cost("vec", 50.0, 0.0001));
+        assert!(choice(&verdict).starts_with("No pool would help: "), "{}", choice(&verdict));
+        // Growth costs, and a pool is not what saves it.
+        (verdict.now, verdict.saved) = (cost("vec", 900.0, 0.0201), 0.02);
+        verdict.largest_at_once = verdict.choice.clone();
+        let words = choice(&verdict);
+        assert!(
+            words.starts_with("No pool would help more than a request for the largest size at once."),
+            "{words}"
+        );
+        verdict.choice = None;
+        assert!(choice(&verdict).contains("limit of memory"));
+    }
+}

@@ -1,0 +1,478 @@
+//! Runs the candidates in child processes: all of them a few rounds, and the better ones more.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::candidate::Candidate;
+use super::choice::{First, NOTICED, Prices, front};
+use super::exact::Counted;
+use super::handed::Handed;
+use super::record::{Entry, Said, Times};
+use super::traffic::Traffic;
+use crate::measure::statistics::quantile;
+use crate::measure::tail::Tail;
+
+/// A child that says nothing for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Who is within this much of the fastest goes on, after the first stage and after the second.
+const GOES_ON: [f64; 2] = [1.3, 1.12];
+/// So many go on at the most, and at the least.
+const MOST: [usize; 2] = [16, 8];
+const LEAST: [usize; 2] = [6, 4];
+
+/// Processes and rounds of a stage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) processes: usize,
+    pub(crate) rounds: usize,
+}
+
+impl Size {
+    /// Replays of each candidate in a process: one to warm up.
+    fn runs(&self) -> usize {
+        self.rounds + 1
+    }
+}
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// The first two stages.
+    pub(crate) early: [Size; 2],
+    /// The last stage at the least; it gets processes for what is left of the time.
+    pub(crate) last: Size,
+    /// Its processes at the most.
+    pub(crate) most_processes: usize,
+    /// Replays in which single operations are timed.
+    pub(crate) samples: usize,
+    /// What all of it may take, about.
+    pub(crate) seconds: f64,
+}
+
+impl Effort {
+    /// For advice.
+    pub(crate) fn usual(seconds: f64) -> Self {
+        Self {
+            early: [Size { processes: 3, rounds: 3 }, Size { processes: 5, rounds: 3 }],
+            last: Size { processes: 9, rounds: 3 },
+            most_processes: 99,
+            samples: 3,
+            seconds,
+        }
+    }
+
+    /// For one place of several.
+    pub(crate) fn short(seconds: f64) -> Self {
+        Self {
+            early: [Size { processes: 2, rounds: 2 }, Size { processes: 3, rounds: 2 }],
+            last: Size { processes: 7, rounds: 3 },
+            most_processes: 25,
+            samples: 0,
+            seconds,
+        }
+    }
+
+    /// To see that all of it runs.
+    pub(crate) fn test() -> Self {
+        let once = Size { processes: 1, rounds: 1 };
+        Self {
+            early: [once; 2],
+            last: Size { processes: 2, rounds: 2 },
+            most_processes: 2,
+            samples: 1,
+            seconds: 1.0,
+        }
+    }
+}
+
+/// Everybody's times in a stage: by candidate and process.
+pub(crate) type StageTimes = Vec<Vec<f64>>;
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// All candidates.
+    pub(crate) entries: Vec<Entry>,
+    /// Who came to the last stage, by number, with the times there.
+    pub(crate) last: Vec<(usize, Vec<f64>)>,
+}
+
+/// The parent of the children.
+pub(crate) struct Parent<'a> {
+    pub(crate) program: PathBuf,
+    pub(crate) traffic: &'a Traffic,
+    /// The same for the children, as it is and at twice the connections.
+    pub(crate) handed: &'a [Handed; 2],
+    pub(crate) prices: Prices,
+    /// A candidate that is in all stages, whatever it takes.
+    pub(crate) given: Option<usize>,
+    pub(crate) candidates: &'a [Candidate],
+    pub(crate) bar: ProgressBar,
+}
+
+/// A bar that says what is being done.
+pub(crate) fn bar(hidden: bool) -> Result<ProgressBar> {
+    let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    bar.set_style(
+        ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {elapsed}  {msg}")
+            .context("progress template")?,
+    );
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Ok(bar)
+}
+
+impl Parent<'_> {
+    /// All three stages.
+    pub(crate) fn run(&self, effort: &Effort) -> Result<Outcome> {
+        let started = Instant::now();
+        let mut entries = self.count()?;
+        let mut going: Vec<usize> = (0..entries.len()).collect();
+        let mut stages = Vec::new();
+        let mut per_round = 0.0;
+        for (stage, size) in effort.early.iter().enumerate() {
+            let message = format!("{}: {} candidates", ["first rounds", "more rounds"][stage], going.len());
+            let began = Instant::now();
+            let times = self.time(&going, *size, &message)?;
+            per_round = began.elapsed().as_secs_f64() / (size.processes * size.runs() * going.len()) as f64;
+            note(&mut entries, &going, &times, stage + 1, &self.prices);
+            let mut next = better(&entries, &going, stage, &self.prices);
+            next.extend(self.given.filter(|given| !next.contains(given)));
+            stages.push((going, times));
+            going = next;
+        }
+        let left = effort.seconds - started.elapsed().as_secs_f64();
+        // A replay with a clock around each operation takes as long as three others.
+        let runs = left / (per_round * going.len() as f64) - 3.0 * effort.samples as f64;
+        let processes = runs.max(0.0) as usize / effort.last.runs();
+        let processes = processes.clamp(effort.last.processes, effort.most_processes);
+        let message = format!("last rounds: {} candidates", going.len());
+        let times = self.time(&going, Size { processes, ..effort.last }, &message)?;
+        note(&mut entries, &going, &times, 3, &self.prices);
+        for (index, (before, times)) in stages.iter().enumerate() {
+            scale(&mut entries, index + 1, before, times);
+        }
+        self.bar.set_message("single operations");
+        let tails = if effort.samples > 0 { self.tails(&going, effort.samples)? } else { Vec::new() };
+        for (place, tail) in tails {
+            if let Some(entry) = going.get(place).and_then(|index| entries.get_mut(*index)) {
+                entry.tail = Some(tail);
+            }
+        }
+        Ok(Outcome { entries, last: going.into_iter().zip(times).collect() })
+    }
+
+    /// Rounds of these candidates in so many processes.
+    pub(crate) fn time(&self, going: &[usize], size: Size, message: &str) -> Result<StageTimes> {
+        self.bar.set_message(message.to_owned());
+        self.bar.set_length((size.processes * size.rounds * going.len()) as u64);
+        self.bar.set_position(0);
+        let mut all: StageTimes = vec![Vec::new(); going.len()];
+        for _ in 0..size.processes {
+            let mut times = vec![None; going.len()];
+            self.child(going, &self.handed[0], &["--rounds", &size.rounds.to_string()], |said| match said {
+                Said::Round => self.bar.inc(1),
+                Said::Time { candidate, nanos } => {
+                    times.get_mut(candidate).into_iter().for_each(|time| *time = Some(nanos));
+                }
+                _ => {}
+            })?;
+            for (all, time) in all.iter_mut().zip(times) {
+                all.push(time.context("a child process said too little")?);
+            }
+        }
+        level(&mut all);
+        Ok(all)
+    }
+
+    /// Single operations; with all bytes written and read before, once.
+    fn tails(&self, going: &[usize], samples: usize) -> Result<Vec<(usize, Tail)>> {
+        let mut tails = Vec::new();
+        let arguments = ["--rounds", "0", "--samples", &samples.to_string(), "--all-bytes"];
+        self.child(going, &self.handed[0], &arguments, |said| {
+            if let Said::Tail { candidate, tail } = said {
+                tails.push((candidate, tail));
+            }
+        })?;
+        Ok(tails)
+    }
+
+    /// Replays in exact order what each candidate refuses and takes, each in a process of its own.
+    fn count(&self) -> Result<Vec<Entry>> {
+        self.bar.set_message("refusals and memory, in the recorded order");
+        self.bar.set_length(2 * self.candidates.len() as u64);
+        let next = AtomicUsize::new(0);
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        // Nothing is timed here, so one of them runs on each processor.
+        let counted: Vec<Vec<(usize, [Counted; 2])>> = thread::scope(|scope| {
+            let one = |processor: usize| {
+                let next = &next;
+                scope.spawn(move || {
+                    let mut counted = Vec::new();
+                    loop {
+                        // ORDER: Relaxed: it only shares out numbers.
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        if index >= self.candidates.len() {
+                            return Ok(counted);
+                        }
+                        let count = |handed| self.count_one(index, handed, processor);
+                        counted.push((index, [count(&self.handed[0])?, count(&self.handed[1])?]));
+                    }
+                })
+            };
+            let threads: Vec<_> = (0..processors).map(one).collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, Result<_>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect::<Result<_>>()
+        })?;
+        let mut counted = counted.concat();
+        counted.sort_unstable_by_key(|one| one.0);
+        Ok(counted.into_iter().map(|(index, counted)| self.entry(&self.candidates[index], counted)).collect())
+    }
+
+    /// The same of one candidate.
+    fn count_one(&self, index: usize, handed: &Handed, processor: usize) -> Result<Counted> {
+        let mut found = None;
+        self.child(&[index], handed, &["--processor", &processor.to_string()], |said| {
+            if let Said::Counted { counted } = said {
+                found = Some(counted);
+            }
+        })?;
+        self.bar.inc(1);
+        found.with_context(|| format!("nothing was counted of {}", self.candidates[index]))
+    }
+
+    /// What is known of a candidate before it is timed.
+    fn entry(&self, candidate: &Candidate, [counted, twice]: [Counted; 2]) -> Entry {
+        let requests = self.traffic.buffers.len() as f64;
+        let apart = self.traffic.buffers.iter().filter(|buffer| candidate.is_apart(buffer.bytes as usize));
+        Entry {
+            strategy: candidate.strategy().into(),
+            candidate: *candidate,
+            counted,
+            twice,
+            refused: counted.refused.all() as f64 / requests,
+            refused_twice: twice.refused.all() as f64 / (2.0 * requests),
+            processor: f64::NAN,
+            apart: apart.count() as f64 / requests,
+            stage: 0,
+            times: Times { median: f64::NAN, p10: f64::NAN, p90: f64::NAN, processes: 0 },
+            tail: None,
+        }
+    }
+
+    /// Runs a child to its end.
+    fn child(
+        &self,
+        going: &[usize],
+        handed: &Handed,
+        arguments: &[&str],
+        mut hear: impl FnMut(Said),
+    ) -> Result<()> {
+        let mut command = Command::new(&self.program);
+        command.arg("child").arg("--traffic").arg(handed.path()).args(arguments);
+        let texts = going.iter().map(|index| self.candidates[*index].to_string());
+        command.args(texts.flat_map(|text| ["--candidate".to_owned(), text]));
+        let mut process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.program.display()))?;
+        let output = process.stdout.take().context("the child's output is piped")?;
+        let (sender, lines) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        loop {
+            match lines.recv_timeout(PATIENCE) {
+                Ok(line) => {
+                    hear(serde_json::from_str(&line).with_context(|| format!("a child said `{line}`"))?)
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    // It may have ended by itself in this very moment.
+                    let _ = process.kill();
+                    process.wait().context("cannot wait for the child")?;
+                    bail!("a child process said nothing for {} s", PATIENCE.as_secs());
+                }
+            }
+        }
+        // The pipe is closed by now.
+        let _ = reader.join();
+        let status = process.wait().context("cannot wait for the child")?;
+        ensure!(status.success(), "a child process failed: {status}");
+        Ok(())
+    }
+}
+
+/// Writes down the times of a stage.
+fn note(entries: &mut [Entry], going: &[usize], times: &StageTimes, stage: usize, prices: &Prices) {
+    for (index, times) in going.iter().zip(times) {
+        let entry = &mut entries[*index];
+        entry.stage = stage;
+        entry.times = summary(times);
+        entry.processor = prices.share(entry.times.median);
+    }
+}
+
+/// Takes out of the times what made a process faster or slower for all: its factor is the geometric
+/// mean over the candidates against the median process. Many machines have phases in which
+/// everything takes up to twice as long.
+fn level(times: &mut StageTimes) {
+    let processes = times.first().map_or(0, Vec::len);
+    let mean = |process: usize| {
+        let logs: f64 = times.iter().map(|times| times[process].ln()).sum();
+        (logs / times.len() as f64).exp()
+    };
+    let means: Vec<f64> = (0..processes).map(mean).collect();
+    let usual = summary(&means).median;
+    for times in times {
+        times.iter_mut().zip(&means).for_each(|(time, mean)| *time *= usual / mean);
+    }
+}
+
+/// Median and spread over the processes.
+pub(crate) fn summary(times: &[f64]) -> Times {
+    let mut nanos = times.to_vec();
+    nanos.sort_by(f64::total_cmp);
+    let at = |share| quantile(&nanos, share);
+    Times { median: at(0.5), p10: at(0.1), p90: at(0.9), processes: nanos.len() }
+}
+
+/// Makes the times of those that went no further than this stage comparable with those of the last
+/// one: by the factor that lies between the two for those that were in both.
+fn scale(entries: &mut [Entry], stage: usize, going: &[usize], times: &StageTimes) {
+    let both = going.iter().zip(times).filter(|(index, _)| entries[**index].stage == 3);
+    let mut factors: Vec<f64> =
+        both.map(|(index, times)| entries[*index].times.median / summary(times).median).collect();
+    factors.sort_by(f64::total_cmp);
+    let factor = quantile(&factors, 0.5);
+    for entry in entries.iter_mut().filter(|entry| entry.stage == stage && factor.is_finite()) {
+        let times = &mut entry.times;
+        let all = [&mut times.median, &mut times.p10, &mut times.p90, &mut entry.processor];
+        all.into_iter().for_each(|time| *time *= factor);
+    }
+}
+
+/// Lists who goes on to the next stage, of those that served everything: candidates that are near
+/// the fastest, or whose difference to it nobody would notice. Of too many, those are the fastest,
+/// those that take the least memory, and those that no other one beats in both. The fastest of each
+/// strategy goes on in any case: a few rounds are not enough to rule out a strategy, and everybody
+/// wants to know how the others compare, those without a pool too.
+fn better(entries: &[Entry], going: &[usize], stage: usize, prices: &Prices) -> Vec<usize> {
+    let mut fit: Vec<usize> = going.iter().copied().filter(|one| entries[*one].serves_all()).collect();
+    fit.sort_by(|one, other| entries[*one].times.median.total_cmp(&entries[*other].times.median));
+    let Some(first) = fit.first() else { return Vec::new() };
+    let fastest = entries[*first].times.median;
+    let limit = match prices.first {
+        First::Memory => f64::INFINITY,
+        First::Cpu => fastest * GOES_ON[stage],
+        // A little more than what counts in the end.
+        First::Balanced => fastest * GOES_ON[stage] + NOTICED * 1e9 / prices.rate.max(1e-9),
+    };
+    let mut strategies = BTreeSet::new();
+    let mut firsts = fit.clone();
+    firsts.retain(|one| strategies.insert(entries[*one].candidate.strategy()));
+    let near = fit.iter().filter(|one| entries[**one].times.median <= limit).count();
+    fit.truncate(near.max(LEAST[stage]));
+    let (most, half) = (MOST[stage], MOST[stage] / 2);
+    if fit.len() > most {
+        let costs: Vec<_> =
+            fit.iter().map(|one| (entries[*one].times.median, entries[*one].bytes())).collect();
+        let unbeaten: Vec<usize> = front(&costs).into_iter().map(|place| fit[place]).collect();
+        fit[half..].sort_by_key(|one| (!unbeaten.contains(one), entries[*one].bytes()));
+        fit.truncate(most);
+    }
+    firsts.retain(|one| !fit.contains(one));
+    fit.extend(firsts);
+    fit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::Refused;
+    use super::*;
+
+    /// A program that asks so often that each nanosecond counts.
+    const BUSY: Prices = Prices { first: First::Balanced, memory_limit: None, rate: 1e9 };
+
+    fn entry(median: f64, bytes: u64, exhausted: u64) -> Entry {
+        let refused = Refused { exhausted, too_large: 0 };
+        Entry {
+            strategy: String::new(),
+            candidate: Candidate::Vec,
+            counted: Counted { refused, wrong: 0, resident_bytes: Some(bytes), reserved_bytes: 0 },
+            twice: Counted::default(),
+            refused: exhausted as f64,
+            refused_twice: 0.0,
+            processor: 0.0,
+            apart: 0.0,
+            stage: 1,
+            times: Times { median, p10: median, p90: median, processes: 1 },
+            tail: None,
+        }
+    }
+
+    #[test]
+    fn who_refuses_does_not_go_on() {
+        let entries = [entry(1.0, 1, 5), entry(9.0, 1, 0), entry(8.0, 1, 0)];
+        assert_eq!(better(&entries, &[0, 1, 2], 0, &BUSY), [2, 1]);
+    }
+
+    #[test]
+    fn a_slow_process_is_taken_out() {
+        let mut times = vec![vec![10.0, 20.0, 10.0], vec![30.0, 60.0, 30.0]];
+        level(&mut times);
+        let expected = [[10.0; 3], [30.0; 3]];
+        assert!(times.concat().iter().zip(expected.concat()).all(|(one, other)| (one - other).abs() < 1e-9));
+    }
+
+    #[test]
+    fn a_slow_stage_is_taken_out() {
+        // The machine was twice as fast in the first stage.
+        let mut entries = [entry(100.0, 1, 0), entry(60.0, 1, 0)];
+        entries[0].stage = 3;
+        scale(&mut entries, 1, &[0, 1], &vec![vec![50.0; 3], vec![60.0; 3]]);
+        assert_eq!((entries[0].times.median, entries[1].times.median), (100.0, 120.0));
+    }
+
+    #[test]
+    fn the_fast_and_the_small_go_on() {
+        // Twenty that are equally fast, of which each takes less memory than the one before; and a
+        // slow one.
+        let mut entries: Vec<Entry> =
+            (0..20).map(|n| entry(100.0 + f64::from(n) / 10.0, 100 - n as u64, 0)).collect();
+        entries.push(entry(200.0, 0, 0));
+        let all: Vec<usize> = (0..21).collect();
+        assert_eq!(better(&entries, &all, 1, &BUSY), [0, 1, 2, 3, 19, 18, 17, 16]);
+    }
+
+    #[test]
+    fn the_fastest_of_each_strategy_goes_on() {
+        let mut entries: Vec<Entry> = (0..8).map(|n| entry(100.0 + f64::from(n), 1, 0)).collect();
+        let mut slow = |median, refused| {
+            entries.push(entry(median, 1, refused));
+            entries.last_mut().unwrap().candidate = "ring".parse().unwrap();
+        };
+        slow(200.0, 1);
+        slow(400.0, 0);
+        slow(300.0, 0);
+        let all: Vec<usize> = (0..11).collect();
+        for stage in [0, 1] {
+            assert_eq!(better(&entries, &all, stage, &BUSY), [0, 1, 2, 3, 4, 5, 6, 7, 10]);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The advice in words.
+
+use std::fmt::Write;
+
+use buftrace::Summary;
+
+use super::choice::{First, NOTICED, Prices};
+use super::record::{Advice, Check, Entry};
+use super::table;
+use super::traffic::{LEAST_BUFFERS, MARGIN};
+use crate::drawing::number::{exact_memory, three_digits, time};
+
+/// A share in percent.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        0.0 => "0 %".into(),
+        ..0.1 => "< 0.1 %".into(),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// A share of a processor: small ones differ, too.
+pub(crate) fn processor(share: f64) -> String {
+    match share * 100.0 {
+        percent @ ..0.0995 => format!("{percent:.4} %"),
+        percent @ ..9.95 => format!("{percent:.2} %"),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+/// How much longer or shorter than another.
+fn against(one: f64, other: f64) -> String {
+    let ratio = one / other;
+    if (0.985..=1.015).contains(&ratio) {
+        "the same time as".into()
+    } else {
+        format!("{} times the time of", three_digits(ratio))
+    }
+}
+
+/// The limit of memory leaves nothing, or nothing served all requests.
+pub(crate) fn nothing(entries: &[Entry], prices: &Prices) -> String {
+    let serving = entries.iter().filter(|entry| entry.serves_all());
+    match (serving.min_by_key(|entry| entry.bytes()), prices.memory_limit) {
+        (Some(least), Some(limit)) => format!(
+            "No candidate takes at most {}. The least is {}, of `{}`.",
+            exact_memory(limit),
+            exact_memory(least.bytes()),
+            least.candidate
+        ),
+        _ => "No candidate served all requests.".into(),
+    }
+}
+
+/// The reasons: what the traffic is like, which rule chose, and how the choice compares.
+pub(crate) fn why(summary: &Summary, advice: &Advice) -> Vec<String> {
+    let (needs, pick) = (&advice.needs, advice.pick());
+    let crossing = summary.cross_thread_releases as f64 / summary.releases.max(1) as f64;
+    let mut why = vec![format!(
+        "The traffic has {:.0} requests per second by {} threads, of which {} acquire. {} of the buffers are released on another thread. \
+         There are {} different sizes; half of the requests are for up to {}, and the largest is {}. At most {} buffers with {} are out at \
+         once, and {} with {} of one acquiring thread. Half of the buffers are released within {}.",
+        advice.prices.rate,
+        summary.threads,
+        needs.owners,
+        percent(crossing),
+        summary.distinct_sizes,
+        exact_memory(needs.median_size as u64),
+        exact_memory(needs.largest as u64),
+        needs.live,
+        exact_memory(needs.bytes as u64),
+        needs.own_live,
+        exact_memory(needs.own_bytes as u64),
+        time(summary.lifetimes.p50_ns as f64),
+    )];
+    why.push(rule(advice));
+    why.push(reason(pick, advice));
+    if !pick.candidate.is_control() && !pick.candidate.one_per_thread() && summary.threads > advice.workers {
+        why.push(format!(
+            "The program's {} threads shared the caches of {} in the timed replay, so the strategy may be slower in the program. Refusals and \
+             memory are those of all threads. Of the candidates with a pool for each thread, the fastest is {}.",
+            summary.threads,
+            advice.workers,
+            fastest_private(&advice.entries).map_or_else(
+                || "none that served every request".into(),
+                |entry| format!(
+                    "`{}` with {} and {}",
+                    entry.candidate,
+                    time(entry.times.median),
+                    exact_memory(entry.bytes())
+                )
+            ),
+        ));
+    }
+    why.push(against_fastest(advice));
+    compared(advice, &mut why);
+    why.push(margin(advice));
+    why
+}
+
+/// The rule that chose.
+fn rule(advice: &Advice) -> String {
+    let limit = advice.prices.memory_limit.map_or_else(String::new, |limit| {
+        format!(" Candidates that take more than {} are out.", exact_memory(limit))
+    });
+    let noticed = percent(NOTICED);
+    let rule = match advice.prices.first {
+        First::Balanced => format!(
+            "The rule: of the candidates whose time nobody would notice, which is less than {noticed} of a processor more than that of the \
+             fastest, or less than 5 % more, the one with the least memory."
+        ),
+        First::Cpu => "The rule, with --cpu-first: of the candidates within 5 % of the fastest, the one with the least memory.".into(),
+        First::Memory => "The rule, with --memory-first: the least memory; where it is equal, the fastest.".into(),
+    };
+    format!("{rule}{limit}")
+}
+
+/// What the traffic means for the strategy.
+fn reason(pick: &Entry, advice: &Advice) -> String {
+    let needs = &advice.needs;
+    let own = format!("{} with {}", needs.own_live, exact_memory(needs.own_bytes as u64));
+    match pick.candidate.strategy() {
+        "slot" => format!(
+            "Each thread that acquires has few buffers out at a time ({own}), so a small bounded pool of its own serves it without a lock. \
+             A thread that drops a buffer only gives its slot back."
+        ),
+        "ring" => format!(
+            "Each thread that acquires has few buffers out at a time ({own}), so a ring of its own serves it with a few instructions. No buffer \
+             was kept so long that the ring ran full behind it. A buffer that is kept for long would do that."
+        ),
+        "bump" => "Buffers of any size are cut one after the other from shards that each thread has to itself. A shard is used again as a \
+                   whole, so a release on another thread touches one counter and no list."
+            .into(),
+        "shard" => "Blocks go from the threads that drop them, through caches, to those that acquire, by size class. All threads share one \
+                    pool, so idle memory of one thread serves another."
+            .into(),
+        _ if advice.choice.no_pool => format!(
+            "No pool would help: the best one saves less than {} of a processor, or less than 5 % of the time, and no memory. Memory counts as \
+             saved if it is more than 5 % and more than 64 KiB.",
+            percent(NOTICED)
+        ),
+        name => format!("`{name}` is an `AnyPool` by its name. Its own documentation describes it."),
+    }
+}
+
+/// How the choice compares with the fastest.
+fn against_fastest(advice: &Advice) -> String {
+    let (pick, choice) = (advice.pick(), &advice.choice);
+    if choice.fastest == choice.pick {
+        return "It is the fastest of the candidates that served every request.".into();
+    }
+    let fastest = &advice.entries[choice.fastest];
+    format!(
+        "The fastest candidate, `{}`, takes {} for a request, which is {} of a processor at the recorded rate. This one takes {}, {} of a \
+         processor, with {} of memory instead of {}.",
+        fastest.candidate,
+        time(fastest.times.median),
+        processor(fastest.processor),
+        time(pick.times.median),
+        processor(pick.processor),
+        exact_memory(pick.bytes()),
+        exact_memory(fastest.bytes()),
+    )
+}
+
+/// How the choice compares with the controls, and what was out.
+fn compared(advice: &Advice, why: &mut Vec<String>) {
+    let (pick, entries) = (advice.pick(), &advice.entries);
+    for strategy in ["vec", "heap"] {
+        let control = entries.iter().find(|entry| entry.candidate.strategy() == strategy);
+        if let Some(control) = control.filter(|control| control.candidate != pick.candidate) {
+            why.push(format!(
+                "It takes {} `{strategy}`, which is {} of a processor, and {} of memory to its {}.",
+                against(pick.times.median, control.times.median),
+                processor(control.processor),
+                exact_memory(pick.bytes()),
+                exact_memory(control.bytes()),
+            ));
+        }
+    }
+    let refusing: Vec<&Entry> = entries.iter().filter(|entry| !entry.serves_all()).collect();
+    if let Some(worst) =
+        refusing.iter().max_by(|one, other| one.refused_twice.total_cmp(&other.refused_twice))
+    {
+        why.push(format!(
+            "{} settings were out because they had no room for all requests, or for those of twice the connections. `{}` had none for {} of \
+             the latter.",
+            refusing.len(),
+            worst.candidate,
+            percent(worst.refused_twice)
+        ));
+    }
+}
+
+/// The room that is left, and what happens beyond it.
+fn margin(advice: &Advice) -> String {
+    let (pick, room) = (advice.pick(), &advice.room);
+    if pick.candidate.is_control() {
+        return format!("Beyond the recorded traffic, {}.", advice.beyond);
+    }
+    format!(
+        "The settings have room for {MARGIN} times what was out at once, and for {LEAST_BUFFERS} buffers at least: for {} buffers with {} in \
+         all, and for {} with {} of one acquiring thread. A replay with twice the connections on each thread was served without refusals, with {} \
+         of memory. Beyond that, {}.",
+        room.live,
+        exact_memory(room.bytes as u64),
+        room.own_live,
+        exact_memory(room.own_bytes as u64),
+        exact_memory(pick.twice.bytes()),
+        advice.beyond,
+    )
+}
+
+/// The fastest of those that have a pool for each thread.
+fn fastest_private(entries: &[Entry]) -> Option<&Entry> {
+    let private = entries.iter().filter(|entry| entry.candidate.one_per_thread() && entry.serves_all());
+    private.min_by(|one, other| one.times.median.total_cmp(&other.times.median))
+}
+
+/// How sure it is.
+fn sure(advice: &Advice) -> String {
+    let choice = &advice.choice;
+    let word = match choice.sure {
+        0.95.. => "sure",
+        0.8.. => "fairly sure",
+        _ => "not sure; measure longer, with --seconds, on a machine with nothing else to do",
+    };
+    let mut text = format!(
+        "The choice is as near the fastest as the rule asks in {} of 1000 resamplings of the processes: {word}.",
+        (choice.sure * 1000.0).round()
+    );
+    if let (Some(other), Some(beats)) = (choice.runner_up, choice.beats_runner_up) {
+        let _ = write!(
+            text,
+            " The next best by the same rule is `{}`. The choice is faster than that in {} of 1000.",
+            advice.entries[other].candidate,
+            (beats * 1000.0).round()
+        );
+    }
+    let names: Vec<String> =
+        choice.as_good.iter().map(|one| format!("`{}`", advice.entries[*one].candidate)).collect();
+    if !names.is_empty() {
+        let _ =
+            write!(text, " No difference in time to the choice could be measured of {}.", names.join(", "));
+    }
+    text
+}
+
+/// All of it.
+pub(crate) fn text(advice: &Advice) -> String {
+    let mut text = format!(
+        "{}: {} requests of {} threads, replayed by {} workers on {} ({}).\n",
+        advice.name, advice.replayed, advice.threads, advice.workers, advice.machine.cpu, advice.machine.date,
+    );
+    let mut line = |words: String| {
+        text.push_str(&words);
+        text.push('\n');
+    };
+    if advice.replayed < advice.acquires {
+        line(format!(
+            "The trace has {} requests. Its first part was replayed, without empty buffers.",
+            advice.acquires
+        ));
+    }
+    if advice.crossing > 0.0 && advice.crossing_kept < 0.995 {
+        line(format!(
+            "Of the buffers that were released on another thread, {} crossed threads in the timed replay too.",
+            percent(advice.crossing_kept)
+        ));
+    }
+    line(table::all(advice).to_string());
+    line(table::LEGEND.into());
+    for reason in &advice.left_out {
+        line(format!("Left out: {reason}."));
+    }
+    line("\nThe trade-off. Each row takes less memory than the one above it, and more time:".into());
+    line(table::front(advice).to_string());
+    let pick = advice.pick();
+    line(if advice.choice.no_pool {
+        format!("\nNo pool would help. Take `{}`.\n", pick.candidate)
+    } else {
+        format!("\nTake `{}`.\n", pick.candidate)
+    });
+    for code in advice.code.lines() {
+        line(if code.is_empty() { String::new() } else { format!("    {code}") });
+    }
+    let tail = pick.tail.as_ref().map_or_else(String::new, |tail| {
+        format!(", p99 {}, p99.9 {}", time(f64::from(tail.p99)), time(f64::from(tail.p999)))
+    });
+    line(format!(
+        "\nCost: {} a request{tail}, {} of a processor; {} of memory at its peak, {} times the {} that are out at most; {} reserved.",
+        time(pick.times.median),
+        processor(pick.processor),
+        exact_memory(pick.bytes()),
+        three_digits(pick.bytes() as f64 / advice.needs.bytes.max(1) as f64),
+        exact_memory(advice.needs.bytes as u64),
+        exact_memory(pick.counted.reserved_bytes as u64),
+    ));
+    for reason in &advice.why {
+        line(format!("- {reason}"));
+    }
+    line(format!("- {}", sure(advice)));
+    text
+}
+
+/// What the check found.
+pub(crate) fn check(advice: &Advice, check: &Check) -> String {
+    format!(
+        "Check: all {} candidates in {} processes. By these times the rule chooses `{}` with {}. The first choice, `{}`, took {}: {:.3} times \
+         as long, with {:.3} times the memory.",
+        advice.entries.len(),
+        check.processes,
+        advice.entries[check.best].candidate,
+        time(check.medians[check.best]),
+        advice.pick().candidate,
+        time(check.medians[advice.choice.pick]),
+        check.ratio,
+        check.memory_ratio,
+    )
+}

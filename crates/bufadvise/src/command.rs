@@ -1,0 +1,80 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{advise, show};
+
+/// What the codes mean that the program ends with.
+const EXIT_CODES: &str = "Exit codes:
+  0  done; with `check`, the settings fit; with `advise --check`, the choice is near the best
+  1  `check`: the settings do not fit; `advise`: no candidate is within the limit, or --check failed
+  2  bad input: no such file, no trace, no such settings or options; or a replay failed";
+
+/// Says which buffer pool fits a recorded program, or that none would help.
+#[derive(Debug, Parser)]
+#[command(name = "bufadvise", version, after_help = EXIT_CODES)]
+struct Command {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Say which strategy fits a trace, with which settings, or that no pool would help
+    #[command(after_help = EXIT_CODES)]
+    Advise(Box<advise::Options>),
+    /// Say whether settings still fit a trace
+    #[command(after_help = EXIT_CODES)]
+    Check(Box<advise::CheckOptions>),
+    /// Show what is in a trace: sizes, lifetimes, bytes out over time, places that request and hold
+    /// most
+    #[command(after_help = EXIT_CODES)]
+    Show(show::Options),
+    /// Run rounds, or the counting replay, of some candidates
+    #[command(hide = true)]
+    Child(Box<advise::Job>),
+}
+
+/// What a command says to the script that ran it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Done, or yes.
+    Yes,
+    /// No.
+    No,
+}
+
+/// Runs the program `bufadvise` with these arguments, the first of which is its name.
+///
+/// Returns what the program ends with: 0 for yes, 1 for no, 2 for bad input.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let command = match Command::try_parse_from(arguments) {
+        Ok(command) => command,
+        Err(error) => {
+            // It may be help that was asked for. Where it cannot be printed there is nobody to
+            // tell.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    let answer = match command.task {
+        Task::Advise(options) => options.run(),
+        Task::Check(options) => options.run(),
+        Task::Show(options) => options.run(),
+        Task::Child(job) => job.run().map(|()| Answer::Yes),
+    };
+    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
+    // backtrace.
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

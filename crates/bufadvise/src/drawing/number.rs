@@ -1,0 +1,92 @@
+//! Numbers as people read them.
+
+/// Nanoseconds, in the unit that leaves three digits before the point at most.
+#[must_use]
+pub fn time(nanos: f64) -> String {
+    let (value, unit) = match nanos {
+        ..1e3 => (nanos, "ns"),
+        ..1e6 => (nanos / 1e3, "µs"),
+        ..1e9 => (nanos / 1e6, "ms"),
+        _ => (nanos / 1e9, "s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// A time or ratio at a scale's tick, without zeros that say nothing.
+#[must_use]
+pub fn tick(shown: &str) -> String {
+    let (number, unit) = shown.split_once(' ').unwrap_or((shown, ""));
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number} {unit}").trim_end().into()
+}
+
+/// Three significant digits.
+#[must_use]
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        ..9.995 => format!("{value:.2}"),
+        ..99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// A ratio: below ten with two decimals.
+#[must_use]
+pub fn ratio(value: f64) -> String {
+    three_digits(value)
+}
+
+/// A share of a whole, in percent.
+#[must_use]
+pub fn share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Bytes of memory, in the unit that suits.
+#[must_use]
+pub fn memory(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+    }
+}
+
+/// Bytes of memory to the last one, in the largest unit of which there is a whole number.
+#[must_use]
+pub fn exact_memory(bytes: u64) -> String {
+    match bytes {
+        0 => "0 B".into(),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// A rate in bytes per second, from bytes in nanoseconds.
+#[must_use]
+pub fn rate(bytes: f64, nanos: f64) -> String {
+    format!("{} GB/s", three_digits(bytes / nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_follow_the_size() {
+        assert_eq!(time(4.706), "4.71 ns");
+        assert_eq!(time(12_340.0), "12.3 µs");
+        assert_eq!(time(999.6), "1000 ns");
+        assert_eq!(time(2.5e9), "2.50 s");
+        assert_eq!(memory(1 << 20), "1.0 MiB");
+        assert_eq!(exact_memory(14 << 20), "14 MiB");
+        assert_eq!(exact_memory((3 << 20) + 4096), "3076 KiB");
+        assert_eq!(exact_memory(1_522_693), "1522693 B");
+        assert_eq!(ratio(0.249), "0.25");
+        assert_eq!(tick("10.0 ns"), "10 ns");
+        assert_eq!(tick("300 µs"), "300 µs");
+        assert_eq!(tick("0.50"), "0.5");
+    }
+}

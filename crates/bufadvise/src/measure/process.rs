@@ -1,0 +1,54 @@
+//! This process as the system sees it.
+
+use std::fs;
+use std::io::Read;
+
+/// Brings the system's allocator into the state of a program that has run for a while, whoever else
+/// is in the row.
+///
+/// glibc gives memory at the heap's end back to the kernel, and takes large blocks from it
+/// directly. Both have thresholds, which rise for good when such a block is freed for the first
+/// time. Without this call it would depend on the other contestants whether `vec` faults its pages
+/// in again and again.
+pub fn settle_heap() {
+    /// The largest block that glibc raises its thresholds for is 32 MiB.
+    const BYTES: usize = 31 << 20;
+    drop(core::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
+}
+
+/// A field of the process's status, in bytes.
+pub fn status(field: &str) -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Bytes of memory that are resident and belong to this process alone, exactly: the kernel walks
+/// its pages. The counts that are cheaper to read are off by up to 32 pages for each processor.
+#[must_use]
+pub fn resident() -> Option<u64> {
+    // On the stack: what is measured is the heap.
+    let mut text = [0_u8; 2048];
+    let mut file = fs::File::open("/proc/self/smaps_rollup").ok()?;
+    let mut len = 0;
+    while let Some(rest) = text.get_mut(len..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest).ok()? {
+            0 => break,
+            read => len += read,
+        }
+    }
+    let text = core::str::from_utf8(&text[..len]).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Has the system's allocator give back what it keeps free, where it can be told to.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: the call may be made at any time, on any thread.
+        unsafe { libc::malloc_trim(0) };
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether the file of some code is still that which ran. Addresses in another one have other
+//! names.
+
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use buftrace::Module;
+use object::read::{ReadCache, ReadRef};
+use object::{Object, ObjectSegment};
+
+/// The largest pages that systems have: the code in memory is longer than that in the file by less.
+const MOST_PAGE_BYTES: u64 = 64 << 10;
+/// What the system puts behind the path of a file that was deleted, or replaced, while it ran.
+const DELETED: &str = " (deleted)";
+
+/// The path of the file that has the names of `module`, or why none is to be read.
+pub(super) fn check(module: &Module, started_at: u64) -> Result<&Path, String> {
+    let path = Path::new(module.path.strip_suffix(DELETED).unwrap_or(&module.path));
+    if !path.is_absolute() {
+        return Err("it is no file".into());
+    }
+    let file = File::open(path).map_err(|error| format!("it cannot be opened: {error}"))?;
+    let file = ReadCache::new(file);
+    let file = object::File::parse(&file).map_err(|error| format!("it cannot be read: {error}"))?;
+    let found = file.build_id().ok().flatten().map(digits).unwrap_or_default();
+    if found != module.build_id {
+        let or_none = |id: &str| if id.is_empty() { "none".to_owned() } else { id.to_owned() };
+        let (then, now) = (or_none(&module.build_id), or_none(&found));
+        return Err(format!("it was changed since: its build id was {then}, and is {now}"));
+    }
+    if found.is_empty() {
+        has_such_code(&file, module)?;
+        is_older(path, started_at)?;
+    }
+    Ok(path)
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+/// Whether a file without a build id has code of that size in that place.
+fn has_such_code<'a>(file: &object::File<'a, impl ReadRef<'a>>, module: &Module) -> Result<(), String> {
+    let is_it = |start: u64, bytes: u64, address: u64| {
+        let Some(ahead) = start.checked_sub(module.file_offset) else { return false };
+        let end = ahead.saturating_add(bytes);
+        ahead < MOST_PAGE_BYTES
+            && address.wrapping_sub(ahead) == module.file_address
+            && (end..end.saturating_add(MOST_PAGE_BYTES)).contains(&module.bytes)
+    };
+    let found = file.segments().any(|segment| {
+        let (start, bytes) = segment.file_range();
+        is_it(start, bytes, segment.address())
+    });
+    if found { Ok(()) } else { Err("it was changed since: its code had another size".into()) }
+}
+
+/// Whether a file without a build id was written before the recording began.
+fn is_older(path: &Path, started_at: u64) -> Result<(), String> {
+    let Ok(written) = fs::metadata(path).and_then(|file| file.modified()) else { return Ok(()) };
+    // The recording knows the second only.
+    if written > UNIX_EPOCH + Duration::from_secs(started_at.saturating_add(1)) {
+        return Err(
+            "it is newer than the recording, and has no build id that would say whether it is the same"
+                .into(),
+        );
+    }
+    Ok(())
+}

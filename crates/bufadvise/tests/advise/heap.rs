@@ -1,0 +1,228 @@
+//! Recordings of a heap: places with their names, what holds most, and advice.
+
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::{fs, thread};
+
+use buftrace::{HeapOptions, hooks, stop_heap_recording};
+use serde_json::Value;
+
+use super::{advise, bufadvise, code, folder, json, printed};
+
+/// Addresses are numbers to the recorder: as if an allocator had served these.
+pub(crate) fn memory(number: usize) -> *const u8 {
+    core::ptr::without_provenance(number << 16)
+}
+
+/// Records each request of `program`. A process has one recording at a time.
+pub(crate) fn recorded(path: PathBuf, program: impl FnOnce()) -> PathBuf {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    HeapOptions::new(&path).exact().start().expect("a recording");
+    program();
+    stop_heap_recording();
+    path
+}
+
+pub(crate) fn shown(path: &Path, more: &[&str]) -> Value {
+    let output = bufadvise("show", &[path], &[&["--json"], more].concat());
+    assert_eq!(code(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    json(&output)
+}
+
+pub(crate) fn places(shown: &Value) -> &[Value] {
+    shown["heap"]["places"].as_array().expect("places")
+}
+
+/// The functions of a place, innermost first; empty where there is no name.
+pub(crate) fn functions(place: &Value) -> Vec<&str> {
+    let frames = place["frames"].as_array().expect("frames");
+    frames.iter().map(|frame| frame["function"].as_str().unwrap_or_default()).collect()
+}
+
+/// Whether this program has debug information. Optimised test programs have none.
+const HAS_LINES: bool = cfg!(debug_assertions);
+
+/// The recording of a program that uses no pool is read as well, and says where the memory was
+/// requested.
+#[test]
+fn recordings_of_a_heap_are_read() {
+    let folder = folder("heap");
+    let path = recorded(folder.join("app.heap"), || {
+        for round in 0..200 {
+            for number in 1..=8 {
+                hooks::allocated(memory(number), 1000 * number, false);
+            }
+            for number in 1..=8 {
+                // The last buffer of each round grows.
+                if number == 8 {
+                    let growth = hooks::Reallocation::begin(memory(number));
+                    growth.end(memory(number + 1), 8000, 9000 + round);
+                    hooks::freed(memory(number + 1));
+                } else {
+                    hooks::freed(memory(number));
+                }
+            }
+        }
+    });
+
+    let shown = shown(&path, &[]);
+    assert_eq!((shown["requests"].as_u64(), shown["most_out"].as_u64()), (Some(1600), Some(8)));
+    assert_eq!((shown["heap"]["exact"].as_bool(), shown["heap"]["lost"].as_u64()), (Some(true), Some(0)));
+    let sum = |of: &str| places(&shown).iter().filter_map(|place| place[of].as_f64()).sum::<f64>();
+    assert_eq!((sum("requests"), sum("grown")), (1600.0, 200.0));
+    let module = places(&shown)[0]["frames"][0]["module"].as_str().expect("a module");
+    assert_eq!(Path::new(module), std::env::current_exe().expect("this program"));
+    let shown = printed(&bufadvise("show", &[&path], &[]));
+    assert!(shown.contains("each request: 1600 objects, 0 lost; complete"), "{shown}");
+    assert!(shown.contains("recordings_of_a_heap_are_read"), "{shown}");
+
+    // A buffer is as large as it ever became.
+    let advice = json(&advise(&path, &["--json", "--places", "0"]));
+    assert_eq!(advice["acquires"].as_u64(), Some(1600), "{advice}");
+    assert_eq!(advice["needs"]["largest"].as_u64(), Some(9199), "{advice}");
+    assert_eq!(advice["places"].as_array().map(Vec::len), Some(0), "{advice}");
+}
+
+#[inline(always)]
+fn takes_for_its_caller(number: usize) {
+    hooks::allocated(memory(number), 4096, false);
+}
+
+#[inline(never)]
+fn reads_a_body(number: usize) {
+    takes_for_its_caller(number);
+    core::hint::black_box(());
+}
+
+#[inline(never)]
+fn first_caller(number: usize) {
+    reads_a_body(number);
+    core::hint::black_box(());
+}
+
+#[inline(never)]
+fn second_caller(number: usize) {
+    reads_a_body(number);
+    core::hint::black_box(());
+}
+
+#[test]
+fn places_have_the_names_of_functions() {
+    let path = recorded(folder("names").join("app.heap"), || {
+        first_caller(1);
+        second_caller(2);
+        second_caller(3);
+    });
+    let found = shown(&path, &[]);
+    let by_caller = places(&found);
+    let find = |name: &str| -> &Value {
+        let is_it = |place: &&Value| functions(place).iter().any(|function| function.ends_with(name));
+        by_caller.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {by_caller:?}"))
+    };
+    // A call of the same function in two lines is two places, where lines are known.
+    assert_eq!(find("::first_caller")["requests"], 1.0);
+    assert_eq!(by_caller.len(), if HAS_LINES { 3 } else { 2 }, "{by_caller:?}");
+    for place in by_caller {
+        let names = functions(place);
+        let reads = names.iter().position(|name| name.ends_with("::reads_a_body")).expect("it is in all");
+        // The recorder's own frames are left out.
+        assert!(names.iter().all(|name| !name.contains("buftrace")), "{names:?}");
+        assert!(names[reads + 1].ends_with("_caller"), "{names:?}");
+        if HAS_LINES {
+            assert!(reads == 1 && names[0].ends_with("takes_for_its_caller"), "{names:?}");
+            let inlined = |frame: usize| place["frames"][frame]["inlined"] == true;
+            assert!(inlined(0) && !inlined(1), "{place}");
+            let frame = &place["frames"][1];
+            assert!(frame["file"].as_str().is_some_and(|file| file.ends_with("heap.rs")), "{frame}");
+            assert!(frame["line"].as_u64().is_some_and(|line| line > 80), "{frame}");
+        }
+    }
+    // What looks alike is one place: the caller is the third frame, or the second where no inlined
+    // ones are known.
+    let frames = ["--frames", if HAS_LINES { "2" } else { "1" }];
+    let one = shown(&path, &frames);
+    assert_eq!((places(&one).len(), &places(&one)[0]["requests"]), (1, &3.0.into()), "{one}");
+    let text = printed(&bufadvise("show", &[&path], &frames));
+    assert!(text.contains("reads_a_body") && !text.contains("first_caller"), "{text}");
+    assert!(!HAS_LINES || text.contains("(advise/heap.rs:"), "{text}");
+}
+
+#[inline(never)]
+fn leaks(number: usize) {
+    hooks::allocated(memory(number), 4096, false);
+    core::hint::black_box(());
+}
+
+#[inline(never)]
+fn gives_back(number: usize) {
+    hooks::allocated(memory(number), 1 << 20, false);
+    hooks::freed(memory(number));
+    core::hint::black_box(());
+}
+
+/// What requests little and holds it for ever is wider than what requests much for a moment.
+#[test]
+fn a_leak_is_the_widest_bar() {
+    let folder = folder("leak");
+    let path = recorded(folder.join("app.heap"), || {
+        for number in 1..=100 {
+            leaks(number);
+        }
+        thread::sleep(Duration::from_millis(300));
+        for number in 101..=200 {
+            gives_back(number);
+        }
+    });
+    let found = shown(&path, &[]);
+    // The most bytes are not what holds most.
+    assert!(functions(&places(&found)[0]).iter().any(|name| name.ends_with("::gives_back")), "{found}");
+    let text = printed(&bufadvise("show", &[&path], &[]));
+    let held = text.split("that hold most").nth(1).expect("a table");
+    let (leak, other) = (held.find("::leaks"), held.find("::gives_back"));
+    assert!(leak.is_some() && (other.is_none() || leak < other), "{held}");
+
+    let drawn = folder.join("held.svg");
+    let arguments = ["--folded", "--flamegraph", drawn.to_str().expect("UTF-8")];
+    let output = bufadvise("show", &[&path], &arguments);
+    let lines = printed(&output);
+    let value = |name: &str| -> u64 {
+        let of = lines.lines().filter(|line| line.contains(name));
+        of.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    };
+    // 400 KiB for 300 ms and more.
+    assert!((100 * 4096 * 3 / 10 * 1000..).contains(&(value("::leaks") + 1)), "{lines}");
+    assert!(value("::leaks") > 5 * value("::gives_back"), "{lines}");
+    assert!(lines.lines().all(|line| line.starts_with("advise-")), "the program comes first: {lines}");
+
+    let drawn = fs::read_to_string(drawn).expect("the flamegraph is written");
+    let mut bars = Vec::new();
+    for bar in drawn.split("<rect ").skip(1).filter(|bar| bar.contains("<title>")) {
+        let between = |start: &str, end: &str| {
+            bar.split(start).nth(1).and_then(|rest| rest.split(end).next()).unwrap_or_default()
+        };
+        bars.push((
+            between("<title>", "</title>"),
+            between(" width=\"", "\"").parse::<f64>().expect("a width"),
+        ));
+    }
+    let place = |name: &str| {
+        let of = bars.iter().filter(|(title, _)| title.contains(name));
+        of.map(|(_, width)| *width).fold(0.0, f64::max)
+    };
+    let whole = bars.iter().map(|(_, width)| *width).fold(0.0, f64::max);
+    assert!(place("::leaks") > 0.8 * whole, "{bars:?}");
+    assert!(place("::gives_back") < 0.2 * whole, "{bars:?}");
+}
+
+/// A pool's trace has no places.
+#[test]
+fn a_trace_without_places_has_no_profile() {
+    let folder = folder("no-places");
+    let trace = super::write(&folder, "gaps", 1000, &super::gaps());
+    let output = bufadvise("show", &[&trace], &["--folded"]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(code(&output) == 2 && errors.contains("has no places"), "{errors}");
+    assert!(output.stdout.is_empty());
+}

@@ -1,0 +1,107 @@
+//! The budget for idle memory, and what is counted of it.
+
+use bufcore::strategy::sync::{AtomicUsize, Ordering};
+
+/// What of the budget for idle memory is taken, in bytes. All are counts, which publish nothing.
+///
+/// # Invariants
+///
+/// - G1: `bytes` is the sum of what the pool keeps for any thread, shards and larger pieces, or is
+///   about to, and of `owned`.
+/// - G2: `owned` is the sum of the larger pieces that threads have to themselves, in use or not. It
+///   is at most half of the budget.
+pub(crate) struct Budget {
+    limit: usize,
+    bytes: AtomicUsize,
+    owned: AtomicUsize,
+    /// Idle shards, or about to be.
+    shards: AtomicUsize,
+    /// The least that `shards` was since `trim_idle` last looked.
+    least: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Self {
+        let none = || AtomicUsize::new(0);
+        Self { limit, bytes: none(), owned: none(), shards: none(), least: none() }
+    }
+
+    /// Takes `bytes`, if they are left.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        // ORDER: Relaxed: a count.
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.checked_add(bytes).is_some_and(|sum| sum <= self.limit);
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        // ORDER: Relaxed: a count.
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes `bytes` for a piece that a thread has to itself, if they are left (G2).
+    pub(crate) fn take_owned(&self, bytes: usize) -> bool {
+        // ORDER: Relaxed: a count.
+        let before = self.owned.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.checked_add(bytes).is_some_and(|sum| sum <= self.limit / 2);
+        if fits && self.take(bytes) {
+            return true;
+        }
+        // ORDER: Relaxed: a count.
+        self.owned.fetch_sub(bytes, Ordering::Relaxed);
+        false
+    }
+
+    pub(crate) fn give_back_owned(&self, bytes: usize) {
+        self.give_back(bytes);
+        // ORDER: Relaxed: a count.
+        self.owned.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether room for `bytes` has to be made, and can be.
+    pub(crate) fn is_short_of(&self, bytes: usize) -> bool {
+        // ORDER: Relaxed, for both: hints.
+        let (all, owned) = (self.bytes.load(Ordering::Relaxed), self.owned.load(Ordering::Relaxed));
+        all.saturating_add(bytes) > self.limit && owned.saturating_add(bytes) <= self.limit
+    }
+
+    /// Takes the bytes of an idle shard, if they are left.
+    pub(crate) fn take_shard(&self, bytes: usize) -> bool {
+        let fits = self.take(bytes);
+        if fits {
+            // ORDER: Relaxed: a count.
+            self.shards.fetch_add(1, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    pub(crate) fn give_back_shard(&self, bytes: usize) {
+        self.give_back(bytes);
+        // ORDER: Relaxed, for all: counts.
+        let left = self.shards.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
+        if left < self.least.load(Ordering::Relaxed) {
+            self.least.fetch_min(left, Ordering::Relaxed);
+        }
+    }
+
+    /// Idle shards, or about to be.
+    pub(crate) fn shards(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        self.shards.load(Ordering::Relaxed)
+    }
+
+    /// How many idle shards nobody needed since `note_shards`.
+    pub(crate) fn unused_shards(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        self.least.load(Ordering::Relaxed)
+    }
+
+    /// From here on it is noted how many idle shards are needed.
+    pub(crate) fn note_shards(&self) {
+        // ORDER: Relaxed: a count.
+        self.least.store(self.shards(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,145 @@
+//! Reports the state of a pool: statistics, sizes, what is out.
+
+use bufcore::PoolStats;
+
+use crate::pool::BumpPool;
+use crate::stats::BumpStats;
+
+impl BumpPool {
+    /// Returns a snapshot of what the pool has done and holds, as
+    /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
+    ///
+    /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
+    /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
+    ///
+    /// Cost: a look at every shard. No thread is stopped for it.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
+    /// let survivor = pool.acquire(100)?;
+    /// let stats = pool.stats();
+    /// assert_eq!(stats.in_use, 1);
+    /// assert_eq!((stats.pinned_bytes, stats.idle_bytes), (64 << 10, 0)); // it holds a whole shard
+    /// drop(survivor);
+    /// assert_eq!(pool.stats().idle_bytes, 64 << 10);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        let shared = self.shared();
+        let mut stats = shared.counters.snapshot();
+        let mut in_use = 0;
+        shared.each_shard(|shard| {
+            let (out, bytes) = shard.snapshot();
+            in_use += out;
+            stats.reserved_bytes += bytes;
+            if out > 0 {
+                stats.pinned_bytes += bytes;
+            } else {
+                stats.idle_bytes += bytes;
+            }
+        });
+        if !cfg!(feature = "stats") {
+            stats.in_use = in_use;
+        }
+        stats
+    }
+
+    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
+    /// never reset: [`PoolStats::since`] is their difference.
+    ///
+    /// While other threads use the pool, a buffer that one of them acquires at this very moment may
+    /// be missed. Without the `stats` feature the call does nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "stats")] {
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let held = pool.acquire(100)?;
+    /// drop(pool.acquire(100)?);
+    /// assert_eq!(pool.stats().high_water, 2);
+    /// pool.reset_high_water();
+    /// assert_eq!(pool.stats().high_water, 1); // what is out now
+    /// # drop(held);
+    /// # }
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    pub fn reset_high_water(&self) {
+        self.shared().counters.reset_high_water();
+    }
+
+    /// Returns a snapshot of the pool's memory, by what its shards are doing, and what became of
+    /// it. [`BumpStats`] says how the numbers add up.
+    ///
+    /// Cost: a look at every shard. No thread is stopped for it.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::builder().preallocate(3).build()?;
+    /// let held = pool.acquire(100)?;
+    /// let stats = pool.bump_stats();
+    /// assert_eq!((stats.pinned, stats.idle, stats.kept), (1, 2, 2));
+    /// # drop(held);
+    /// # Ok::<(), bufbump::bufcore::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bump_stats(&self) -> BumpStats {
+        BumpStats::of(self.shared())
+    }
+
+    /// Returns the largest request that does not need a piece of memory of its own, in bytes.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let piece = pool.acquire(pool.shard_size().min(1 << 20))?; // as large as is cheap
+    /// assert!(!piece.lease().is_fallback());
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shard_size(&self) -> usize {
+        self.shared().settings.shard_bytes
+    }
+
+    /// Returns the largest request, in bytes, that can ever succeed.
+    ///
+    /// ```
+    /// use bufbump::{AcquireError, BumpPool};
+    ///
+    /// let pool = BumpPool::new()?;
+    /// assert!(pool.max_capacity() > pool.shard_size()); // not limited by shards
+    /// let absurd = pool.acquire(pool.max_capacity() + 1);
+    /// assert!(matches!(absurd, Err(AcquireError::TooLarge { .. })));
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.shared().settings.max_capacity()
+    }
+
+    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let held = pool.acquire(100)?;
+    /// let outstanding = pool.outstanding();
+    /// let old = outstanding.iter().filter(|buf| buf.age() > Duration::from_secs(60));
+    /// assert_eq!((outstanding.len(), old.count()), (1, 0));
+    /// # drop(held);
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    #[cfg(feature = "track")]
+    #[must_use]
+    pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
+        self.shared().tracker.outstanding()
+    }
+}

@@ -1,0 +1,64 @@
+//! Pools whose memory a source of the program's supplies, piece by piece.
+
+use std::sync::Arc;
+
+use bufbump::bufcore::Source;
+use bufbump::{BumpPool, ConfigError, RegionError};
+use buftest::source::{Lender, Loan, Noting};
+use buftest::trials::sources::Sourced;
+
+const PAGE: usize = 4096;
+
+/// Pools that keep what comes back, that keep nothing, and with headers in a table.
+const KINDS: [Sourced<BumpPool>; 3] = [
+    Sourced {
+        make: |source| BumpPool::builder().shard_size(20_000).build_from(source, 0),
+        sizes: &[100, 15_000, 20_000, 30_000, 100_000],
+    },
+    Sourced {
+        make: |source| BumpPool::builder().shard_size(3000).max_idle_bytes(0).build_from(source, 0),
+        sizes: &[10, 2900, 3000, 5000, 50_000],
+    },
+    Sourced {
+        make: |source| BumpPool::builder().shard_size(20_000).alignment(PAGE).build_from(source, 0),
+        sizes: &[100, 20_000, 70_000],
+    },
+];
+
+buftest::sourced!(KINDS);
+
+/// From the size on that was asked for, all buffers are in the source's memory, which is whole pages.
+#[test]
+fn from_a_size_on() {
+    for (alignment, from) in [(16, 0), (64, 50_000), (PAGE, 0), (64 << 10, 0)] {
+        let source = Arc::new(Noting::default());
+        let builder = BumpPool::builder().shard_size(40_000).alignment(alignment);
+        let pool = builder.build_from(Arc::clone(&source) as Arc<dyn Source>, from).expect("settings");
+        for bytes in [1, 10_000, 40_000, 45_000, 100_000, 1_000_000] {
+            let buf = pool.acquire(bytes).expect("it lends");
+            assert_eq!(buf.as_ptr().addr() % alignment, 0);
+            // A piece is of one of four sizes in each doubling.
+            let is_lent = from == 0 || bytes > 45_000;
+            assert_eq!(source.has(buf.as_ptr(), bytes), is_lent, "{bytes} bytes, from {from} on");
+        }
+        let asked = source.layouts();
+        assert!(!asked.is_empty());
+        assert!(asked.iter().all(|layout| layout.align() == PAGE && layout.size() % PAGE == 0));
+    }
+}
+
+/// Shards that are there from the start come from it too.
+#[test]
+fn from_the_start() {
+    let lender = Arc::new(Lender::new(|_| Loan::Zeroed));
+    let builder = BumpPool::builder().shard_size(PAGE - 16).preallocate(3);
+    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn Source>, 0).expect("it lends");
+    assert_eq!((lender.out(), pool.stats().reserved_bytes), (3, 3 * PAGE));
+    pool.trim();
+    assert_eq!(lender.out(), 0);
+    let refused = Lender::new(|_| Loan::Refused);
+    assert_eq!(
+        builder.build_from(Arc::new(refused), 0).map(drop),
+        Err(ConfigError::Region(RegionError::Refused { call: "ioctl", errno: 12 }))
+    );
+}

@@ -1,0 +1,254 @@
+//! `trim_idle`: what was not needed between two looks goes, what comes and goes stays.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bufbump::bufcore::Buf;
+use bufbump::{BumpLease, BumpPool};
+
+const SHARD: usize = 4096;
+const MIB: usize = 1 << 20;
+const NONE: Duration = Duration::ZERO;
+
+fn pool() -> BumpPool {
+    BumpPool::builder().shard_size(SHARD).build().expect("settings are right")
+}
+
+fn take(pool: &BumpPool, bytes: usize) -> Buf<BumpLease> {
+    pool.acquire(bytes).expect("the allocator has room")
+}
+
+/// So many at once.
+fn burst(pool: &BumpPool, count: usize, bytes: usize) {
+    drop((0..count).map(|_| take(pool, bytes)).collect::<Vec<_>>());
+}
+
+#[test]
+fn ages() {
+    let pool = pool();
+    burst(&pool, 4, MIB);
+    let all = pool.stats().reserved_bytes;
+    assert_eq!(all, 4 * MIB);
+    pool.trim_idle(Duration::from_secs(3600));
+    pool.trim_idle(Duration::from_secs(3600));
+    assert_eq!(pool.stats().reserved_bytes, all, "not old enough");
+    burst(&pool, 3, MIB);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, 3 * MIB, "three were needed");
+    for _ in 0..10 {
+        burst(&pool, 1, MIB);
+        pool.trim_idle(NONE);
+    }
+    assert_eq!(pool.stats().reserved_bytes, MIB, "what comes and goes stays");
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, 0);
+    burst(&pool, 1, MIB);
+    assert_eq!(pool.stats().reserved_bytes, MIB, "it goes on");
+}
+
+/// Of the shards that the pool keeps, those stay that were needed.
+#[test]
+fn ages_of_shards() {
+    let pool = pool();
+    let elsewhere = |count| {
+        let pool = pool.clone();
+        thread::spawn(move || burst(&pool, count, SHARD)).join().expect("the thread ends well");
+    };
+    elsewhere(9);
+    assert_eq!(pool.bump_stats().kept, 9);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.bump_stats().kept, 9, "noted");
+    elsewhere(4);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.bump_stats().kept, 4, "what was needed");
+    elsewhere(2);
+    elsewhere(3);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.bump_stats().kept, 3, "the most at once");
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, 0);
+    #[cfg(feature = "stats")]
+    assert_eq!((pool.bump_stats().trims, pool.bump_stats().discards), (9, 0));
+}
+
+/// A thread that does nothing any more is not stopped: its spares and its piece go, and what it
+/// carves stays. One that goes on keeps what it uses.
+#[test]
+fn threads_that_do_nothing() {
+    let pool = pool();
+    let ((to_here, from_there), (go, wait)) = (mpsc::channel(), mpsc::channel::<bool>());
+    let theirs = pool.clone();
+    let other = thread::spawn(move || {
+        let work = || {
+            burst(&theirs, 4, SHARD);
+            drop(take(&theirs, MIB));
+        };
+        work();
+        to_here.send(()).expect("the other side waits");
+        while wait.recv() == Ok(true) {
+            work();
+            to_here.send(()).expect("the other side waits");
+        }
+    });
+    from_there.recv().expect("the other side sends");
+    let all = 4 * SHARD + MIB;
+    assert_eq!(pool.stats().reserved_bytes, all);
+    for _ in 0..3 {
+        pool.trim_idle(NONE);
+        go.send(true).expect("the other side waits");
+        from_there.recv().expect("the other side sends");
+    }
+    #[cfg(feature = "stats")]
+    assert_eq!(pool.bump_stats().allocations, 5, "nothing went that was used");
+    assert_eq!(pool.stats().reserved_bytes, all);
+    pool.trim_idle(NONE);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, SHARD, "what it carves");
+    go.send(true).expect("the other side waits");
+    from_there.recv().expect("the other side sends");
+    assert_eq!(pool.stats().reserved_bytes, all, "it goes on");
+    go.send(false).expect("the other side waits");
+    other.join().expect("the thread ends well");
+    pool.trim_idle(NONE);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, 0, "what a thread left");
+}
+
+/// What is out is not touched, and its thread's piece is as good as before.
+#[test]
+fn what_is_out_stays() {
+    let pool = pool();
+    let mut held = take(&pool, MIB);
+    held.extend_from_slice(b"held").expect("room");
+    (0..5).for_each(|_| pool.trim_idle(NONE));
+    assert_eq!((&held[..], pool.stats().reserved_bytes), (&b"held"[..], MIB));
+    let address = held.as_ptr();
+    drop(held);
+    assert_eq!(take(&pool, MIB).as_ptr(), address);
+}
+
+/// Sizes that alternate on one thread: its piece goes to the pool and comes back in each round, so
+/// both are used between any two looks.
+#[test]
+fn sizes_that_alternate() {
+    for also_between in [false, true] {
+        let pool = pool();
+        for round in 0..5 {
+            drop(take(&pool, MIB));
+            if also_between {
+                pool.trim_idle(NONE);
+            }
+            drop(take(&pool, 3 * MIB));
+            pool.trim_idle(NONE);
+            assert_eq!(pool.stats().reserved_bytes, 4 * MIB, "round {round}");
+        }
+        pool.trim_idle(NONE);
+        pool.trim_idle(NONE);
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    }
+}
+
+/// A piece whose buffer was out at the last look is in use until its release.
+#[test]
+fn what_was_out_at_the_last_look_stays() {
+    let pool = pool();
+    let held = take(&pool, MIB);
+    pool.trim_idle(NONE);
+    pool.trim_idle(NONE);
+    drop(held);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, MIB, "in use a moment ago");
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// A thread that makes many shards full, whose buffers another thread releases, and that sleeps
+/// then, or goes on with the shard that it carves.
+fn released_elsewhere(what: impl FnOnce(&BumpPool)) {
+    const COUNT: usize = 100;
+    let pool = pool();
+    let ((to_here, from_there), (go, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+    let theirs = pool.clone();
+    let other = thread::spawn(move || {
+        let bufs: Vec<_> = (0..COUNT).map(|_| take(&theirs, SHARD)).collect();
+        to_here.send((bufs, SHARD)).expect("the other side waits");
+        wait.recv().expect("the other side sends");
+        let bufs: Vec<_> = (0..COUNT).map(|_| take(&theirs, SHARD)).collect();
+        let reserved = theirs.stats().reserved_bytes;
+        to_here.send((bufs, reserved)).expect("the other side waits");
+        wait.recv().expect("the other side sends");
+    });
+    let (mut bufs, _) = from_there.recv().expect("the other side sends");
+    let last = bufs.split_off(COUNT / 2);
+    drop(bufs);
+    assert_eq!(pool.stats().reserved_bytes, COUNT * SHARD);
+    pool.trim_idle(NONE);
+    assert_eq!(pool.stats().reserved_bytes, COUNT * SHARD, "noted");
+    drop(last);
+    what(&pool);
+    go.send(()).expect("the other side waits");
+    // It goes on, with all that it needs and no more.
+    let (bufs, reserved) = from_there.recv().expect("the other side sends");
+    assert_eq!(reserved, COUNT * SHARD);
+    drop(bufs);
+    go.send(()).expect("the other side waits");
+    other.join().expect("the thread ends well");
+    pool.trim();
+    assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// The shards go while their thread sleeps, except for the one that it carves.
+#[test]
+fn what_others_released_goes() {
+    released_elsewhere(|pool| {
+        pool.trim_idle(NONE);
+        assert_eq!(pool.stats().reserved_bytes, 50 * SHARD, "half were back at the first look");
+        pool.trim_idle(NONE);
+        assert_eq!(pool.stats().reserved_bytes, SHARD);
+    });
+    released_elsewhere(|pool| {
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, SHARD);
+        pool.trim_idle(NONE);
+        pool.trim_idle(NONE);
+        assert_eq!(pool.stats().reserved_bytes, SHARD);
+    });
+}
+
+/// Threads at work, and one that looks all the time.
+#[test]
+fn looks_amid_the_traffic() {
+    let pool = pool();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..3_u8)
+            .map(|index| {
+                let pool = &pool;
+                scope.spawn(move || {
+                    let mut rng = fastrand::Rng::with_seed(index.into());
+                    let mut held = Vec::new();
+                    for _ in 0..if cfg!(miri) { 50 } else { 3000 } {
+                        let bytes = [100, SHARD, 5000, 20_000][rng.usize(..4)];
+                        let mut buf = take(pool, bytes);
+                        buf.resize(bytes, index).expect("asked for");
+                        held.push(buf);
+                        while held.len() > rng.usize(..4) {
+                            let buf = held.swap_remove(rng.usize(..held.len()));
+                            assert!(buf.iter().all(|&byte| byte == index), "written over");
+                        }
+                    }
+                })
+            })
+            .collect();
+        while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            pool.trim_idle(NONE);
+            pool.trim();
+            pool.clear();
+        }
+        // The end of the scope does not wait for what threads do at their very end.
+        workers.into_iter().for_each(|worker| worker.join().expect("it ends well"));
+    });
+    bufbump::bufcore::strategy::orphans::sweep();
+    pool.trim();
+    assert_eq!((pool.stats().in_use, pool.stats().reserved_bytes), (0, 0));
+}

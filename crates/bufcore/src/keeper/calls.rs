@@ -1,0 +1,288 @@
+//! The calls that a sleeping keeper gets: from pools that grew, from new pools, and for its end.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::task::Wake;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+use core::task::{Context, Waker};
+use std::process;
+use std::sync::OnceLock;
+use std::thread::{self, Thread};
+
+use super::trim::{Watch, WeakPool};
+use super::watched::Watched;
+use crate::sync::{AtomicU32, Mutex, Ordering, lock, try_lock};
+use crate::unwind::caught;
+
+/// What a keeper and those who call it share.
+///
+/// In a forked child its locks may be held for ever by a thread that the child lacks. So calls do
+/// nothing there. A keeper that runs in the child after all has newer ones there, to which these
+/// lead.
+pub(super) struct Calls {
+    /// Not 0 when there was a call since the last look.
+    is_called: AtomicU32,
+    /// Not 0 when the keeper is to end.
+    is_stopped: AtomicU32,
+    /// The process that these were made in.
+    process: u32,
+    /// The keeper, if it is a thread.
+    thread: OnceLock<Thread>,
+    /// The keeper, if it is a task that sleeps.
+    task: Mutex<Option<Waker>>,
+    new: Mutex<New>,
+    /// Those of the keeper's copy in a child of this process. Nobody but the keeper's owner sets
+    /// it, who is the one to know that there is such a copy.
+    newer: OnceLock<Arc<Self>>,
+}
+
+/// Pools that the keeper does not know yet. Nothing is allocated, freed or dropped while they are
+/// locked: that is users' code, which may come back in.
+#[derive(Default)]
+struct New {
+    pools: Vec<Box<dyn WeakPool>>,
+    /// Nobody will take any.
+    has_ended: bool,
+}
+
+impl Calls {
+    pub(super) fn new() -> Arc<Self> {
+        Self::with(New::default(), OnceLock::new())
+    }
+
+    fn with(new: New, thread: OnceLock<Thread>) -> Arc<Self> {
+        Arc::new(Self {
+            is_called: AtomicU32::new(0),
+            is_stopped: AtomicU32::new(0),
+            process: process::id(),
+            thread,
+            task: Mutex::new(None),
+            new: Mutex::new(new),
+            newer: OnceLock::new(),
+        })
+    }
+
+    /// Those of the keeper's newest copy that this process knows of.
+    fn newest(&self) -> &Self {
+        let mut calls = self;
+        while let Some(newer) = calls.newer.get() {
+            calls = newer;
+        }
+        calls
+    }
+
+    /// Newer ones, if this is a child of the process that they were made in. For the keeper, which
+    /// is in this process.
+    pub(super) fn renewed(&self) -> Option<Arc<Self>> {
+        if !self.is_forked() {
+            return None;
+        }
+        if let Some(newer) = self.newer.get() {
+            return Some(newer.renewed().unwrap_or_else(|| Arc::clone(newer)));
+        }
+        // What was given to the keeper before the fork, unless a thread that is not here was at it.
+        let new = try_lock(&self.new).map(|mut new| mem::take(&mut *new));
+        let newer = Self::with(new.unwrap_or_default(), self.thread.clone());
+        let _is_first = self.newer.set(Arc::clone(&newer));
+        Some(newer)
+    }
+
+    /// Whether this is a forked child of the process that they were made in.
+    pub(super) fn is_forked(&self) -> bool {
+        process::id() != self.process
+    }
+
+    /// Makes the keeper look.
+    fn call(&self) {
+        // ORDER: Relaxed: `unpark`, or the lock of `task`, orders it before the keeper's next look
+        // at it.
+        self.is_called.store(1, Ordering::Relaxed);
+        if self.is_forked() {
+            return;
+        }
+        // Before the look at `thread`: either that is there, or the keeper comes to the lock later,
+        // in `is_this_thread`, and looks at what was stored above after that.
+        let task = lock(&self.task).take();
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Makes the keeper end.
+    pub(super) fn stop(&self) {
+        // ORDER: Relaxed: as in `call`, which follows.
+        self.is_stopped.store(1, Ordering::Relaxed);
+        self.call();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        // ORDER: Relaxed: as in `call`.
+        self.is_stopped.load(Ordering::Relaxed) != 0
+    }
+
+    /// The calling thread is the keeper.
+    pub(super) fn is_this_thread(&self) {
+        let _is_first = self.thread.set(thread::current());
+        // Whoever had this lock before, and saw no thread, is seen to have called: see `call`.
+        drop(lock(&self.task));
+    }
+
+    /// Whether there was a call since the last `take_call`.
+    pub(super) fn is_called(&self) -> bool {
+        // ORDER: Relaxed: as in `call`.
+        self.is_called.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether there was a call; if not, the next one wakes the task. For the keeper.
+    pub(super) fn is_called_or_wakes(&self, cx: &Context<'_>) -> bool {
+        if self.is_forked() {
+            // The next look is with newer ones.
+            return true;
+        }
+        // Wakers are users' code: cloned and dropped with nothing locked.
+        let waker = cx.waker().clone();
+        let old = lock(&self.task).replace(waker);
+        drop(old);
+        self.is_called()
+    }
+
+    /// Takes note of calls. For the keeper.
+    pub(super) fn take_call(&self) -> bool {
+        // ORDER: Relaxed: as in `call`. A call that comes right after it finds 0, and calls again.
+        self.is_called.swap(0, Ordering::Relaxed) != 0
+    }
+
+    /// Moves the pools that came since the last time to `watched`. For the keeper. They stay where
+    /// they are while there is no memory for the list.
+    pub(super) fn take_new(&self, watched: &mut Vec<Watched>) {
+        loop {
+            let count = lock(&self.new).pools.len();
+            if watched.try_reserve(count).is_err() {
+                return;
+            }
+            let mut new = lock(&self.new);
+            if new.pools.len() <= watched.capacity() - watched.len() {
+                let pools = mem::take(&mut new.pools);
+                drop(new);
+                return watched.extend(pools.into_iter().map(Watched::new));
+            }
+        }
+    }
+
+    /// Gives the keeper another pool.
+    fn watch<P: Watch + ?Sized>(&self, pool: &P) {
+        if self.is_forked() {
+            return;
+        }
+        let mut pool = Some(pool.downgrade());
+        let mut room = Vec::new();
+        loop {
+            let mut new = lock(&self.new);
+            if new.has_ended {
+                break;
+            }
+            if room.capacity() > new.pools.capacity() {
+                // No allocation: it has room for all of them.
+                room.append(&mut new.pools);
+                mem::swap(&mut new.pools, &mut room);
+            }
+            if new.pools.len() < new.pools.capacity() {
+                new.pools.extend(pool.take());
+                break;
+            }
+            let wanted = new.pools.len() * 2;
+            drop(new);
+            room = Vec::with_capacity(wanted.max(4));
+        }
+        if pool.is_none() {
+            self.call();
+        }
+    }
+
+    /// The keeper has ended, in this process: nothing that comes later is kept, and what came
+    /// before is let go.
+    pub(super) fn end(&self) {
+        let task = lock(&self.task).take();
+        let pools = {
+            let mut new = lock(&self.new);
+            new.has_ended = true;
+            mem::take(&mut new.pools)
+        };
+        // Users' code, with nothing locked.
+        let _dropped = caught(|| drop(task));
+        for pool in pools {
+            let _dropped = caught(|| drop(pool));
+        }
+    }
+}
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.newest().call();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.newest().call();
+    }
+}
+
+/// Gives a running [`Keeper`](crate::Keeper) further pools. Clones are for the same keeper.
+///
+/// It does not keep the keeper from its end. After that, it does nothing.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Instant;
+/// # use std::time::Duration;
+/// use bufcore::{Keeper, Trim};
+///
+/// # struct Pool;
+/// # impl Trim for Pool {
+/// #     fn trim(&self) {}
+/// #     fn trim_idle(&self, _: Duration) {}
+/// #     fn reserved_bytes(&self) -> usize {
+/// #         0
+/// #     }
+/// #     fn idle_bytes(&self) -> usize {
+/// #         0
+/// #     }
+/// # }
+/// let mut keeper = Keeper::new();
+/// let handle = keeper.handle();
+/// let later = std::thread::spawn(move || {
+///     let pool = Arc::new(Pool); // any pool that implements `Watch`
+///     handle.watch(&pool);
+///     pool
+/// });
+/// let pool = later.join().unwrap();
+/// keeper.tick(Instant::now());
+/// assert_eq!(keeper.watched(), 1);
+/// # drop(pool);
+/// ```
+#[derive(Clone)]
+pub struct KeeperHandle {
+    pub(super) calls: Arc<Calls>,
+}
+
+impl KeeperHandle {
+    /// Lets the keeper watch another pool, which it does not keep from its end.
+    ///
+    /// After the keeper's end it does nothing. In a forked child it does nothing until the keeper
+    /// itself is used there: until it ticks, is spawned, runs, or gives out another handle.
+    ///
+    /// Cost: an allocation, and a short lock.
+    pub fn watch<P: Watch + ?Sized>(&self, pool: &P) {
+        self.calls.newest().watch(pool);
+    }
+}
+
+impl fmt::Debug for KeeperHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeeperHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! The keeper as a thread.
+
+use alloc::string::ToString;
+use core::fmt;
+use core::mem;
+use std::io;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use super::calls::KeeperHandle;
+use super::rules::Keeper;
+use super::trim::Watch;
+
+/// The name of the thread: Linux shows 15 bytes of it.
+const NAME: &str = "buffer-keeper";
+
+impl Keeper {
+    /// Starts a thread that looks at the pools, until the value that it returns is dropped.
+    ///
+    /// A program that forks: a child has no such thread, and its copy of the value does nothing.
+    /// The child may spawn a keeper of its own. If the fork falls into a look at a pool, the child
+    /// lacks what that look had in hand. The pool itself serves, but does not end there: the look
+    /// has a handle for ever.
+    ///
+    /// # Errors
+    ///
+    /// The system's error when it starts no thread.
+    ///
+    /// ```
+    /// use bufcore::Keeper;
+    ///
+    /// let keeper = Keeper::new().spawn()?;
+    /// // ... the program makes pools, and lets it watch them: keeper.watch(&pool);
+    /// drop(keeper); // the thread ends, and the pools stay as they are
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn(self) -> io::Result<KeeperThread> {
+        let handle = self.handle();
+        let thread = thread::Builder::new().name(NAME.to_string()).spawn(move || self.keep())?;
+        Ok(KeeperThread { handle, thread: Some(thread) })
+    }
+
+    /// What the thread does.
+    fn keep(mut self) {
+        self.is_this_process();
+        self.calls.is_this_thread();
+        while !self.calls.is_stopped() {
+            let next = self.look(Instant::now(), true);
+            while !self.calls.is_called() && !self.calls.is_stopped() {
+                let left = next.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                thread::park_timeout(left);
+            }
+        }
+    }
+}
+
+/// A [`Keeper`] that runs as a thread. Dropping it ends the thread, and waits for that: at
+/// most for a look at one pool.
+///
+/// ```
+/// use std::sync::Arc;
+/// # use std::time::Duration;
+/// use bufcore::{Keeper, Trim};
+/// # struct Pool;
+/// # impl Trim for Pool {
+/// #     fn trim(&self) {}
+/// #     fn trim_idle(&self, _: Duration) {}
+/// #     fn reserved_bytes(&self) -> usize {
+/// #         0
+/// #     }
+/// #     fn idle_bytes(&self) -> usize {
+/// #         0
+/// #     }
+/// # }
+///
+/// let keeper = Keeper::new().spawn()?;
+/// let pool = Arc::new(Pool); // any pool that implements `Watch`
+/// keeper.watch(&pool);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "the thread ends when this is dropped"]
+pub struct KeeperThread {
+    handle: KeeperHandle,
+    /// Taken by the drop alone.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KeeperThread {
+    /// Lets the keeper watch another pool, which it does not keep from its end.
+    ///
+    /// In a forked child, where no keeper runs, it does nothing.
+    pub fn watch<P: Watch + ?Sized>(&self, pool: &P) {
+        self.handle.watch(pool);
+    }
+
+    /// Returns a handle through which other threads add pools.
+    #[must_use]
+    pub fn handle(&self) -> KeeperHandle {
+        self.handle.clone()
+    }
+}
+
+impl Drop for KeeperThread {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.handle.calls.is_forked() {
+            // There is no such thread to wait for, or to detach.
+            mem::forget(thread);
+            return;
+        }
+        self.handle.calls.stop();
+        // A pool's own code may drop it, on that thread: it ends by itself then.
+        if thread.thread().id() != thread::current().id()
+            && let Err(payload) = thread.join()
+        {
+            // A pool's drop panicked; so may that of what it left.
+            mem::forget(payload);
+        }
+    }
+}
+
+impl fmt::Debug for KeeperThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeeperThread").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,100 @@
+//! One pool that a keeper watches: when it is looked at, and what is done then.
+
+use alloc::boxed::Box;
+use core::task::Waker;
+use core::time::Duration;
+use std::time::Instant;
+
+use super::trim::{Trim, WeakPool};
+use crate::PressureLevel;
+use crate::unwind::caught;
+
+/// How many times the usual pause a pool with memory may be left alone.
+///
+/// What is released to a thread's cache wakes nobody. So a pool that is not empty is looked at from
+/// time to time, although nothing changed.
+pub(super) const PAUSES: u32 = 8;
+
+/// What all looks of one moment have in common.
+pub(super) struct Look<'a> {
+    pub(super) now: Instant,
+    pub(super) level: PressureLevel,
+    /// The keeper's settings.
+    pub(super) age: Duration,
+    pub(super) longest: Duration,
+    /// Wakes the keeper, if something can.
+    pub(super) waker: Option<&'a Waker>,
+}
+
+/// A pool, as a look left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    uses: usize,
+    reserved: usize,
+    idle: usize,
+}
+
+/// A pool that is watched.
+pub(super) struct Watched {
+    pool: Box<dyn WeakPool>,
+    seen: Option<Seen>,
+    /// When it was looked at; `None` for a new one.
+    looked: Option<Instant>,
+    /// From one look to the next.
+    pause: Duration,
+}
+
+impl Watched {
+    pub(super) fn new(pool: Box<dyn WeakPool>) -> Self {
+        Self { pool, seen: None, looked: None, pause: Duration::ZERO }
+    }
+
+    /// When it is to be looked at.
+    pub(super) fn next(&self, now: Instant) -> Instant {
+        self.looked.map_or(now, |looked| looked + self.pause)
+    }
+
+    /// It may have changed: does not wait longer than usual.
+    pub(super) fn hurry(&mut self, age: Duration) {
+        self.pause = self.pause.min(age);
+    }
+
+    /// Frees what was not used, and decides when to come back. `false` when the pool has ended, or
+    /// its own code panicked.
+    pub(super) fn look(&mut self, look: &Look<'_>) -> bool {
+        let (before, pause) = (self.seen, self.pause);
+        let mut after = None;
+        let found = caught(|| {
+            self.pool.with(&mut |pool| after = Some(look.trim(pool, before, pause)));
+        });
+        let (Some(()), Some((seen, pause))) = (found, after) else { return false };
+        (self.seen, self.looked, self.pause) = (Some(seen), Some(look.now), pause);
+        true
+    }
+}
+
+impl Look<'_> {
+    /// Trims a pool. Returns what is left, and the pause until the next look.
+    fn trim(&self, pool: &dyn Trim, before: Option<Seen>, pause: Duration) -> (Seen, Duration) {
+        let usual = match self.level {
+            PressureLevel::Medium => self.age / 2,
+            _ => self.age,
+        };
+        match self.level {
+            PressureLevel::High => pool.trim(),
+            // The pool's own clock read a little later in the last look than the keeper's. It has
+            // not to find this look too early for that.
+            _ => pool.trim_idle(usual - usual / 8),
+        }
+        let seen = Seen { uses: pool.uses(), reserved: pool.reserved_bytes(), idle: pool.idle_bytes() };
+        if before != Some(seen) {
+            return (seen, usual);
+        }
+        let pause = pause.max(usual).saturating_mul(2).min(self.longest.max(usual));
+        // Asked for first, and looked at once more then.
+        let wakes = self.waker.is_some_and(|waker| pool.wake_when_grown(waker));
+        let is_empty = seen.reserved == 0 && pool.reserved_bytes() == 0;
+        let longest = if wakes && is_empty { pause } else { usual.saturating_mul(PAUSES) };
+        (seen, pause.min(longest))
+    }
+}

@@ -1,0 +1,166 @@
+//! Pages that a block or a shard of a pool has to itself; see [`OwnPages`].
+
+use alloc::sync::Arc;
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+#[cfg(feature = "mmap")]
+use crate::map_options::MapOptions;
+use crate::unwind::caught;
+use crate::{Region, RegionError, Source, Supplied, size};
+
+/// Says where the memory comes from that a block or a shard has to itself, in whole pages.
+///
+/// It is a plain value, which the settings of a pool can contain. The [`PoolSource`] that some of
+/// it comes from is beside it.
+///
+/// ```
+/// # #[cfg(feature = "mmap")] {
+/// use bufcore::MapOptions;
+/// use bufcore::strategy::{OwnPages, PoolSource};
+///
+/// let pages = OwnPages::mapped(MapOptions::new());
+/// let region = pages.take(5000, &PoolSource::none())?;
+/// assert_eq!(Some(region.len()), pages.rounded(5000)); // two pages
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct OwnPages {
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// Each has a mapping.
+    #[cfg(feature = "mmap")]
+    Mapped(MapOptions),
+    /// The pool's source supplies them.
+    Source,
+}
+
+impl OwnPages {
+    /// The least that such memory starts at a multiple of.
+    pub const ALIGNMENT: usize = 4096;
+
+    /// Says that each has a mapping of its own.
+    #[cfg(feature = "mmap")]
+    #[must_use]
+    pub fn mapped(options: MapOptions) -> Self {
+        Self { kind: Kind::Mapped(options) }
+    }
+
+    /// Says that the pool's source supplies them, in pages of 4096 bytes.
+    #[must_use]
+    pub fn of_source() -> Self {
+        Self { kind: Kind::Source }
+    }
+
+    /// Takes zeroed memory of [`rounded`](Self::rounded)`(len)` bytes; `source` is the pool's.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Region::mapped`], and for [`Region::from_source`]. A panic of the source ends when
+    /// its hook has reported it, and counts as a refusal.
+    pub fn take(self, len: usize, source: &PoolSource) -> Result<Region, RegionError> {
+        match self.kind {
+            #[cfg(feature = "mmap")]
+            Kind::Mapped(options) => Region::mapped(len, options),
+            Kind::Source => source.take(self.rounded(len).unwrap_or(len)),
+        }
+    }
+
+    /// Returns the bytes of the pages that `len` bytes have, or `None` when no memory is so large.
+    #[must_use]
+    pub fn rounded(self, len: usize) -> Option<usize> {
+        size::align_up(len, self.page_bytes())
+    }
+
+    /// Returns the bytes of a page, a power of two.
+    #[must_use]
+    pub fn page_bytes(self) -> usize {
+        match self.kind {
+            #[cfg(feature = "mmap")]
+            Kind::Mapped(options) => options.page_bytes(),
+            Kind::Source => Self::ALIGNMENT,
+        }
+    }
+}
+
+/// Keeps the source that a pool has its memory from, if it has one.
+///
+/// Threads that take memory from such a pool, or give it back, may have to do with other pools too.
+/// So panics of the source end when their hooks have reported them.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bufcore::Source;
+/// use bufcore::strategy::{OwnPages, PoolSource};
+///
+/// fn page_of(source: Arc<dyn Source>) -> Result<bufcore::Region, bufcore::RegionError> {
+///     OwnPages::of_source().take(100, &PoolSource::new(source))
+/// }
+/// assert!(OwnPages::of_source().take(100, &PoolSource::none()).is_err()); // nobody supplies it
+/// ```
+pub struct PoolSource {
+    source: Option<Arc<dyn Source>>,
+}
+
+impl PoolSource {
+    /// Keeps a source.
+    #[must_use]
+    pub fn new(source: Arc<dyn Source>) -> Self {
+        Self { source: Some(source) }
+    }
+
+    /// Makes what a pool without a source has.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { source: None }
+    }
+
+    /// A region that keeps the source.
+    fn take(&self, len: usize) -> Result<Region, RegionError> {
+        let refused = RegionError::OutOfMemory { requested: len };
+        let Some(source) = &self.source else { return Err(refused) };
+        let share = Self { source: Some(Arc::clone(source)) };
+        caught(|| Region::from_source(share, len, OwnPages::ALIGNMENT)).unwrap_or(Err(refused))
+    }
+}
+
+impl fmt::Debug for PoolSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolSource").field("is_some", &self.source.is_some()).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: as the source that it shares, which is there as long as this is. What panics has given
+// the memory up: it is not used again in either case. Without a source it supplies nothing.
+unsafe impl Source for PoolSource {
+    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+        match &self.source {
+            Some(source) => source.supply(layout),
+            None => Err(RegionError::OutOfMemory { requested: layout.size() }),
+        }
+    }
+
+    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+        if let Some(source) = &self.source {
+            // SAFETY: the caller's promise; this shares the source's memory.
+            caught(|| unsafe { source.take_back(start, layout) });
+        }
+    }
+
+    fn returns_pages(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.returns_pages())
+    }
+}
+
+impl Drop for PoolSource {
+    fn drop(&mut self) {
+        // The last share drops the source, which is the user's code.
+        caught(|| drop(self.source.take()));
+    }
+}

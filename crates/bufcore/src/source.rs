@@ -1,0 +1,292 @@
+//! Memory that a program supplies for regions; see [`Source`].
+
+use alloc::boxed::Box;
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::strategy::boxed;
+use crate::{Region, RegionError};
+
+/// Supplies the memory of regions: memory that is registered with a device, bound to a NUMA node,
+/// or carved from an arena of the program's own.
+///
+/// [`Region::from_source`] makes a region of it. Pools that are built in a region
+/// (`build_in`) then have all their memory there. Pools that grow ask a source for each of their
+/// larger pieces (`build_from`). A source that many regions share is an `Arc<S>` or a `&'static S`,
+/// which are sources as well.
+///
+/// Memory that lives as long as the program needs no source: see [`Region::from_static`].
+///
+/// # Panics
+///
+/// All its code may panic, and so may its drop.
+///
+/// - From [`supply`](Self::supply), and where a region or a pool is dropped that has no buffers
+///   out, the panic goes to the caller.
+/// - The memory of a pool that ended with buffers out goes back when the last of them is released.
+///   The thread that gives it back may have to do with other pools only. There a panic ends when
+///   its hook has reported it. Without `std` it passes through that thread.
+/// - In pools that ask a source for each piece (`build_from`), all its panics end so. One from
+///   [`supply`](Self::supply) is a refusal.
+///
+/// # Safety
+///
+/// Of memory that [`supply`](Self::supply) returns, until it is given to
+/// [`take_back`](Self::take_back):
+///
+/// 1. It is valid for reads and writes, for as many bytes as the layout says, and starts at a
+///    multiple of the layout's alignment. Any thread may use it.
+/// 2. Nobody else uses it, except for a device that the program tells to.
+/// 3. It stays where it is, also when the source itself is moved.
+/// 4. If [`Supplied::is_zeroed`] is true, all its bytes are zero.
+///
+/// ```
+/// use std::alloc::{Layout, alloc, dealloc};
+/// use std::ptr::NonNull;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use bufcore::{Region, RegionError, Source, Supplied};
+///
+/// /// Memory of which the program knows how much there is.
+/// #[derive(Default)]
+/// struct Counted {
+///     bytes: AtomicUsize,
+/// }
+///
+/// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+/// unsafe impl Source for Counted {
+///     fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+///         // SAFETY: the layout is not of zero size.
+///         let start = NonNull::new(unsafe { alloc(layout) })
+///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+///         self.bytes.fetch_add(layout.size(), Ordering::Relaxed);
+///         // Here a program would register the bytes with its device.
+///         Ok(Supplied { start, is_zeroed: false })
+///     }
+///
+///     unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+///         self.bytes.fetch_sub(layout.size(), Ordering::Relaxed);
+///         // SAFETY: from `supply`, with this layout, and given back once.
+///         unsafe { dealloc(start.as_ptr(), layout) };
+///     }
+/// }
+///
+/// let source = Arc::new(Counted::default());
+/// let region = Region::from_source(Arc::clone(&source), 1 << 20, 4096)?;
+/// assert_eq!(source.bytes.load(Ordering::Relaxed), 1 << 20);
+/// drop(region);
+/// assert_eq!(source.bytes.load(Ordering::Relaxed), 0);
+/// # Ok::<(), RegionError>(())
+/// ```
+pub unsafe trait Source: Send + Sync + 'static {
+    /// Supplies memory of this layout, which is not of zero size.
+    ///
+    /// # Errors
+    ///
+    /// [`RegionError::OutOfMemory`], or [`RegionError::Refused`] with the call that failed.
+    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError>;
+
+    /// Takes memory back, on any thread.
+    ///
+    /// # Safety
+    ///
+    /// [`supply`](Self::supply) of this source, or of one that shares its memory such as a clone,
+    /// returned `start` for this layout. It is given back once, and not used again.
+    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout);
+
+    /// Returns whether the system may have pages of the memory back while a region has it. A region
+    /// asks once, when it is made; by default they stay.
+    ///
+    /// Pools give back pages that hold no buffers when they are [trimmed](Region::return_pages). At
+    /// its next use such a page is zero, and elsewhere in physical memory. So the pages have to
+    /// stay where a device knows of them, where they are bound to a node one by one, and where
+    /// other processes see them. They may go where the memory is private and came from `mmap` or
+    /// the global allocator. The kernel refuses to take pages that are locked, shared or of a file.
+    ///
+    /// ```
+    /// # use std::alloc::{Layout, alloc_zeroed, dealloc};
+    /// # use std::ptr::NonNull;
+    /// use bufcore::{Region, RegionError, Source, Supplied};
+    ///
+    /// /// Ordinary memory, which the program counts.
+    /// struct Counted;
+    ///
+    /// // SAFETY: as the allocator that it passes on.
+    /// unsafe impl Source for Counted {
+    ///     // ...
+    /// #   fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+    /// #       // SAFETY: the layout is not of zero size.
+    /// #       let start = NonNull::new(unsafe { alloc_zeroed(layout) })
+    /// #           .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+    /// #       Ok(Supplied { start, is_zeroed: true })
+    /// #   }
+    /// #   unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+    /// #       // SAFETY: from `supply`, with this layout, and given back once.
+    /// #       unsafe { dealloc(start.as_ptr(), layout) };
+    /// #   }
+    ///     fn returns_pages(&self) -> bool {
+    ///         true
+    ///     }
+    /// }
+    /// # #[cfg(all(feature = "mmap", target_os = "linux"))]
+    /// assert!(Region::from_source(Counted, 1 << 20, 64)?.returns_pages());
+    /// # Ok::<(), RegionError>(())
+    /// ```
+    fn returns_pages(&self) -> bool {
+        false
+    }
+}
+
+/// Tells what a [`Source`] supplied.
+///
+/// ```
+/// use std::ptr::NonNull;
+///
+/// use bufcore::Supplied;
+///
+/// /// What comes from `mmap` is zero.
+/// fn mapped(start: NonNull<u8>) -> Supplied {
+///     Supplied { start, is_zeroed: true }
+/// }
+///
+/// let mut byte = 0;
+/// assert!(mapped(NonNull::from(&mut byte)).is_zeroed);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Supplied {
+    /// Where the memory starts.
+    pub start: NonNull<u8>,
+    /// Whether all bytes are zero. If not, whoever asked for them zeroes them.
+    pub is_zeroed: bool,
+}
+
+// SAFETY: as the source that it refers to.
+unsafe impl<S: Source + ?Sized> Source for &'static S {
+    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+        (**self).supply(layout)
+    }
+
+    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).take_back(start, layout) }
+    }
+
+    fn returns_pages(&self) -> bool {
+        (**self).returns_pages()
+    }
+}
+
+// SAFETY: as the source that it refers to, which is there while an `Arc` is.
+#[cfg(target_has_atomic = "ptr")]
+unsafe impl<S: Source + ?Sized> Source for alloc::sync::Arc<S> {
+    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+        (**self).supply(layout)
+    }
+
+    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).take_back(start, layout) }
+    }
+
+    fn returns_pages(&self) -> bool {
+        (**self).returns_pages()
+    }
+}
+
+// SAFETY: as the source that it owns, which does not even move.
+unsafe impl<S: Source + ?Sized> Source for Box<S> {
+    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+        (**self).supply(layout)
+    }
+
+    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).take_back(start, layout) }
+    }
+
+    fn returns_pages(&self) -> bool {
+        (**self).returns_pages()
+    }
+}
+
+/// Memory of a source, with the source. It is given back when this is dropped.
+struct Lent<S: Source> {
+    source: S,
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl<S: Source> Drop for Lent<S> {
+    fn drop(&mut self) {
+        // SAFETY: from `supply` of this source, for this layout, and given back once, here.
+        unsafe { self.source.take_back(self.start, self.layout) };
+    }
+}
+
+/// What a region keeps of its source until it is dropped.
+pub(crate) trait Kept {
+    /// Whether pages of the memory may go back to the system.
+    fn returns_pages(&self) -> bool;
+}
+
+impl<S: Source> Kept for Lent<S> {
+    fn returns_pages(&self) -> bool {
+        self.source.returns_pages()
+    }
+}
+
+/// Owns memory of a source.
+pub(crate) struct FromSource(Box<dyn Kept>);
+
+impl FromSource {
+    /// What the source says of it.
+    pub(crate) fn returns_pages(&self) -> bool {
+        self.0.returns_pages()
+    }
+}
+
+// Nothing of the source can be reached through it, so nothing half-done can be seen.
+impl core::panic::UnwindSafe for FromSource {}
+impl core::panic::RefUnwindSafe for FromSource {}
+
+/// Takes memory of this layout from a source, zeroed.
+pub(crate) fn take<S: Source>(source: S, layout: Layout) -> Result<(NonNull<u8>, FromSource), RegionError> {
+    let Supplied { start, is_zeroed } = source.supply(layout)?;
+    // Gives it back from here on, whatever fails.
+    let lent = Lent { source, start, layout };
+    debug_assert!(start.addr().get().is_multiple_of(layout.align()), "{start:?} of a source, {layout:?}");
+    if !is_zeroed {
+        // SAFETY: valid for writes of so many bytes, and nobody else's (`Source`, rules 1 and 2).
+        unsafe { start.write_bytes(0, layout.size()) };
+    }
+    let kept = boxed(lent).ok_or(RegionError::OutOfMemory { requested: size_of::<Lent<S>>() })?;
+    // SAFETY: made by `boxed`, and taken once.
+    let kept: Box<dyn Kept> = unsafe { Box::from_raw(kept.as_ptr()) };
+    Ok((start, FromSource(kept)))
+}
+
+impl Region {
+    /// Takes a zeroed region of `len` bytes from a source, its start aligned to `alignment`.
+    ///
+    /// The region keeps the source, and gives its memory back when it is dropped.
+    ///
+    /// Cost: what the source takes, and an allocation of some words. Memory that does not come
+    /// zeroed is zeroed here.
+    ///
+    /// # Errors
+    ///
+    /// - [`RegionError::Empty`]: `len` is 0.
+    /// - [`RegionError::BadAlignment`]: `alignment` is no power of two.
+    /// - [`RegionError::TooLarge`]: no region of this size can exist.
+    /// - [`RegionError::OutOfMemory`]: the source refused, or the allocator.
+    /// - Any other error that the source returns.
+    ///
+    /// [`Source`] has an example.
+    pub fn from_source(source: impl Source, len: usize, alignment: usize) -> Result<Self, RegionError> {
+        let layout = Self::layout(len, alignment)?;
+        let (start, kept) = take(source, layout)?;
+        // SAFETY: valid, zeroed and nobody else's until `kept` is dropped (`Source`).
+        Ok(unsafe { Self::of_source(start, len, kept) })
+    }
+}

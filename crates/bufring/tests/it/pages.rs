@@ -1,0 +1,175 @@
+//! Pages that go back to the system while the ring is in use (`buftest::trials::pages`).
+
+#![cfg(all(feature = "mmap", target_os = "linux"))]
+
+use std::time::Duration;
+
+use bufcore::{MapOptions, Region};
+use bufring::{Builder, LocalAcquire, LocalRing, RingPool};
+use buftest::process::{alone, resident_bytes, steady_allocator};
+use buftest::trials::pages::{self, Trimmed};
+
+const MIB: usize = 1 << 20;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A ring of 64 MiB.
+fn large(alignment: usize) -> RingPool {
+    let builder = RingPool::builder().capacity(64 * MIB).buffers(2000).alignment(alignment);
+    builder.build().expect("settings are right")
+}
+
+fn trimmed(builder: Builder) -> Trimmed<RingPool> {
+    Trimmed::new(builder.build().expect("settings are right"))
+}
+
+buftest::conformance! {
+    name: heap,
+    pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(1 << 20).buffers(1000)),
+    frames: |pool| Some(pool),
+    is_fallback: |_| false,
+    rejects: true,
+    share: 5,
+    aligned: |bytes| -> Result<Trimmed<RingPool>, bufcore::ConfigError> {
+        RingPool::builder().capacity(1 << 20).buffers(16).alignment(bytes).build().map(Trimmed::new)
+    },
+    promised: |n, bytes| trimmed(RingPool::builder().capacity(n * bytes).buffers(n)),
+}
+
+buftest::conformance! {
+    name: table,
+    pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(4 << 20).buffers(64).alignment(4096)),
+    frames: |pool| Some(pool),
+    is_fallback: |_| false,
+    rejects: true,
+    share: 5,
+}
+
+#[cfg(feature = "wipe")]
+buftest::conformance! {
+    name: wiping,
+    pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(1 << 20).buffers(100).wipe(true)),
+    frames: |pool| Some(pool),
+    is_fallback: |_| false,
+    rejects: true,
+    share: 5,
+    wiping: || trimmed(RingPool::builder().capacity(1 << 20).buffers(100).wipe(true)),
+}
+
+#[test]
+fn resident_after_a_burst() {
+    alone(module_path!(), "resident_after_a_burst", LIMIT, || pages::after_a_burst(large(1), 60 * MIB));
+}
+
+#[test]
+fn resident_beside_a_table() {
+    alone(module_path!(), "resident_beside_a_table", LIMIT, || {
+        pages::after_a_burst(large(4096), 60 * MIB);
+        pages::around_survivors(large(4096), 60 * MIB);
+    });
+}
+
+#[test]
+fn resident_in_a_mapping() {
+    alone(module_path!(), "resident_in_a_mapping", LIMIT, || {
+        let region = Region::mapped(64 * MIB, MapOptions::new()).expect("the system maps");
+        pages::after_a_burst(Builder::new().build_in(region).expect("settings are right"), 60 * MIB);
+    });
+}
+
+#[test]
+fn resident_around_survivors() {
+    alone(module_path!(), "resident_around_survivors", LIMIT, || {
+        pages::around_survivors(large(1), 60 * MIB);
+    });
+}
+
+#[test]
+fn resident_steady_traffic() {
+    alone(module_path!(), "resident_steady_traffic", LIMIT, || pages::steady_traffic(large(1)));
+}
+
+#[test]
+fn resident_kept_in_a_mutex() {
+    alone(module_path!(), "resident_kept_in_a_mutex", LIMIT, || {
+        pages::kept_in_a_mutex(large(1), 60 * MIB);
+    });
+}
+
+/// A thread trims its own.
+#[test]
+fn resident_local() {
+    thread_local! {
+        static RING: LocalRing = const { LocalRing::new(64 * MIB) };
+    }
+    alone(module_path!(), "resident_local", LIMIT, || {
+        steady_allocator();
+        let before = resident_bytes();
+        let mut buf = RING.acquire(60 * MIB).expect("room");
+        buf.resize(60 * MIB, 1).expect("room");
+        drop(buf);
+        assert!(resident_bytes() > before + 59 * MIB);
+        for _ in 0..2 {
+            RING.with_ring(|ring| ring.trim_idle(Duration::ZERO)).expect("the ring is built");
+        }
+        assert!(resident_bytes() < before + 2 * MIB);
+    });
+}
+
+#[test]
+fn nothing_is_refused() {
+    for (buffers, alignment) in [(2, 1), (8, 64), (100, 4096)] {
+        let builder = RingPool::builder().capacity(4 * MIB).buffers(buffers).alignment(alignment);
+        pages::nothing_is_refused(builder.build().expect("settings are right"), 4 * MIB);
+    }
+}
+
+/// What is put aside is not out; an extendable buffer takes it in.
+#[test]
+fn idle_all_the_time() {
+    let mut ring = RingPool::new(MIB).expect("settings are right");
+    ring.trim_idle(Duration::ZERO);
+    assert!(ring.is_idle() && ring.stats().in_use == 0, "{ring:?}");
+    assert!(format!("{ring:?}").contains("blocks_out: 0"), "{ring:?}");
+    let mut line = ring.extendable(100).expect("room");
+    while line.len() < MIB / 2 {
+        line.extend_from_slice(&[1; 1000]).expect("room");
+    }
+    assert!(line.iter().all(|&byte| byte == 1));
+    core::mem::forget(line);
+    ring.trim_idle(Duration::ZERO);
+    drop(ring.acquire(MIB).expect("the place of the forgotten one, too"));
+    ring.trim_idle(Duration::ZERO);
+    assert!(ring.into_region().is_ok());
+}
+
+/// A request that waits has the region to itself, with all that was put aside.
+#[test]
+fn waits_for_what_is_out() {
+    let mut ring = RingPool::new(MIB).expect("settings are right");
+    let held = ring.acquire(MIB / 2).expect("half of it");
+    ring.trim_idle(Duration::ZERO);
+    let refused = ring.acquire_timeout(MIB * 3 / 4, Duration::from_millis(1));
+    assert!(refused.is_err());
+    ring.trim_idle(Duration::ZERO);
+    let other = std::thread::spawn(move || drop(held));
+    assert!(ring.acquire_timeout(MIB * 3 / 4, Duration::from_secs(60)).is_ok());
+    other.join().expect("it ends well");
+    ring.trim_idle(Duration::ZERO);
+    let late = ring.acquire(1000).expect("room");
+    drop(ring);
+    drop(late);
+}
+
+/// Memory of the program's own is left alone.
+#[test]
+fn not_of_a_static_region() {
+    let memory: &'static mut [u8] = Box::leak(vec![0; MIB].into());
+    let mut ring = Builder::new().build_in(Region::from_static(memory)).expect("room");
+    let mut buf = ring.acquire(MIB / 2).expect("room");
+    buf.spare_mut().fill(7);
+    drop(buf);
+    ring.trim();
+    ring.trim_idle(Duration::ZERO);
+    ring.trim_idle(Duration::ZERO);
+    assert_eq!(ring.acquire(MIB / 2).expect("room").spare_mut(), vec![7; MIB / 2]);
+}

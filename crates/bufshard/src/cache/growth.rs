@@ -1,0 +1,392 @@
+//! How the magazines of a cache grow and shrink with what their thread needs.
+//!
+//! A magazine begins without a slot. It gets its first slots when its thread releases a block of
+//! the class and keeps another one apart already. From then on each *trip* to the depot is
+//! evidence:
+//!
+//! - The magazine was found empty after it had been full. The thread has more out at once than the
+//!   magazine has slots, and releases them again. The slots are doubled.
+//! - [`TRIPS`] trips since the slots changed. A thread that only takes, or only gives, moves more
+//!   blocks with each trip then. The slots are doubled, up to those of a [`batch`].
+//!
+//! A magazine that was not used between two looks of `trim_idle` loses its blocks and its slots.
+//! One that was used without a trip has more than it needs. Half of its blocks go to the depot,
+//! which knows after the next look whether anybody needed them. Half of its slots go with them.
+//!
+//! Slots are charged, as the bytes of that many blocks, to what the caches of all threads may keep
+//! together (`Shared::charge`). Where there is nothing left of that, a magazine does not grow.
+//!
+//! A release does not allocate. So the first slots, and those of one batch, come from a store
+//! within the cache. More are allocated when a request finds its magazine empty.
+//!
+//! The idea is that of Bonwick and Adams (2001), whose depot enlarges all magazines when its lock
+//! is contended. Here each thread and class has its own evidence, since a program's threads differ.
+
+use core::ptr::NonNull;
+
+use super::ThreadCache;
+use super::arrays::{Array, Arrays, Slot};
+use super::magazines::Magazine;
+use crate::chain::Chain;
+use crate::class;
+use crate::sync::{CountU32, Ordering};
+
+/// Blocks that a trip to the depot moves, at the most,
+const BATCH: u32 = 32;
+/// and their bytes, or one block: what is between two threads is to be little more than what they
+/// need.
+const BATCH_BYTES: usize = 256 << 10;
+/// Trips to the depot after which a magazine of less than a batch grows.
+const TRIPS: u32 = 8;
+/// The same for a magazine without slots, whose thread has released nothing of the class.
+const FIRST_TRIPS: u32 = 2;
+/// The first slots of a class have no more bytes than this, or are one.
+const FIRST_BYTES: usize = 64 << 10;
+/// No magazine is halved to less.
+const LEAST_HALF: u32 = 8;
+
+/// Slots that are given out together. In models one is all that a cache has, so that its magazine
+/// needs an array for two.
+const RANGE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+/// Such ranges in a cache: a batch, and the first slots of some classes.
+const RANGES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 24 };
+/// Slots within a cache.
+pub(super) const STORE_SLOTS: usize = (RANGES * RANGE) as usize;
+
+/// The bits of the evidence: trips since the slots changed, at most so many,
+const TRIPS_MASK: u32 = 0xFF;
+/// the magazine was full on one of them,
+const OVERFLOWED: u32 = 0x100;
+/// and, above, the number of the look that came next when the last of them was.
+const LOOK_SHIFT: u32 = 16;
+
+/// What a magazine knows of its trips. Its thread alone writes it, or who claims the cache.
+pub(super) struct Evidence(CountU32);
+
+impl Evidence {
+    pub(super) const fn none() -> Self {
+        Self(CountU32::new(0))
+    }
+
+    fn get(&self) -> u32 {
+        // ORDER: Relaxed: one writer; for others a hint.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, evidence: u32) {
+        // ORDER: Relaxed, as in `get`.
+        self.0.store(evidence, Ordering::Relaxed);
+    }
+
+    /// Whether there was a trip between the look before this one and now: before this look, or
+    /// after it began.
+    fn is_since(&self, look: u32) -> bool {
+        [look, look.wrapping_add(1)]
+            .iter()
+            .any(|next| self.get() >> LOOK_SHIFT == next & (u32::MAX >> LOOK_SHIFT))
+    }
+
+    /// A trip, before the look of this number.
+    fn note(&self, look: u32, flag: u32) {
+        self.set(look << LOOK_SHIFT | self.get() & (OVERFLOWED | TRIPS_MASK) | flag);
+    }
+
+    /// A trip that moved blocks.
+    fn count(&self) {
+        if self.trips() < TRIPS_MASK {
+            self.set(self.get() + 1);
+        }
+    }
+
+    /// The slots have changed, or are not to.
+    fn forget(&self) {
+        self.set(self.get() & !(OVERFLOWED | TRIPS_MASK));
+    }
+
+    fn trips(&self) -> u32 {
+        self.get() & TRIPS_MASK
+    }
+
+    fn has_overflowed(&self) -> bool {
+        self.get() & OVERFLOWED != 0
+    }
+}
+
+/// What the thread does that finds its magazine wanting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trip {
+    Miss,
+    Overflow,
+}
+
+impl ThreadCache {
+    /// Slots that the magazine of a class would grow to; 0 when it may not.
+    fn next_limit(&self, class: usize, magazine: &Magazine) -> u32 {
+        let most = self.settings().thread_limit(class) as u32;
+        let limit = magazine.limit();
+        let next = match limit {
+            0 => ((FIRST_BYTES / class::bytes_of(class)) as u32).clamp(1, RANGE),
+            limit => limit.saturating_mul(2),
+        };
+        if limit >= most { 0 } else { next.min(most) }
+    }
+
+    /// The slots that the evidence speaks for; 0 when it does not.
+    fn wanted_limit(&self, class: usize, magazine: &Magazine, trip: Trip) -> u32 {
+        let (next, evidence) = (self.next_limit(class, magazine), &magazine.evidence);
+        let is_due = match (trip, magazine.limit()) {
+            (Trip::Overflow, 0) => true,
+            (Trip::Miss, 0) => evidence.trips() >= FIRST_TRIPS,
+            (Trip::Miss, _) if evidence.has_overflowed() => true,
+            _ => evidence.trips() >= TRIPS && next <= batch(class),
+        };
+        if is_due { next } else { 0 }
+    }
+
+    /// As `enter`, with slots for what the thread is about to do if it `lacks` some: they are
+    /// allocated while the cache is not entered. Whether it is then. For holders of a handle.
+    pub(crate) fn enter_with(&self, lacks: impl FnOnce(&Self) -> u32) -> (bool, Option<Array>) {
+        if !self.enter() {
+            return (false, None);
+        }
+        let slots = lacks(self);
+        if slots == 0 {
+            return (true, None);
+        }
+        self.leave_open();
+        let array = Array::new(slots);
+        (self.enter(), array)
+    }
+
+    /// Slots that a request will want for its class, where the cache has none to give; or 0.
+    /// Between `enter` and `leave`.
+    pub(crate) fn lacks_for_miss(&self, class: usize) -> u32 {
+        match self.magazines.get(class) {
+            Some(magazine) if magazine.is_empty() => {
+                self.lacks(class, self.wanted_limit(class, magazine, Trip::Miss), magazine)
+            }
+            _ => 0,
+        }
+    }
+
+    /// The same, for so many blocks of a class that are made ahead.
+    pub(crate) fn lacks_for(&self, class: usize, blocks: usize) -> u32 {
+        let Some(magazine) = self.magazines.get(class) else { return 0 };
+        let most = self.settings().thread_limit(class);
+        self.lacks(class, magazine.room_for(blocks).min(most) as u32, magazine)
+    }
+
+    fn lacks(&self, class: usize, slots: u32, magazine: &Magazine) -> u32 {
+        self.touch();
+        let has = slots <= magazine.limit() || slots <= magazine.slots_len(self) || self.has_stored(slots);
+        let is_free = || self.shared().can_charge(magazine.charge_of(class, slots));
+        if has || self.is_waited() || !is_free() { 0 } else { slots }
+    }
+
+    /// A request found the magazine of its class empty. Grows the magazine, if there is evidence,
+    /// with the slots of `array`, and returns the slots that are left over. Between `enter` and
+    /// `leave`.
+    pub(crate) fn note_miss(&self, class: usize, array: Option<Array>) -> Arrays {
+        let Some(magazine) = self.magazines.get(class) else { return array.into() };
+        let wanted = self.wanted_limit(class, magazine, Trip::Miss);
+        magazine.evidence.note(self.look(), 0);
+        self.grow(class, magazine, wanted, array)
+    }
+
+    /// The depot had what the magazine had not. Between `enter` and `leave`.
+    pub(crate) fn note_served(&self, class: usize) {
+        if let Some(magazine) = self.magazines.get(class) {
+            magazine.evidence.count();
+        }
+    }
+
+    /// A release found the magazine of its class full, or without slots. Whether it has more room
+    /// now, and the slots that are left over then. Between `enter` and `leave`.
+    pub(crate) fn note_overflow(&self, class: usize) -> (bool, Arrays) {
+        let Some(magazine) = self.magazines.get(class) else { return (false, Arrays::new()) };
+        let wanted = self.wanted_limit(class, magazine, Trip::Overflow);
+        magazine.evidence.note(self.look(), OVERFLOWED);
+        magazine.evidence.count();
+        let before = magazine.limit();
+        // The cache's own store has the new ones. The old ones may be an array: there may have been
+        // nothing left in the store then.
+        let left = self.grow(class, magazine, wanted, None);
+        (magazine.limit() > before, left)
+    }
+
+    /// Blocks of a class for which there is room in the cache, or would be if it grew, as far as
+    /// can be seen at this moment. For its thread.
+    pub(crate) fn room(&self, class: usize) -> usize {
+        let Some(magazine) = self.magazines.get(class) else { return 0 };
+        let most = self.shared().chargeable() / class::bytes_of(class) + magazine.limit() as usize;
+        self.settings().thread_limit(class).min(most).saturating_sub(magazine.len() as usize)
+    }
+
+    /// Grows a magazine for blocks that are made ahead. Between `enter` and `leave`.
+    pub(crate) fn make_room(&self, class: usize, blocks: usize, array: Option<Array>) -> Arrays {
+        let Some(magazine) = self.magazines.get(class) else { return array.into() };
+        let most = self.settings().thread_limit(class);
+        self.grow(class, magazine, magazine.room_for(blocks).min(most) as u32, array)
+    }
+
+    /// Gives a magazine `wanted` slots, if that is more than it has, there are so many to be had,
+    /// and all caches together may keep as much. Returns the slots that are left over.
+    fn grow(&self, class: usize, magazine: &Magazine, wanted: u32, array: Option<Array>) -> Arrays {
+        let limit = magazine.limit();
+        if wanted <= limit {
+            return array.into();
+        }
+        magazine.evidence.forget();
+        let has_slots = wanted <= magazine.slots_len(self);
+        let is_long = array.as_ref().is_some_and(|array| array.len() >= wanted);
+        if !has_slots && !is_long && !self.has_stored(wanted) {
+            return array.into();
+        }
+        if !self.shared().charge(magazine.charge_of(class, wanted)) {
+            return array.into();
+        }
+        if has_slots {
+            magazine.set_limit(wanted);
+            return array.into();
+        }
+        let (slots, left) = match (self.take_stored(wanted), array) {
+            (None, Some(array)) => (array.into_slots(), None),
+            (Some(slots), array) => (slots, array),
+            (None, None) => unreachable!("looked for above"),
+        };
+        // SAFETY: as many as are wanted, and nobody else's.
+        let old = unsafe { magazine.move_to(slots, wanted) };
+        // It may be both: the store may have had nothing when the magazine was given the old ones,
+        // and have become free while the array was allocated.
+        let mut left = Arrays::from(left);
+        left.extend(old.and_then(|(slots, limit)| self.take_back(slots, limit)));
+        left
+    }
+
+    /// Takes all slots from an empty magazine; what was allocated is returned. For who has the
+    /// cache.
+    pub(crate) fn narrow(&self, class: usize) -> Option<Array> {
+        let magazine = self.magazines.get(class)?;
+        if !magazine.is_empty() || magazine.limit() == 0 {
+            return None;
+        }
+        self.shared().discharge(magazine.limit() as usize * class::bytes_of(class));
+        magazine.evidence.forget();
+        let (slots, limit) = magazine.take_slots()?;
+        self.take_back(slots, limit)
+    }
+
+    /// Takes half of the blocks of a magazine, the oldest, if there was no trip since the look
+    /// before this one; the slots follow. For who has the cache.
+    pub(super) fn halve(&self, class: usize, look: u32, chain: &mut Chain) {
+        let Some(magazine) = self.magazines.get(class) else { return };
+        if !magazine.is_halved_by(look) {
+            return;
+        }
+        magazine.take_oldest(magazine.len() / 2, chain);
+        let limit = magazine.limit();
+        let half = (limit / 2).max(magazine.len()).max(LEAST_HALF);
+        if half < limit && !self.is_stored(magazine) {
+            self.shared().discharge((limit - half) as usize * class::bytes_of(class));
+            magazine.set_limit(half);
+        }
+    }
+
+    /// The slots of a magazine again that are not used any more: to the store, or as an array.
+    fn take_back(&self, slots: NonNull<Slot>, limit: u32) -> Option<Array> {
+        let Some(first) = self.index_in_store(slots) else {
+            // SAFETY: not of the store, so of an array; the magazine has given it up.
+            return Some(unsafe { Array::from_slots(slots) });
+        };
+        let bits = ranges(limit) << (first / RANGE);
+        self.free_ranges.set(self.free_ranges.get() | bits);
+        None
+    }
+
+    /// Where in the store slots are.
+    fn index_in_store(&self, slots: NonNull<Slot>) -> Option<u32> {
+        let offset = slots.addr().get().wrapping_sub(self.store.as_ptr().addr());
+        let index = offset / size_of::<Slot>();
+        (index < STORE_SLOTS).then_some(index as u32)
+    }
+
+    /// Whether the slots of a magazine are of the store.
+    fn is_stored(&self, magazine: &Magazine) -> bool {
+        magazine.slots().is_some_and(|slots| self.index_in_store(slots).is_some())
+    }
+
+    /// Whether the store has so many slots.
+    fn has_stored(&self, slots: u32) -> bool {
+        self.free_run(slots).is_some()
+    }
+
+    fn free_run(&self, slots: u32) -> Option<u32> {
+        if slots > BATCH {
+            return None;
+        }
+        let (free, bits) = (self.free_ranges.get(), ranges(slots));
+        (0..RANGES).find(|at| free >> at & bits == bits)
+    }
+
+    fn take_stored(&self, slots: u32) -> Option<NonNull<Slot>> {
+        let at = self.free_run(slots)?;
+        self.free_ranges.set(self.free_ranges.get() & !(ranges(slots) << at));
+        Some(NonNull::from(&self.store[(at * RANGE) as usize..]).cast())
+    }
+
+    /// The number of the look of `trim_idle` that comes next.
+    fn look(&self) -> u32 {
+        self.shared().next_look()
+    }
+}
+
+impl Magazine {
+    /// Slots that it could have without others. For who has the cache.
+    fn slots_len(&self, cache: &ThreadCache) -> u32 {
+        match self.slots() {
+            Some(slots) if cache.index_in_store(slots).is_none() => {
+                // SAFETY: not of the store, so of an array, which is the magazine's.
+                let array = unsafe { core::mem::ManuallyDrop::new(Array::from_slots(slots)) };
+                array.len()
+            }
+            _ => self.limit(),
+        }
+    }
+
+    /// What `slots`, which are more than it uses, are charged beyond what those are.
+    fn charge_of(&self, class: usize, slots: u32) -> usize {
+        slots.saturating_sub(self.limit()) as usize * class::bytes_of(class)
+    }
+
+    /// Slots for so many more blocks.
+    fn room_for(&self, blocks: usize) -> usize {
+        (self.len() as usize).saturating_add(blocks)
+    }
+
+    /// Whether half of it goes at a look: there was no trip since the one before.
+    pub(super) fn is_halved_by(&self, look: u32) -> bool {
+        self.len() > LEAST_HALF && !self.evidence.is_since(look)
+    }
+}
+
+/// Blocks of a class that a trip moves, at the most.
+pub(crate) fn batch(class: usize) -> u32 {
+    ((BATCH_BYTES / class::bytes_of(class)) as u32).clamp(1, BATCH)
+}
+
+/// The bits of the ranges that so many slots take.
+const fn ranges(slots: u32) -> u32 {
+    u32::MAX >> (u32::BITS - slots.div_ceil(RANGE))
+}
+
+/// All ranges.
+pub(super) const ALL_RANGES: u32 = ranges(RANGES * RANGE);
+
+/// The arrays of a cache that is gone.
+pub(super) fn arrays_of(cache: &ThreadCache) -> Arrays {
+    let mut arrays = Arrays::new();
+    for (slots, limit) in cache.magazines.iter().filter_map(Magazine::take_slots) {
+        arrays.extend(cache.take_back(slots, limit));
+    }
+    arrays
+}

@@ -1,0 +1,242 @@
+//! The shelf of a class in a depot, made when the class is first needed. First it has a bin of a
+//! few slots in each of the first shards, and it gets the rest when these were too small (`depot`,
+//! T3).
+
+use alloc::boxed::Box;
+use core::ptr::{self, NonNull};
+
+use bufcore::strategy::boxed;
+
+use super::bin::{Bin, FIRST_SLOTS, Locked};
+use super::hints::Hints;
+use super::zeroed::Zeroed;
+use crate::block::Block;
+use crate::chain::Chain;
+use crate::settings::Settings;
+use crate::sync::{AtomicPtr, CountU32, Ordering};
+
+/// Shards whose bins are made first, or fewer. A power of two.
+const FIRST_SHARDS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+
+/// The bins of a class.
+pub(super) struct Shelf {
+    pub(super) hints: Hints,
+    /// Not 0 once a bin was too small for what it was given, and the rest has room for that.
+    is_short: CountU32,
+    /// Whether there is no rest to make.
+    is_whole: bool,
+    /// The rest, or null until it is made.
+    rest: AtomicPtr<Rest>,
+    first: Zeroed<Bin>,
+    /// Stands for what is written when it is made.
+    #[cfg(all(test, loom))]
+    shadow: buftest::models::Shadow,
+}
+
+/// What is made when it has been missed.
+struct Rest {
+    /// The bins of the other shards.
+    bins: Zeroed<Bin>,
+    /// The slots of all bins that are not beside their words, shard after shard.
+    slots: Zeroed<AtomicPtr<Block>>,
+    /// How many of these each bin has.
+    each: usize,
+    #[cfg(all(test, loom))]
+    shadow: buftest::models::Shadow,
+}
+
+/// The bin of a shard.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) bin: &'a Bin,
+    shelf: &'a Shelf,
+    shard: usize,
+}
+
+impl Shelf {
+    /// `None` when there is no memory.
+    fn new(settings: &Settings, class: usize) -> Option<Self> {
+        let first = settings.shards.min(FIRST_SHARDS);
+        Some(Self {
+            hints: Hints::default(),
+            is_short: CountU32::new(0),
+            is_whole: settings.shards == first && settings.shard_limit(class) <= FIRST_SLOTS,
+            rest: AtomicPtr::new(ptr::null_mut()),
+            first: Zeroed::new(first)?,
+            #[cfg(all(test, loom))]
+            shadow: written(),
+        })
+    }
+
+    /// What `place` has.
+    pub(super) fn of(place: &AtomicPtr<Self>) -> Option<&Self> {
+        // ORDER: Acquire pairs with the Release in `publish`: what it has is complete.
+        let shelf = place.load(Ordering::Acquire);
+        // SAFETY: null, or made by `boxed` and valid as long as the place (T3).
+        let shelf = unsafe { shelf.as_ref() };
+        #[cfg(all(test, loom))]
+        if let Some(shelf) = shelf {
+            shelf.shadow.read();
+        }
+        shelf
+    }
+
+    /// Puts a new one where there is none. Without memory there is none afterwards either.
+    pub(super) fn make(place: &AtomicPtr<Self>, settings: &Settings, class: usize) {
+        if let Some(shelf) = Self::new(settings, class) {
+            publish(place, shelf);
+        }
+    }
+
+    fn rest(&self) -> Option<&Rest> {
+        if self.is_whole {
+            return None;
+        }
+        // ORDER: Acquire pairs with the Release in `publish`: what it has is complete.
+        let rest = self.rest.load(Ordering::Acquire);
+        // SAFETY: null, or made by `boxed` and valid as long as the shelf (T3).
+        let rest = unsafe { rest.as_ref() };
+        #[cfg(all(test, loom))]
+        if let Some(rest) = rest {
+            rest.shadow.read();
+        }
+        rest
+    }
+
+    /// Whether the rest is to be made.
+    pub(super) fn is_short(&self) -> bool {
+        // ORDER: Relaxed: a hint.
+        self.is_short.load(Ordering::Relaxed) != 0
+    }
+
+    /// A bin was too small for what it was given, or all of them were.
+    pub(super) fn note_short(&self) {
+        if !self.is_whole && self.rest().is_none() {
+            // ORDER: Relaxed: a hint.
+            self.is_short.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes the rest. `false` when there is no memory. For those with nothing locked or entered.
+    #[cold]
+    pub(super) fn make_rest(&self, settings: &Settings, class: usize) -> bool {
+        // ORDER: Relaxed: a hint.
+        self.is_short.store(0, Ordering::Relaxed);
+        if self.is_whole || self.rest().is_some() {
+            return true;
+        }
+        if let Some(rest) = Rest::new(settings, class) {
+            publish(&self.rest, rest);
+            // There is room now.
+            // ORDER: Relaxed: a hint.
+            self.hints.full.store(0, Ordering::Relaxed);
+        }
+        self.rest().is_some()
+    }
+
+    /// How many shards it has: a power of two.
+    pub(super) fn shards(&self) -> usize {
+        self.first.len() + self.rest().map_or(0, |rest| rest.bins.len())
+    }
+
+    /// The bin of a shard below `shards`.
+    pub(super) fn at(&self, shard: usize) -> Option<Place<'_>> {
+        let bin = match shard.checked_sub(self.first.len()) {
+            None => self.first.get(shard),
+            Some(other) => self.rest().and_then(|rest| rest.bins.get(other)),
+        };
+        bin.map(|bin| Place { bin, shelf: self, shard })
+    }
+
+    /// The shards from `home` on, each with its bit in the hints. (Where there are fewer bits than
+    /// shards, some share one.)
+    pub(super) fn from(&self, home: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let shards = self.shards();
+        (0..shards).map(move |step| {
+            let shard = home.wrapping_add(step) & (shards - 1);
+            (shard, 1_usize.rotate_left(shard as u32))
+        })
+    }
+
+    /// Slots of a bin that are not beside its word.
+    fn more_slots(&self, shard: usize) -> &[AtomicPtr<Block>] {
+        let slots = self.rest().and_then(|rest| rest.slots.get(shard * rest.each..(shard + 1) * rest.each));
+        slots.unwrap_or_default()
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        // ORDER: Relaxed: whoever has the shelf alone has seen all that was done with it.
+        free(self.rest.load(Ordering::Relaxed));
+    }
+}
+
+impl Rest {
+    /// `None` when there is no memory.
+    fn new(settings: &Settings, class: usize) -> Option<Self> {
+        let shards = settings.shards;
+        let each = settings.shard_limit(class).saturating_sub(FIRST_SLOTS);
+        Some(Self {
+            bins: Zeroed::new(shards.saturating_sub(FIRST_SHARDS))?,
+            slots: Zeroed::new(each.checked_mul(shards)?)?,
+            each,
+            #[cfg(all(test, loom))]
+            shadow: written(),
+        })
+    }
+}
+
+impl<'a> Place<'a> {
+    /// The bin, unless it is locked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bin::lock`].
+    pub(super) fn lock(self) -> Result<Locked<'a>, Chain> {
+        self.bin.lock(|| self.shelf.more_slots(self.shard))
+    }
+
+    /// As `lock`, for holders of a handle, so not of a closed bin.
+    pub(super) fn lock_open(self) -> Option<Locked<'a>> {
+        let locked = self.lock();
+        debug_assert!(locked.as_ref().err().is_none_or(Chain::is_empty), "T2: the pool has a handle");
+        locked.ok()
+    }
+
+    /// Blocks for which the bin has slots.
+    pub(super) fn slots(self) -> usize {
+        FIRST_SLOTS + self.shelf.more_slots(self.shard).len()
+    }
+
+    /// As [`Bin::close`].
+    pub(super) fn close(self) -> Option<Chain> {
+        self.bin.close(|| self.shelf.more_slots(self.shard))
+    }
+}
+
+#[cfg(all(test, loom))]
+fn written() -> buftest::models::Shadow {
+    let shadow = buftest::models::Shadow::default();
+    shadow.write();
+    shadow
+}
+
+/// Puts `value` where there is nothing, for good, or drops it. Without memory it is dropped too.
+fn publish<T>(place: &AtomicPtr<T>, value: T) {
+    let Some(made) = boxed(value).map(NonNull::as_ptr) else { return };
+    // ORDER: Release pairs with the Acquire of those that look: what is there is complete. A
+    // failure takes nothing.
+    if place.compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Relaxed).is_err() {
+        free(made);
+    }
+}
+
+/// Frees what `boxed` made for a place, and nobody else uses.
+pub(super) fn free<T>(made: *mut T) {
+    if !made.is_null() {
+        // SAFETY: made by `boxed`, and nobody else's: it was not published, or its place is being
+        // dropped.
+        drop(unsafe { Box::from_raw(made) });
+    }
+}

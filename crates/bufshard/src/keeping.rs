@@ -1,0 +1,58 @@
+//! The methods of a pool that a keeper needs.
+
+use alloc::boxed::Box;
+use core::task::Waker;
+use core::time::Duration;
+
+use bufcore::{PoolStats, Trim, Watch, WeakPool};
+
+use crate::cache::ThreadCache;
+use crate::pool::ShardPool;
+use crate::shared::Shared;
+
+impl Trim for ShardPool {
+    fn trim(&self) {
+        Self::trim(self);
+    }
+
+    fn trim_idle(&self, age: Duration) {
+        Self::trim_idle(self, age);
+    }
+
+    /// Cost: one load.
+    fn reserved_bytes(&self) -> usize {
+        self.shared().reserved()
+    }
+
+    /// Cost: a look at every cache and at the shards with something in them. It stops no thread.
+    fn idle_bytes(&self) -> usize {
+        self.shared().idle_bytes()
+    }
+
+    /// Cost: as [`stats`](Self::stats).
+    fn snapshot(&self) -> Option<PoolStats> {
+        Some(self.stats())
+    }
+
+    /// Cost: a look at every cache. It stops no thread.
+    fn uses(&self) -> usize {
+        self.shared().uses()
+    }
+
+    fn wake_when_grown(&self, waker: &Waker) -> bool {
+        self.shared().bell.arm(waker)
+    }
+}
+
+impl Watch for ShardPool {
+    fn downgrade(&self) -> Box<dyn WeakPool> {
+        self.weak().watched(Self::over)
+    }
+}
+
+impl Shared {
+    /// A number that changes when a thread's cache is used.
+    fn uses(&self) -> usize {
+        self.caches().map(ThreadCache::uses).fold(0, usize::wrapping_add)
+    }
+}

@@ -1,0 +1,152 @@
+//! Pages that go back to the system while the pool is in use (`buftest::trials::pages`).
+
+#![cfg(all(feature = "mmap", target_os = "linux"))]
+
+use std::time::Duration;
+
+use bufcore::{MapOptions, Region, Reject};
+use bufslot::{Builder, SlotPool};
+use buftest::process::alone;
+use buftest::trials::pages::{self, Trimmed};
+
+const MIB: usize = 1 << 20;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A pool of 64 MiB.
+fn large() -> SlotPool<Reject> {
+    SlotPool::builder().capacity(64 * MIB).slots(2000).build_with(Reject).expect("settings are right")
+}
+
+fn trimmed(capacity: usize, slots: usize, alignment: usize) -> Trimmed<SlotPool<Reject>> {
+    let builder = SlotPool::builder().capacity(capacity).slots(slots).alignment(alignment);
+    Trimmed::new(builder.build_with(Reject).expect("settings are right"))
+}
+
+buftest::conformance! {
+    name: rejecting,
+    pool: Trimmed<SlotPool<Reject>> = || trimmed(1 << 20, 1000, 1),
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: true,
+    share: 5,
+    promised: |n, bytes| trimmed(n * bytes, n, 1),
+}
+
+buftest::conformance! {
+    name: heap,
+    pool: Trimmed<SlotPool> = || Trimmed::new(SlotPool::new(1 << 20, 64).expect("settings are right")),
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: false,
+    share: 5,
+    aligned: |bytes| -> Result<Trimmed<SlotPool>, bufcore::ConfigError> {
+        SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build().map(Trimmed::new)
+    },
+}
+
+#[cfg(feature = "wipe")]
+buftest::conformance! {
+    name: wiping,
+    pool: Trimmed<SlotPool<Reject>> = || {
+        let builder = SlotPool::builder().capacity(1 << 20).slots(100).wipe(true);
+        Trimmed::new(builder.build_with(Reject).expect("settings are right"))
+    },
+    frames: |pool| Some(pool),
+    is_fallback: |buf| buf.lease().is_fallback(),
+    rejects: true,
+    share: 5,
+    wiping: || {
+        let builder = SlotPool::builder().capacity(1 << 20).slots(100).wipe(true);
+        Trimmed::new(builder.build_with(Reject).expect("settings are right"))
+    },
+}
+
+#[test]
+fn resident_after_a_burst() {
+    alone(module_path!(), "resident_after_a_burst", LIMIT, || pages::after_a_burst(large(), 60 * MIB));
+}
+
+#[test]
+fn resident_in_a_mapping() {
+    alone(module_path!(), "resident_in_a_mapping", LIMIT, || {
+        let region = Region::mapped(64 * MIB, MapOptions::new()).expect("the system maps");
+        let pool = Builder::new().slots(100).build_in(region, Reject).expect("settings are right");
+        pages::after_a_burst(pool, 60 * MIB);
+    });
+}
+
+#[test]
+fn resident_around_survivors() {
+    alone(module_path!(), "resident_around_survivors", LIMIT, || {
+        pages::around_survivors(large(), 60 * MIB);
+    });
+}
+
+#[test]
+fn resident_steady_traffic() {
+    alone(module_path!(), "resident_steady_traffic", LIMIT, || pages::steady_traffic(large()));
+}
+
+#[test]
+fn resident_kept_in_a_mutex() {
+    alone(module_path!(), "resident_kept_in_a_mutex", LIMIT, || {
+        pages::kept_in_a_mutex(large(), 60 * MIB);
+    });
+}
+
+#[test]
+fn nothing_is_refused() {
+    for (slots, alignment) in [(2, 1), (8, 64), (100, 4096)] {
+        let builder = SlotPool::builder().capacity(4 * MIB).slots(slots).alignment(alignment);
+        let pool = builder.build_with(Reject).expect("settings are right");
+        pages::nothing_is_refused(pool, 4 * MIB);
+    }
+}
+
+/// What is put aside is not out.
+#[test]
+fn idle_all_the_time() {
+    let mut pool = SlotPool::builder().capacity(MIB).slots(4).build_with(Reject).expect("settings are right");
+    let mode = pool.mode();
+    pool.trim_idle(Duration::ZERO);
+    assert!(pool.is_idle() && pool.stats().in_use == 0 && pool.mode() == mode);
+    assert!((0..4).all(|slot| !pool.is_taken(slot)), "{pool:?}");
+    assert!(format!("{pool:?}").contains("----"), "{pool:?}");
+    let all: Vec<_> = (0..4).map(|_| pool.acquire(MIB / 5).expect("a slot and room")).collect();
+    pool.trim_idle(Duration::ZERO);
+    drop(all);
+    pool.trim_idle(Duration::ZERO);
+    assert!(pool.into_region().is_ok());
+}
+
+/// A request that waits has the region to itself, with all that was put aside.
+#[test]
+fn waits_for_what_is_out() {
+    let mut pool = SlotPool::builder().capacity(MIB).slots(8).build_with(Reject).expect("settings are right");
+    let held = pool.acquire(MIB / 2).expect("half of it");
+    pool.trim_idle(Duration::ZERO);
+    let refused = pool.acquire_timeout(MIB * 3 / 4, Duration::from_millis(1));
+    assert!(refused.is_err());
+    pool.trim_idle(Duration::ZERO);
+    let other = std::thread::spawn(move || drop(held));
+    assert!(pool.acquire_timeout(MIB * 3 / 4, Duration::from_secs(60)).is_ok());
+    other.join().expect("it ends well");
+    pool.trim_idle(Duration::ZERO);
+    let late = pool.acquire(1000).expect("room");
+    drop(pool);
+    drop(late);
+}
+
+/// Memory of the program's own is left alone.
+#[test]
+fn not_of_a_static_region() {
+    let memory: &'static mut [u8] = Box::leak(vec![0; MIB].into());
+    let mut pool = Builder::new().slots(4).build_in(Region::from_static(memory), Reject).expect("room");
+    let mut buf = pool.acquire(MIB / 2).expect("room");
+    buf.spare_mut().fill(7);
+    drop(buf);
+    pool.trim();
+    pool.trim_idle(Duration::ZERO);
+    pool.trim_idle(Duration::ZERO);
+    assert_eq!(pool.acquire(MIB / 2).expect("room").spare_mut(), vec![7; MIB / 2]);
+}

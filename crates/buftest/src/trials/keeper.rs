@@ -1,0 +1,85 @@
+//! A keeper over a pool that threads share: tests tick it themselves, or wait for what its thread does.
+
+use std::panic::{RefUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Wake;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bufcore::{BufferPool, Keeper, PressureSource, Trim};
+
+const MIB: usize = 1 << 20;
+/// The shortest that a keeper takes.
+pub const AGE: Duration = Duration::from_millis(10);
+/// No keeper takes so long.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A keeper without the pressure of the system that the tests run on.
+#[must_use]
+pub fn keeper() -> Keeper {
+    Keeper::new().age(AGE).pressure(PressureSource::none())
+}
+
+/// What a keeper watches for its own sake: it has no memory.
+#[derive(Debug)]
+pub struct Nothing;
+
+impl Trim for Nothing {
+    fn trim(&self) {}
+
+    fn trim_idle(&self, _: Duration) {}
+
+    fn reserved_bytes(&self) -> usize {
+        0
+    }
+
+    fn idle_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Acquires and drops as many buffers at once.
+pub fn burst<P: BufferPool>(mut pool: P, count: usize, bytes: usize) {
+    drop((0..count).map(|_| pool.acquire(bytes).expect("room")).collect::<Vec<_>>());
+}
+
+/// Waits for the age, and looks.
+pub fn look(keeper: &mut Keeper) {
+    thread::sleep(AGE);
+    let now = Instant::now();
+    assert!(keeper.tick(now) > now);
+}
+
+/// Waits until `is_so`, and fails when that takes too long.
+#[track_caller]
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < LONG, "{what}");
+        thread::sleep(AGE / 5);
+    }
+}
+
+/// The pool is complete when a waker is called, as it takes memory: that may use the pool, or panic. Whoever calls this then looks
+/// whether memory was lost.
+pub fn wakers_are_users_code<P>(pool: &P)
+where
+    P: Trim + Clone + Send + Sync + RefUnwindSafe + 'static,
+    for<'a> &'a P: BufferPool,
+{
+    struct Hostile<P>(P);
+    impl<P: Trim + Send + Sync + 'static> Wake for Hostile<P>
+    where
+        for<'a> &'a P: BufferPool,
+    {
+        fn wake(self: Arc<Self>) {
+            self.0.trim();
+            burst(&self.0, 1, 1500);
+            panic!("on purpose");
+        }
+    }
+    let acquire = |mut pool: &P| pool.acquire(MIB).map(|buf| buf.capacity());
+    assert!(pool.wake_when_grown(&Arc::new(Hostile(pool.clone())).into()));
+    assert!(catch_unwind(|| acquire(pool)).is_err(), "it reaches the caller");
+    assert_eq!(acquire(pool), Ok(MIB));
+}

@@ -1,0 +1,406 @@
+//! T25: a hostile system, for each strategy: calls that it refuses after the start, signals and forks amid traffic, and an address
+//! space that is used up. Each trial is for a process of its own.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bufcore::strategy::orphans;
+use bufcore::{AcquireError, Buf, BufferPool, Lease, Trim, TrimMut};
+
+use super::traffic;
+use crate::Kit;
+use crate::errands::Errands;
+use crate::sandbox::{self, Ended, forked};
+use crate::{pattern, process};
+
+/// Longer than anything takes on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Sizes of requests: small ones, some of pages, and ones that an allocator has mappings for.
+const SIZES: [usize; 7] = [1, 60, 1500, 5000, 20_000, 70_000, 300_000];
+/// Buffers that are held at once.
+const HELD: usize = 6;
+/// What a child ends with when all went well.
+const FINE: u8 = 7;
+/// How long the traffic beside signals lasts, and the signals that reach a thread in this time at the least.
+const SIGNALLED: Duration = Duration::from_millis(120);
+const LEAST_SIGNALS: usize = 20;
+/// Forks amid traffic.
+const FORKS: usize = 50;
+/// Address space that is left, and buffers that are more than that.
+const LEFT_BYTES: usize = 8 << 20;
+const LARGE_BYTES: usize = 300_000;
+const MOST_LARGE: usize = 4000;
+/// More than are held of those.
+const LISTED: usize = 64;
+
+/// The calls of a pool, its allocator and its locks, after the start. Not `brk`, which reports no error: the C library takes that of a
+/// filter for an address.
+fn calls() -> Vec<(&'static str, libc::c_long)> {
+    vec![
+        ("madvise", libc::SYS_madvise),
+        ("mmap", sandbox::MMAP),
+        ("munmap", libc::SYS_munmap),
+        ("mremap", libc::SYS_mremap),
+        ("mprotect", libc::SYS_mprotect),
+        ("membarrier", libc::SYS_membarrier),
+        ("futex", libc::SYS_futex),
+        ("sched_yield", libc::SYS_sched_yield),
+    ]
+}
+
+/// What a pool can besides.
+#[derive(Debug)]
+pub struct Besides<P> {
+    /// Another handle of the pool, for another thread, where there are such.
+    pub handle: fn(&P) -> Option<P>,
+    /// Its trims, where there are such.
+    pub trim: fn(&mut P),
+}
+
+impl<P> Clone for Besides<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Besides<P> {}
+
+/// The looks at a pool that one thread has, and its trim: for [`Besides::trim`].
+pub fn trim_alone<P: TrimMut>(pool: &mut P) {
+    pool.trim_idle(Duration::ZERO);
+    pool.trim_idle(Duration::ZERO);
+    pool.trim();
+}
+
+/// As [`trim_alone`], for a pool that threads share.
+pub fn trim_shared<P: Trim>(pool: &mut P) {
+    pool.trim_idle(Duration::ZERO);
+    pool.trim_idle(Duration::ZERO);
+    Trim::trim(pool);
+}
+
+/// A pool whose buffers can go to any thread.
+pub trait Sent: BufferPool<Lease: 'static> + Send + 'static {}
+
+impl<P: BufferPool<Lease: 'static> + Send + 'static> Sent for P {}
+
+/// Whether requests may fail for want of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Memory {
+    Enough,
+    MayLack,
+}
+
+/// A filled buffer, and its seed.
+type Filled<P> = (Buf<<P as BufferPool>::Lease>, u64);
+
+/// The largest request for which a pool has room beside those that are held.
+fn limit_of<P: BufferPool>(kit: &Kit<P>, pool: &P) -> usize {
+    if kit.rejects { pool.max_capacity() / (4 * HELD) } else { pool.max_capacity() }
+}
+
+/// A filled buffer of `bytes` bytes. `None` is a refusal that there is a reason for.
+fn filled<P: BufferPool>(kit: &Kit<P>, pool: &mut P, bytes: usize, memory: Memory) -> Option<Filled<P>> {
+    let mut buf = match pool.acquire(bytes) {
+        Ok(buf) => buf,
+        Err(AcquireError::OutOfMemory { requested }) if memory == Memory::MayLack => {
+            assert_eq!(requested, bytes);
+            return None;
+        }
+        Err(error @ AcquireError::Exhausted { requested, .. }) => {
+            assert!(kit.rejects && requested == bytes, "{error}");
+            return None;
+        }
+        Err(error) => panic!("{bytes} bytes: {error}"),
+    };
+    let seed = bytes as u64 ^ buf.as_ptr().addr() as u64;
+    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
+    buf.commit(bytes);
+    Some((buf, seed))
+}
+
+/// Looks at a buffer, and drops it, in one of several ways.
+fn release<L: Lease>((buf, seed): (Buf<L>, u64), way: usize) {
+    pattern::check(&buf, seed, 0);
+    if way.is_multiple_of(3) {
+        let view = buf.freeze();
+        let clone = view.clone();
+        drop(view);
+        pattern::check(&clone, seed, 0);
+    }
+}
+
+/// Buffers of all sizes, some held at once, and a frame in between. Returns how many were served.
+fn work<P: BufferPool>(kit: &Kit<P>, pool: &mut P, rounds: usize, memory: Memory) -> usize {
+    let (mut held, mut served) = (VecDeque::with_capacity(2 * HELD), 0);
+    let limit = limit_of(kit, pool);
+    for round in 0..rounds {
+        for bytes in SIZES.into_iter().filter(|&bytes| bytes <= limit) {
+            match filled(kit, pool, bytes, memory) {
+                Some(buf) => {
+                    held.push_back(buf);
+                    served += 1;
+                }
+                None => held.drain(..).for_each(|buf| release(buf, round)),
+            }
+            while held.len() > HELD {
+                release(held.pop_front().expect("some are held"), served);
+            }
+        }
+        if let Some(frames) = (kit.frames)(pool) {
+            if let Ok(room) = frames.writable(700.min(limit)) {
+                pattern::fill(room, 3, 0);
+            }
+            pattern::check(frames.filled(), 3, 0);
+            drop(frames.detach());
+        }
+    }
+    held.drain(..).for_each(|buf| release(buf, served));
+    served
+}
+
+/// A pool of which all buffers came back.
+fn nothing_is_out<P: BufferPool>(pool: &P) {
+    assert_eq!(pool.stats().in_use, 0, "nothing is out");
+}
+
+/// What a pool goes through once: requests, releases here and on another thread, trims, statistics, and its end on that thread, with
+/// buffers out here.
+fn whole_life<P: Sent>(
+    kit: Kit<P>,
+    besides: Besides<P>,
+    mut pool: P,
+    before: Vec<Filled<P>>,
+    there: &Errands,
+    memory: Memory,
+) {
+    let handle = (besides.handle)(&pool);
+    let few = 1500.min(limit_of(&kit, &pool));
+    there.run(move || {
+        before.into_iter().for_each(|buf| release(buf, 0));
+        if let Some(mut pool) = handle {
+            work(&kit, &mut pool, 2, memory);
+            (besides.trim)(&mut pool);
+        }
+    });
+    let served = work(&kit, &mut pool, 3, memory);
+    assert!(served > 0, "nothing was served");
+    for _ in 0..3 {
+        (besides.trim)(&mut pool);
+        work(&kit, &mut pool, 1, memory);
+    }
+    let theirs: Vec<_> = (0..3).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
+    there.run(move || theirs.into_iter().for_each(|buf| release(buf, 1)));
+    (besides.trim)(&mut pool);
+    nothing_is_out(&pool);
+    let late: Vec<_> = (0..4).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
+    there.run(move || drop(pool));
+    late.into_iter().for_each(|buf| release(buf, 0));
+    orphans::sweep();
+}
+
+/// One call after another is refused once a pool was used: requests, releases, trims and the pool's end go on, or end in an error.
+///
+/// Each refusal is in a child of its own: a filter stays for good.
+pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
+    let make = || {
+        let mut pool = (kit.make)();
+        work(kit, &mut pool, 1, Memory::Enough);
+        let few = 1500.min(limit_of(kit, &pool));
+        let before: Vec<_> = (0..4).filter_map(|_| filled(kit, &mut pool, few, Memory::Enough)).collect();
+        (pool, before)
+    };
+    sandbox::each_refused(&calls(), LIMIT, make, |name, (pool, before), begin| {
+        // A thread from before, as most programs have: one that is made then may be refused itself.
+        let there = Errands::new();
+        there.run(|| ());
+        begin();
+        let memory = if name == "mmap" { Memory::MayLack } else { Memory::Enough };
+        whole_life(*kit, besides, pool, before, &there, memory);
+        // The standard library's, and the C library's, ends of threads need these two.
+        if !["futex", "munmap"].contains(&name) {
+            there.end();
+        }
+    });
+}
+
+/// A signal comes to each thread every millisecond, amid traffic between threads and whole lives of pools: nothing is lost, and nothing
+/// fails.
+pub fn t25_signals<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
+    let signals = sandbox::signalled(|| {
+        let started = Instant::now();
+        let there = Errands::new();
+        while started.elapsed() < SIGNALLED {
+            traffic::every_way_for_a_moment(kit);
+            let mut pool = (kit.make)();
+            let before = filled(kit, &mut pool, 1500, Memory::Enough).into_iter().collect();
+            whole_life(*kit, besides, pool, before, &there, Memory::Enough);
+        }
+        there.end();
+    });
+    assert!(signals >= LEAST_SIGNALS, "{signals} signals: the trial showed nothing");
+}
+
+/// What is thrown away for other threads to release.
+type Basket<P> = Arc<Mutex<Vec<Filled<P>>>>;
+
+/// Uses pools of its own until it is `over`, most of which end with buffers out; releases what is in the `basket`; uses `handle`.
+fn beside<P: Sent>(
+    kit: Kit<P>,
+    besides: Besides<P>,
+    mut handle: Option<P>,
+    basket: &Basket<P>,
+    over: &AtomicBool,
+) {
+    // ORDER: SeqCst, for ease; here and below.
+    while !over.load(SeqCst) {
+        if let Some(pool) = &mut handle {
+            work(&kit, pool, 1, Memory::Enough);
+            (besides.trim)(pool);
+        }
+        for _ in 0..8 {
+            let mut pool = (kit.make)();
+            let late: Vec<_> = (0..3).filter_map(|_| filled(&kit, &mut pool, 60, Memory::Enough)).collect();
+            drop(pool);
+            late.into_iter().for_each(|buf| release(buf, 1));
+            orphans::sweep();
+        }
+        let found = std::mem::take(&mut *basket.lock().unwrap_or_else(PoisonError::into_inner));
+        found.into_iter().for_each(|buf| release(buf, 0));
+    }
+}
+
+/// Forks while other threads use the pool, release its buffers, and end pools with buffers out: the child goes on with the pool, with
+/// buffers from before, and with pools of its own, and ends.
+///
+/// A pool that lists what is out (`is_tracked`) has a lock for that, which may be another thread's at the fork. Then no other thread has
+/// anything of the pool that is used in the child.
+pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, besides: Besides<P>, is_tracked: bool) {
+    let mut pool = Some((kit.make)());
+    let (over, basket) = (Arc::new(AtomicBool::new(false)), Basket::<P>::default());
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let pool = pool.as_ref().filter(|_| !is_tracked);
+            let (kit, handle) = (*kit, pool.and_then(besides.handle));
+            let (basket, over) = (Arc::clone(&basket), Arc::clone(&over));
+            thread::spawn(move || beside(kit, besides, handle, &basket, &over))
+        })
+        .collect();
+    let mut wrong = None;
+    for round in 0..FORKS {
+        let (kit, here) = (*kit, pool.as_mut().expect("it is there"));
+        let mut few = || filled(&kit, here, 1500.min(limit_of(&kit, here)), Memory::Enough);
+        let mut before: Vec<_> = (0..3).filter_map(|_| few()).collect();
+        let theirs: Vec<_> = (0..if is_tracked { 0 } else { 3 }).filter_map(|_| few()).collect();
+        basket.lock().unwrap_or_else(PoisonError::into_inner).extend(theirs);
+        let ended = forked(LIMIT, || {
+            let mut pool = pool.take().expect("it is there");
+            work(&kit, &mut pool, 1, Memory::Enough);
+            before.drain(..).for_each(|buf| release(buf, round));
+            (besides.trim)(&mut pool);
+            work(&kit, &mut pool, 1, Memory::Enough);
+            let late = filled(&kit, &mut pool, 60, Memory::Enough);
+            let mut own = (kit.make)();
+            let there = Errands::new();
+            let later = filled(&kit, &mut own, 60, Memory::Enough).into_iter().collect();
+            whole_life(kit, besides, own, later, &there, Memory::Enough);
+            there.run(move || drop(pool));
+            late.into_iter().for_each(|buf| release(buf, round));
+            orphans::sweep();
+            there.end();
+            FINE
+        });
+        before.into_iter().for_each(|buf| release(buf, round));
+        if ended != Ended::With(FINE) {
+            wrong = Some((round, ended));
+            break;
+        }
+    }
+    // ORDER: SeqCst, as above.
+    over.store(true, SeqCst);
+    threads.into_iter().for_each(|thread| thread.join().expect("all is served in the parent"));
+    assert_eq!(wrong, None, "a round, and how its child ended");
+    let mut pool = pool.expect("it is the parent's");
+    basket.lock().expect("nobody panicked").drain(..).for_each(|buf| release(buf, 1));
+    nothing_is_out(&pool);
+    assert!(work(kit, &mut pool, 1, Memory::Enough) > 0);
+}
+
+/// The address space is used up amid the traffic of two threads: requests end in an error, what is out stays as it is, and all is as
+/// before once there is room again.
+///
+/// The list of what is out, where there is one, ends the process when it cannot grow, so it has room before.
+pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
+    process::calm_allocator();
+    let mut pool = (kit.make)();
+    let bytes = LARGE_BYTES.min(limit_of(kit, &pool));
+    let (there, over) = (Errands::new(), Arc::new(AtomicBool::new(false)));
+    let handle = (besides.handle)(&pool);
+    let rounds = Arc::new(AtomicUsize::new(0));
+    let (kit, is_over, count) = (*kit, Arc::clone(&over), Arc::clone(&rounds));
+    let mut theirs = handle.unwrap_or_else(kit.make);
+    work(&kit, &mut theirs, 1, Memory::Enough);
+    let busy = there.start(move || {
+        // ORDER: SeqCst, for ease; here and below.
+        while !is_over.load(SeqCst) {
+            work(&kit, &mut theirs, 1, Memory::MayLack);
+            (besides.trim)(&mut theirs);
+            count.fetch_add(1, SeqCst);
+        }
+        theirs
+    });
+    work(&kit, &mut pool, 1, Memory::Enough);
+    drop((0..LISTED).filter_map(|_| filled(&kit, &mut pool, 1, Memory::Enough)).collect::<Vec<_>>());
+    // With room, so that nothing but the pools has to allocate.
+    let mut held: Vec<Filled<P>> = Vec::with_capacity(MOST_LARGE);
+    while rounds.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    let left = (process::address_space_bytes() + LEFT_BYTES) as u64;
+    process::limited(libc::RLIMIT_AS, left, || {
+        while held.len() < MOST_LARGE
+            && let Some(buf) = filled(&kit, &mut pool, bytes, Memory::MayLack)
+        {
+            held.push(buf);
+        }
+        let is_refused = held.len() < MOST_LARGE;
+        assert!(
+            is_refused,
+            "{} buffers of {bytes} bytes in {LEFT_BYTES}: the trial showed nothing",
+            held.len()
+        );
+        // Again and again, in all sizes, and beside the other thread.
+        let before = rounds.load(SeqCst);
+        for round in 0..3 {
+            work(&kit, &mut pool, 1, Memory::MayLack);
+            let (buf, seed) = &held[round % held.len().max(1)];
+            pattern::check(buf, *seed, 0);
+        }
+        while rounds.load(SeqCst) < before + 2 {
+            thread::yield_now();
+        }
+        // Some room, and none again.
+        let half = held.len() / 2;
+        held.drain(half..).for_each(|buf| release(buf, 0));
+        (besides.trim)(&mut pool);
+        while held.len() < MOST_LARGE
+            && let Some(buf) = filled(&kit, &mut pool, bytes, Memory::MayLack)
+        {
+            held.push(buf);
+        }
+        assert!(held.len() > half, "what came back is not to be had");
+    });
+    over.store(true, SeqCst);
+    let mut theirs = busy.wait();
+    held.drain(..).for_each(|buf| release(buf, 1));
+    for pool in [&mut pool, &mut theirs] {
+        (besides.trim)(pool);
+        assert!(work(&kit, pool, 2, Memory::Enough) > 0);
+        nothing_is_out(pool);
+    }
+    whole_life(kit, besides, pool, Vec::new(), &there, Memory::Enough);
+    there.end();
+}

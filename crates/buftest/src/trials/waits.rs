@@ -1,0 +1,491 @@
+//! T6 and T22 to T25 for requests that wait: polled late, without a wake, never again, forgotten, by wakers that panic or come back in.
+//!
+//! [`waits!`](crate::waits!) stamps them out for a pool of 100 000 bytes: while 90 000 are out, 80 000 are waited for.
+
+pub mod allocators;
+mod many_buffers;
+mod programs;
+#[cfg(target_os = "linux")]
+pub mod system;
+
+use std::future::Future;
+use std::mem;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bufcore::{AcquireError, Buf, Lease};
+
+pub use self::many_buffers::t26_one_request_for_all;
+pub use self::programs::t24_programs;
+use super::moved::{self, Waiting};
+use super::scaled;
+use crate::tasks::{block_on, counting, hostile, poll};
+
+const HELD: usize = 90_000;
+const WANTED: usize = 80_000;
+/// Nobody waits so long unless a wake-up is lost.
+const LONG: Duration = Duration::from_secs(30);
+
+/// What a request that waits comes to.
+type Served<P> = Result<Buf<<P as Waits>::Lease>, AcquireError>;
+/// A request that waits.
+pub type Request<'a, P> = Pin<Box<dyn Future<Output = Served<P>> + Send + 'a>>;
+
+/// A pool that can wait, as the trials see it.
+pub trait Waits: Send + 'static {
+    /// The lease of its buffers.
+    type Lease: Lease;
+
+    /// The pool's own.
+    ///
+    /// # Errors
+    ///
+    /// Likewise.
+    fn acquire(&mut self, bytes: usize) -> Served<Self>
+    where
+        Self: Sized;
+
+    /// The pool's own.
+    ///
+    /// # Errors
+    ///
+    /// Likewise.
+    #[track_caller]
+    fn acquire_timeout(&mut self, bytes: usize, timeout: Duration) -> Served<Self>
+    where
+        Self: Sized;
+
+    /// The pool's own.
+    #[track_caller]
+    fn acquire_async(&mut self, bytes: usize) -> Request<'_, Self>
+    where
+        Self: Sized;
+}
+
+/// Stamps out a type that [`Waits`] around a pool, whose own methods have the same names.
+///
+/// ```text
+/// buftest::can_wait!(pub(crate) Pool: RingPool); // made by `Pool(pool)`
+/// ```
+#[macro_export]
+macro_rules! can_wait {
+    ($vis:vis $name:ident: $pool:ty) => {
+        $vis struct $name($vis $pool);
+
+        impl $crate::trials::waits::Waits for $name {
+            type Lease = <$pool as $crate::bufcore::BufferPool>::Lease;
+
+            fn acquire(
+                &mut self,
+                bytes: usize,
+            ) -> Result<$crate::bufcore::Buf<Self::Lease>, $crate::bufcore::AcquireError> {
+                self.0.acquire(bytes)
+            }
+
+            #[track_caller]
+            fn acquire_timeout(
+                &mut self,
+                bytes: usize,
+                timeout: ::core::time::Duration,
+            ) -> Result<$crate::bufcore::Buf<Self::Lease>, $crate::bufcore::AcquireError> {
+                self.0.acquire_timeout(bytes, timeout)
+            }
+
+            #[track_caller]
+            fn acquire_async(&mut self, bytes: usize) -> $crate::trials::waits::Request<'_, Self> {
+                ::std::boxed::Box::pin(self.0.acquire_async(bytes))
+            }
+        }
+    };
+}
+
+/// Stamps out the trials for one pool, as a module of tests.
+///
+/// ```text
+/// buftest::waits! {
+///     name: waits,                                  // the module
+///     pool: RingPool = || RingPool::new(100_000).unwrap(), // its type, and how to make one
+/// }
+/// ```
+#[macro_export]
+macro_rules! waits {
+    (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            use $crate::trials::waits as trials;
+
+            $crate::can_wait!(pub(super) Pool: $pool);
+
+            fn waiting() -> Pool {
+                let make: fn() -> $pool = $make;
+                Pool(make())
+            }
+
+            #[test]
+            fn t24_served_when_buffers_come_back() {
+                trials::t24_served_when_buffers_come_back(waiting);
+            }
+
+            #[test]
+            fn t24_given_up() {
+                trials::t24_given_up(waiting);
+            }
+
+            #[test]
+            fn t24_forgotten() {
+                trials::t24_forgotten(waiting);
+            }
+
+            #[test]
+            fn t24_timeouts() {
+                trials::t24_timeouts(waiting);
+            }
+
+            #[test]
+            fn t24_too_large() {
+                trials::t24_too_large(waiting);
+            }
+
+            #[test]
+            fn t24_moved() {
+                trials::t24_moved(waiting);
+            }
+
+            #[test]
+            fn t24_releases_at_any_moment() {
+                trials::t24_releases_at_any_moment(waiting);
+            }
+
+            #[test]
+            fn t24_programs() {
+                trials::t24_programs(waiting);
+            }
+
+            #[test]
+            fn t22_a_waker_panics() {
+                trials::t22_a_waker_panics(waiting);
+            }
+
+            #[test]
+            fn t23_a_waker_comes_back_in() {
+                trials::t23_a_waker_comes_back_in(waiting);
+            }
+
+            #[cfg(target_os = "linux")]
+            #[test]
+            fn t25_refused_calls() {
+                $crate::process::alone(
+                    module_path!(),
+                    "t25_refused_calls",
+                    ::core::time::Duration::from_secs(120),
+                    || trials::system::t25_refused_calls(waiting),
+                );
+            }
+
+            #[cfg(target_os = "linux")]
+            #[test]
+            fn t25_signals() {
+                $crate::process::alone(
+                    module_path!(),
+                    "t25_signals",
+                    ::core::time::Duration::from_secs(60),
+                    || trials::system::t25_signals(waiting),
+                );
+            }
+
+            #[test]
+            fn t06_ended_after_a_wait() {
+                trials::t06_ended_after_a_wait(waiting);
+            }
+        }
+    };
+}
+
+/// A buffer that keeps all others out: of `acquire`, or of a request that did not have to wait.
+fn held<P: Waits>(pool: &mut P, is_plain: bool) -> Buf<P::Lease> {
+    if is_plain { pool.acquire(HELD) } else { now::<P>(pool.acquire_async(HELD)) }.expect("room")
+}
+
+/// A request that does not have to wait.
+fn now<P: Waits>(mut request: Request<'_, P>) -> Served<P> {
+    match poll(request.as_mut(), Waker::noop()) {
+        Poll::Ready(served) => served,
+        Poll::Pending => panic!("nobody else waits, and there is room"),
+    }
+}
+
+/// Polled until it sleeps: nobody wakes it any more.
+fn asleep<P: Waits>(request: &mut Request<'_, P>, wakes: &crate::tasks::Counting, waker: &Waker) {
+    loop {
+        let before = wakes.count();
+        assert!(poll(request.as_mut(), waker).is_pending(), "there is no room");
+        if wakes.count() == before {
+            return;
+        }
+    }
+}
+
+/// A request is refused by `acquire`, waits, is woken by the release of what is in its way, and served. On another thread, and on this
+/// one. What is left of the pool is as before.
+pub fn t24_served_when_buffers_come_back<P: Waits>(make: impl Fn() -> P) {
+    for (is_plain, is_elsewhere) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut pool = make();
+        let held = held(&mut pool, is_plain);
+        assert!(matches!(pool.acquire(WANTED), Err(AcquireError::Exhausted { .. })));
+        let (wakes, waker) = counting();
+        let mut request = pool.acquire_async(WANTED);
+        asleep::<P>(&mut request, &wakes, &waker);
+        let before = wakes.count();
+        if is_elsewhere {
+            thread::spawn(move || drop(held)).join().expect("a release does not panic");
+        } else {
+            drop(held);
+        }
+        assert!(wakes.count() > before, "a wake-up was lost");
+        let Poll::Ready(served) = poll(request.as_mut(), &waker) else { panic!("there is room") };
+        let mut buf = served.expect("there is room");
+        buf.resize(WANTED, 7).expect("asked for");
+        drop(request);
+        assert!(pool.acquire(WANTED).is_err(), "it is out");
+        drop(buf);
+        assert!(pool.acquire(HELD).is_ok());
+    }
+}
+
+/// A request that is given up keeps nothing: neither memory nor a waker.
+pub fn t24_given_up<P: Waits>(make: impl Fn() -> P) {
+    for is_plain in [true, false] {
+        let mut pool = make();
+        let held = held(&mut pool, is_plain);
+        let (wakes, waker) = counting();
+        let mut request = pool.acquire_async(WANTED);
+        asleep::<P>(&mut request, &wakes, &waker);
+        drop(request);
+        drop(waker);
+        assert_eq!(Arc::strong_count(&wakes), 1, "its waker is kept");
+        let before = wakes.count();
+        drop(held);
+        assert_eq!(wakes.count(), before, "nobody waits");
+        assert!(pool.acquire(WANTED).is_ok());
+    }
+}
+
+/// Requests that are forgotten keep nobody else asleep.
+pub fn t24_forgotten<P: Waits>(make: impl Fn() -> P) {
+    for count in [1, 2, 10] {
+        let mut pool = make();
+        let held = held(&mut pool, false);
+        for _ in 0..count {
+            let mut request = pool.acquire_async(WANTED);
+            assert!(poll(request.as_mut(), Waker::noop()).is_pending());
+            mem::forget(request);
+        }
+        let (wakes, waker) = counting();
+        let mut request = pool.acquire_async(WANTED);
+        asleep::<P>(&mut request, &wakes, &waker);
+        let before = wakes.count();
+        drop(held);
+        assert!(wakes.count() > before, "behind {count} that were forgotten");
+        assert!(matches!(poll(request.as_mut(), &waker), Poll::Ready(Ok(_))));
+    }
+}
+
+/// Not of [`waits!`](crate::waits!): for pools whose releases are plain stores, which may wake nobody. So each request that begins to wait beside such buffers looks again some times
+/// by itself, also where another request was there before; and not for ever.
+pub fn t24_beside_plain_releases<P: Waits>(make: impl Fn() -> P) {
+    let mut pool = make();
+    let plain = held(&mut pool, true);
+    for round in 0..3 {
+        let (wakes, waker) = counting();
+        let mut request = pool.acquire_async(WANTED);
+        asleep::<P>(&mut request, &wakes, &waker);
+        assert!((1..10).contains(&wakes.count()), "round {round}: {} looks", wakes.count());
+    }
+    drop(plain);
+    // Nor beside others.
+    let _watched = held(&mut pool, false);
+    let (wakes, waker) = counting();
+    let mut request = pool.acquire_async(WANTED);
+    asleep::<P>(&mut request, &wakes, &waker);
+    assert_eq!(wakes.count(), 0);
+}
+
+/// All time-outs that there are, and one that a release ends.
+pub fn t24_timeouts<P: Waits>(make: impl Fn() -> P) {
+    for is_plain in [true, false] {
+        let mut pool = make();
+        let held = held(&mut pool, is_plain);
+        for timeout in [Duration::ZERO, Duration::from_nanos(1), Duration::from_millis(3)] {
+            let started = Instant::now();
+            let refused = pool.acquire_timeout(WANTED, timeout);
+            assert!(matches!(refused, Err(AcquireError::Exhausted { .. })));
+            assert!((timeout..LONG).contains(&started.elapsed()));
+        }
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| pool.acquire_timeout(WANTED, Duration::MAX).map(drop));
+            thread::sleep(Duration::from_millis(20));
+            drop(held);
+            assert_eq!(waiter.join().expect("waiting does not panic"), Ok(()));
+        });
+        assert!(pool.acquire(HELD).is_ok());
+    }
+}
+
+/// What can never be served is refused at once.
+pub fn t24_too_large<P: Waits>(make: impl Fn() -> P) {
+    let mut pool = make();
+    let _held = held(&mut pool, true);
+    for bytes in [1_000_000, usize::MAX] {
+        assert!(matches!(now::<P>(pool.acquire_async(bytes)), Err(AcquireError::TooLarge { .. })));
+        assert!(matches!(pool.acquire_timeout(bytes, LONG), Err(AcquireError::TooLarge { .. })));
+    }
+    assert!(now::<P>(pool.acquire_async(0)).is_ok(), "no bytes are always there");
+}
+
+/// A request goes from one executor to another.
+pub fn t24_moved<P: Waits>(make: impl Fn() -> P) {
+    for is_plain in [true, false] {
+        moved::t24_moved(|| {
+            let mut pool = make();
+            let held = held(&mut pool, is_plain);
+            let future = Box::pin(async move {
+                pool.acquire_async(WANTED).await.expect("it waits until there is room");
+            });
+            Waiting { future, event: Box::new(move || drop(held)) }
+        });
+    }
+}
+
+/// The release on another thread comes at any moment while a request begins to wait: it is woken, always.
+pub fn t24_releases_at_any_moment<P: Waits>(make: impl Fn() -> P) {
+    let mut pool = make();
+    let (give, taken) = std::sync::mpsc::channel::<(Vec<Buf<P::Lease>>, usize)>();
+    let releaser = thread::spawn(move || {
+        for (bufs, spins) in taken {
+            for buf in bufs {
+                for _ in 0..spins {
+                    std::hint::spin_loop();
+                }
+                drop(buf);
+            }
+        }
+    });
+    for round in 0..scaled(100_000) {
+        let bufs: Result<Vec<_>, _> = (0..3).map(|_| now::<P>(pool.acquire_async(30_000))).collect();
+        give.send((bufs.expect("room"), round % 64 * 8)).expect("it takes them");
+        let buf = if round % 4 == 0 {
+            pool.acquire_timeout(WANTED, LONG)
+        } else {
+            block_on(pool.acquire_async(WANTED), LONG).expect("a wake-up was lost")
+        };
+        drop(buf.expect("it waits until there is room"));
+    }
+    drop(give);
+    releaser.join().expect("a release does not panic");
+}
+
+/// Wakers that panic: woken by a release, which does not unwind, and dropped where they are replaced, given up, or served.
+pub fn t22_a_waker_panics<P: Waits>(make: impl Fn() -> P) {
+    let mut pool = make();
+    let first = held(&mut pool, false);
+    let panicking = hostile(|| panic!("a waker panics, as it was told to"), || {});
+    let mut request = pool.acquire_async(WANTED);
+    assert!(poll(request.as_mut(), &panicking).is_pending());
+    let release = thread::spawn(move || drop(first)).join();
+    assert!(release.is_ok(), "the waker's panic came out of a release");
+    assert!(matches!(poll(request.as_mut(), Waker::noop()), Poll::Ready(Ok(_))));
+    drop(request);
+
+    let caught = |act: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(act)).is_err(), "it panics");
+    let panicking = || hostile(|| {}, || panic!("a waker's drop panics, as it was told to"));
+    let mut first = Some(held(&mut pool, false));
+    let (wakes, waker) = counting();
+    let mut request = Some(pool.acquire_async(WANTED));
+    let mut polled = |waker: &Waker| {
+        let is_pending = poll(request.as_mut().expect("there").as_mut(), waker).is_pending();
+        assert!(is_pending, "there is no room");
+    };
+    polled(&panicking());
+    caught(&mut || polled(&waker));
+    polled(&panicking());
+    caught(&mut || drop(request.take()));
+    drop(request);
+    let mut request = pool.acquire_async(WANTED);
+    asleep::<P>(&mut request, &wakes, &waker);
+    let before = wakes.count();
+    drop(first.take());
+    assert!(wakes.count() > before, "a wake-up was lost");
+    assert!(matches!(poll(request.as_mut(), &waker), Poll::Ready(Ok(_))));
+    drop(request);
+    assert!(pool.acquire(HELD).is_ok(), "memory was lost");
+}
+
+/// A waker that, when it is woken or dropped, drops other buffers of the pool.
+pub fn t23_a_waker_comes_back_in<P: Waits>(make: impl Fn() -> P) {
+    for is_woken in [true, false] {
+        let mut pool = make();
+        let first = held(&mut pool, false);
+        let bufs: Vec<_> = (0..2).map(|_| now::<P>(pool.acquire_async(1000)).expect("room")).collect();
+        let others = Arc::new(Mutex::new(bufs));
+        let act = {
+            let others = Arc::clone(&others);
+            move || drop(mem::take(&mut *others.lock().expect("no panic")))
+        };
+        let waker = if is_woken { hostile(act, || {}) } else { hostile(|| {}, act) };
+        let mut request = pool.acquire_async(WANTED);
+        assert!(poll(request.as_mut(), &waker).is_pending());
+        drop(waker);
+        drop(first);
+        if is_woken {
+            assert!(others.lock().expect("no panic").is_empty(), "the waker was not called");
+        }
+        let served = block_on(request, LONG).expect("a wake-up was lost");
+        drop(served.expect("all came back"));
+        assert!(pool.acquire(HELD).is_ok());
+    }
+}
+
+/// The pool ends after a request was forgotten, with buffers out or without: the waker goes, and releases do no harm.
+pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
+    for (is_plain, is_out) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut pool = make();
+        let mut held = Some(held(&mut pool, is_plain));
+        let (wakes, waker) = counting();
+        let mut request = pool.acquire_async(WANTED);
+        assert!(poll(request.as_mut(), &waker).is_pending());
+        mem::forget(request);
+        drop(waker);
+        if !is_out {
+            drop(held.take());
+        }
+        drop(pool);
+        if let Some(buf) = &mut held {
+            buf.resize(HELD, 3).expect("asked for");
+            assert_eq!(buf[HELD - 1], 3);
+        }
+        drop(held);
+        assert_eq!(Arc::strong_count(&wakes), 1, "its waker is kept");
+    }
+}
+
+/// For pools with a tracker, of whose buffers `asked` lists where they were asked for: the tracker names the calls that asked, and not
+/// the poll.
+pub fn tracked_where_it_was_asked_for<P: Waits>(
+    mut pool: P,
+    asked: impl Fn(&P) -> Vec<&'static Location<'static>>,
+) {
+    let (mut request, line) = (pool.acquire_async(100), line!());
+    let Poll::Ready(Ok(first)) = poll(request.as_mut(), Waker::noop()) else { panic!("there is room") };
+    drop(request);
+    let (second, later) = (pool.acquire_timeout(100, LONG).expect("there is room"), line!());
+    let known = asked(&pool);
+    assert!(known.iter().all(|at| at.file() == file!()), "{known:?}");
+    assert_eq!(known.iter().map(|at| at.line()).collect::<Vec<_>>(), [line, later]);
+    drop((first, second));
+    assert!(asked(&pool).is_empty());
+}

@@ -1,0 +1,300 @@
+//! The system calls of the recorder. None of them allocates, and none panics.
+//!
+//! The C library's locks and its memory may be in use by the very call that is recorded. So this
+//! takes bare calls of the system only, which a signal's handler may make too.
+
+use core::ffi::{CStr, c_int};
+use core::mem::MaybeUninit;
+use core::ptr;
+
+/// A file number that programs do not use: those that close all of theirs stop far below it.
+const HIGH_FILE: c_int = 600;
+
+/// Types of which all bytes may be zero.
+///
+/// # Safety
+///
+/// 1. All bytes zero are a valid value.
+pub(super) unsafe trait Zeroed: Sync {}
+
+/// Maps memory for a `T` of zeros, for as long as the process lives. Pages cost nothing until they
+/// are touched.
+pub(super) fn map_zeroed<T: Zeroed>() -> Option<&'static T> {
+    let (access, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    // SAFETY: a new anonymous mapping touches no other memory.
+    let memory = unsafe { libc::mmap(ptr::null_mut(), size_of::<T>(), access, flags, -1, 0) };
+    if memory == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the mapping has the size of a `T`, is aligned to a page, is never unmapped, and holds
+    // zeros, which are a value (`Zeroed`, 1). Nobody else knows it.
+    Some(unsafe { &*memory.cast::<T>() })
+}
+
+/// A value that may be missing, of which all bytes may be zero: then it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Maybe<T> {
+    is_some: bool,
+    value: T,
+}
+
+impl<T: Copy> Maybe<T> {
+    pub(super) fn get(self) -> Option<T> {
+        if self.is_some { Some(self.value) } else { None }
+    }
+
+    pub(super) fn set(&mut self, value: T) {
+        *self = Self { is_some: true, value };
+    }
+
+    pub(super) fn take(&mut self) -> Option<T> {
+        let value = self.get();
+        self.is_some = false;
+        value
+    }
+}
+
+/// Nanoseconds of a clock that never goes back.
+pub(super) fn now_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC).map_or(0, |time| time.0 * 1_000_000_000 + time.1)
+}
+
+/// Seconds since the start of 1970.
+pub(super) fn unix_seconds() -> u64 {
+    clock(libc::CLOCK_REALTIME).map_or(0, |time| time.0)
+}
+
+fn clock(clock: libc::clockid_t) -> Option<(u64, u64)> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable.
+    let failed = unsafe { libc::clock_gettime(clock, &raw mut time) } != 0;
+    let seconds = u64::try_from(time.tv_sec).ok().filter(|_| !failed)?;
+    Some((seconds, u64::try_from(time.tv_nsec).unwrap_or(0)))
+}
+
+/// Sleeps for some 50 microseconds.
+pub(super) fn nap() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+    // SAFETY: the time is readable, and no rest is asked for.
+    unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
+}
+
+/// The number of this process.
+pub(super) fn process() -> u64 {
+    // SAFETY: has no conditions.
+    u64::from(unsafe { libc::getpid() }.unsigned_abs())
+}
+
+/// Copies the value of an environment variable to `buffer`, and returns its length. `None` when it
+/// is not set, or does not fit.
+pub(super) fn environment(name: &CStr, buffer: &mut [u8]) -> Option<usize> {
+    // SAFETY: `name` ends with a zero. The caller is the program's first allocation or a
+    // constructor, so no thread changes the environment meanwhile that does not break the same
+    // rule for every other `getenv`.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: the C library keeps values with a zero at their end.
+    let bytes = unsafe { CStr::from_ptr(value) }.to_bytes();
+    buffer.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(bytes.len())
+}
+
+/// Copies the working directory to `buffer`, and returns its length.
+pub(super) fn working_directory(buffer: &mut [u8]) -> Option<usize> {
+    // SAFETY: the buffer is writable for its length. With a buffer nothing is allocated.
+    let found = unsafe { libc::getcwd(buffer.as_mut_ptr().cast(), buffer.len()) };
+    if found.is_null() {
+        return None;
+    }
+    CStr::from_bytes_until_nul(buffer).ok().map(|text| text.to_bytes().len())
+}
+
+/// Copies the path of the program to `buffer`, and returns its length.
+pub(super) fn program(buffer: &mut [u8]) -> usize {
+    let link = c"/proc/self/exe".as_ptr();
+    // SAFETY: the path ends with a zero, and the buffer is writable for its length.
+    let length = unsafe { libc::readlink(link, buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(length).unwrap_or(0)
+}
+
+/// The number of the last error.
+fn last_error() -> c_int {
+    // SAFETY: has no conditions.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: it is this thread's, and readable.
+    unsafe { *place }
+}
+
+/// Keeps the thread's last error as the program left it.
+pub(super) struct KeepError(c_int);
+
+impl KeepError {
+    pub(super) fn new() -> Self {
+        Self(last_error())
+    }
+}
+
+impl Drop for KeepError {
+    fn drop(&mut self) {
+        // SAFETY: has no conditions.
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: it is this thread's, and writable.
+        unsafe { *place = self.0 };
+    }
+}
+
+/// The file that a number means, whatever its name is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// An open file. It is not closed by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct File(c_int);
+
+impl File {
+    /// Opens a file to read.
+    pub(super) fn open(path: &CStr) -> Option<Self> {
+        Self::open_with(path, libc::O_RDONLY).ok()
+    }
+
+    /// Opens or makes a file to write at its end, out of the way of the program's own numbers.
+    pub(super) fn create(path: &CStr) -> Result<Self, c_int> {
+        let low = Self::open_with(path, libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NONBLOCK)?;
+        // SAFETY: has no conditions on memory.
+        let high = unsafe { libc::fcntl(low.0, libc::F_DUPFD_CLOEXEC, HIGH_FILE) };
+        if high < 0 {
+            // The limit of files is lower.
+            return Ok(low);
+        }
+        low.close();
+        Ok(Self(high))
+    }
+
+    fn open_with(path: &CStr, flags: c_int) -> Result<Self, c_int> {
+        // SAFETY: the path ends with a zero.
+        let number = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o644) };
+        if number < 0 { Err(last_error()) } else { Ok(Self(number)) }
+    }
+
+    /// What the file is, and whether it is a pipe or socket, where writing can end the process.
+    pub(super) fn identity(self) -> Option<(Identity, bool)> {
+        let mut status = MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: `status` is writable.
+        if unsafe { libc::fstat(self.0, status.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: it was zeroed, which is a valid value, and then filled.
+        let status = unsafe { status.assume_init() };
+        let is_pipe = matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK);
+        let (device, inode) = (wide(status.st_dev), wide(status.st_ino));
+        Some((Identity { device, inode }, is_pipe))
+    }
+
+    /// Whether no other process has it, which it keeps from others then.
+    pub(super) fn lock(self) -> bool {
+        // SAFETY: has no conditions on memory.
+        unsafe { libc::flock(self.0, libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    }
+
+    pub(super) fn truncate(self, bytes: u64) {
+        let bytes = libc::off_t::try_from(bytes).unwrap_or(0);
+        // SAFETY: has no conditions on memory. A device that has no length refuses it.
+        unsafe { libc::ftruncate(self.0, bytes) };
+    }
+
+    pub(super) fn close(self) {
+        // SAFETY: has no conditions on memory.
+        unsafe { libc::close(self.0) };
+    }
+
+    /// Writes all of `bytes`.
+    pub(super) fn write(self, mut bytes: &[u8]) -> Result<(), c_int> {
+        while !bytes.is_empty() {
+            // SAFETY: the bytes are readable.
+            let written = unsafe { libc::write(self.0, bytes.as_ptr().cast(), bytes.len()) };
+            match usize::try_from(written) {
+                Ok(0) => return Err(libc::ENOSPC),
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(_) if last_error() == libc::EINTR => {}
+                Err(_) => return Err(last_error()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads at `offset`, and returns how much it was.
+    pub(super) fn read_at(self, buffer: &mut [u8], offset: u64) -> usize {
+        let offset = libc::off_t::try_from(offset).unwrap_or(libc::off_t::MAX);
+        // SAFETY: the buffer is writable for its length.
+        let read = unsafe { libc::pread(self.0, buffer.as_mut_ptr().cast(), buffer.len(), offset) };
+        usize::try_from(read).unwrap_or(0)
+    }
+
+    /// Reads on, and returns how much it was: 0 at the end.
+    pub(super) fn read(self, buffer: &mut [u8]) -> usize {
+        // SAFETY: the buffer is writable for its length.
+        let read = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+        usize::try_from(read).unwrap_or(0)
+    }
+}
+
+/// The longest file that this process may write: a byte more ends it with a signal.
+pub(super) fn longest_file() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is writable.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    wide(limit.rlim_cur)
+}
+
+/// A number of the system, whose type differs from processor to processor.
+fn wide(number: impl Into<u64>) -> u64 {
+    number.into()
+}
+
+/// What errors are printed to.
+pub(super) fn errors() -> Option<Identity> {
+    File(libc::STDERR_FILENO).identity().map(|(identity, _)| identity)
+}
+
+/// Writes a line to `errors`, if its number is still that of errors, and somebody listens: a
+/// program may have put something else in its place, and a pipe without a reader would end it.
+pub(super) fn say(text: &[u8], to: Option<Identity>) {
+    let mut poll = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: `poll` is one writable entry.
+    unsafe { libc::poll(&raw mut poll, 1, 0) };
+    if to.is_some() && errors() == to && poll.revents == libc::POLLOUT {
+        let _ = File(libc::STDERR_FILENO).write(text);
+    }
+}
+
+/// Has `prepare`, `parent` and `child` called at each fork.
+pub(super) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: the functions are there for as long as the process.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+/// Has `end` called when the program exits.
+pub(super) fn at_exit(end: extern "C" fn()) {
+    // SAFETY: the function is there for as long as the process.
+    unsafe { libc::atexit(end) };
+}
+
+/// Makes a key of which `end` is called at the end of each thread that marked itself.
+pub(super) fn thread_key(end: unsafe extern "C" fn(*mut libc::c_void)) -> Option<libc::pthread_key_t> {
+    let mut key = 0;
+    // SAFETY: `key` is writable, and the function is there for as long as the process.
+    let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } != 0;
+    if failed { None } else { Some(key) }
+}
+
+/// Has the function of `key` called when this thread ends.
+pub(super) fn mark_thread(key: libc::pthread_key_t) {
+    // SAFETY: the key was made by `thread_key`, and the value is never used as a pointer.
+    unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
+}

@@ -1,0 +1,339 @@
+//! A recording of a program's heap, read back: objects that were followed, with the call stacks
+//! that made them.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::DecodeError;
+
+mod decode;
+mod replay;
+mod sites;
+
+pub mod format;
+
+pub use replay::Growth;
+pub use sites::Site;
+
+/// A recording of a program's heap.
+///
+/// `RecordingAlloc` (feature `heap`) makes such recordings, and so does the library for
+/// `LD_PRELOAD`. A recording holds some of the requests, each with its [weight](Object::weight), or
+/// all of them.
+///
+/// ```no_run
+/// use buftrace::Profile;
+///
+/// let profile = Profile::load("app.heap")?;
+/// for site in profile.sites().iter().take(10) {
+///     println!("{:.0} objects, {:.0} bytes", site.count, site.bytes);
+///     for address in profile.stack(site.stack) {
+///         if let Some(module) = profile.module_of(*address) {
+///             // What `addr2line -e path address` takes.
+///             println!("  {} {:#x}", module.path, module.address_in_file(address - 1));
+///         }
+///     }
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    info: Info,
+    modules: Vec<Module>,
+    /// The number of the stack before: where in `addresses` each begins. The first is stack 0.
+    stack_ends: Vec<usize>,
+    addresses: Vec<u64>,
+    objects: Vec<Object>,
+    resizes: Vec<Resize>,
+    duration_ns: u64,
+    lost: u64,
+    ending: Ending,
+}
+
+/// The head of a heap recording: the program, and what was recorded of it.
+///
+/// ```no_run
+/// let profile = buftrace::Profile::load("app.heap")?;
+/// let info = profile.info();
+/// println!("{} ({}), requests from {} bytes on", info.program, info.pid, info.min_bytes);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Info {
+    /// The recorder and its version.
+    pub made_by: String,
+    /// The path of the program.
+    pub program: String,
+    /// The process.
+    pub pid: u64,
+    /// When the recording began, in seconds since the start of 1970.
+    pub started_at: u64,
+    /// The smallest request that was recorded, in bytes.
+    pub min_bytes: u64,
+    /// The largest request that was recorded, in bytes.
+    pub max_bytes: u64,
+}
+
+/// A piece of code in the memory of the program: of the program itself, or of a library.
+///
+/// ```no_run
+/// let profile = buftrace::Profile::load("app.heap")?;
+/// for module in profile.modules() {
+///     println!("{:#x} {} {}", module.start, module.build_id, module.path);
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Module {
+    /// Its address in the process.
+    pub start: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Where it begins in its file.
+    pub file_offset: u64,
+    /// The address that its file gives it.
+    pub file_address: u64,
+    /// The build id of its file in hexadecimal digits; empty when it has none.
+    pub build_id: String,
+    /// The path of its file.
+    pub path: String,
+}
+
+impl Module {
+    /// Returns the address in the file of an address in the process, as `addr2line` takes it.
+    ///
+    /// ```no_run
+    /// let profile = buftrace::Profile::load("app.heap")?;
+    /// let module = &profile.modules()[0];
+    /// assert_eq!(module.address_in_file(module.start), module.file_address);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn address_in_file(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.start).wrapping_add(self.file_address)
+    }
+
+    /// Whether an address in the process is in it.
+    #[must_use]
+    pub fn contains(&self, address: u64) -> bool {
+        address.checked_sub(self.start).is_some_and(|distance| distance < self.bytes)
+    }
+}
+
+/// An allocation that was followed, from the request on which it was drawn to its release.
+///
+/// ```no_run
+/// let profile = buftrace::Profile::load("app.heap")?;
+/// let held = profile.objects().iter().filter(|object| object.released.is_none());
+/// println!("about {:.0} objects were still out", held.map(|object| object.weight()).sum::<f64>());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Object {
+    /// When it was requested: nanoseconds since the recording began.
+    pub at_ns: u64,
+    /// The thread that requested it.
+    pub thread: u32,
+    /// The call stack of the request: see [`Profile::stack`].
+    pub stack: u32,
+    /// The bytes of the request.
+    pub bytes: u64,
+    /// The most bytes that it ever had.
+    pub largest: u64,
+    /// The bytes that it had before, when the request was a `realloc` of memory that was not
+    /// followed.
+    pub grown_from: Option<u64>,
+    /// How often it was reallocated while it was followed.
+    pub resizes: u32,
+    /// Of those, how often its bytes were moved.
+    pub moves: u32,
+    /// Whether zeroed memory was requested.
+    pub zeroed: bool,
+    /// When it was released, and by which thread. `None` if it was still out at the end.
+    pub released: Option<(u64, u32)>,
+    /// The mean number of bytes between two samples when it was requested; 0: all were recorded.
+    pub rate: u64,
+}
+
+impl Object {
+    /// Returns how many objects of the program this one stands for; 1 in an exact recording.
+    ///
+    /// A byte is drawn every [`rate`](Self::rate) bytes on average, so an object of `n` bytes is
+    /// followed with the probability `1 - exp(-n / rate)`. The weight is its inverse. A sum of
+    /// weights estimates a count without bias.
+    ///
+    /// ```no_run
+    /// let profile = buftrace::Profile::load("app.heap")?;
+    /// let requests: f64 = profile.objects().iter().map(|object| object.weight()).sum();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn weight(&self) -> f64 {
+        if self.rate == 0 {
+            return 1.0;
+        }
+        -1.0 / (-(self.largest.max(1) as f64) / self.rate as f64).exp_m1()
+    }
+
+    /// Returns how long it was out, if it was released, in nanoseconds.
+    #[must_use]
+    pub fn lifetime_ns(&self) -> Option<u64> {
+        self.released.map(|(at_ns, _)| at_ns - self.at_ns)
+    }
+}
+
+/// A `realloc` of an object that was followed.
+///
+/// ```no_run
+/// let profile = buftrace::Profile::load("app.heap")?;
+/// for resize in profile.resizes() {
+///     println!("object {} has {} bytes", resize.object, resize.bytes);
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resize {
+    /// The number of the object in [`Profile::objects`].
+    pub object: usize,
+    /// When: nanoseconds since the recording began.
+    pub at_ns: u64,
+    /// The thread that did it.
+    pub thread: u32,
+    /// Its bytes from then on.
+    pub bytes: u64,
+    /// Whether its bytes were moved.
+    pub moved: bool,
+}
+
+/// How a heap recording ends.
+///
+/// ```no_run
+/// use buftrace::{Ending, Profile};
+///
+/// match Profile::load("app.heap")?.ending() {
+///     Ending::Stopped => println!("whole"),
+///     Ending::Limit => println!("the file reached its limit"),
+///     Ending::Torn(error) => println!("the program was killed, or the disk was full: {error}"),
+///     _ => println!("the program was killed, or is still running"),
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// The program ended, or stopped the recording.
+    Stopped,
+    /// The file reached its limit while the program went on.
+    Limit,
+    /// The file ends behind a whole block, and does not say why. The program was killed, or runs.
+    Open,
+    /// The file ends in the middle of a block, or has a damaged one. The rest was not read.
+    Torn(DecodeError),
+}
+
+impl Profile {
+    /// Reads a heap recording from a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not a heap recording.
+    ///
+    /// ```
+    /// let error = buftrace::Profile::load("no-such-file").unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// ```
+    pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = fs::read(path)?;
+        Self::decode(&file).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// Returns the head.
+    #[must_use]
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Returns the code that was in memory.
+    #[must_use]
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// Returns the code that an address belongs to. Where several were at that address one after
+    /// the other, it is the last.
+    ///
+    /// ```no_run
+    /// let profile = buftrace::Profile::load("app.heap")?;
+    /// let known = |address: &&u64| profile.module_of(**address).is_some();
+    /// println!("{} frames of stack 1 have a name", profile.stack(1).iter().filter(known).count());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn module_of(&self, address: u64) -> Option<&Module> {
+        self.modules.iter().rev().find(|module| module.contains(address))
+    }
+
+    /// Returns how many stacks there are. They have the numbers below that.
+    #[must_use]
+    pub fn stacks(&self) -> usize {
+        self.stack_ends.len()
+    }
+
+    /// Returns the return addresses of a call stack, innermost first. Stack 0 is the unknown one,
+    /// and is empty. So is a stack that does not exist.
+    ///
+    /// ```no_run
+    /// let profile = buftrace::Profile::load("app.heap")?;
+    /// assert_eq!(profile.stack(0), []);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stack(&self, number: u32) -> &[u64] {
+        let number = number as usize;
+        let Some(end) = self.stack_ends.get(number) else { return &[] };
+        let start = number.checked_sub(1).map_or(0, |before| self.stack_ends[before]);
+        &self.addresses[start..*end]
+    }
+
+    /// Returns the objects that were followed, in the order of their requests.
+    #[must_use]
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// Returns the reallocations of those objects, in order.
+    #[must_use]
+    pub fn resizes(&self) -> &[Resize] {
+        &self.resizes
+    }
+
+    /// Returns the time from the start of the recording to its last event, in nanoseconds.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.duration_ns
+    }
+
+    /// Returns how many events the recorder had to drop, because its memory or its patience ended.
+    /// A file without its end does not know all of them.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Returns how the recording ends.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    /// Whether all requests in the range of sizes were recorded, not samples of them.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.objects.iter().all(|object| object.rate == 0)
+    }
+}

@@ -1,0 +1,300 @@
+//! Reads the file of a heap recording, whatever is in it.
+
+use super::format::{self, BLOCK_HEAD_BYTES, MAGIC, MAX_BLOCK_BYTES, MAX_FRAMES, VERSION};
+use super::{Ending, Info, Module, Object, Profile, Resize};
+use crate::format::Reader;
+use crate::{DecodeError, Fault, MAX_BYTES, MAX_TIME_NS, TraceError};
+
+impl Profile {
+    /// Reads a heap recording out of the bytes of a file.
+    ///
+    /// A file that ends too early, or has a damaged block, is read up to there:
+    /// [`ending`](Self::ending) says so.
+    ///
+    /// Cost: memory for what is in it, at most a hundred times the length of `file`, whatever it
+    /// says.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] when `file` has not even a whole first block, or when a block whose checksum
+    /// is right breaks the rules of the [format](mod@crate::profile::format). No recorder writes
+    /// the latter.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    ///
+    /// ```
+    /// use buftrace::{Fault, Profile};
+    ///
+    /// let error = Profile::decode(b"no recording").unwrap_err();
+    /// assert_eq!((error.offset, error.fault), (0, Fault::NotATrace));
+    /// ```
+    pub fn decode(file: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader { file, offset: 0 };
+        if reader.take(MAGIC.len()).ok() != Some(&MAGIC[..]) {
+            return Err(DecodeError { offset: 0, fault: Fault::NotATrace });
+        }
+        let version = reader.byte()?;
+        if version != VERSION {
+            return Err(reader.fault_at(MAGIC.len(), Fault::UnknownVersion { version }));
+        }
+        let flags = reader.byte()?;
+        if flags != 0 {
+            return Err(reader.fault_at(MAGIC.len() + 1, Fault::UnknownFlags { flags }));
+        }
+        let mut decoder = Decoder::new();
+        while reader.offset < file.len() {
+            match next_block(&mut reader) {
+                Ok(end) => decoder.block(&mut Reader { file: &file[..end], offset: reader.offset })?,
+                Err(error) if decoder.started => {
+                    decoder.profile.ending = Ending::Torn(error);
+                    return Ok(decoder.profile);
+                }
+                Err(error) => return Err(error),
+            }
+            reader.offset += decoder.read;
+        }
+        if !decoder.started {
+            return Err(reader.fault(Fault::Truncated));
+        }
+        Ok(decoder.profile)
+    }
+}
+
+/// Reads the head of a block, and returns where its payload ends. It begins where `reader` is then.
+/// After a fault, `reader` is where it was.
+fn next_block(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
+    let start = reader.offset;
+    let fault = |fault| DecodeError { offset: start, fault };
+    let whole = |reader: &mut Reader<'_>| {
+        let head = reader.take(BLOCK_HEAD_BYTES)?;
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (length, checksum) = (word(0) as usize, word(4));
+        if length == 0 || length > MAX_BLOCK_BYTES {
+            return Err(fault(Fault::BadNumber));
+        }
+        let payload = reader.take(length).map_err(|_| fault(Fault::Truncated))?;
+        if format::crc32(payload) != checksum {
+            return Err(fault(Fault::BadChecksum));
+        }
+        Ok(length)
+    };
+    match whole(reader) {
+        Ok(length) => {
+            reader.offset -= length;
+            Ok(reader.offset + length)
+        }
+        Err(error) => {
+            reader.offset = start;
+            Err(DecodeError { offset: start, ..error })
+        }
+    }
+}
+
+/// What was read so far, and what the next record is relative to.
+struct Decoder {
+    profile: Profile,
+    started: bool,
+    ended: bool,
+    rate: Option<u64>,
+    thread: u32,
+    /// The length of the last block's payload.
+    read: usize,
+}
+
+impl Decoder {
+    fn new() -> Self {
+        let profile = Profile {
+            info: Info::default(),
+            modules: Vec::new(),
+            stack_ends: vec![0],
+            addresses: Vec::new(),
+            objects: Vec::new(),
+            resizes: Vec::new(),
+            duration_ns: 0,
+            lost: 0,
+            ending: Ending::Open,
+        };
+        Self { profile, started: false, ended: false, rate: None, thread: 0, read: 0 }
+    }
+
+    fn block(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let start = reader.offset;
+        while reader.offset < reader.file.len() {
+            self.record(reader)?;
+        }
+        self.read = reader.offset - start;
+        Ok(())
+    }
+
+    fn record(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let at = reader.offset;
+        let head = reader.number()?;
+        let kind = (head & format::KIND_MASK) as u8;
+        let is_event = matches!(kind, format::KIND_ACQUIRE | format::KIND_RELEASE | format::KIND_RESIZE);
+        let expected = if self.started { kind != format::KIND_START } else { kind == format::KIND_START };
+        if self.ended || !expected || (!is_event && head != u64::from(kind)) {
+            return Err(reader.fault_at(at, Fault::BadRecord { kind }));
+        }
+        if is_event {
+            self.moment(at, head, reader)?;
+        }
+        match kind {
+            format::KIND_START => self.start(reader),
+            format::KIND_RATE => {
+                self.rate = Some(reader.number()?);
+                Ok(())
+            }
+            format::KIND_MODULE => self.module(reader),
+            format::KIND_STACK => self.stack(reader),
+            format::KIND_ACQUIRE => self.acquire(at, head, reader),
+            format::KIND_RELEASE => self.release(head, reader),
+            format::KIND_RESIZE => self.resize(head, reader),
+            format::KIND_STATE => self.state(reader),
+            _ => Err(reader.fault_at(at, Fault::BadRecord { kind })),
+        }
+    }
+
+    /// Reads when and on which thread an event was.
+    fn moment(&mut self, at: usize, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        // Cannot wrap: both are under 2^62.
+        let at_ns = self.profile.duration_ns + (head >> format::HEAD_BITS);
+        if at_ns > MAX_TIME_NS {
+            return Err(reader.fault_at(at, Fault::Trace(TraceError::TimeTooLate { at_ns })));
+        }
+        self.profile.duration_ns = at_ns;
+        if head & format::HEAD_OTHER_THREAD != 0 {
+            self.thread = reader.small_number()?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.profile.info = Info {
+            made_by: reader.text()?,
+            program: reader.text()?,
+            pid: reader.number()?,
+            started_at: reader.number()?,
+            min_bytes: reader.number()?,
+            max_bytes: reader.number()?,
+        };
+        self.started = true;
+        Ok(())
+    }
+
+    fn module(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let module = Module {
+            start: reader.number()?,
+            bytes: reader.number()?,
+            file_offset: reader.number()?,
+            file_address: reader.number()?,
+            build_id: reader.text()?,
+            path: reader.text()?,
+        };
+        self.profile.modules.push(module);
+        Ok(())
+    }
+
+    fn stack(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let at = reader.offset;
+        let frames = reader.number()?;
+        if frames > MAX_FRAMES as u64 {
+            return Err(reader.fault_at(at, Fault::BadNumber));
+        }
+        for _ in 0..frames {
+            let address = reader.number()?;
+            self.profile.addresses.push(address);
+        }
+        self.profile.stack_ends.push(self.profile.addresses.len());
+        Ok(())
+    }
+
+    fn acquire(&mut self, at: usize, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let Some(rate) = self.rate else {
+            return Err(reader.fault_at(at, Fault::BadRecord { kind: format::KIND_ACQUIRE }));
+        };
+        let at = reader.offset;
+        let stack = reader.small_number()?;
+        if stack as usize >= self.profile.stack_ends.len() {
+            return Err(reader.fault_at(at, Fault::BadReference));
+        }
+        let bytes = size(reader)?;
+        let grown_from = if head & format::HEAD_GROWN == 0 { None } else { Some(size(reader)?) };
+        self.profile.objects.push(Object {
+            at_ns: self.profile.duration_ns,
+            thread: self.thread,
+            stack,
+            bytes,
+            largest: bytes,
+            grown_from,
+            resizes: 0,
+            moves: 0,
+            zeroed: head & format::HEAD_ZEROED != 0,
+            released: None,
+            rate,
+        });
+        Ok(())
+    }
+
+    fn release(&mut self, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.no_flags(head, format::HEAD_ZEROED | format::HEAD_GROWN, reader)?;
+        let object = self.object(reader)?;
+        self.profile.objects[object].released = Some((self.profile.duration_ns, self.thread));
+        Ok(())
+    }
+
+    fn resize(&mut self, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.no_flags(head, format::HEAD_GROWN, reader)?;
+        let number = self.object(reader)?;
+        let bytes = size(reader)?;
+        let moved = head & format::HEAD_MOVED != 0;
+        let object = &mut self.profile.objects[number];
+        object.largest = object.largest.max(bytes);
+        object.resizes = object.resizes.saturating_add(1);
+        object.moves = object.moves.saturating_add(u32::from(moved));
+        let (at_ns, thread) = (self.profile.duration_ns, self.thread);
+        self.profile.resizes.push(Resize { object: number, at_ns, thread, bytes, moved });
+        Ok(())
+    }
+
+    fn no_flags(&self, head: u64, flags: u64, reader: &Reader<'_>) -> Result<(), DecodeError> {
+        if head & flags == 0 {
+            return Ok(());
+        }
+        Err(reader.fault(Fault::UnknownFlags { flags: (head & flags) as u8 }))
+    }
+
+    /// Reads the number of an object that was not released.
+    fn object(&self, reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
+        let at = reader.offset;
+        let distance = usize::try_from(reader.number()?).ok();
+        let number = distance.and_then(|distance| self.profile.objects.len().checked_sub(distance));
+        let out = number.filter(|number| {
+            self.profile.objects.get(*number).is_some_and(|object| object.released.is_none())
+        });
+        out.ok_or_else(|| reader.fault_at(at, Fault::BadReference))
+    }
+
+    fn state(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.profile.lost = reader.number()?;
+        let at = reader.offset;
+        self.profile.ending = match reader.number()? {
+            format::GOES_ON => Ending::Open,
+            format::STOPPED => Ending::Stopped,
+            format::LIMIT => Ending::Limit,
+            _ => return Err(reader.fault_at(at, Fault::BadNumber)),
+        };
+        self.ended = self.profile.ending != Ending::Open;
+        Ok(())
+    }
+}
+
+fn size(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    let at = reader.offset;
+    let bytes = reader.number()?;
+    if bytes > MAX_BYTES {
+        return Err(reader.fault_at(at, Fault::Trace(TraceError::TooLarge { bytes })));
+    }
+    Ok(bytes)
+}

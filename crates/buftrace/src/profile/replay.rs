@@ -1,0 +1,211 @@
+//! Traces out of heap recordings, so that what replays traces can replay these.
+
+use std::collections::HashMap;
+
+use super::{Object, Profile};
+use crate::format::MAX_TEXT_BYTES;
+use crate::{Event, EventKind, Meta, Trace};
+
+/// Says what a trace shows of an object that grew.
+///
+/// ```no_run
+/// use buftrace::{Growth, Profile};
+///
+/// let profile = Profile::load("app.heap")?;
+/// let as_it_is = profile.trace(Growth::Steps, |_| true);
+/// let with_a_pool = profile.trace(Growth::Largest, |_| true);
+/// assert!(with_a_pool.events().len() <= as_it_is.events().len());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Growth {
+    /// One buffer of the largest size that the object ever had: what a pool would hand out.
+    Largest,
+    /// A release and an acquire at each reallocation: what the program does.
+    Steps,
+}
+
+/// An event before the numbers of buffers and threads are given.
+struct Step {
+    at_ns: u64,
+    thread: u32,
+    /// Which copy of which object.
+    copy: usize,
+    /// The bytes of an acquire; `None` for a release.
+    bytes: Option<u64>,
+}
+
+impl Profile {
+    /// Returns the objects for which `keep` returns `true` as a trace: each once.
+    ///
+    /// The trace of a sampled recording is thinner than what the program did: fewer requests, fewer
+    /// buffers out at once. [`expanded_trace`](Self::expanded_trace) makes up for that.
+    ///
+    /// ```no_run
+    /// use buftrace::{Growth, Profile};
+    ///
+    /// let profile = Profile::load("app.heap")?;
+    /// let first = profile.sites()[0].stack;
+    /// let trace = profile.trace(Growth::Largest, |object| object.stack == first);
+    /// println!("{}", trace.summary());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn trace(&self, growth: Growth, keep: impl FnMut(&Object) -> bool) -> Trace {
+        trace(self.meta(), self.copies(growth, keep, |_| 1))
+    }
+
+    /// Returns the objects for which `keep` returns `true` as a trace: each as often as its
+    /// [weight](Object::weight) says. So the trace has as many requests as the program is estimated
+    /// to have made, and as many buffers out at once.
+    ///
+    /// The copies of an object are spread evenly over the time until the next object of the same
+    /// call stack. A trace of over `max_events` events is marked as cut and ends there.
+    ///
+    /// Cost: memory for twice the objects that the recording stands for, at most `max_events` of
+    /// them.
+    ///
+    /// ```no_run
+    /// use buftrace::{Growth, Profile};
+    ///
+    /// let profile = Profile::load("app.heap")?;
+    /// let trace = profile.expanded_trace(Growth::Largest, 1 << 20, |object| object.bytes >= 4096);
+    /// println!("{}", trace.summary());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn expanded_trace(
+        &self,
+        growth: Growth,
+        max_events: usize,
+        keep: impl FnMut(&Object) -> bool,
+    ) -> Trace {
+        // What was rounded off goes to the next object of the stack.
+        let mut owed: HashMap<u32, f64> = HashMap::new();
+        let (mut left, mut is_cut) = (max_events, false);
+        let copies = |object: &Object| {
+            let owed = owed.entry(object.stack).or_insert(0.5);
+            *owed += object.weight();
+            let copies = owed.floor();
+            *owed -= copies;
+            // A float that is too large becomes the largest number.
+            let (wanted, copies) = (copies as usize, (copies as usize).min(left.div_ceil(2)));
+            is_cut |= copies < wanted;
+            left = left.saturating_sub(2 * copies);
+            copies
+        };
+        let events = self.copies(growth, keep, copies);
+        let mut meta = self.meta();
+        meta.cut |= is_cut;
+        trace(meta, events).prefix(max_events)
+    }
+
+    fn copies(
+        &self,
+        growth: Growth,
+        mut keep: impl FnMut(&Object) -> bool,
+        mut copies: impl FnMut(&Object) -> usize,
+    ) -> Vec<Event> {
+        let gaps = self.gaps();
+        let sizes = self.sizes(growth);
+        let mut steps = Vec::new();
+        let mut copy = 0;
+        for (number, object) in self.objects().iter().enumerate().filter(|(_, object)| keep(object)) {
+            let count = copies(object);
+            for nth in 0..count {
+                let shift = (gaps[number] as u128 * nth as u128 / count as u128) as u64;
+                let acquire = |at_ns: u64, thread, bytes| Step {
+                    at_ns: at_ns.saturating_add(shift).min(crate::MAX_TIME_NS),
+                    thread,
+                    copy,
+                    bytes,
+                };
+                let first = if growth == Growth::Largest { object.largest } else { object.bytes };
+                steps.push(acquire(object.at_ns, object.thread, Some(first)));
+                for (at_ns, thread, bytes) in sizes.get(&number).into_iter().flatten() {
+                    steps.push(acquire(*at_ns, *thread, None));
+                    steps.push(acquire(*at_ns, *thread, Some(*bytes)));
+                }
+                if let Some((at_ns, thread)) = object.released {
+                    steps.push(acquire(at_ns, thread, None));
+                }
+                copy += 1;
+            }
+        }
+        // Stable: what one object does at one time stays in order.
+        steps.sort_by_key(|step| step.at_ns);
+        numbered(&steps)
+    }
+
+    /// By object: nanoseconds to the next object of the same stack.
+    fn gaps(&self) -> Vec<u64> {
+        let mut next: HashMap<u32, u64> = HashMap::new();
+        let mut gaps = vec![0; self.objects().len()];
+        for (gap, object) in gaps.iter_mut().zip(self.objects()).rev() {
+            *gap = next.insert(object.stack, object.at_ns).unwrap_or(self.duration_ns()) - object.at_ns;
+        }
+        gaps
+    }
+
+    /// By object: when, where and to what it was resized, if that is to be shown.
+    fn sizes(&self, growth: Growth) -> HashMap<usize, Vec<(u64, u32, u64)>> {
+        let mut sizes: HashMap<usize, Vec<_>> = HashMap::new();
+        if growth == Growth::Steps {
+            for resize in self.resizes() {
+                sizes.entry(resize.object).or_default().push((resize.at_ns, resize.thread, resize.bytes));
+            }
+        }
+        sizes
+    }
+
+    fn meta(&self) -> Meta {
+        let info = self.info();
+        let name = info.program.rsplit('/').next().unwrap_or_default();
+        let mut made_by =
+            format!("{}: objects of {} to {} bytes", info.made_by, info.min_bytes, info.max_bytes);
+        let rate = self.objects().iter().map(|object| object.rate).max().unwrap_or(0);
+        if rate > 0 {
+            made_by += &format!(", sampled every {rate} bytes");
+        }
+        // Texts of the recording are at most as long as those of a trace; what is put between them
+        // may be over.
+        while made_by.len() > MAX_TEXT_BYTES {
+            made_by.pop();
+        }
+        Meta { made_by, cut: self.ending() != super::Ending::Stopped, ..Meta::new(name) }
+    }
+}
+
+fn trace(meta: Meta, events: Vec<Event>) -> Trace {
+    Trace::new(meta, events).expect("events are in order, and their numbers dense")
+}
+
+/// Gives dense numbers to threads and buffers.
+fn numbered(steps: &[Step]) -> Vec<Event> {
+    let mut threads: HashMap<u32, u32> = HashMap::new();
+    let mut ids: HashMap<usize, u32> = HashMap::new();
+    let (mut free, mut used) = (Vec::new(), 0);
+    let mut events = Vec::with_capacity(steps.len());
+    for step in steps {
+        let count = threads.len() as u32;
+        let thread = *threads.entry(step.thread).or_insert(count);
+        let kind = match step.bytes {
+            Some(bytes) => {
+                let id = free.pop().unwrap_or_else(|| {
+                    used += 1;
+                    used - 1
+                });
+                ids.insert(step.copy, id);
+                EventKind::Acquire { id, bytes }
+            }
+            None => {
+                let id = ids.remove(&step.copy).expect("released after its acquire");
+                free.push(id);
+                EventKind::Release { id }
+            }
+        };
+        events.push(Event { at_ns: step.at_ns, thread, kind });
+    }
+    events
+}

@@ -1,0 +1,178 @@
+//! What a process meets: a fork, signals, files that it closes, its environment.
+
+use core::hint::black_box;
+use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::env;
+use std::fs;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use buftrace::{Ending, HeapOptions, Profile, hooks};
+
+use crate::{Temporary, command, run as run_scenario};
+
+fn buffer(bytes: usize) -> Vec<u8> {
+    black_box(Vec::with_capacity(black_box(bytes)))
+}
+
+fn sizes(profile: &Profile) -> Vec<u64> {
+    profile.objects().iter().map(|object| object.bytes).filter(|bytes| bytes % 1000 == 77).collect()
+}
+
+pub(crate) fn fork(file: &Path) {
+    HeapOptions::new(file).exact().start().expect("it starts");
+    let of_parent = buffer(10_077);
+    for writes in [true, false] {
+        // SAFETY: the child calls what is allowed in it: other threads of this process only wait.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            if writes {
+                drop(of_parent);
+                drop(buffer(20_077));
+                buftrace::stop_heap_recording();
+            }
+            // SAFETY: has no conditions.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is writable.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0);
+        println!("\nCHILD {child}");
+    }
+    drop(buffer(30_077));
+    drop(of_parent);
+    buftrace::stop_heap_recording();
+}
+
+#[test]
+fn a_child_has_a_file_of_its_own() {
+    let file = Temporary::new("fork");
+    let output = run_scenario("fork", &file.0);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let children: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("CHILD ")).collect();
+    let profile = file.profile();
+    assert_eq!((sizes(&profile), profile.ending()), (vec![10_077, 30_077], Ending::Stopped));
+    assert!(
+        profile.objects().iter().filter(|object| object.bytes > 9999).all(|object| object.released.is_some())
+    );
+
+    let of = |child: &str| Temporary(PathBuf::from(format!("{}.{child}", file.0.display())));
+    let (writer, silent) = (of(children[0]), of(children[1]));
+    let profile = writer.profile();
+    assert_eq!((sizes(&profile), profile.ending()), (vec![20_077], Ending::Stopped));
+    assert_eq!(profile.info().pid.to_string(), children[0]);
+    assert!(!silent.0.exists(), "a child that requests nothing makes no file");
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// As a handler that allocates, which the allocator itself might not survive.
+extern "C" fn handler(_: libc::c_int) {
+    let memory = ptr::without_provenance(0x10_0000);
+    hooks::allocated(memory, 4096, false);
+    hooks::freed(memory);
+    // ORDER: Relaxed: a count.
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(crate) fn signals(file: &Path) {
+    HeapOptions::new(file).exact().limit_bytes(64 << 20).start().expect("it starts");
+    // SAFETY: the handler calls nothing that a handler may not call.
+    unsafe { libc::signal(libc::SIGALRM, handler as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+    let often = libc::timeval { tv_sec: 0, tv_usec: 100 };
+    let timer = libc::itimerval { it_interval: often, it_value: often };
+    // SAFETY: the timer is readable, and nothing is read back.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) };
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(500) {
+        drop(buffer(5_000));
+    }
+    // SAFETY: as above.
+    unsafe { libc::signal(libc::SIGALRM, libc::SIG_IGN) };
+    buftrace::stop_heap_recording();
+    // ORDER: Relaxed: as above.
+    println!("\nCALLS {}", CALLS.load(Ordering::Relaxed));
+}
+
+#[test]
+fn handlers_do_not_block() {
+    let file = Temporary::new("signals");
+    let output = run_scenario("signals", &file.0);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let calls = text.lines().find_map(|line| line.strip_prefix("CALLS ")).expect("calls");
+    assert!(calls.parse::<u64>().unwrap() > 50, "{calls} signals");
+    let profile = file.profile();
+    assert_eq!((profile.ending(), profile.lost()), (Ending::Stopped, 0));
+}
+
+/// Closes all files, as services do, and has its own where the recording's was.
+pub(crate) fn closed(file: &Path) {
+    HeapOptions::new(file).exact().start().expect("it starts");
+    drop(buffer(10_077));
+    let mut own = fs::File::create(file.with_extension("own")).unwrap();
+    for number in (3..2000).filter(|number| *number != own.as_raw_fd()) {
+        // SAFETY: no file of this program that is used later is among them.
+        unsafe { libc::close(number) };
+    }
+    for number in 600..610 {
+        // SAFETY: has no conditions on memory.
+        unsafe { libc::dup2(own.as_raw_fd(), number) };
+    }
+    for _ in 0..20_000 {
+        drop(buffer(20_077));
+    }
+    buftrace::stop_heap_recording();
+    own.write_all(b"mine").unwrap();
+}
+
+#[test]
+fn closed_files_are_found_again() {
+    let file = Temporary::new("closed");
+    run_scenario("closed", &file.0);
+    let own = Temporary(file.0.with_extension("own"));
+    assert_eq!(fs::read(&own.0).unwrap(), b"mine");
+    let profile = file.profile();
+    assert_eq!((sizes(&profile).len(), profile.ending()), (20_001, Ending::Stopped));
+}
+
+pub(crate) fn environment() {
+    drop(buffer(70_077));
+}
+
+#[test]
+fn the_environment_starts_a_recording() {
+    let template = env::temp_dir().join(format!("buftrace-{}-%p.heap", std::process::id()));
+    let mut command = command("environment", &template);
+    command.env("BUFTRACE", &template).env("BUFTRACE_OPTIONS", "exact,min=60000,max=80000");
+    let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let number = child.id().to_string();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let file = Temporary(PathBuf::from(template.to_str().unwrap().replace("%p", &number)));
+    let profile = file.profile();
+    assert_eq!((sizes(&profile), profile.ending()), (vec![70_077], Ending::Stopped));
+    assert_eq!((profile.info().min_bytes, profile.info().max_bytes), (60_000, 80_000));
+    assert_eq!(profile.info().program, env::current_exe().unwrap().to_str().unwrap());
+}
+
+#[test]
+fn wrong_settings_are_said() {
+    let file = Temporary::new("wrong");
+    for (options, path, parts) in [
+        ("often", &file.0, ["often", "exact"]),
+        ("exact", &PathBuf::from("/no/such/folder/x"), ["/no/such/folder/x", "no such folder"]),
+    ] {
+        let mut command = command("environment", &file.0);
+        let output = command.env("BUFTRACE", path).env("BUFTRACE_OPTIONS", options).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{output:?}");
+        let lines = said.lines().filter(|line| line.starts_with("buftrace: "));
+        assert_eq!(lines.count(), 1, "{said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        assert!(!file.0.exists());
+    }
+}

@@ -1,0 +1,64 @@
+//! Samples: totals are estimated within their error, by size, by place and over time.
+
+use core::hint::black_box;
+use std::path::Path;
+
+use buftrace::{EventKind, Growth, HeapOptions};
+
+use crate::{Temporary, run as run_scenario};
+
+const RATE: u64 = 64 << 10;
+const SMALL: usize = 1000;
+const LARGE: usize = 40_000;
+const SMALL_COUNT: usize = 200_000;
+const LARGE_COUNT: usize = 8_000;
+
+#[inline(never)]
+fn small() {
+    black_box(Vec::<u8>::with_capacity(black_box(SMALL)));
+}
+
+#[inline(never)]
+fn large() {
+    black_box(vec![0_u8; black_box(LARGE)]);
+}
+
+pub(crate) fn run(file: &Path) {
+    HeapOptions::new(file).rate_bytes(RATE).start().expect("it starts");
+    // Also in a thread: its first distance is drawn as all others are.
+    std::thread::spawn(|| (0..SMALL_COUNT).for_each(|_| small())).join().unwrap();
+    (0..LARGE_COUNT).for_each(|_| large());
+    buftrace::stop_heap_recording();
+}
+
+#[test]
+fn estimates_are_within_their_error() {
+    let file = Temporary::new("sampling");
+    run_scenario("sampling", &file.0);
+    let profile = file.profile();
+    assert!(!profile.is_exact());
+    for (bytes, count, zeroed) in [(SMALL, SMALL_COUNT, false), (LARGE, LARGE_COUNT, true)] {
+        let objects = profile.objects().iter().filter(|object| object.bytes == bytes as u64);
+        let samples = objects.clone().count();
+        assert!(samples < count / 2, "{samples} samples of {count}");
+        let estimate: f64 = objects.clone().map(|object| object.weight()).sum();
+        // Independent draws of the probability p, each weighing 1 / p: five standard deviations.
+        let share = 1.0 - (-(bytes as f64) / RATE as f64).exp();
+        let error = (count as f64 * (1.0 - share) / share).sqrt();
+        let off = (estimate - count as f64).abs();
+        assert!(off < 5.0 * error, "{bytes}: {estimate} for {count}, error {error}");
+        assert!(objects.clone().all(|object| object.zeroed == zeroed && object.released.is_some()));
+
+        let sites = profile.sites();
+        let site = sites.iter().find(|site| site.largest == bytes as u64).expect("a place");
+        assert!((site.count_error / error - 1.0).abs() < 0.2, "{} for {error}", site.count_error);
+
+        let trace =
+            profile.expanded_trace(Growth::Largest, usize::MAX, |object| object.bytes == bytes as u64);
+        let acquires = trace.events().iter().filter(|event| matches!(event.kind, EventKind::Acquire { .. }));
+        let off = (acquires.count() as f64 - estimate).abs();
+        assert!(off <= 2.0, "{off}");
+    }
+    let cut = profile.expanded_trace(Growth::Largest, 1001, |_| true);
+    assert!(cut.events().len() <= 1001 && cut.meta().made_by.contains("sampled"));
+}

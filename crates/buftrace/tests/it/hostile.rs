@@ -1,0 +1,110 @@
+//! T22: pools that panic behind a recorder, at their n-th call for every n. What was recorded is what
+//! was served, and pool, buffers and recording go on.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use bufcore::{Buf, BufferPool, FrameBuffer, FrameWriter, Lease};
+use buftest::hostile::{Answer, Scripted};
+use buftest::pattern;
+use buftrace::{EventKind, Meta, Recorder, Recording, Trace};
+
+/// Sizes of requests.
+const SIZES: [usize; 4] = [100, 3000, 1, 50_000];
+
+/// A pool that panics at its call `at`, and its number of calls.
+fn panicking(at: usize) -> (FrameWriter<Scripted>, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    // ORDER: SeqCst, for ease; here and below.
+    let script = move |_| {
+        if count.fetch_add(1, SeqCst) == at {
+            resume_unwind(Box::new("the pool panics, as it was told to"));
+        }
+        Answer::Honest
+    };
+    (FrameWriter::new(Scripted::new(script)), calls)
+}
+
+/// Fills a buffer.
+fn fill<L: Lease>(buf: &mut Buf<L>, bytes: usize) {
+    pattern::fill(&mut buf.spare_mut()[..bytes], bytes as u64, 0);
+    buf.commit(bytes);
+}
+
+/// The sizes of the acquires of a trace.
+fn sizes(trace: &Trace) -> Vec<u64> {
+    let size = |event: &buftrace::Event| match event.kind {
+        EventKind::Acquire { bytes, .. } => Some(bytes),
+        EventKind::Release { .. } => None,
+    };
+    trace.events().iter().filter_map(size).collect()
+}
+
+#[test]
+fn t22_pools_that_panic() {
+    let mut at = 0;
+    loop {
+        let recording = Recording::new();
+        let (pool, calls) = panicking(at);
+        let mut pool = Recorder::new(pool, &recording);
+        let panics = Cell::new(0);
+        let mut held = Vec::new();
+        let mut served = Vec::new();
+        macro_rules! caught {
+            ($call:expr) => {{
+                let caught = catch_unwind(AssertUnwindSafe(|| $call));
+                panics.set(panics.get() + usize::from(caught.is_err()));
+                caught.ok()
+            }};
+        }
+        for bytes in SIZES {
+            if let Some(buf) = caught!(pool.acquire(bytes)) {
+                let mut buf = buf.expect("the heap has room");
+                fill(&mut buf, bytes);
+                held.push((buf, bytes));
+                served.push(bytes as u64);
+            }
+            if let Some(buf) = caught!(pool.acquire_zeroed(bytes)) {
+                drop(buf.expect("the heap has room"));
+                served.push(bytes as u64);
+            }
+            let _ = caught!(pool.stats().in_use);
+            let _ = caught!(pool.max_capacity());
+            for _ in 0..2 {
+                let filled = pool.filled().len();
+                if let Some(room) = caught!(pool.writable(bytes).map(|room| pattern::fill(room, 9, filled))) {
+                    room.expect("the heap has room");
+                }
+                pattern::check(pool.filled(), 9, 0);
+            }
+            let filled = pool.filled().len();
+            if let Some(frame) = caught!(pool.detach()) {
+                let frame = frame.expect("there is one");
+                pattern::check(&frame, 9, 0);
+                assert_eq!(frame.len(), filled);
+                served.push(filled as u64);
+            }
+        }
+        // ORDER: SeqCst, as above.
+        let is_over = at >= calls.load(SeqCst);
+        assert_eq!(panics.get(), usize::from(!is_over), "call {at}");
+        if is_over {
+            break;
+        }
+        // It goes on: the pool, and the recording.
+        drop(pool.acquire(7).expect("the heap has room"));
+        served.push(7);
+        held.iter().for_each(|(buf, bytes)| pattern::check(buf, *bytes as u64, 0));
+        let out = held.len();
+        drop(pool);
+        let trace = recording.finish(Meta::new("panics"));
+        assert_eq!((sizes(&trace), trace.out_at_end().len()), (served, out), "call {at}");
+        assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
+        drop(held);
+        at += 1;
+    }
+    assert!(at > 20, "{at} calls");
+}

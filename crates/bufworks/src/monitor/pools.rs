@@ -1,0 +1,349 @@
+//! The monitor: its pools, and how they are read with nothing locked.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[cfg(feature = "tracing")]
+use bufcore::PressureLevel;
+use bufcore::strategy::caught;
+use bufcore::{PoolStats, Watch, WeakPool};
+
+use super::published::Published;
+use super::reading::{Reading, add, add_counters, risen};
+
+/// Has pools by name, and reads their numbers when it is asked. Clones have the same pools.
+///
+/// It keeps no pool from its end. The [module](super) describes what it exports, and how.
+///
+/// Threads: any thread may use it at any time. Where two threads read at once, one of them may get
+/// numbers that the other one read, a moment old.
+///
+/// A program that forks makes a new one in the child. A thread that the child lacks may have locked
+/// the copy, for ever.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use bufworks::any::AnyBuilder;
+/// use bufworks::monitor::Monitor;
+///
+/// let pool = Arc::new(Mutex::new("heap".parse::<AnyBuilder>()?.build()?));
+/// let monitor = Monitor::new();
+/// monitor.watch("packets", &pool);
+/// assert_eq!(monitor.read().len(), 1);
+/// drop(pool);
+/// assert!(monitor.read().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Monitor {
+    shared: Arc<Shared>,
+}
+
+/// What the clones of a monitor have together.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+}
+
+/// Nothing is allocated, freed or called while it is locked: that is users' code, which may come
+/// back in.
+#[derive(Default)]
+struct State {
+    /// Never fewer: pools have their name by its place.
+    names: Vec<Name>,
+    /// In the order of their numbers.
+    pools: Vec<Watched>,
+    /// The number of the next pool.
+    next: u64,
+    /// The pressure that subscribers know of.
+    #[cfg(feature = "tracing")]
+    level: PressureLevel,
+}
+
+struct Name {
+    text: Arc<str>,
+    /// The counters of those that have ended.
+    ended: PoolStats,
+    /// What subscribers know of.
+    #[cfg(feature = "tracing")]
+    told: PoolStats,
+}
+
+struct Watched {
+    number: u64,
+    /// The place of its name.
+    name: usize,
+    /// `None` while a thread looks at it.
+    pool: Option<Box<dyn WeakPool>>,
+    /// What it said last; `None` before the first time.
+    last: Option<PoolStats>,
+}
+
+/// A look at a pool.
+struct Look {
+    number: u64,
+    pool: Box<dyn WeakPool>,
+    /// What the pool said. `None` when it could not tell.
+    stats: Option<PoolStats>,
+    has_ended: bool,
+}
+
+/// What was read of a name, whether or not it has pools now.
+pub(super) struct Read {
+    pub(super) reading: Reading,
+    /// What subscribers knew before.
+    #[cfg(feature = "tracing")]
+    pub(super) told: PoolStats,
+}
+
+impl Monitor {
+    /// Makes a monitor without pools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the monitor read a pool under a name, which other pools may have too. It does not keep
+    /// the pool from its end.
+    ///
+    /// It takes what a [`Keeper`](crate::Keeper) takes: the pools that threads share, and any other
+    /// pool in an `Arc<Mutex<_>>`. While another thread has the mutex, the numbers are those of the
+    /// last time. For a pool that its thread has to itself there is [`publish`](Self::publish).
+    ///
+    /// Cost: two allocations.
+    ///
+    /// ```
+    /// # #[cfg(feature = "slot")] {
+    /// use std::sync::{Arc, Mutex};
+    /// use bufworks::monitor::Monitor;
+    /// use bufworks::slot::SlotPool;
+    ///
+    /// let pool = Arc::new(Mutex::new(SlotPool::new(64 * 1024, 8)?));
+    /// let monitor = Monitor::new();
+    /// monitor.watch("frames", &pool);
+    /// assert_eq!(monitor.read()[0].stats.reserved_bytes, pool.lock().unwrap().stats().reserved_bytes);
+    /// # }
+    /// # Ok::<(), bufworks::Error>(())
+    /// ```
+    pub fn watch<P: Watch + ?Sized>(&self, name: &str, pool: &P) {
+        let mut text = Some(Arc::<str>::from(name));
+        let mut pool = Some(pool.downgrade());
+        let (mut names, mut pools) = (Vec::new(), Vec::new());
+        loop {
+            let mut state = self.lock();
+            with_room_of(&mut state.names, &mut names);
+            with_room_of(&mut state.pools, &mut pools);
+            if state.names.len() < state.names.capacity() && state.pools.len() < state.pools.capacity() {
+                let place = state.names.iter().position(|known| &*known.text == name);
+                let place = place.unwrap_or_else(|| {
+                    state.names.extend(text.take().map(Name::new));
+                    state.names.len() - 1
+                });
+                let number = state.next;
+                state.next += 1;
+                state.pools.push(Watched { number, name: place, pool: pool.take(), last: None });
+                return;
+            }
+            let wanted = (state.names.len() * 2, state.pools.len() * 2);
+            drop(state);
+            // What they were is freed here.
+            (names, pools) = (Vec::with_capacity(wanted.0.max(4)), Vec::with_capacity(wanted.1.max(4)));
+        }
+    }
+
+    /// Makes a place for the numbers of a pool that its thread has to itself. The thread puts them
+    /// there from time to time, and the name is there until the value that this returns is dropped.
+    #[must_use = "the name is there until this is dropped"]
+    pub fn publish(&self, name: &str) -> Published {
+        let published = Published::new();
+        self.watch(name, published.shared());
+        published
+    }
+
+    /// Reads the pools: one [`Reading`] for each name, in the order in which the names came.
+    ///
+    /// Cost: for each pool what its strategy's [`stats`](crate::BufferPool::stats) costs, and three
+    /// allocations in all.
+    ///
+    /// ```
+    /// use bufworks::HeapPool;
+    /// use bufworks::monitor::Monitor;
+    ///
+    /// let monitor = Monitor::new();
+    /// let (one, other) = (monitor.publish("packets"), monitor.publish("packets"));
+    /// let mut pool = HeapPool::new();
+    /// let _packet = pool.acquire(1500)?;
+    /// one.set(pool.stats());
+    /// other.set(pool.stats());
+    /// let packets = &monitor.read()[0];
+    /// assert_eq!((packets.pools, packets.stats.reserved_bytes), (2, 2 * pool.stats().reserved_bytes));
+    /// # Ok::<(), bufworks::AcquireError>(())
+    /// ```
+    #[must_use]
+    pub fn read(&self) -> Vec<Reading> {
+        let alive = |read: Read| (read.reading.pools > 0).then_some(read.reading);
+        self.read_all(false).into_iter().filter_map(alive).collect()
+    }
+
+    /// Reads the pools of all names, those included that have none now. `tells` says whether
+    /// subscribers will know of what is read.
+    pub(super) fn read_all(&self, tells: bool) -> Vec<Read> {
+        let mut looks = self.take();
+        for look in &mut looks {
+            look.look();
+        }
+        let all = self.put_back(&mut looks, tells);
+        for look in looks {
+            // Users' code again.
+            let _dropped = caught(|| drop(look));
+        }
+        all
+    }
+
+    /// Takes the pools that no other thread looks at.
+    fn take(&self) -> Vec<Look> {
+        let mut looks = Vec::new();
+        loop {
+            let wanted = self.lock().pools.len();
+            looks.reserve(wanted);
+            let mut state = self.lock();
+            if state.pools.len() <= looks.capacity() {
+                let pools = state.pools.iter_mut();
+                looks.extend(pools.filter_map(|watched| {
+                    let (number, pool) = (watched.number, watched.pool.take()?);
+                    Some(Look { number, pool, stats: None, has_ended: false })
+                }));
+                return looks;
+            }
+        }
+    }
+
+    /// Puts the pools back, except those that have ended, which it leaves in `looks`. It returns
+    /// the sums by name.
+    fn put_back(&self, looks: &mut Vec<Look>, tells: bool) -> Vec<Read> {
+        let mut all = Vec::new();
+        let mut back = Vec::with_capacity(looks.len());
+        let mut ended = Vec::with_capacity(looks.len());
+        for look in looks.drain(..) {
+            if look.has_ended { ended.push(look) } else { back.push(look) }
+        }
+        *looks = ended;
+        loop {
+            let wanted = self.lock().names.len();
+            all.reserve(wanted);
+            let mut state = self.lock();
+            if state.names.len() <= all.capacity() {
+                state.put_back(&mut back, looks);
+                state.sum(&mut all, tells);
+                return all;
+            }
+        }
+    }
+
+    /// The pressure that subscribers know of, which is this one from now on.
+    #[cfg(feature = "tracing")]
+    pub(super) fn replace_level(&self, level: PressureLevel) -> PressureLevel {
+        mem::replace(&mut self.lock().level, level)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that panics runs under it.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Puts those of `back` back, and forgets those that have `ended`. Both are in the order of
+    /// their numbers.
+    fn put_back(&mut self, back: &mut Vec<Look>, ended: &[Look]) {
+        for look in back.drain(..) {
+            if let Ok(place) = self.pools.binary_search_by_key(&look.number, |watched| watched.number) {
+                let watched = &mut self.pools[place];
+                watched.pool = Some(look.pool);
+                if let Some(stats) = look.stats {
+                    watched.last = Some(risen(&watched.last.unwrap_or_default(), stats));
+                }
+            }
+        }
+        let Self { names, pools, .. } = self;
+        pools.retain(|watched| {
+            let is_kept = ended.binary_search_by_key(&watched.number, |look| look.number).is_err();
+            if !is_kept && let Some(last) = &watched.last {
+                add_counters(&mut names[watched.name].ended, last);
+            }
+            is_kept
+        });
+    }
+
+    /// Writes the sums by name to `all`, which has room for them.
+    fn sum(&mut self, all: &mut Vec<Read>, tells: bool) {
+        all.extend(self.names.iter().map(|name| Read {
+            reading: Reading { name: Arc::clone(&name.text), pools: 0, stats: name.ended },
+            #[cfg(feature = "tracing")]
+            told: name.told,
+        }));
+        for watched in &self.pools {
+            if let Some(last) = &watched.last {
+                let reading = &mut all[watched.name].reading;
+                reading.pools += 1;
+                add(&mut reading.stats, last);
+            }
+        }
+        #[cfg(feature = "tracing")]
+        if tells {
+            for (name, read) in self.names.iter_mut().zip(&*all) {
+                name.told = read.reading.stats;
+            }
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = tells;
+    }
+}
+
+impl Name {
+    fn new(text: Arc<str>) -> Self {
+        Self {
+            text,
+            ended: PoolStats::default(),
+            #[cfg(feature = "tracing")]
+            told: PoolStats::default(),
+        }
+    }
+}
+
+impl Look {
+    /// Asks the pool. One whose code panics counts as ended, as with a keeper.
+    fn look(&mut self) {
+        let Self { pool, stats, .. } = self;
+        let found = caught(|| pool.with(&mut |pool| *stats = pool.snapshot()));
+        self.has_ended = found != Some(true);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for watched in mem::take(&mut state.pools) {
+            // Users' code, which may panic, perhaps while this thread unwinds.
+            let _dropped = caught(|| drop(watched));
+        }
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor").finish_non_exhaustive()
+    }
+}
+
+/// Lets `list` have the room of `other` if that is more. No allocation.
+fn with_room_of<T>(list: &mut Vec<T>, other: &mut Vec<T>) {
+    if other.capacity() > list.capacity() {
+        other.append(list);
+        mem::swap(list, other);
+    }
+}

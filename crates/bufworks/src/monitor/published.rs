@@ -1,0 +1,87 @@
+//! The numbers of a pool that its thread has to itself, where a monitor finds them.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+
+use bufcore::{PoolStats, Trim};
+
+/// A place for the numbers of a pool that its thread has to itself, as
+/// [`Monitor::publish`](super::Monitor::publish) returns it.
+///
+/// When it is dropped, the pool counts as ended.
+///
+/// ```
+/// # #[cfg(feature = "slot")] {
+/// use bufworks::monitor::Monitor;
+/// use bufworks::slot::SlotPool;
+///
+/// let monitor = Monitor::new(); // for the thread that answers the scrapes
+///
+/// let mut pool = SlotPool::new(64 * 1024, 8)?; // of this thread alone
+/// let published = monitor.publish("frames");
+/// for _event in 0..3 {
+///     drop(pool.acquire(1500)?);
+///     published.set(pool.stats()); // in the tick of an event loop, rather than at each event
+/// }
+/// assert_eq!(monitor.read()[0].stats, pool.stats());
+/// drop(published);
+/// assert!(monitor.read().is_empty());
+/// # }
+/// # Ok::<(), bufworks::Error>(())
+/// ```
+pub struct Published {
+    shared: Arc<Shared>,
+}
+
+/// The numbers. Nothing is allocated, freed or called while they are locked.
+pub(super) struct Shared(Mutex<PoolStats>);
+
+impl Published {
+    pub(super) fn new() -> Self {
+        Self { shared: Arc::new(Shared(Mutex::new(PoolStats::default()))) }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Sets the numbers, which stay until the next call.
+    ///
+    /// Cost: a short lock, which nobody has for longer than a copy takes.
+    pub fn set(&self, stats: PoolStats) {
+        *self.shared.0.lock().unwrap_or_else(PoisonError::into_inner) = stats;
+    }
+}
+
+impl Shared {
+    fn get(&self) -> PoolStats {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Its idle memory is out of reach from here.
+impl Trim for Shared {
+    fn trim(&self) {}
+
+    fn trim_idle(&self, _: Duration) {}
+
+    fn reserved_bytes(&self) -> usize {
+        self.get().reserved_bytes
+    }
+
+    fn idle_bytes(&self) -> usize {
+        self.get().idle_bytes
+    }
+
+    fn snapshot(&self) -> Option<PoolStats> {
+        Some(self.get())
+    }
+}
+
+impl fmt::Debug for Published {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Published").field(&self.shared.get()).finish()
+    }
+}

@@ -1,0 +1,81 @@
+//! The table of series: what each is called, and which number it has.
+
+use bufcore::PoolStats;
+
+/// A number of each pool.
+pub(super) struct Series {
+    pub(super) name: &'static str,
+    /// One line, without a backslash.
+    pub(super) help: &'static str,
+    pub(super) kind: Kind,
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "Prometheus has it in the name"))]
+    pub(super) unit: Unit,
+    /// Whether pools know it only with the feature `stats`.
+    is_counted: bool,
+    pub(super) get: fn(&PoolStats) -> u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// May go up and down.
+    Gauge,
+    /// Goes up.
+    Counter,
+}
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Bytes,
+    Count,
+}
+
+/// Those that pools can tell.
+pub(super) fn known() -> impl Iterator<Item = &'static Series> {
+    SERIES.iter().filter(|series| PoolStats::ARE_COUNTED || !series.is_counted)
+}
+
+/// A row of the table.
+macro_rules! series {
+    ($($name:literal $kind:ident $unit:ident $is_counted:literal $field:ident $help:literal;)*) => {
+        &[$(Series {
+            name: $name,
+            help: $help,
+            kind: Kind::$kind,
+            unit: Unit::$unit,
+            is_counted: $is_counted,
+            get: |stats| number(stats.$field),
+        }),*]
+    };
+}
+
+/// Counters are `u64` and the others `usize`.
+fn number<T: TryInto<u64>>(number: T) -> u64 {
+    number.try_into().unwrap_or(u64::MAX)
+}
+
+/// The documentation of the module lists them too, and says where the names are from.
+const SERIES: &[Series] = series! {
+    "memory_pool_committed_bytes" Gauge Bytes false reserved_bytes
+        "Bytes of memory that the pool holds, in use or idle.";
+    "memory_pool_pooled_bytes" Gauge Bytes false idle_bytes
+        "Bytes of the pool's memory that no buffer has, available for reuse.";
+    "memory_pool_pinned_bytes" Gauge Bytes false pinned_bytes
+        "Bytes of the pool's memory that no request can use because a buffer near them is out.";
+    "memory_pool_used_bytes" Gauge Bytes true in_use_bytes
+        "Bytes that are out, as capacity of buffers.";
+    "memory_pool_used_buffers" Gauge Count true in_use
+        "Buffers that are out.";
+    "memory_pool_max_used_bytes" Gauge Bytes true high_water_bytes
+        "The most bytes that were out at once.";
+    "memory_pool_max_used_buffers" Gauge Count true high_water
+        "The most buffers that were out at once.";
+    "memory_pool_rented_buffers_total" Counter Count true acquired
+        "Buffers that were handed out.";
+    "memory_pool_allocated_buffers_total" Counter Count true fresh
+        "Buffers that were handed out whose memory the pool did not hold before.";
+    "memory_pool_fallback_buffers_total" Counter Count true fallbacks
+        "Buffers that the fallback served because the pool was exhausted.";
+    "memory_pool_exhausted_requests_total" Counter Count true exhausted
+        "Requests that were refused because the pool was exhausted.";
+};

@@ -1,0 +1,126 @@
+//! A pool whose trims by a keeper are told to the subscriber of the crate `tracing`.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::task::Waker;
+use core::time::Duration;
+
+use bufcore::strategy::caught;
+use bufcore::{PoolStats, Trim, Watch, WeakPool};
+use tracing::debug;
+
+use super::events::TARGET;
+
+/// A pool for a [`Keeper`](crate::Keeper), which tells the subscriber of the crate `tracing` each
+/// time that the keeper gives memory of it back.
+///
+/// The event `a keeper trimmed` is of level debug and target `bufworks::pool`. Its fields are
+/// `pool`, `bytes`, `reserved_bytes`, and `cause`: `idle` for memory that was not used, and
+/// `pressure` where the keeper frees everything that holds no buffers. Pages that slot pools and
+/// rings give back stay reserved; there is no event for them.
+///
+/// A subscriber that panics does so without consequences.
+///
+/// Cost: on top of the keeper's look, two reads of the reserved bytes.
+///
+/// ```
+/// # #[cfg(feature = "shard")] {
+/// use bufworks::Keeper;
+/// use bufworks::monitor::Traced;
+/// use bufworks::shard::ShardPool;
+///
+/// let pool = ShardPool::new()?;
+/// let keeper = Keeper::new().watch(&Traced::new("packets", &pool)); // in place of `watch(&pool)`
+/// assert_eq!(keeper.watched(), 1);
+/// # }
+/// # Ok::<(), bufworks::Error>(())
+/// ```
+pub struct Traced<'a, P: ?Sized> {
+    name: &'a str,
+    pool: &'a P,
+}
+
+impl<'a, P: Watch + ?Sized> Traced<'a, P> {
+    /// Gives the pool a name for the events.
+    #[must_use]
+    pub fn new(name: &'a str, pool: &'a P) -> Self {
+        Self { name, pool }
+    }
+}
+
+impl<P: Watch + ?Sized> Watch for Traced<'_, P> {
+    fn downgrade(&self) -> Box<dyn WeakPool> {
+        Box::new(Weak { name: Arc::from(self.name), pool: self.pool.downgrade() })
+    }
+}
+
+impl<P: ?Sized> fmt::Debug for Traced<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Traced").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What finds the pool, with its name.
+struct Weak {
+    name: Arc<str>,
+    pool: Box<dyn WeakPool>,
+}
+
+impl WeakPool for Weak {
+    fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
+        self.pool.with(&mut |pool| look(&Look { name: &self.name, pool }))
+    }
+}
+
+/// The pool, while a keeper looks at it.
+struct Look<'a> {
+    name: &'a str,
+    pool: &'a dyn Trim,
+}
+
+impl Look<'_> {
+    /// Trims the pool, and tells how much that was.
+    fn told(&self, cause: &'static str, trim: impl FnOnce(&dyn Trim)) {
+        let before = self.pool.reserved_bytes();
+        trim(self.pool);
+        let reserved_bytes = self.pool.reserved_bytes();
+        let bytes = before.saturating_sub(reserved_bytes);
+        if bytes > 0 {
+            // What a subscriber does is no reason to look at this pool no more.
+            let _told = caught(|| {
+                debug!(target: TARGET, pool = self.name, bytes, reserved_bytes, cause, "a keeper trimmed");
+            });
+        }
+    }
+}
+
+impl Trim for Look<'_> {
+    fn trim(&self) {
+        self.told("pressure", |pool| pool.trim());
+    }
+
+    fn trim_idle(&self, age: Duration) {
+        self.told("idle", |pool| pool.trim_idle(age));
+    }
+
+    fn reserved_bytes(&self) -> usize {
+        self.pool.reserved_bytes()
+    }
+
+    fn idle_bytes(&self) -> usize {
+        self.pool.idle_bytes()
+    }
+
+    fn snapshot(&self) -> Option<PoolStats> {
+        self.pool.snapshot()
+    }
+
+    fn uses(&self) -> usize {
+        self.pool.uses()
+    }
+
+    fn wake_when_grown(&self, waker: &Waker) -> bool {
+        self.pool.wake_when_grown(waker)
+    }
+}

@@ -1,0 +1,126 @@
+//! `cargo xtask idle`: builds a server over each allocator and runs the trials of memory after a burst. All measuring and reporting is
+//! `bufidle`'s.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::shell::{self, command};
+
+/// Built as a user's release is, and sooner.
+const PROFILE: &str = "quick";
+
+/// Options of `idle`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Run what the marks need, in two minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Run with a few clients, to see that all of it works.
+    #[arg(long, conflicts_with = "quick")]
+    test: bool,
+    /// The number of turns of each contestant [default: 3, quick: 1].
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Run only these contestants in the first trial, such as `codec,shard-keeper`.
+    #[arg(long, short, value_delimiter = ',', value_name = "C")]
+    contestant: Vec<String>,
+    /// Run only over these allocators: `glibc`, `jemalloc`, `mimalloc`.
+    #[arg(long, short, value_delimiter = ',', value_name = "A")]
+    allocator: Vec<String>,
+    /// The folder that the report is written to.
+    #[arg(long, default_value = "target/idle-report", value_name = "DIR")]
+    out: PathBuf,
+    /// Fail if something does not hold that has to.
+    #[arg(long, conflicts_with = "test")]
+    check: bool,
+    /// Write the figures into docs/idle.md and README.md, too. Only the whole trial is written there.
+    #[arg(long, conflicts_with_all = ["quick", "test", "contestant", "allocator"])]
+    publish: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        ensure!(cfg!(target_os = "linux"), "the memory of a process is read from Linux' /proc");
+        let features = self.features().join(",");
+        shell::run(&mut command!(
+            "cargo build --package bufidle --profile {PROFILE} --bins --features {features}"
+        ))?;
+        shell::run(&mut self.command())
+    }
+
+    /// The allocators that are built from C: those that are asked for.
+    fn features(&self) -> Vec<&'static str> {
+        let asked = |name: &&str| self.allocator.is_empty() || self.allocator.iter().any(|one| one == name);
+        ["jemalloc", "mimalloc"].into_iter().filter(asked).collect()
+    }
+
+    /// The program's own command line.
+    fn command(&self) -> Command {
+        let program = format!("bufidle{}", std::env::consts::EXE_SUFFIX);
+        let mut command = Command::new(shell::target_folder().join(PROFILE).join(program));
+        command.arg("run");
+        let flags = [
+            ("--quick", self.quick),
+            ("--test", self.test),
+            ("--check", self.check),
+            ("--publish", self.publish),
+        ];
+        command.args(flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0));
+        if let Some(rounds) = self.rounds {
+            command.args(["--rounds", &rounds.to_string()]);
+        }
+        for contestant in &self.contestant {
+            command.args(["--contestant", contestant]);
+        }
+        for allocator in &self.allocator {
+            command.args(["--allocator", allocator]);
+        }
+        command.arg("--out").arg(&self.out);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parsed(words: &[&str]) -> Args {
+        Line::parse_from(["idle"].iter().chain(words)).args
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_built() {
+        assert_eq!(parsed(&[]).features(), ["jemalloc", "mimalloc"]);
+        assert_eq!(parsed(&["-a", "glibc,mimalloc"]).features(), ["mimalloc"]);
+        assert_eq!(parsed(&["-a", "glibc"]).features(), [""; 0]);
+    }
+
+    #[test]
+    fn options_are_passed_on() {
+        let words =
+            ["--quick", "--check", "--rounds", "2", "-c", "codec,shard", "-a", "glibc", "--out", "a b"];
+        let command = parsed(&words).command();
+        let passed: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let expected =
+            "run --quick --check --rounds 2 --contestant codec --contestant shard --allocator glibc --out";
+        assert_eq!(passed.join(" "), format!("{expected} a b"));
+        assert_eq!(passed.last().map(String::as_str), Some("a b"));
+    }
+
+    #[test]
+    fn parts_of_a_trial_are_not_published() {
+        for part in ["--quick", "--test", "--allocator=glibc"] {
+            assert!(Line::try_parse_from(["idle", "--publish", part]).is_err(), "{part}");
+        }
+    }
+}

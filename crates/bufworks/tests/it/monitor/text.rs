@@ -181,7 +181,7 @@ fn a_published_pool() {
 fn a_scrape_costs_the_same_for_each_pool() {
     /// How many times as much it may be where names and numbers are in no near cache of the processor. A
     /// scrape that looks at all pools for each would be 64 times.
-    const MOST: u32 = 16;
+    const MOST: u32 = 6;
 
     let says = |count: usize| {
         let pools: Vec<_> = (0..count).map(|n| Arc::new(Says::new(numbers(n)))).collect();

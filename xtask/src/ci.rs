@@ -23,6 +23,8 @@ use crate::{
 const OLDEST: &str = "1.88";
 /// No job takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
+/// Begins the line in which a job says what it took of the processors, in seconds.
+const PROCESSOR_LINE: &str = "processor seconds: ";
 /// Lines of a passed job's output that are shown.
 const LAST_LINES: usize = 12;
 
@@ -80,6 +82,9 @@ impl Args {
         for job in self.jobs {
             steps.step(&job.name()?, || job.run());
         }
+        if let Some(seconds) = processor_seconds() {
+            eprintln!("{PROCESSOR_LINE}{seconds:.1}");
+        }
         steps.finish()
     }
 }
@@ -104,12 +109,35 @@ fn all() -> Result<()> {
         jobs,
         |job| job.group(),
         run,
-        |(job, ran)| match ran {
-            Ok((outcome, took)) => steps.add(&format!("{job:?}").to_lowercase(), outcome, took),
-            Err(error) => steps.add(&format!("{job:?}").to_lowercase(), Err(error), Duration::ZERO),
+        |(job, ran)| {
+            let name = format!("{job:?}").to_lowercase();
+            match ran {
+                Ok(Apart { outcome, took, processor }) => steps.add(&name, outcome, took, processor),
+                Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
+            }
         },
     );
     steps.finish()
+}
+
+/// The processor time of this process and of all processes that it waited for, where the system tells it: two jobs share the
+/// processors, so how long a job took says less.
+fn processor_seconds() -> Option<f64> {
+    /// Each second has so many ticks, for every processor that Linux runs on.
+    const TICKS: f64 = 100.0;
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    // Behind the name, which may have spaces: the state, then numbers; the four times are the twelfth to the fifteenth of all.
+    let (_, fields) = text.rsplit_once(") ")?;
+    let times: Vec<f64> = fields.split(' ').skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    (times.len() == 4).then(|| times.iter().sum::<f64>() / TICKS)
+}
+
+/// How a job ended that ran in a process of its own.
+#[derive(Debug)]
+struct Apart {
+    outcome: Result<Outcome>,
+    took: Duration,
+    processor: Option<Duration>,
 }
 
 impl Job {
@@ -141,7 +169,7 @@ impl Job {
     }
 
     /// Runs the job in a process of its own, and says how it ended and how long it took.
-    fn run_apart(self, folder: &Path) -> Result<(Result<Outcome>, Duration)> {
+    fn run_apart(self, folder: &Path) -> Result<Apart> {
         let name = self.name()?;
         let mut command = Command::new(env::current_exe().context("a program has a path")?);
         command.args(["ci", &name]);
@@ -155,7 +183,10 @@ impl Job {
             eprintln!("{}", ran.log.trim_end());
             Err(anyhow!("{}\n{}", ran.how(), shell::failures(&ran.log)))
         };
-        Ok((outcome, ran.took))
+        let processor =
+            ran.log.lines().rev().find_map(|line| line.strip_prefix(PROCESSOR_LINE)?.parse().ok());
+        let processor = processor.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Ok(Apart { outcome, took: ran.took, processor })
     }
 
     fn run(self) -> Result<Outcome> {
@@ -267,6 +298,16 @@ fn deny() -> Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processor_time_goes_up() {
+        let before = processor_seconds().expect("Linux tells it");
+        let mut sum = 0_u64;
+        while processor_seconds().expect("Linux tells it") < before + 0.05 {
+            sum = std::hint::black_box((0..100_000).fold(sum, u64::wrapping_add));
+        }
+    }
 
     #[test]
     fn a_skipped_job_is_seen() {

@@ -33,6 +33,7 @@ struct Row {
     name: String,
     outcome: Result<Outcome>,
     took: Duration,
+    processor: Option<Duration>,
 }
 
 impl Steps {
@@ -47,23 +48,29 @@ impl Steps {
         eprintln!("\n==> {} {at}/{}: {name}", self.title, self.total);
         let start = Instant::now();
         let outcome = run();
-        self.record(name, outcome, start.elapsed());
+        self.record(name, outcome, start.elapsed(), None);
     }
 
-    /// Adds a step that ran elsewhere.
-    pub(crate) fn add(&mut self, name: &str, outcome: Result<Outcome>, took: Duration) {
+    /// Adds a step that ran elsewhere, with the processor time that it took, where that is known.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        outcome: Result<Outcome>,
+        took: Duration,
+        processor: Option<Duration>,
+    ) {
         let at = self.rows.len() + 1;
         eprintln!("==> {} {at}/{}: {name} ended after {:.0} s", self.title, self.total, took.as_secs_f64());
-        self.record(name, outcome, took);
+        self.record(name, outcome, took, processor);
     }
 
-    fn record(&mut self, name: &str, outcome: Result<Outcome>, took: Duration) {
+    fn record(&mut self, name: &str, outcome: Result<Outcome>, took: Duration, processor: Option<Duration>) {
         match &outcome {
             Ok(Outcome::Passed) => {}
             Ok(Outcome::Skipped(reason)) => eprintln!("skipped: {reason}"),
             Err(error) => eprintln!("error: {error:#}"),
         }
-        self.rows.push(Row { name: name.to_owned(), outcome, took });
+        self.rows.push(Row { name: name.to_owned(), outcome, took, processor });
     }
 
     /// Prints the table; fails if a step did, and says which and why.
@@ -86,8 +93,10 @@ impl Steps {
 
     fn table(&self) -> String {
         let width = self.rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(self.title.len());
-        let mut text = format!("{:width$}  seconds  result\n", self.title);
-        for Row { name, outcome, took } in &self.rows {
+        let has_processor = self.rows.iter().any(|row| row.processor.is_some());
+        let title = if has_processor { "  processor" } else { "" };
+        let mut text = format!("{:width$}  seconds{title}  result\n", self.title);
+        for Row { name, outcome, took, processor } in &self.rows {
             let result = match outcome {
                 Ok(Outcome::Passed) => "passed".to_owned(),
                 Ok(Outcome::Skipped(reason)) => format!("skipped: {reason}"),
@@ -96,7 +105,12 @@ impl Steps {
                     format!("FAILED: {}", format!("{error:#}").lines().next().unwrap_or_default())
                 }
             };
-            text += &format!("{name:width$}  {:7.1}  {result}\n", took.as_secs_f64());
+            let processor = match processor {
+                Some(processor) => format!("  {:9.1}", processor.as_secs_f64()),
+                None if has_processor => format!("  {:9}", ""),
+                None => String::new(),
+            };
+            text += &format!("{name:width$}  {:7.1}{processor}  {result}\n", took.as_secs_f64());
         }
         text
     }
@@ -122,6 +136,17 @@ mod tests {
         assert!(table.contains("FAILED: broken\n") && table.contains("skipped: nothing to do"), "{table}");
         let error = steps.finish().unwrap_err().to_string();
         assert_eq!(error, "demo: failed: second\nsecond: broken\nsecond line");
+    }
+
+    #[test]
+    fn processor_time_has_a_column_where_it_is_known() {
+        let mut steps = Steps::new("demo", 2);
+        steps.add("known", Ok(Outcome::Passed), Duration::from_secs(2), Some(Duration::from_millis(3500)));
+        steps.add("unknown", Ok(Outcome::Passed), Duration::from_secs(1), None);
+        let table = "demo     seconds  processor  result\n\
+                     known        2.0        3.5  passed\n\
+                     unknown      1.0             passed\n";
+        assert_eq!(steps.table(), table);
     }
 
     #[test]

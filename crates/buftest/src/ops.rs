@@ -147,8 +147,7 @@ pub fn run<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let default = if cfg!(debug_assertions) { 64 } else { 1000 };
     let cases =
         std::env::var("BUFTEST_CASES").map_or(default, |text| text.parse().expect("a number of cases"));
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
-    let outcome = TestRunner::new(config).run(&program(120), |(ops, pool_first)| {
+    let outcome = TestRunner::new(config(cases)).run(&program(120), |(ops, pool_first)| {
         execute(kit, &ops, pool_first);
         Ok(())
     });
@@ -159,10 +158,9 @@ pub fn run<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
 
 /// Generates programs of up to `steps` steps and runs them, until they have had `operations` steps together.
 pub fn run_long<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, steps: usize, operations: usize) {
-    let config = Config { cases: 16, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     let done = Cell::new(0);
     while done.get() < operations {
-        let outcome = TestRunner::new(config.clone()).run(&program(steps), |(ops, pool_first)| {
+        let outcome = TestRunner::new(config(16)).run(&program(steps), |(ops, pool_first)| {
             done.set(done.get() + ops.len());
             execute(kit, &ops, pool_first);
             Ok(())
@@ -171,6 +169,15 @@ pub fn run_long<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, steps: usize, op
             panic!("{failure}");
         }
     }
+}
+
+/// The settings of generated programs: `cases` of them, and a bound for the search for a shorter one that fails, which
+/// `PROPTEST_MAX_SHRINK_ITERS` may lower.
+pub fn config(cases: u32) -> Config {
+    const MAX_SHRINK_ITERS: u32 = 2000;
+    let default = Config::default();
+    let max_shrink_iters = default.max_shrink_iters.min(MAX_SHRINK_ITERS);
+    Config { cases, failure_persistence: None, max_shrink_iters, ..default }
 }
 
 /// Runs one program.

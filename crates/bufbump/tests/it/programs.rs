@@ -381,7 +381,6 @@ fn split_freeze_send_and_move() {
     let default = if cfg!(debug_assertions) { 16 } else { 1000 };
     let cases =
         std::env::var("BUFTEST_CASES").map_or(default, |text| text.parse().expect("a number of cases"));
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     let program = (prop::collection::vec(op(), 1..=STEPS), any::<bool>(), 0..4_usize);
     let mut total = 0_usize;
     let counted = std::cell::Cell::new(0);

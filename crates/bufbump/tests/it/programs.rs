@@ -15,7 +15,7 @@ use bufbump::{BumpLease, BumpPool};
 use buftest::model::{Expected, Shadow};
 use buftest::pattern;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 
 /// Steps of the longest program.
 const STEPS: usize = 3000;
@@ -384,7 +384,7 @@ fn split_freeze_send_and_move() {
     let program = (prop::collection::vec(op(), 1..=STEPS), any::<bool>(), 0..4_usize);
     let mut total = 0_usize;
     let counted = std::cell::Cell::new(0);
-    let outcome = TestRunner::new(config).run(&program, |(ops, pool_first, probes)| {
+    let outcome = TestRunner::new(buftest::ops::config(cases)).run(&program, |(ops, pool_first, probes)| {
         let builder = BumpPool::builder().shard_size(4096).max_probes(probes).max_idle_bytes(probes * 8192);
         let mut runner = Lockstep::new(builder.alignment(8 << probes));
         for (step, op) in ops.iter().enumerate() {

@@ -101,7 +101,8 @@ fn resident_memory_after_a_burst() {
         let ended = Instant::now();
         drop(bufs);
         assert!(resident_bytes() > before + 30 * MIB, "nothing was left for it");
-        wait_until("the memory stays", || resident_bytes() < before + MIB);
+        // Code that runs for the first time is resident too, more of it where libraries are linked statically.
+        wait_until("the memory stays", || resident_bytes() < before + 2 * MIB);
         // Two looks, 0.4 s apart, and the time that this machine takes.
         assert!(ended.elapsed() < Duration::from_secs(10), "{:?}", ended.elapsed());
     });

@@ -12,7 +12,7 @@
 //! # Rooms
 //!
 //! Each module below is a room, and imports from the rooms that are listed with it and from no
-//! others. `tests/rooms.rs` holds them to that.
+//! others. A unit test, `rooms.rs`, holds them to that.
 //!
 //! | room | what is in it | imports from |
 //! | --- | --- | --- |
@@ -21,7 +21,6 @@
 //! | [`adapters`] | the contestants: strategies, controls, peers | `harness`, `workloads` |
 //! | [`drawing`] | numbers for people, a pen for SVG | |
 //! | [`report`] | tables, Markdown, charts, the page | `harness`, `drawing` |
-//! | [`instructions`] | instructions per operation, and their gate | `harness` |
 //! | [`select`] | which rows and columns a command line means | `harness`, `workloads`, `adapters` |
 //!
 //! The method is described in `docs/benchmarking.md`. `cargo xtask bench` runs it.
@@ -34,8 +33,9 @@
 pub mod adapters;
 pub mod drawing;
 pub mod harness;
-pub mod instructions;
 pub mod report;
+#[cfg(test)]
+mod rooms;
 pub mod select;
 pub mod workloads;
 

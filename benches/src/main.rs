@@ -15,7 +15,6 @@ use bufbench::harness::measure::{Effort, Scale};
 use bufbench::harness::parent::{self, Plan};
 use bufbench::harness::record::Results;
 use bufbench::harness::{Kind, child};
-use bufbench::instructions::gate;
 use bufbench::report;
 use bufbench::select::{self, Child};
 use clap::{Parser, Subcommand};
@@ -46,18 +45,6 @@ enum Task {
         /// Write nothing, and fail if the documents differ from the results.
         #[arg(long)]
         check: bool,
-    },
-    /// Compare instructions per operation with the checked-in counts.
-    Instructions {
-        /// The file with the output of gungraun.
-        #[arg(long, value_name = "FILE")]
-        summaries: PathBuf,
-        /// The file with the checked-in counts.
-        #[arg(long, value_name = "FILE")]
-        baseline: PathBuf,
-        /// Write the counts to that file.
-        #[arg(long)]
-        update: bool,
     },
     /// Measure one row, in a process of its own.
     #[command(hide = true)]
@@ -140,7 +127,6 @@ fn perform(task: Task) -> Result<()> {
         }
         Task::Results { docs, check: true } => report::published::check(&docs),
         Task::Results { docs, check: false } => report::published::write(&docs),
-        Task::Instructions { summaries, baseline, update } => gate::check(&summaries, &baseline, update),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
             let mut effort = child.effort();

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Count instructions per operation under valgrind, and fail if a count has risen.
     #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "no_defaults", "list", "dry_run", "out", "times_only"])]
     instructions: bool,
-    /// Write the counts to `benches/instructions.json` instead of comparing them.
+    /// Write the counts to `benches/instructions/instructions.json` instead of comparing them.
     #[arg(long, requires = "instructions")]
     update: bool,
     /// Run only these workloads, or single rows such as `reuse/64B`.

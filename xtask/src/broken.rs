@@ -5,20 +5,24 @@
 //! a copy of the sources, one at a time. Each must apply, and the build must succeed, so that a defect that rotted is not taken for
 //! one that was found.
 //!
-//! What a defect does not touch is not built again. Each package's tests are built by a command of their own, with the features that
-//! they have alone: with others beside them `bufcore` would have more, and be built again each time. The tests of one defect run while
-//! the next one is built.
+//! Most defects are in one build, and an environment variable chooses one (`combined`). The others are built by themselves, on top of
+//! that; what such a defect does not touch is not built again. Each package's tests are built by a command of their own, with the
+//! features that they have alone: with others beside them `bufcore` would have more. Tests run while the next programs are built.
+
+mod combined;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{self, Path, PathBuf};
 use std::process::Command;
+use std::ptr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use self::combined::{CHOSEN, Combined};
 use crate::copied::Copied;
 use crate::models::{Checker, LOOM, SHUTTLE};
 use crate::mutants::{self, Case, Mutant, Tool};
@@ -33,7 +37,9 @@ use crate::test::default_env;
 const FOLDER: &str = "target/broken";
 /// No trial takes nearly as long: on the sound build, all trials of a program together end within it.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// So many defects are built before the tests of the first of them are over.
+/// So many tests run at once for each processor: with a defect many of them sleep until they give up.
+const AT_ONCE: usize = 2;
+/// So many builds are made before the tests of the first of them are over.
 const BUILT_AHEAD: usize = 3;
 
 /// Options of `broken`.
@@ -102,34 +108,41 @@ impl Args {
             bail!("no known defect fits these options: `cargo xtask broken --list` prints all names");
         }
         let started = Instant::now();
-        let mut workshop = Workshop::new(Path::new(FOLDER))?;
+        let mut workshop = Workshop::new(Path::new(FOLDER), &chosen)?;
         let mut passed = Vec::new();
-        // The next defect is built while the tests see the last one.
         let (sender, builds) = mpsc::sync_channel(BUILT_AHEAD);
         thread::scope(|scope| {
             let chosen = &chosen;
-            let is_sound_tried = !self.loom;
+            let has = workshop.has(chosen.len());
             scope.spawn(move || {
-                let sound = if is_sound_tried { by_package(chosen) } else { Vec::new() };
-                let broken = chosen.iter().map(|one| (Some(one), one.cases.clone()));
-                for (one, cases) in sound.into_iter().map(|cases| (None, cases)).chain(broken) {
+                let together = by_package(chosen).into_iter().map(|cases| (None, cases));
+                let alone = (0..chosen.len()).filter(|&number| !workshop.combined.has(number));
+                let alone: Vec<_> =
+                    alone.map(|number| (Some(number), chosen[number].cases.clone())).collect();
+                for (number, cases) in together.chain(alone) {
                     let started = Instant::now();
-                    let built = workshop.build(&cases, one.map(|one| one.mutant));
-                    let took = started.elapsed();
+                    let built = workshop.build(&cases, number.map(|number| chosen[number].mutant));
                     // Nobody receives any more after an error.
-                    if sender.send((one, cases, built, took)).is_err() {
+                    if sender.send((number, cases, built, started.elapsed())).is_err() {
                         break;
                     }
                 }
             });
-            for (one, cases, built, took) in builds {
+            for (number, cases, built, took) in builds {
                 let built = built?;
-                let name = one.map_or("no defect", |one| &one.mutant.name);
+                let name = number.map_or("together", |number| &chosen[number].mutant.name);
                 println!("{name}: built in {:.1} s", took.as_secs_f64());
-                match one {
-                    None => sound(&cases, &built)?,
-                    Some(one) => try_out(one, &built, &mut passed)?,
-                }
+                let tasks = if let Some(number) = number {
+                    tasks(&chosen[number], None, &cases)
+                } else {
+                    // Models have shown this in the job `loom`.
+                    if !self.loom {
+                        sound(&cases, &built)?;
+                    }
+                    let within = chosen.iter().enumerate().filter(|(number, _)| has[*number]);
+                    within.flat_map(|(number, one)| tasks(one, Some(number), &cases)).collect()
+                };
+                try_out(tasks, &built, &mut passed)?;
                 // A hundred of them would be gigabytes.
                 for program in built.values() {
                     fs::remove_file(&program.executable)?;
@@ -196,27 +209,35 @@ fn by_package<'a>(chosen: &[Chosen<'a>]) -> Vec<Vec<&'a Case>> {
     packages.into_values().collect()
 }
 
-/// Runs the tests of one defect, and adds those to `passed` that do not see it.
-fn try_out(chosen: &Chosen<'_>, built: &Built<'_>, passed: &mut Vec<String>) -> Result<()> {
-    let mut tasks = Vec::new();
-    for case in &chosen.cases {
-        tasks.extend(case.each().map(|test| (*case, &built[&case.wanted()], test)));
-    }
+/// A test that has to fail, and the defect that is there then.
+struct Task<'a> {
+    mutant: &'a Mutant,
+    /// The defect's number, if the program has several to choose from.
+    number: Option<usize>,
+    case: &'a Case,
+    /// None for the whole of a target.
+    test: Option<&'a str>,
+}
+
+/// The tests of a defect, of those of its cases that are among `cases`.
+fn tasks<'a>(chosen: &Chosen<'a>, number: Option<usize>, cases: &[&'a Case]) -> Vec<Task<'a>> {
+    let mutant = chosen.mutant;
+    let built = chosen.cases.iter().filter(|case| cases.iter().any(|other| ptr::eq(*other, **case)));
+    built.flat_map(|&case| case.each().map(move |test| Task { mutant, number, case, test })).collect()
+}
+
+/// Runs tests with their defects, and adds those to `passed` that do not see it.
+fn try_out(tasks: Vec<Task<'_>>, built: &Built<'_>, passed: &mut Vec<String>) -> Result<()> {
     let mut outcome = Ok(());
-    let run = |(case, program, test): (&Case, &Program, Option<&str>)| {
-        let row = format!(
-            "{} {} {} {}",
-            case.trial,
-            chosen.mutant.name,
-            case.package,
-            test.unwrap_or(&case.target)
-        );
-        (row, run(program, test.as_slice(), case.tool))
+    let work = |Task { mutant, number, case, test }: Task<'_>| {
+        let row = format!("{} {} {} {}", case.trial, mutant.name, case.package, test.unwrap_or(&case.target));
+        (row, run(&built[&case.wanted()], test.as_slice(), case.tool, number))
     };
-    queue::run(
+    queue::run_at_once(
         tasks,
+        AT_ONCE * queue::processors(),
         |_| "",
-        run,
+        work,
         |(row, ran)| match ran {
             Ok(ran) if ran.passed() => {
                 println!("{row}: PASSED, but it must fail");
@@ -241,7 +262,7 @@ fn sound(cases: &[&Case], built: &Built<'_>) -> Result<()> {
         // A harness takes many names, and runs them side by side; other programs take one.
         let runs = if has_harness || tests.is_empty() { vec![&tests[..]] } else { tests.chunks(1).collect() };
         for names in runs {
-            let ran = run(program, names, wanted.2)?;
+            let ran = run(program, names, wanted.2, None)?;
             let ran_all = !has_harness || ran.count() == names.len() as u64;
             ensure!(
                 ran.passed() && ran_all,
@@ -256,9 +277,10 @@ fn sound(cases: &[&Case], built: &Built<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Runs some tests of a program by their names.
-fn run(program: &Program, tests: &[&str], tool: Tool) -> Result<Ran> {
+/// Runs some tests of a program by their names, with the defect that was chosen, if one was.
+fn run(program: &Program, tests: &[&str], tool: Tool, defect: Option<usize>) -> Result<Ran> {
     let mut command = program.command();
+    command.envs(defect.map(|number| (CHOSEN, number.to_string())));
     command.args(tests.first().map(|_| "--exact")).args(tests);
     default_env(&mut command, "BUFTEST_COUNT", "20000");
     command.env("TSAN_OPTIONS", thread_options()?);
@@ -271,7 +293,8 @@ fn run(program: &Program, tests: &[&str], tool: Tool) -> Result<Ran> {
     // Nobody reads the shortest program that fails, and some defects let one of the search go on for ever.
     default_env(&mut command, "PROPTEST_MAX_SHRINK_ITERS", "0");
     let name = tests.join("+").replace("::", "-");
-    program.run_as(&name[..name.len().min(100)], &mut command, TIME_LIMIT)
+    let defect = defect.map(|number| number.to_string()).unwrap_or_default();
+    program.run_as(&[&defect, &name[..name.len().min(100)]].concat(), &mut command, TIME_LIMIT)
 }
 
 /// How a program ended. Signals and time-outs of the processes that trials start for themselves are in the log.
@@ -306,27 +329,38 @@ fn names(case: &Case) -> String {
 /// Where defects are built: a copy of the sources, and the packages in it.
 struct Workshop {
     copied: Copied,
+    combined: Combined,
     packages: Vec<Package>,
     /// The folder of what is built, and of the programs that are kept for as long as they run.
     folder: PathBuf,
 }
 
 impl Workshop {
-    fn new(folder: &Path) -> Result<Self> {
+    /// For the defects that were chosen, which have their places among them as numbers.
+    fn new(folder: &Path, chosen: &[Chosen<'_>]) -> Result<Self> {
         let copied = Copied::at(folder.join("tree"))?;
+        let combined = Combined::of(&chosen.iter().map(|one| one.mutant).collect::<Vec<_>>(), read)?;
         let folder = fs::canonicalize(folder)?;
         let kept = folder.join("programs");
         if kept.exists() {
             fs::remove_dir_all(&kept)?;
         }
         let packages = packages::all_of(copied.root())?;
-        Ok(Self { copied, packages, folder })
+        let count = (0..chosen.len()).filter(|&number| combined.has(number)).count();
+        println!("{count} of {} defects are in one build", chosen.len());
+        Ok(Self { copied, combined, packages, folder })
     }
 
-    /// Builds the test programs of `cases`, with a defect or without.
-    fn build<'a>(&mut self, cases: &[&'a Case], mutant: Option<&Mutant>) -> Result<Built<'a>> {
-        self.copied.have(mutant)?;
-        let name = mutant.map_or("sound", |mutant| &mutant.name);
+    /// For each defect whether it is in the one build.
+    fn has(&self, count: usize) -> Vec<bool> {
+        (0..count).map(|number| self.combined.has(number)).collect()
+    }
+
+    /// Builds the test programs of `cases`, with a defect that is built by itself or with all others.
+    fn build<'a>(&mut self, cases: &[&'a Case], alone: Option<&Mutant>) -> Result<Built<'a>> {
+        let files = alone.map_or(Ok(self.combined.files()), |mutant| self.combined.with(mutant, read))?;
+        self.copied.put(files)?;
+        let name = alone.map_or("together", |mutant| &mutant.name);
         self.build_all(cases, name).with_context(|| format!("the build of {name}"))
     }
 
@@ -397,12 +431,15 @@ impl Workshop {
             }
         };
         command.arg("--target-dir").arg(folder).env("RUSTFLAGS", flags);
-        // Smaller and sooner there: nobody debugs these. What differs from one defect to the next is a line.
+        // Smaller and sooner there: nobody debugs these.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        // In small units, so that only those with the line are generated again.
-        command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_CODEGEN_UNITS", "256");
         Ok(command)
     }
+}
+
+/// A file of the sources as they are.
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The checker of a model.

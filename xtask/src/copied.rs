@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::mutants::Mutant;
-
 /// Folders that hold no sources: what was built, and what is kept in the root beside them.
 const BUILT: &str = "target";
 const BESIDE: [&str; 2] = ["./.git", "./shared"];
@@ -36,19 +34,9 @@ impl Copied {
         &self.root
     }
 
-    /// Builds in the defect, instead of the one that is in now; none for the sources as they are.
+    /// Puts in `files`, by their paths from the root, instead of those that were put in before.
     ///
     /// Every file that changes is new for cargo: it gets the time of now, also when it gets back what was in it.
-    pub(crate) fn have(&mut self, mutant: Option<&Mutant>) -> Result<()> {
-        let read =
-            |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
-        let files = mutant.map_or(Ok(Vec::new()), |mutant| {
-            mutant.apply(read).with_context(|| format!("{} does not apply", mutant.path().display()))
-        })?;
-        self.put(files)
-    }
-
-    /// Puts in `files`, by their paths from the root, instead of those that were put in before.
     pub(crate) fn put(&mut self, files: Vec<(PathBuf, String)>) -> Result<()> {
         let read =
             |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
@@ -61,7 +49,9 @@ impl Copied {
         }
         for (path, text) in files {
             let path = self.root.join(path);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            if fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
+                fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            }
         }
         self.changed = now;
         Ok(())

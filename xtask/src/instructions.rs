@@ -14,9 +14,9 @@ use crate::shell::{self, command};
 use crate::steps::Outcome;
 
 /// The package that has the bench target.
-const PACKAGE: &str = "bufbench";
+const PACKAGE: &str = "bufcount";
 /// What is written down.
-const BASELINE: &str = "benches/instructions.json";
+const BASELINE: &str = "benches/instructions/instructions.json";
 
 /// Counts, and fails where an operation costs more than is written down; with `update`, writes it down instead.
 pub(crate) fn run(update: bool) -> Result<()> {
@@ -35,7 +35,7 @@ pub(crate) fn check(update: bool) -> Result<Outcome> {
     let runner = runner(&folder)?;
     let home = std::path::absolute(folder.join("gungraun"))?;
     let mut count = command!(
-        "cargo bench --package {PACKAGE} --features instructions --bench instructions
+        "cargo bench --package {PACKAGE} --features callgrind --bench instructions
          -- --output-format=json --home {home}"
     );
     let text = shell::output(count.env("GUNGRAUN_RUNNER", runner))?;
@@ -44,7 +44,7 @@ pub(crate) fn check(update: bool) -> Result<Outcome> {
     // Not optimised: it only reads.
     let update = update.then_some("--update");
     shell::run(&mut command!(
-        "cargo run --package {PACKAGE} --bin {PACKAGE} -- instructions
+        "cargo run --package {PACKAGE} --bin {PACKAGE} --
          --summaries {summaries} --baseline {BASELINE} {update...}"
     ))?;
     Ok(Outcome::Passed)

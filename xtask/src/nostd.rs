@@ -1,5 +1,6 @@
 //! `cargo xtask nostd`: the pools without the standard library, built, linked and run.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -101,7 +102,7 @@ fn broken() -> Result<Outcome> {
         return Outcome::skipped(ELSEWHERE);
     }
     let mut copied = Copied::at("target/nostd-broken/tree")?;
-    copied.have(Some(&mutants::read(DEFECT)?))?;
+    copied.put(mutants::read(DEFECT)?.apply(|path| Ok(fs::read_to_string(path)?))?)?;
     build(copied.root(), "", "target/nostd-broken")?;
     let output = Command::new("target/nostd-broken/release/nostd-check").output()?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -54,9 +54,11 @@ impl Args {
         };
         let rounds = if self.test { 1 } else { self.rounds };
         ensure!(rounds > 0 && load.seconds > 0 && load.clients > 0, "nothing to do");
-        let args = ["build", "--release", "--package", "bufworks-examples", "--bin", "proxy"];
+        // What is only checked is not worth the wait for an optimised build.
+        let (profile, folder) = if self.test { ("dev", "debug") } else { ("release", "release") };
+        let args = ["build", "--profile", profile, "--package", "bufworks-examples", "--bin", "proxy"];
         shell::run(shell::cargo().args(args))?;
-        let site = Site::start()?;
+        let site = Site::start(folder)?;
         let pools = pools()?;
         let mut runs: Vec<Run> = Vec::new();
         for round in 0..rounds {

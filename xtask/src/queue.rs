@@ -18,9 +18,25 @@ pub(crate) fn run<T: Send, R: Send>(
     tasks: Vec<T>,
     group: impl Fn(&T) -> &'static str + Sync,
     work: impl Fn(T) -> R + Sync,
+    done: impl FnMut(R),
+) {
+    run_at_once(tasks, processors(), group, work, done);
+}
+
+/// How many processors this process may use.
+pub(crate) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// As [`run`], at most `at_once` tasks at a time.
+pub(crate) fn run_at_once<T: Send, R: Send>(
+    tasks: Vec<T>,
+    at_once: usize,
+    group: impl Fn(&T) -> &'static str + Sync,
+    work: impl Fn(T) -> R + Sync,
     mut done: impl FnMut(R),
 ) {
-    let workers = thread::available_parallelism().map_or(1, NonZero::get).min(tasks.len());
+    let workers = at_once.min(tasks.len());
     let waiting = Mutex::new(Waiting { tasks, busy: Vec::new() });
     let changed = Condvar::new();
     let (sender, results) = mpsc::channel();

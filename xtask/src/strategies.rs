@@ -146,7 +146,7 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
                     "its contestant in the matrix, with settings for each workload (and a line in mod.rs)",
                 ),
                 Item::text(
-                    "benches/src/instructions/mod.rs",
+                    "benches/instructions/src/lib.rs",
                     &format!("\"{name}\""),
                     "its instructions per operation",
                 ),

@@ -21,11 +21,25 @@ const WITH_PEERS: &str = "bufbench";
 /// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
 const SOAKED: &str = "bufshard";
 const SOAK_SECONDS: &str = "30";
-/// The tests of minutes do without what else `profile.dev` has it for: its own suite, generic as it is, takes longer to build optimised
-/// than all of it takes to run.
-const UNOPTIMISED: &str = "profile.dev.package.bufcore.opt-level=0";
-/// In the tests of minutes a soak is as short as it can be: sixteen rounds.
-const SHORT_SOAK: (&str, &str) = ("BUFTEST_SOAK_SECONDS", "0");
+/// How much the tests of minutes do: a quarter of what finds every known defect, and a tenth of what `--long` does.
+const SHORT: [(&str, &str); 4] = [
+    ("BUFTEST_COUNT", "5000"),
+    ("BUFTEST_CASES", "16"),
+    ("BUFTEST_STEADY_SECONDS", "1"),
+    ("PROPTEST_CASES", "64"),
+];
+/// Tests that the tests of minutes leave to `--long`, by parts of their names: soaks, long programs, and trials that measure memory or
+/// time over much traffic. Each takes seconds in a debug build.
+const LONG_ONLY: [&str; 8] = [
+    "t19_",
+    "conformance::long_programs",
+    "costs::t26_late_releases",
+    "every_cell_is_built_or_refused_with_a_reason",
+    "keeper::forks::t25_forks_amid_calls",
+    "monitor::text::what_a_scrape_costs",
+    "room::resident_beside_vectors",
+    "trace::resident_memory_of_a_server",
+];
 /// The tests of what must not compile. They run cargo, which keeps both processors busy.
 const COMPILE_FAIL: &str = "compile_fail";
 /// No program takes nearly as long.
@@ -36,7 +50,7 @@ const SLOWEST: usize = 8;
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run the trials in full, in release builds: 250 000 buffers, a thousand generated programs, a soak of half a minute. Test the
+    /// Run the trials in full, in release builds: 80 000 buffers, hundreds of generated programs, a soak of half a minute. Test the
     /// benchmark matrix with the crates that it compares.
     #[arg(long)]
     long: bool,
@@ -50,7 +64,7 @@ pub(crate) struct Args {
 enum Task {
     /// Tests, or an example.
     Program(Program),
-    /// The same, with soaks that are as short as they can be.
+    /// The same with little traffic, without what is for `--long` alone.
     Short(Program),
     /// The soaks of a program for longer.
     Soak(Program),
@@ -109,12 +123,10 @@ impl Args {
 fn short() -> Result<Vec<Task>> {
     let packages = packages::all()?;
     let features = light_features(&packages);
-    let mut command = command!(
-        "cargo test --workspace --config {UNOPTIMISED} --features {features} --lib --bins --tests --examples"
-    );
+    // Libraries and programs with unit tests are among `--tests`.
+    let mut command = command!("cargo test --workspace --features {features} --tests --examples");
     let programs = programs::build(&mut command, &packages)?;
-    let documentation =
-        ["--workspace", "--config", UNOPTIMISED, "--features", &features].map(str::to_owned).to_vec();
+    let documentation = ["--workspace", "--features", &features].map(str::to_owned).to_vec();
     Ok(in_order(programs.into_iter().map(Task::Short).chain([Task::Documentation(documentation)])))
 }
 
@@ -172,6 +184,11 @@ fn in_order(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
     tasks
 }
 
+/// Whether some of the program's tests may be for `--long` alone. (Programs without the test harness take other arguments.)
+fn has_long_tests(program: &Program) -> bool {
+    program.kind == "lib" || program.target == "it"
+}
+
 impl Task {
     fn run(self) -> Done {
         let (name, kind, ran) = match &self {
@@ -179,8 +196,10 @@ impl Task {
                 let kind = if program.kind == "example" { Kind::Example } else { Kind::Tests };
                 let mut command = program.command();
                 if matches!(self, Self::Short(_)) {
-                    let (name, value) = SHORT_SOAK;
-                    default_env(&mut command, name, value);
+                    SHORT.iter().for_each(|(name, value)| default_env(&mut command, name, value));
+                    if has_long_tests(program) {
+                        command.args(LONG_ONLY.iter().flat_map(|name| ["--skip", name]));
+                    }
                 }
                 (program.name(), kind, program.run(&mut command, TIME_LIMIT))
             }
@@ -282,7 +301,11 @@ fn list(tasks: &[Task]) -> Result<()> {
         }
         // Without the harness it would do its work: as little of it as it can.
         let mut command = program.command();
-        let tests = program.tests(command.env("BUFTEST_COUNT", "1").env("BUFTEST_CASES", "1"), TIME_LIMIT)?;
+        let mut tests =
+            program.tests(command.env("BUFTEST_COUNT", "1").env("BUFTEST_CASES", "1"), TIME_LIMIT)?;
+        if matches!(task, Task::Short(_)) {
+            tests.retain(|test| !LONG_ONLY.iter().any(|name| test.contains(name)));
+        }
         let at = format!("{} {} {}", program.package, program.kind, program.target);
         match &tests[..] {
             [] => println!("{at}"),

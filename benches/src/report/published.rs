@@ -59,3 +59,16 @@ pub fn check(docs: &Path) -> Result<()> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_documents_are_what_the_results_say() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        if let Err(error) = check(&docs) {
+            panic!("{error:#}");
+        }
+    }
+}

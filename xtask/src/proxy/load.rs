@@ -86,19 +86,21 @@ impl Run {
 pub(super) struct Site {
     redis: (u16, Running),
     nginx: (u16, Running),
+    profile: &'static str,
     /// Dropped last: the servers have files in it.
     _folder: TempDir,
 }
 
 impl Site {
-    pub(super) fn start() -> Result<Self> {
+    /// `profile` is cargo's folder with the proxy.
+    pub(super) fn start(profile: &'static str) -> Result<Self> {
         let folder = Shell::new()?.create_temp_dir()?;
         let [redis, nginx] = ["redis", "nginx"].map(|name| {
             let own = folder.path().join(name);
             fs::create_dir_all(&own)?;
             serve(name, &own)
         });
-        Ok(Self { redis: redis?, nginx: nginx?, _folder: folder })
+        Ok(Self { redis: redis?, nginx: nginx?, profile, _folder: folder })
     }
 
     /// A turn of `pool`, in two fresh proxies: one before redis, one before nginx.
@@ -109,14 +111,14 @@ impl Site {
             return Ok(Run { pool, set, get, http, http_errors, proxy: None });
         };
         let mut seen = Seen::default();
-        let mut proxy = Proxy::start(name, self.redis.0)?;
+        let mut proxy = Proxy::start(self.profile, name, self.redis.0)?;
         (seen.idle_buffers, seen.idle_kib) = proxy.idle(load.clients)?;
         let (set, get) = redis_benchmark(proxy.port, load)?;
         seen.redis_peak_kib = proxy.memory("VmHWM")?;
         let (broken, failed) = proxy.end()?;
         (seen.broken, seen.failed) = (broken, failed);
 
-        let proxy = Proxy::start(name, self.nginx.0)?;
+        let proxy = Proxy::start(self.profile, name, self.nginx.0)?;
         let (http, http_errors) = wrk(proxy.port, load)?;
         seen.http_peak_kib = proxy.memory("VmHWM")?;
         // When its time is up, wrk drops its connections with answers under way: those are broken, and none is lost.
@@ -134,8 +136,8 @@ struct Proxy {
 }
 
 impl Proxy {
-    fn start(pool: &str, upstream: u16) -> Result<Self> {
-        let program = format!("release/proxy{}", std::env::consts::EXE_SUFFIX);
+    fn start(profile: &str, pool: &str, upstream: u16) -> Result<Self> {
+        let program = format!("{profile}/proxy{}", std::env::consts::EXE_SUFFIX);
         let (program, upstream) = (shell::target_folder().join(program), upstream.to_string());
         let mut command = command!("{program} --status --pool {pool} --to 127.0.0.1:{upstream}");
         let (running, mut talk) = Running::start_talking(&mut command)?;

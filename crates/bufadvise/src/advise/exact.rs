@@ -20,9 +20,11 @@ use crate::measure::process::{give_back, resident};
 
 /// Threads at the most. Where more were recorded, some share one.
 const MOST_THREADS: usize = 1024;
-/// How often memory is looked at in a replay, at equal distances. It is looked at when the most
-/// bytes are out, too.
+/// How often memory is looked at in a replay, at equal distances, unless these are shorter than
+/// [`EVENTS_EACH`]. It is looked at when the most bytes are out, too.
 const LOOKS: usize = 128;
+/// A look takes as long as many events.
+const EVENTS_EACH: usize = 32;
 /// Stack that each thread has used before memory is measured.
 const STACK_BYTES: usize = 24 << 10;
 
@@ -225,7 +227,8 @@ impl<S: Source> World<S> {
 /// The events after which memory is looked at: at equal distances, and when the most bytes are out.
 fn looks(traffic: &Traffic) -> Vec<usize> {
     let events = traffic.acts.len();
-    let mut looks: Vec<usize> = (1..=LOOKS).map(|look| look * events / LOOKS).collect();
+    let count = (events / EVENTS_EACH).clamp(1, LOOKS);
+    let mut looks: Vec<usize> = (1..=count).map(|look| look * events / count).collect();
     let (mut out, mut most, mut when) = (0, 0, 0);
     for (at, (_, act)) in traffic.acts.iter().enumerate() {
         match act {

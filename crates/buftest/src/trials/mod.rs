@@ -34,7 +34,7 @@ use std::env;
 
 use crate::model::Shadow;
 
-/// How many buffers a trial of the size `full` uses: a quarter in release, a fiftieth in debug builds and in programs for sanitizers
+/// How many buffers a trial of the size `full` uses: two of twenty-five in release, a fiftieth in debug builds and in programs for sanitizers
 /// ([`races`](crate::races)), and what `BUFTEST_COUNT` says (as the size of the largest trial, 1 000 000) wherever it is set.
 #[must_use]
 pub fn scaled(full: usize) -> usize {
@@ -42,8 +42,8 @@ pub fn scaled(full: usize) -> usize {
     let largest = match env::var("BUFTEST_COUNT") {
         Ok(text) => text.parse().expect("BUFTEST_COUNT is a number"),
         Err(_) if cfg!(debug_assertions) || Shadow::is_off() => FULL / 50,
-        // A fiftieth finds every known defect; this is twelve times as much.
-        Err(_) => FULL / 4,
+        // A fiftieth finds every known defect; this is four times as much.
+        Err(_) => FULL * 2 / 25,
     };
     (full as u128 * largest as u128 / FULL as u128).max(64) as usize
 }

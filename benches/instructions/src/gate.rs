@@ -1,5 +1,5 @@
 //! The gate on instruction counts: what was counted now against what is written down in
-//! `benches/instructions.json`.
+//! `benches/instructions/instructions.json`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::instructions::{Measure, measures, per_operation};
+use crate::{Measure, measures, per_operation};
 
 /// How much a count may rise: a share of what is written down.
 const TOLERANCE: f64 = 0.03;

@@ -1,5 +1,5 @@
 //! Instructions per operation, counted by callgrind through gungraun. `cargo xtask bench
-//! --instructions` runs it and compares what it finds with `benches/instructions.json`.
+//! --instructions` runs it and compares what it finds with `benches/instructions/instructions.json`.
 #![allow(missing_docs, reason = "gungraun's macros make modules without documentation")]
 #![allow(
     clippy::std_instead_of_alloc,
@@ -7,7 +7,7 @@
     reason = "a program of the standard library's: nothing here is built without it"
 )]
 
-use bufbench::instructions::{Work, prepare, runs};
+use bufcount::{Work, prepare, runs};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 
 // One run. Preparing it and dropping it afterwards are not counted.

@@ -1,9 +1,4 @@
-//! The rooms of this package import each other in one direction, as the table in `src/lib.rs` says.
-#![allow(
-    clippy::std_instead_of_alloc,
-    clippy::std_instead_of_core,
-    reason = "a program of the standard library's: nothing here is built without it"
-)]
+//! The rooms of this package import each other in one direction, as the table in `lib.rs` says.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +51,7 @@ fn rooms_import_in_one_direction() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let lib = fs::read_to_string(src.join("lib.rs")).expect("lib.rs");
     let rooms = rooms(&lib);
-    assert!(rooms.len() >= 7, "the table in lib.rs lists the rooms: {rooms:?}");
+    assert!(rooms.len() >= 6, "the table in lib.rs lists the rooms: {rooms:?}");
     let modules: Vec<&str> =
         lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
     let mut seen = BTreeMap::new();

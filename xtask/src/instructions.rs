@@ -1,8 +1,9 @@
 //! `cargo xtask bench --instructions`: counts instructions per operation and compares them with what is written down.
 //!
 //! Gungraun runs the bench target `instructions` under callgrind. Its library and its runner, a program of its own, have to be of
-//! one version: the runner is built into the target folder, in the version that the benchmarks' manifest names.
+//! one version: the runner is built in the version that the benchmarks' manifest names, into the target folder or where [`TOOLS`] says.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +16,8 @@ use crate::steps::Outcome;
 
 /// The package that has the bench target.
 const PACKAGE: &str = "bufcount";
+/// The variable that names a folder for tools that are built once for all clones: this one is of two hundred crates.
+const TOOLS: &str = "XTASK_TOOLS";
 /// What is written down.
 const BASELINE: &str = "benches/instructions/instructions.json";
 
@@ -53,8 +56,9 @@ pub(crate) fn check(update: bool) -> Result<Outcome> {
 /// Gungraun's runner, built if it is not there yet.
 fn runner(folder: &Path) -> Result<PathBuf> {
     let version = version(&packages::all()?)?;
+    let folder = env::var_os(TOOLS).map_or_else(|| folder.to_owned(), PathBuf::from);
     let root = folder.join("gungraun-runner").join(&version);
-    let program = root.join("bin").join(format!("gungraun-runner{}", std::env::consts::EXE_SUFFIX));
+    let program = root.join("bin").join(format!("gungraun-runner{}", env::consts::EXE_SUFFIX));
     if !program.is_file() {
         // Not optimised: it starts valgrind and adds up what that prints.
         let mut install =

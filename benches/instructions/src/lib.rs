@@ -238,10 +238,11 @@ mod tests {
     }
 }
 
-/// Writes the first byte of a fresh buffer, in a way that the optimiser can neither leave out nor look through.
+/// Writes the first byte of a buffer, in a way that the optimiser can neither leave out nor look through. It looks whether that is filled,
+/// as the matrix does.
 #[inline(always)]
 fn touch<L: Lease>(buf: &mut Buf<L>) {
-    let start = buf.spare_mut().as_mut_ptr();
+    let start = if buf.is_empty() { buf.spare_mut().as_mut_ptr() } else { buf.as_mut_slice().as_mut_ptr() };
     // SAFETY: the buffer is this one's alone, and has [`BYTES`] bytes.
     unsafe { start.write(1) };
     black_box(start);

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::packages::{self, Package};
 use crate::shell;
 use crate::steps::{Outcome, Steps};
-use crate::test::{default_env, some_ran};
+use crate::test::{SHORT, default_env, some_ran};
 
 /// Reports that are the tool's mistake, each with its reason.
 const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
@@ -137,6 +137,7 @@ impl Sanitizer {
         let sets = [Some("--all-features"), None];
         for features in sets.into_iter().take(if self == Self::Address { 1 } else { 2 }) {
             let mut races = self.cargo_test(host)?;
+            default_env(&mut races, "BUFTEST_COUNT", "20000");
             races.args(["--no-fail-fast", "--test", "races"]).args(features);
             for package in packages.iter().filter(|package| package.test("races").is_some()) {
                 races.args(["--package", &package.name]);
@@ -149,6 +150,10 @@ impl Sanitizer {
     /// Unit tests and the shared trials; the tests of failing allocators are other programs, which bring an allocator of their own.
     fn suite(self, host: &str, packages: &[Package], test_args: &[String]) -> Result<()> {
         let mut suite = self.cargo_test(host)?;
+        // A place that is wrong shows at its first turn; `long` and `broken` have more of them.
+        for (name, value) in SHORT {
+            default_env(&mut suite, name, value);
+        }
         suite.args(["--all-features", "--no-fail-fast", "--lib"]);
         for package in packages {
             suite.args(["--package", &package.name]);
@@ -170,7 +175,6 @@ impl Sanitizer {
             Self::Thread => ("target/sanitize-thread", THREAD_FLAGS),
         };
         command.args(["--target-dir", folder]).env("RUSTFLAGS", flags);
-        default_env(&mut command, "BUFTEST_COUNT", "20000");
         self.options(&mut command)?;
         Ok(command)
     }

@@ -21,8 +21,8 @@ const WITH_PEERS: &str = "bufbench";
 /// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
 const SOAKED: &str = "bufshard";
 const SOAK_SECONDS: &str = "30";
-/// How much the tests of minutes do: a quarter of what finds every known defect, and a tenth of what `--long` does.
-const SHORT: [(&str, &str); 4] = [
+/// How much the tests of minutes do: a quarter of what finds every known defect, and a sixteenth of what `--long` does.
+pub(crate) const SHORT: [(&str, &str); 4] = [
     ("BUFTEST_COUNT", "5000"),
     ("BUFTEST_CASES", "16"),
     ("BUFTEST_STEADY_SECONDS", "1"),

@@ -217,6 +217,16 @@ fn frames<F: FrameBuffer + 'static>(strategy: &'static str, build: fn(usize) -> 
     Measure { strategy, operation: "grow", prepare: Box::new(prepare) }
 }
 
+/// Writes the first byte of a buffer, in a way that the optimiser can neither leave out nor look through. It looks whether that is filled,
+/// as the matrix does.
+#[inline(always)]
+fn touch<L: Lease>(buf: &mut Buf<L>) {
+    let start = if buf.is_empty() { buf.spare_mut().as_mut_ptr() } else { buf.as_mut_slice().as_mut_ptr() };
+    // SAFETY: the buffer is this one's alone, and has [`BYTES`] bytes.
+    unsafe { start.write(1) };
+    black_box(start);
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -236,14 +246,4 @@ mod tests {
     fn the_start_does_not_count() {
         assert_eq!(per_operation(700 + 1000 * 5, 700 + 3000 * 5), 5.0);
     }
-}
-
-/// Writes the first byte of a buffer, in a way that the optimiser can neither leave out nor look through. It looks whether that is filled,
-/// as the matrix does.
-#[inline(always)]
-fn touch<L: Lease>(buf: &mut Buf<L>) {
-    let start = if buf.is_empty() { buf.spare_mut().as_mut_ptr() } else { buf.as_mut_slice().as_mut_ptr() };
-    // SAFETY: the buffer is this one's alone, and has [`BYTES`] bytes.
-    unsafe { start.write(1) };
-    black_box(start);
 }

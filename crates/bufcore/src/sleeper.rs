@@ -1,8 +1,58 @@
 //! Threads and tasks that wait.
 
+use core::mem::ManuallyDrop;
 use core::task::Waker;
 #[cfg(feature = "std")]
 use std::thread::Thread;
+
+/// A task's waker, kept by a pool. When the task forgot it, it is dropped on any thread, at the end
+/// of the pool or of what the pool keeps. So a drop that panics ends quietly, and the structure
+/// that it is dropped with is taken apart to its end. Without `std` the panic passes through.
+///
+/// ```
+/// use std::task::Waker;
+///
+/// use bufcore::strategy::TaskWaker;
+///
+/// let kept = TaskWaker::new(Waker::noop().clone());
+/// assert!(kept.will_wake(Waker::noop()));
+/// kept.wake();
+/// ```
+#[derive(Debug)]
+pub struct TaskWaker(ManuallyDrop<Waker>);
+
+impl TaskWaker {
+    /// Keeps `waker`.
+    #[must_use]
+    pub fn new(waker: Waker) -> Self {
+        Self(ManuallyDrop::new(waker))
+    }
+
+    /// Whether it wakes the same task as `waker`.
+    #[must_use]
+    pub fn will_wake(&self, waker: &Waker) -> bool {
+        self.0.will_wake(waker)
+    }
+
+    /// Wakes the task. The waker is the user's code, and may panic: the caller should hold no lock.
+    pub fn wake(mut self) {
+        // SAFETY: it is not used again.
+        let waker = unsafe { ManuallyDrop::take(&mut self.0) };
+        core::mem::forget(self);
+        waker.wake();
+    }
+}
+
+impl Drop for TaskWaker {
+    fn drop(&mut self) {
+        // SAFETY: it is not used again.
+        let waker = unsafe { ManuallyDrop::take(&mut self.0) };
+        #[cfg(feature = "alloc")]
+        let _ = crate::strategy::caught(|| drop(waker));
+        #[cfg(not(feature = "alloc"))]
+        drop(waker);
+    }
+}
 
 /// Names one that waits: a task of any executor, or, with `std`, a thread that parks.
 ///
@@ -25,7 +75,7 @@ use std::thread::Thread;
 ///         thread::park();
 ///     });
 ///     is_queued.recv().unwrap();
-///     queue.lock().unwrap().push(Sleeper::Task(Waker::noop().clone()));
+///     queue.lock().unwrap().push(Sleeper::task(Waker::noop().clone()));
 ///     let sleepers = std::mem::take(&mut *queue.lock().unwrap());
 ///     sleepers.into_iter().for_each(Sleeper::wake); // the lock is not held
 /// });
@@ -34,13 +84,19 @@ use std::thread::Thread;
 #[derive(Debug)]
 pub enum Sleeper {
     /// A task, which is polled again when it is woken.
-    Task(Waker),
+    Task(TaskWaker),
     /// A thread, which returns from `std::thread::park`, perhaps for another reason.
     #[cfg(feature = "std")]
     Thread(Thread),
 }
 
 impl Sleeper {
+    /// Names the task of `waker`.
+    #[must_use]
+    pub fn task(waker: Waker) -> Self {
+        Self::Task(TaskWaker::new(waker))
+    }
+
     /// Names the calling thread.
     #[cfg(feature = "std")]
     #[must_use]
@@ -75,7 +131,7 @@ impl Sleeper {
     ///     }
     /// }
     /// # #[cfg(feature = "std")]
-    /// Sleeper::Task(Waker::from(Arc::new(Panics))).wake_caught();
+    /// Sleeper::task(Waker::from(Arc::new(Panics))).wake_caught();
     /// ```
     pub fn wake_caught(self) {
         // What the model checker finds is not to be caught.

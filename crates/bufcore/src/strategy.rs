@@ -14,7 +14,7 @@ pub use crate::ref_counts::RefCounts;
 pub use crate::roll::{Link, Listed, Roll};
 pub use crate::settings::SettingsText;
 #[cfg(feature = "alloc")]
-pub use crate::sleeper::Sleeper;
+pub use crate::sleeper::{Sleeper, TaskWaker};
 pub use crate::stats::{Counters, Released, Served, SharedCounters};
 pub use crate::tagged_ptr::TaggedPtr;
 pub use crate::track::Tracker;

@@ -54,7 +54,7 @@ mod modelled {
     }
 
     pub(crate) fn sleeper() -> Sleeper {
-        Sleeper::Task(Waker::from(PARKER.with(Arc::clone)))
+        Sleeper::task(Waker::from(PARKER.with(Arc::clone)))
     }
 
     /// Sleeps until it was woken since the last time; there is no time in models.

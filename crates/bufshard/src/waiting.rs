@@ -211,7 +211,7 @@ impl Future for Acquire<'_> {
                 other => return Poll::Ready(other),
             }
         }
-        match this.attempt(Sleeper::Task(cx.waker().clone())) {
+        match this.attempt(Sleeper::task(cx.waker().clone())) {
             Attempt::Done(result) => {
                 this.leave();
                 Poll::Ready(result)

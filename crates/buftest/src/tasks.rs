@@ -92,6 +92,17 @@ impl Drop for Hostile {
     }
 }
 
+/// A waker whose drop panics, when its last clone goes, after it was counted.
+#[must_use]
+pub fn drop_panics(dropped: &Arc<Counting>) -> Waker {
+    let count = Waker::from(Arc::clone(dropped));
+    let panics = move || {
+        count.wake();
+        panic!("a waker's drop panics, as it was told to");
+    };
+    hostile(|| {}, panics)
+}
+
 /// A waker that does `wake` when it is first woken, and `drop` when its last clone goes.
 #[must_use]
 pub fn hostile(wake: impl FnOnce() + Send + 'static, drop: impl FnOnce() + Send + 'static) -> Waker {

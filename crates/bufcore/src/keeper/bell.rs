@@ -6,6 +6,7 @@ use core::panic::AssertUnwindSafe;
 use core::task::Waker;
 use std::panic::{catch_unwind, resume_unwind};
 
+use crate::sleeper::TaskWaker;
 use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
 
 /// Wakes the keepers of a pool that has grown.
@@ -49,7 +50,7 @@ use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
 pub struct Bell {
     /// Not 0 while there are wakers.
     is_armed: AtomicU32,
-    wakers: Mutex<Vec<Waker>>,
+    wakers: Mutex<Vec<TaskWaker>>,
 }
 
 impl Default for Bell {
@@ -115,18 +116,30 @@ impl Bell {
     /// Cost: an allocation for the first waker, and a system call on Linux.
     #[must_use = "the waker may not be kept"]
     pub fn arm(&self, waker: &Waker) -> bool {
-        // Cloned before the lock, and dropped after it if there is one already: it is users' code.
+        // Wakers and the allocator are users' code: cloned and asked before the lock, and dropped
+        // and given back after it.
         let waker = waker.clone();
-        let mut wakers = match try_lock(&self.wakers) {
-            Some(wakers) => wakers,
-            None => return false,
-        };
-        if !wakers.iter().any(|other| other.will_wake(&waker)) {
-            if wakers.try_reserve(1).is_err() {
+        let mut room = Vec::new();
+        let wakers = loop {
+            let Some(mut wakers) = try_lock(&self.wakers) else { return false };
+            if wakers.iter().any(|other| other.will_wake(&waker)) {
+                break wakers;
+            }
+            if wakers.capacity() == wakers.len() && room.capacity() > wakers.len() {
+                room.append(&mut wakers);
+                mem::swap(&mut *wakers, &mut room);
+            }
+            if wakers.capacity() > wakers.len() {
+                wakers.push(TaskWaker::new(waker));
+                break wakers;
+            }
+            let wanted = (2 * wakers.len()).max(1);
+            drop(wakers);
+            room = Vec::new();
+            if room.try_reserve_exact(wanted).is_err() {
                 return false;
             }
-            wakers.push(waker);
-        }
+        };
         // ORDER: Relaxed: the fence orders it before what the caller looks at next.
         self.is_armed.store(1, Ordering::Relaxed);
         // A ring that finds the lock held is left to that look.

@@ -329,7 +329,7 @@ fn loom_a_place_carries_the_sleeper() {
             thread::spawn(move || {
                 shadow.write();
                 let waker = Waker::from(alloc::sync::Arc::new(Reads(shadow)));
-                let before = place.put(Sleeper::Task(waker)).expect("the allocator has room");
+                let before = place.put(Sleeper::task(waker)).expect("the allocator has room");
                 assert!(before.is_none());
             })
         };

@@ -24,7 +24,7 @@ use crate::sync::{AtomicPtr, Ordering};
 /// use bufcore::strategy::{Sleeper, WaitPlace};
 ///
 /// let place = WaitPlace::new();
-/// let before = place.put(Sleeper::Task(Waker::noop().clone())).expect("room for it");
+/// let before = place.put(Sleeper::task(Waker::noop().clone())).expect("room for it");
 /// assert!(before.is_none());
 /// place.take().expect("it was put there").wake();
 /// assert!(place.take().is_none());
@@ -42,7 +42,7 @@ pub struct WaitPlace(AtomicPtr<Waiter>);
 /// let place = WaitPlace::new();
 /// let mut taken = None;
 /// for _ in 0..2 {
-///     place.put(Sleeper::Task(Waker::noop().clone())).expect("room for it");
+///     place.put(Sleeper::task(Waker::noop().clone())).expect("room for it");
 ///     taken = place.take().map(|newer| newer.and(taken.take()));
 /// }
 /// // Here the memory is given back. What follows is the user's code.

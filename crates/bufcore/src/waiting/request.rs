@@ -287,7 +287,7 @@ impl<P: WaitingPool + Unpin> Future for WaitingRequest<P> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        match this.attempt(|| Sleeper::Task(cx.waker().clone())) {
+        match this.attempt(|| Sleeper::task(cx.waker().clone())) {
             Attempt::Done(result) => Poll::Ready(result),
             Attempt::Waits { is_doubtful, .. } => {
                 if is_doubtful {

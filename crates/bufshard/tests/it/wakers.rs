@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bufshard::ShardPool;
 use buftest::process::{alone, spoil_freed_memory};
-use buftest::tasks::{block_on, counting, hostile, poll};
+use buftest::tasks::{Counting, block_on, counting, drop_panics, hostile, poll};
 
 const BUDGET: usize = 200_000;
 /// Of a class that is pooled.
@@ -52,21 +52,20 @@ fn t22_a_waker_panics_when_it_is_woken() {
 }
 
 /// A waker whose drop panics: where it is replaced, where the future goes, and where it is served.
+/// Its panic ends there.
 #[test]
 fn t22_a_waker_panics_when_it_is_dropped() {
-    let panicking = || hostile(|| {}, || panic!("a waker's drop panics, as it was told to"));
     let pool = pool();
     let held = pool.acquire(HELD).expect("room");
-    let caught = |act: &mut dyn FnMut()| {
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err(), "it panics");
-    };
+    let dropped = Arc::new(Counting::default());
     let mut replaced = Box::pin(pool.acquire_async(WAITING));
-    assert!(poll(replaced.as_mut(), &panicking()).is_pending());
-    caught(&mut || assert!(poll(replaced.as_mut(), Waker::noop()).is_pending()));
-    let mut gone = Some(Box::pin(pool.acquire_async(WAITING)));
-    assert!(poll(gone.as_mut().expect("there").as_mut(), &panicking()).is_pending());
-    caught(&mut || drop(gone.take()));
+    assert!(poll(replaced.as_mut(), &drop_panics(&dropped)).is_pending());
+    assert!(poll(replaced.as_mut(), Waker::noop()).is_pending());
+    let mut gone = Box::pin(pool.acquire_async(WAITING));
+    assert!(poll(gone.as_mut(), &drop_panics(&dropped)).is_pending());
+    drop(gone);
     drop(replaced);
+    assert_eq!(dropped.count(), 2);
     let mut last = Box::pin(pool.acquire_async(WAITING));
     let (wakes, waker) = counting();
     assert!(poll(last.as_mut(), &waker).is_pending());
@@ -76,6 +75,29 @@ fn t22_a_waker_panics_when_it_is_dropped() {
     drop(last);
     pool.trim();
     assert_eq!(pool.stats().reserved_bytes, 0);
+}
+
+/// Forgotten requests with such wakers: neither the end of their pool panics, nor the release that
+/// comes after it, and all wakers are dropped.
+#[test]
+fn t22_wakers_panic_when_their_pool_ends() {
+    for is_out in [false, true] {
+        let pool = pool();
+        let mut held = Some(pool.acquire(HELD).expect("room"));
+        let dropped = Arc::new(Counting::default());
+        for _ in 0..3 {
+            let mut forgotten = Box::pin(pool.acquire_async(WAITING));
+            assert!(poll(forgotten.as_mut(), &drop_panics(&dropped)).is_pending());
+            mem::forget(forgotten);
+        }
+        if !is_out {
+            drop(held.take());
+        }
+        // On a thread of its own, whose cache goes with it.
+        thread::spawn(move || drop(pool)).join().expect("the end of a pool does not panic");
+        thread::spawn(move || drop(held)).join().expect("a late release does not panic");
+        assert_eq!(dropped.count(), 3);
+    }
 }
 
 /// A waker that, when it is woken or dropped, drops futures of the same queue, takes buffers,

@@ -10,7 +10,7 @@ pub mod system;
 
 use std::future::Future;
 use std::mem;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
@@ -23,7 +23,7 @@ pub use self::many_buffers::t26_one_request_for_all;
 pub use self::programs::t24_programs;
 use super::moved::{self, Waiting};
 use super::scaled;
-use crate::tasks::{block_on, counting, hostile, poll};
+use crate::tasks::{Counting, block_on, counting, drop_panics, hostile, poll};
 
 const HELD: usize = 90_000;
 const WANTED: usize = 80_000;
@@ -202,6 +202,11 @@ macro_rules! waits {
             fn t06_ended_after_a_wait() {
                 trials::t06_ended_after_a_wait(waiting);
             }
+
+            #[test]
+            fn t22_a_waker_panics_when_the_pool_ends() {
+                trials::t22_a_waker_panics_when_the_pool_ends(waiting);
+            }
         }
     };
 }
@@ -220,7 +225,7 @@ fn now<P: Waits>(mut request: Request<'_, P>) -> Served<P> {
 }
 
 /// Polled until it sleeps: nobody wakes it any more.
-fn asleep<P: Waits>(request: &mut Request<'_, P>, wakes: &crate::tasks::Counting, waker: &Waker) {
+fn asleep<P: Waits>(request: &mut Request<'_, P>, wakes: &Counting, waker: &Waker) {
     loop {
         let before = wakes.count();
         assert!(poll(request.as_mut(), waker).is_pending(), "there is no room");
@@ -401,20 +406,16 @@ pub fn t22_a_waker_panics<P: Waits>(make: impl Fn() -> P) {
     assert!(matches!(poll(request.as_mut(), Waker::noop()), Poll::Ready(Ok(_))));
     drop(request);
 
-    let caught = |act: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(act)).is_err(), "it panics");
-    let panicking = || hostile(|| {}, || panic!("a waker's drop panics, as it was told to"));
+    // The panic of a waker's drop ends there, too.
+    let dropped = Arc::new(Counting::default());
     let mut first = Some(held(&mut pool, false));
     let (wakes, waker) = counting();
-    let mut request = Some(pool.acquire_async(WANTED));
-    let mut polled = |waker: &Waker| {
-        let is_pending = poll(request.as_mut().expect("there").as_mut(), waker).is_pending();
-        assert!(is_pending, "there is no room");
-    };
-    polled(&panicking());
-    caught(&mut || polled(&waker));
-    polled(&panicking());
-    caught(&mut || drop(request.take()));
+    let mut request = pool.acquire_async(WANTED);
+    assert!(poll(request.as_mut(), &drop_panics(&dropped)).is_pending(), "there is no room");
+    assert!(poll(request.as_mut(), &waker).is_pending());
+    assert!(poll(request.as_mut(), &drop_panics(&dropped)).is_pending());
     drop(request);
+    assert_eq!(dropped.count(), 2);
     let mut request = pool.acquire_async(WANTED);
     asleep::<P>(&mut request, &wakes, &waker);
     let before = wakes.count();
@@ -470,6 +471,31 @@ pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
         }
         drop(held);
         assert_eq!(Arc::strong_count(&wakes), 1, "its waker is kept");
+    }
+}
+
+/// The same with a waker whose drop panics: neither the end nor a late release does, and nothing of the pool is left behind, also when
+/// the pool ends while its thread unwinds.
+pub fn t22_a_waker_panics_when_the_pool_ends<P: Waits>(make: impl Fn() -> P) {
+    for (is_out, unwinds) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut pool = make();
+        let mut held = Some(held(&mut pool, false));
+        let dropped = Arc::new(Counting::default());
+        let mut request = pool.acquire_async(WANTED);
+        assert!(poll(request.as_mut(), &drop_panics(&dropped)).is_pending());
+        mem::forget(request);
+        if !is_out {
+            drop(held.take());
+        }
+        let ends = thread::spawn(move || {
+            let _pool = pool;
+            if unwinds {
+                std::panic::resume_unwind(Box::new(()));
+            }
+        });
+        assert_eq!(ends.join().is_err(), unwinds, "the waker's panic came out of the end");
+        assert!(thread::spawn(move || drop(held)).join().is_ok(), "it came out of a late release");
+        assert_eq!(dropped.count(), 1, "the waker is kept");
     }
 }
 

@@ -101,7 +101,7 @@ impl<S: Side> End<S> {
         if !self.core.link.has_tasks() {
             return Poll::Ready(self.check(n).unwrap_or(Err(WaitError::NoTasks)));
         }
-        self.poll(n, || Sleeper::Task(cx.waker().clone()))
+        self.poll(n, || Sleeper::task(cx.waker().clone()))
     }
 
     /// Asks the system whether the other end is still there.

@@ -139,13 +139,13 @@ impl Queue {
         };
         let mut waiter = Waiter::new(wait_queue, need, Kind::Task, since, there);
         let answer = poll_fn(|context| {
-            if waiter.is_asleep(Some(Sleeper::Task(context.waker().clone()))) {
+            if waiter.is_asleep(Some(Sleeper::task(context.waker().clone()))) {
                 return Poll::Pending;
             }
             if let Some(answer) = attempt(waiter.has_turn()) {
                 return Poll::Ready(answer);
             }
-            if !waiter.sleep(Sleeper::Task(context.waker().clone())) {
+            if !waiter.sleep(Sleeper::task(context.waker().clone())) {
                 context.waker().wake_by_ref();
             }
             Poll::Pending

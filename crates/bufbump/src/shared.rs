@@ -16,7 +16,7 @@ use core::ptr::{self, NonNull};
 use std::time::Instant;
 
 use bufcore::strategy::orphans::Orphan;
-use bufcore::strategy::sync::{AtomicUsize, Mutex, Ordering};
+use bufcore::strategy::sync::{AtomicUsize, ForkLock, Ordering};
 use bufcore::strategy::{
     self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, SharedCounters, Tracker, fences, threads,
 };
@@ -53,11 +53,11 @@ pub(crate) struct Shared {
     /// All caches (P2).
     pub(crate) caches: Roll<ThreadCache>,
     /// When `trim_idle` last looked, if it did. With the lock comes the right to look, at the lists
-    /// of threads too.
-    pub(crate) idle_since: Mutex<Option<Instant>>,
+    /// of threads too, and to claim pieces.
+    pub(crate) idle_since: ForkLock<Option<Instant>>,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
     pub(crate) trims: AtomicUsize,
-    /// How many threads want to take pieces out of caches, and `PLAIN` (`cache::large`).
+    /// `CLAIMED` while a thread takes pieces out of caches, and `PLAIN` (`cache::large`).
     pub(crate) claims: AtomicUsize,
     /// How often `clear` was called: memory from before it is freed when it is back.
     pub(crate) generation: AtomicUsize,
@@ -81,7 +81,7 @@ impl Shared {
             depot: Depot::new(),
             budget: Budget::new(settings.max_idle_bytes),
             caches: Roll::default(),
-            idle_since: Mutex::new(None),
+            idle_since: ForkLock::default(),
             trims: AtomicUsize::new(0),
             claims: AtomicUsize::new(if fences::has_heavy() { 0 } else { PLAIN }),
             generation: AtomicUsize::new(0),

@@ -5,9 +5,9 @@ use core::time::Duration;
 use std::time::Instant;
 
 use bufcore::strategy::fences;
-use bufcore::strategy::sync::{Ordering, try_lock};
+use bufcore::strategy::sync::Ordering;
 
-use crate::cache::{PLAIN, Reach, ThreadCache, local};
+use crate::cache::{CLAIMED, PLAIN, Reach, ThreadCache, local};
 use crate::counts::Piece;
 use crate::depot::Depot;
 use crate::shard::Chain;
@@ -29,8 +29,9 @@ impl Shared {
             // SAFETY: likewise.
             unsafe { chain.push(piece) };
         }
-        self.take_from_caches(Reach::Idle, &mut chain);
-        if let Some(right) = try_lock(&self.idle_since) {
+        // Whoever has the lock takes from there at this moment.
+        if let Some(right) = self.idle_since.try_lock() {
+            self.take_from_caches(Reach::Idle, &mut chain);
             self.take_from_lists(Reach::Idle, &mut chain);
             drop(right);
         }
@@ -46,7 +47,7 @@ impl Shared {
     /// Frees what nobody needed since the last look, if that was `age` ago or more, and looks. For
     /// holders of a handle.
     pub(crate) fn trim_idle(&self, age: Duration) {
-        let Some(mut since) = try_lock(&self.idle_since) else { return };
+        let Some(mut since) = self.idle_since.try_lock() else { return };
         let now = Instant::now();
         if since.is_some_and(|since| now.duration_since(since) < age) {
             return;
@@ -90,7 +91,7 @@ impl Shared {
     }
 
     /// Takes what nothing is out of from the caches of all threads, as far as it can be had. For
-    /// holders of a handle.
+    /// holders of a handle with the right to look.
     fn take_from_caches(&self, reach: Reach, chain: &mut Chain) {
         let _visit = self.depot.visit();
         let wants = self.caches.iter().any(ThreadCache::has_piece);
@@ -117,10 +118,11 @@ impl Shared {
     }
 
     /// Claims the pieces in caches; `false` when they are not to be had, for want of a fence. For
-    /// holders of a handle.
+    /// holders of a handle with the right to look. A claim that is there already was made by a
+    /// thread that this process lacks.
     fn claim(&self) -> bool {
         // ORDER: Relaxed: the fence orders it.
-        let before = self.claims.fetch_add(1, Ordering::Relaxed);
+        let before = self.claims.fetch_or(CLAIMED, Ordering::Relaxed);
         fences::heavy(before & PLAIN != 0)
     }
 
@@ -128,7 +130,7 @@ impl Shared {
     fn unclaim(&self) {
         // ORDER: Release pairs with the Acquire in `reuse_begun` and `hand_out`: what was taken out
         // is gone from the caches.
-        self.claims.fetch_sub(1, Ordering::Release);
+        self.claims.fetch_and(PLAIN, Ordering::Release);
     }
 
     /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of
@@ -148,5 +150,63 @@ impl Shared {
             cache.give_up_large();
         }
         self.trim();
+    }
+}
+
+#[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
+mod tests {
+    use alloc::vec::Vec;
+    use core::time::Duration;
+
+    use bufcore::strategy::sync::Ordering;
+    use buftest::process::alone;
+    use buftest::sandbox::{Ended, forked};
+
+    use crate::cache::CLAIMED;
+    use crate::pool::BumpPool;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// A look of another thread lasts at the moment of the fork, and the child lacks that thread.
+    #[test]
+    fn t25_a_fork_amid_a_look() {
+        alone(module_path!(), "t25_a_fork_amid_a_look", Duration::from_secs(60), || {
+            let pool = BumpPool::new().expect("settings are right");
+            let large = pool.shard_size() * 4;
+            drop(pool.acquire(large).expect("room"));
+            let shared = pool.shared();
+            let idle = pool.stats().reserved_bytes;
+            assert!(idle >= large, "its thread keeps it");
+            let look = shared.idle_since.lock();
+            shared.claims.fetch_or(CLAIMED, Ordering::Relaxed);
+            let ended = forked(LIMIT, || {
+                (0..3).for_each(|_| pool.trim_idle(Duration::ZERO));
+                let is_claimed = shared.claims.load(Ordering::Relaxed) & CLAIMED != 0;
+                u8::from(pool.stats().reserved_bytes >= large) + 2 * u8::from(is_claimed)
+            });
+            assert_eq!(ended, Ended::With(0), "the child's looks find what is idle, and its claims end");
+            pool.trim_idle(Duration::ZERO);
+            assert_eq!(pool.stats().reserved_bytes, idle, "one at a time in the parent");
+            shared.claims.fetch_and(!CLAIMED, Ordering::Relaxed);
+            drop(look);
+            (0..3).for_each(|_| pool.trim_idle(Duration::ZERO));
+            assert!(pool.stats().reserved_bytes < large);
+        });
+    }
+
+    /// The same for a thread that is about to free headers.
+    #[test]
+    fn t25_a_fork_amid_the_end_of_headers() {
+        alone(module_path!(), "t25_a_fork_amid_the_end_of_headers", Duration::from_secs(60), || {
+            let pool = BumpPool::new().expect("settings are right");
+            drop((0..100).map(|_| pool.acquire(pool.shard_size()).expect("room")).collect::<Vec<_>>());
+            let leaving = pool.shared().depot.lock_leaving();
+            let ended = forked(LIMIT, || {
+                pool.trim();
+                u8::try_from(pool.shared().depot.count()).unwrap_or(u8::MAX)
+            });
+            assert!(matches!(ended, Ended::With(0..10)), "the child frees headers too: {ended:?}");
+            drop(leaving);
+        });
     }
 }

@@ -53,6 +53,8 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
 /// `--cfg loom` or `--cfg shuttle` they are those of a model checker. Other packages in the program
 /// may decide which they are.
 pub mod sync {
+    #[cfg(feature = "std")]
+    pub use crate::fork_lock::{ForkGuard, ForkLock};
     #[cfg(any(loom, shuttle))]
     pub use crate::sync::checker;
     pub use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};

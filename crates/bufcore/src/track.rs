@@ -82,9 +82,10 @@ mod on {
     use core::mem;
     use core::panic::Location;
     use core::time::Duration;
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::process;
     use std::time::Instant;
 
+    use crate::fork_lock::ForkLock;
     use crate::{Buf, Lease};
 
     /// Describes a buffer that is out: where it was acquired, and when.
@@ -155,17 +156,28 @@ mod on {
 
     /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and
     /// writers are users' code, which may use the pool.
-    #[derive(Debug, Default)]
+    ///
+    /// A child that was forked while it was locked begins with a new one. Then there are tickets
+    /// whose lines are not there, or are those of others.
+    #[derive(Debug)]
     struct Ledger {
         lines: Vec<Line>,
         unused: Option<usize>,
         used: usize,
+        /// The next entry's number, which no other entry has, of no older list either.
         next: u64,
     }
 
+    impl Default for Ledger {
+        fn default() -> Self {
+            let process = if cfg!(unix) { process::id() } else { 0 };
+            Self { lines: Vec::new(), unused: None, used: 0, next: u64::from(process) << 32 }
+        }
+    }
+
     impl Ledger {
-        /// Notes an entry, if there is a line for it.
-        fn note(&mut self, entry: Outstanding) -> Option<usize> {
+        /// Notes an entry, if there is a line for it. Returns the line and the number.
+        fn note(&mut self, entry: Outstanding) -> Option<(usize, u64)> {
             let index = match self.unused {
                 Some(index) => index,
                 None if self.lines.len() < self.lines.capacity() => {
@@ -174,17 +186,23 @@ mod on {
                 }
                 None => return None,
             };
-            let line = mem::replace(&mut self.lines[index], Line::Used(self.next, entry));
+            let number = self.next;
+            let line = mem::replace(&mut self.lines[index], Line::Used(number, entry));
             self.unused = if let Line::Unused(next) = line { next } else { None };
             self.next += 1;
             self.used += 1;
-            Some(index)
+            Some((index, number))
         }
 
-        /// Takes an entry off. Returns memory that is to be freed when the list is not locked any
-        /// more.
-        fn strike(&mut self, index: usize) -> Vec<Line> {
-            self.lines[index] = Line::Unused(self.unused);
+        /// Takes an entry off, if it is there. Returns memory that is to be freed when the list is
+        /// not locked any more.
+        fn strike(&mut self, index: usize, number: u64) -> Vec<Line> {
+            match self.lines.get_mut(index) {
+                Some(line) if matches!(line, Line::Used(used, _) if *used == number) => {
+                    *line = Line::Unused(self.unused);
+                }
+                _ => return Vec::new(),
+            }
             self.unused = Some(index);
             self.used -= 1;
             if self.used > 0 || self.lines.capacity() <= KEPT {
@@ -227,12 +245,7 @@ mod on {
     /// ```
     #[derive(Default)]
     pub struct Tracker {
-        ledger: Arc<Mutex<Ledger>>,
-    }
-
-    fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-        // Nothing that is done under the lock panics.
-        ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        ledger: Arc<ForkLock<Ledger>>,
     }
 
     impl Tracker {
@@ -258,7 +271,7 @@ mod on {
         fn ticket(&self, entry: Outstanding) -> Ticket {
             let mut room = Vec::new();
             loop {
-                let mut ledger = lock(&self.ledger);
+                let mut ledger = self.ledger.lock();
                 if room.capacity() > ledger.lines.capacity() {
                     // No allocation: it has room for all of them.
                     room.append(&mut ledger.lines);
@@ -267,8 +280,8 @@ mod on {
                 let noted = ledger.note(entry);
                 let wanted = ledger.lines.len() * 2;
                 drop(ledger);
-                if let Some(index) = noted {
-                    return Ticket { place: Some((Arc::clone(&self.ledger), index)) };
+                if let Some((index, number)) = noted {
+                    return Ticket { place: Some((Arc::clone(&self.ledger), index, number)) };
                 }
                 room = Vec::with_capacity(wanted.max(4));
             }
@@ -279,7 +292,7 @@ mod on {
         pub fn outstanding(&self) -> Vec<Outstanding> {
             let mut found = Vec::new();
             loop {
-                let ledger = lock(&self.ledger);
+                let ledger = self.ledger.lock();
                 let used = ledger.used;
                 if used <= found.capacity() {
                     found.extend(ledger.lines.iter().filter_map(|line| match *line {
@@ -298,14 +311,14 @@ mod on {
 
     impl fmt::Debug for Tracker {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            let used = lock(&self.ledger).used;
+            let used = self.ledger.lock().used;
             f.debug_struct("Tracker").field("outstanding", &used).finish()
         }
     }
 
     /// A buffer's place in its tracker.
     pub(crate) struct Ticket {
-        place: Option<(Arc<Mutex<Ledger>>, usize)>,
+        place: Option<(Arc<ForkLock<Ledger>>, usize, u64)>,
     }
 
     impl Ticket {
@@ -317,8 +330,8 @@ mod on {
 
     impl Drop for Ticket {
         fn drop(&mut self) {
-            if let Some((ledger, index)) = self.place.take() {
-                let unneeded = lock(&ledger).strike(index);
+            if let Some((ledger, index, number)) = self.place.take() {
+                let unneeded = ledger.lock().strike(index, number);
                 drop(unneeded);
             }
         }
@@ -347,9 +360,35 @@ mod on {
             let tracker = Tracker::default();
             let buf = tracker.attach(HeapPool::new().acquire(1).expect("room"));
             let others: Vec<_> = (0..500).map(|_| tracker.attach(pool.acquire(1).expect("room"))).collect();
-            assert!(lock(&tracker.ledger).lines.capacity() >= 501);
+            assert!(tracker.ledger.lock().lines.capacity() >= 501);
             drop((buf, others));
-            assert_eq!(lock(&tracker.ledger).lines.capacity(), 0, "a burst leaves nothing");
+            assert_eq!(tracker.ledger.lock().lines.capacity(), 0, "a burst leaves nothing");
+        }
+
+        /// Another thread has the list locked at the moment of the fork, and the child lacks it.
+        #[test]
+        #[cfg(all(unix, not(miri)))]
+        fn t25_a_fork_amid_a_note() {
+            use buftest::process::alone;
+            use buftest::sandbox::{Ended, forked};
+
+            alone(module_path!(), "t25_a_fork_amid_a_note", Duration::from_secs(60), || {
+                let mut pool = HeapPool::new();
+                let tracker = Tracker::default();
+                let mut buf = || tracker.attach(pool.acquire(1).expect("room"));
+                let mut before = Some([buf(), buf()]);
+                let locked = tracker.ledger.lock();
+                let ended = forked(Duration::from_secs(10), || {
+                    let later = buf();
+                    // Its line is the later one's, or is not there.
+                    drop(before.take());
+                    let left = tracker.outstanding().len() as u8;
+                    drop(later);
+                    left * 10 + tracker.outstanding().len() as u8
+                });
+                assert_eq!(ended, Ended::With(10));
+                drop(locked);
+            });
         }
     }
 }

@@ -8,9 +8,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bufcore::strategy::Bell;
 use bufcore::{Keeper, PressureSource};
 use buftest::alloc::Reentrant;
 use buftest::process::alone;
+use buftest::tasks::counting;
 use buftest::trials::keeper::Nothing;
 
 #[global_allocator]
@@ -40,6 +42,32 @@ fn t23_pools_are_watched_within_the_allocator() {
                 });
                 keeper.tick(now);
                 assert_eq!(keeper.watched(), already + 1 + again);
+                if before > calls {
+                    break;
+                }
+            }
+        }
+        ALLOCATOR.check();
+    });
+}
+
+/// A bell gets another waker in each call of the allocator that arming it makes.
+#[test]
+fn t23_a_bell_is_armed_within_the_allocator() {
+    alone(module_path!(), "t23_a_bell_is_armed_within_the_allocator", Duration::from_secs(20), || {
+        for already in [0, 1, 2, 4] {
+            for before in 0.. {
+                let bell = Bell::default();
+                let wakers: Vec<_> = (0..already + 2).map(|_| counting()).collect();
+                let arm = |index: usize| bell.arm(&wakers[index].1);
+                assert!((0..already).all(arm));
+                let (mut inner, mut outer) = (None, false);
+                let calls =
+                    Reentrant::within(before, || inner = Some(arm(already)), || outer = arm(already + 1));
+                assert!(outer && inner != Some(false), "nothing is locked while the allocator is asked");
+                bell.ring();
+                let woken = already + 1 + usize::from(inner.is_some());
+                assert_eq!(wakers.iter().map(|(wakes, _)| wakes.count()).sum::<usize>(), woken);
                 if before > calls {
                     break;
                 }

@@ -85,7 +85,6 @@ mod chain;
 mod class;
 mod counts;
 mod depot;
-mod gate;
 mod keeping;
 mod lease;
 mod mapped;

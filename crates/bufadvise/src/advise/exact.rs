@@ -88,30 +88,8 @@ impl Visitor for Exact<'_> {
         let traffic = self.traffic;
         let threads = traffic.threads.clamp(1, MOST_THREADS);
         let numbers = traffic.pool_numbers();
-        // Of the right size at once: vectors that grow leave free memory behind, which would be the
-        // candidate's.
-        let mut counts = vec![0; threads];
-        traffic.acts.iter().for_each(|(thread, _)| counts[*thread as usize % threads] += 1);
-        let mut turns: Vec<VecDeque<usize>> = counts.into_iter().map(VecDeque::with_capacity).collect();
-        for (index, (thread, _)) in traffic.acts.iter().enumerate() {
-            turns[*thread as usize % threads].push_back(index);
-        }
-        let live = traffic.buffers.iter().map(|_| None).collect();
-        let world = World {
-            sources: Vec::new(),
-            live,
-            out: 0,
-            from_heap: 0,
-            before: None,
-            counted: Counted::default(),
-        };
-        let shared = Shared {
-            traffic,
-            looks: looks(traffic),
-            turn: AtomicUsize::new(usize::MAX),
-            threads: (0..threads).map(|_| OnceLock::new()).collect(),
-            world: Mutex::new(world),
-        };
+        let turns = turns(traffic, threads);
+        let shared = Shared::new(traffic, threads);
         // The threads that are started from here stay here as well.
         let _here = pin(self.processor);
         thread::scope(|scope| {
@@ -144,6 +122,40 @@ impl Visitor for Exact<'_> {
             built
         })
         .map(|()| shared.world().counted)
+    }
+}
+
+/// The numbers of each thread's events.
+fn turns(traffic: &Traffic, threads: usize) -> Vec<VecDeque<usize>> {
+    // Of the right size at once: vectors that grow leave free memory behind, which would be the
+    // candidate's.
+    let mut counts = vec![0; threads];
+    traffic.acts.iter().for_each(|(thread, _)| counts[*thread as usize % threads] += 1);
+    let mut turns: Vec<VecDeque<usize>> = counts.into_iter().map(VecDeque::with_capacity).collect();
+    for (index, (thread, _)) in traffic.acts.iter().enumerate() {
+        turns[*thread as usize % threads].push_back(index);
+    }
+    turns
+}
+
+impl<'a, S: Source> Shared<'a, S> {
+    /// Before the first turn.
+    fn new(traffic: &'a Traffic, threads: usize) -> Self {
+        let world = World {
+            sources: Vec::new(),
+            live: traffic.buffers.iter().map(|_| None).collect(),
+            out: 0,
+            from_heap: 0,
+            before: None,
+            counted: Counted::default(),
+        };
+        Self {
+            traffic,
+            looks: looks(traffic),
+            turn: AtomicUsize::new(usize::MAX),
+            threads: (0..threads).map(|_| OnceLock::new()).collect(),
+            world: Mutex::new(world),
+        }
     }
 }
 

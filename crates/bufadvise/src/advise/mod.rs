@@ -44,6 +44,7 @@ pub(crate) use check::Options as CheckOptions;
 pub(crate) use child::Job;
 
 use crate::command::Answer;
+use by_place::Verdict;
 use candidate::Candidate;
 use child::Read;
 use choice::{Choice, Entrant, First, Prices, choose, front};
@@ -205,20 +206,18 @@ impl Study<'_> {
     fn advise(&self) -> Result<Option<Advice>> {
         let started = Instant::now();
         let program = std::env::current_exe().context("cannot find this program")?;
-        let events = if self.is_test { TEST_EVENTS } else { MOST_EVENTS };
-        let Read { trace, traffic, acquires, heap } = child::read(self.file, events)?;
-        let seconds = trace.duration_ns().max(1) as f64 / 1e9;
-        let prices = self.prices.prices(trace.summary().acquires as f64 / seconds);
-        let needs = Needs::of(&traffic);
-        let room = needs.with_margin();
-        let (mut candidates, left_out) = candidate::sweep(&room);
+        let read = child::read(self.file, if self.is_test { TEST_EVENTS } else { MOST_EVENTS })?;
+        let traffic = &read.traffic;
+        let seconds = read.trace.duration_ns().max(1) as f64 / 1e9;
+        let prices = self.prices.prices(read.trace.summary().acquires as f64 / seconds);
+        let (mut candidates, left_out) = candidate::sweep(&Needs::of(traffic).with_margin());
         candidates.extend(self.given.filter(|given| !candidates.contains(given)));
         let effort = if self.is_test { Effort::test() } else { Effort::usual(f64::from(self.seconds)) };
         let handed =
-            [Handed::write(&traffic, "once")?, Handed::write(&traffic.at_twice_the_connections(), "twice")?];
+            [Handed::write(traffic, "once")?, Handed::write(&traffic.at_twice_the_connections(), "twice")?];
         let parent = Parent {
             program,
-            traffic: &traffic,
+            traffic,
             handed: &handed,
             candidates: &candidates,
             prices,
@@ -231,21 +230,35 @@ impl Study<'_> {
             eprintln!("{}", words::nothing(&outcome.entries, &prices));
             return Ok(None);
         };
-        let front = front_of(&outcome.entries, &prices);
-        let places = heap.as_ref().map(|heap| by_place::advise(self, heap, &parent)).transpose()?;
+        let places = read.heap.as_ref().map(|heap| by_place::advise(self, heap, &parent)).transpose()?;
         let seconds = started.elapsed().as_secs_f64();
         let check = self.checks.then(|| check_all(&parent, &outcome.entries, &choice)).transpose()?;
         parent.bar.finish_and_clear();
-        let script = Script::new(&traffic, child::workers_here(&traffic));
-        let pick = &candidates[choice.pick];
+        let found = Found { places: places.unwrap_or_default(), check, left_out, seconds };
+        Ok(Some(self.write_up(&read, &parent, outcome.entries, choice, found)))
+    }
+
+    /// The advice, in full.
+    fn write_up(
+        &self,
+        read: &Read,
+        parent: &Parent<'_>,
+        entries: Vec<Entry>,
+        choice: Choice,
+        found: Found,
+    ) -> Advice {
+        let (traffic, prices) = (&read.traffic, parent.prices);
+        let needs = Needs::of(traffic);
+        let script = Script::new(traffic, child::workers_here(traffic));
+        let pick = &parent.candidates[choice.pick];
         let mut advice = Advice {
             schema: SCHEMA,
             trace: self.file.display().to_string(),
-            name: name_of(&trace.meta().name, self.file),
+            name: name_of(&read.trace.meta().name, self.file),
             needs,
-            room,
+            room: needs.with_margin(),
             prices,
-            acquires,
+            acquires: read.acquires,
             replayed: traffic.buffers.len(),
             threads: traffic.threads,
             workers: script.parts.len(),
@@ -253,20 +266,28 @@ impl Study<'_> {
             crossing_kept: script.crossings_kept as f64 / script.crossings.max(1) as f64,
             version: env!("CARGO_PKG_VERSION").into(),
             machine: crate::measure::host::look().into(),
-            left_out,
-            front,
+            left_out: found.left_out,
+            front: front_of(&entries, &prices),
             code: emit::Form::Rust.code(pick),
             beyond: pick.beyond().into(),
             why: Vec::new(),
-            places: places.unwrap_or_default(),
-            check,
-            entries: outcome.entries,
+            places: found.places,
+            check: found.check,
+            entries,
             choice,
-            seconds,
+            seconds: found.seconds,
         };
-        advice.why = words::why(&trace.summary(), &advice);
-        Ok(Some(advice))
+        advice.why = words::why(&read.trace.summary(), &advice);
+        advice
     }
+}
+
+/// What is in an advice beside the choice.
+struct Found {
+    places: Vec<Verdict>,
+    check: Option<Check>,
+    left_out: Vec<String>,
+    seconds: f64,
 }
 
 /// Applies the rule to those that came to the last stage. The numbers are those of the entries.

@@ -27,6 +27,8 @@ use crate::shared::Shared;
 
 /// In `Shared::claims` for good where the system has no fence that costs one side nothing.
 pub(crate) const PLAIN: usize = 1 << (usize::BITS - 1);
+/// In `Shared::claims` while a thread takes pieces out of caches.
+pub(crate) const CLAIMED: usize = 1;
 
 /// What is to be taken out of caches: of what nothing is out of, all, or what was not used since
 /// the last look.

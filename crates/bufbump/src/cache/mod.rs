@@ -43,7 +43,7 @@ use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use bufcore::strategy::threads::Cache;
 use bufcore::strategy::{Link, Listed};
 
-pub(crate) use self::large::{PLAIN, Reach};
+pub(crate) use self::large::{CLAIMED, PLAIN, Reach};
 use crate::places::Places;
 use crate::settings::MOST_SPARES;
 use crate::shard::{Chain, Given, Shard};

@@ -9,24 +9,25 @@
 //!   out of either, and nobody owns them.
 //! - H2: each header is on the list from `first` on, once, or on the list from `leaving` on, and
 //!   then it was vacant, and is on no stack.
-//! - H3: a header is freed by whoever has `trimmer`, after it was taken off the list, and when
+//! - H3: a header is freed by whoever has locked `leaving`, after it was taken off the list, and when
 //!   nobody visits. A *visit* is a use of headers that the visitor does not own. A visit begins
 //!   with its count, then a full fence, then the first look. A header is taken off the list and off
 //!   its stack, then comes a full fence, then the look at the count. So either the visitor does not
 //!   find the header, or its visit is seen.
-//! - H4: with `trimmer` comes the right to take headers off the list, and to use `leaving`. Others
-//!   add to the front of the list only.
+//! - H4: with the lock of `leaving` comes the right to take headers off the list. Others add to the
+//!   front of the list only. A process that is forked meanwhile loses what was taken off, and no
+//!   more: marks stay on the list.
 //! - H5: a header is freed by the pointer that it was made with, which only the list has. All
 //!   others may come from references.
 
 mod large;
 
 use alloc::boxed::Box;
-use core::cell::Cell;
+use core::mem;
 use core::ptr::{self, NonNull};
 
 use bufcore::strategy::boxed;
-use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+use bufcore::strategy::sync::{AtomicPtr, AtomicUsize, ForkLock, Ordering, fence};
 
 pub(crate) use self::large::CLASSES;
 use self::large::Large;
@@ -52,13 +53,8 @@ pub(crate) struct Depot {
     count: AtomicUsize,
     /// Visits at this moment (H3).
     visitors: AtomicUsize,
-    /// Whether somebody has the rights of H4.
-    trimmer: AtomicBool,
-    /// Headers that are about to be freed (H2).
-    leaving: Cell<Chain>,
-    /// Stands for what is of H4, to the model checker.
-    #[cfg(all(test, loom))]
-    rights: buftest::models::Shadow,
+    /// Headers that are about to be freed (H2, H4).
+    leaving: ForkLock<Chain>,
 }
 
 /// A visit (H3), until it is dropped.
@@ -81,10 +77,7 @@ impl Depot {
             first: AtomicPtr::new(ptr::null_mut()),
             count: AtomicUsize::new(0),
             visitors: AtomicUsize::new(0),
-            trimmer: AtomicBool::new(false),
-            leaving: Cell::new(Chain::new()),
-            #[cfg(all(test, loom))]
-            rights: buftest::models::Shadow::default(),
+            leaving: ForkLock::default(),
         }
     }
 
@@ -263,26 +256,27 @@ impl Depot {
     /// Never waits: while somebody visits, or takes headers off as well, there may be none. What
     /// was taken off then is for the next call.
     pub(crate) fn take_off(&self) -> Chain {
-        // ORDER: Acquire pairs with the Release below: `leaving` and the list are as the last one
-        // left them.
-        if self.trimmer.swap(true, Ordering::Acquire) {
-            return Chain::new();
-        }
-        #[cfg(all(test, loom))]
-        self.rights.write();
-        let mut leaving = self.leaving.replace(Chain::new());
+        let Some(mut rights) = self.leaving.try_lock() else { return Chain::new() };
+        let mut leaving = mem::take(&mut *rights);
         // At most one trim's worth is leaving, so this is bounded, however often somebody visits.
         if leaving.is_empty() && self.is_unvisited() && self.mark_vacant() {
             self.unlist(&mut leaving);
         }
         if !(0..LOOKS).any(|_| self.is_unvisited()) {
-            leaving = self.leaving.replace(leaving);
+            leaving = mem::replace(&mut *rights, leaving);
         }
-        #[cfg(all(test, loom))]
-        self.rights.write();
-        // ORDER: Release pairs with the Acquire above.
-        self.trimmer.store(false, Ordering::Release);
         leaving
+    }
+
+    #[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
+    pub(crate) fn lock_leaving(&self) -> bufcore::strategy::sync::ForkGuard<'_, Chain> {
+        self.leaving.lock()
+    }
+
+    #[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
+    pub(crate) fn count(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Takes and marks the headers that are vacant now. Whether there are some.
@@ -358,6 +352,6 @@ impl Drop for Depot {
             at = header.rare().older.load(Ordering::Relaxed);
         }
         // SAFETY: taken off the list, and nobody visits.
-        unsafe { Self::free(self.leaving.replace(Chain::new())) };
+        unsafe { Self::free(mem::take(&mut *self.leaving.lock())) };
     }
 }

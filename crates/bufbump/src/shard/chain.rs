@@ -14,6 +14,7 @@ use super::Shard;
 /// Freeing a shard calls the allocator, which is others' code and may use the pool. So shards are
 /// first taken out of where they are, into a chain, and go when nothing is half done.
 #[must_use = "the shards are lost otherwise"]
+#[derive(Default)]
 pub(crate) struct Chain(Option<NonNull<Shard>>);
 
 impl Chain {

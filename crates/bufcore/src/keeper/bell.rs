@@ -6,8 +6,9 @@ use core::panic::AssertUnwindSafe;
 use core::task::Waker;
 use std::panic::{catch_unwind, resume_unwind};
 
+use crate::fork_lock::ForkLock;
 use crate::sleeper::TaskWaker;
-use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
+use crate::sync::{AtomicU32, Ordering};
 
 /// Wakes the keepers of a pool that has grown.
 ///
@@ -21,8 +22,8 @@ use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
 /// where the system has one for that.
 ///
 /// No thread waits for its lock. A ring that meets the call of a keeper is left to the look that
-/// follows there, and one that meets another ring to that one. In a child that was forked amid such
-/// a call the bell stays silent, and [`arm`](Self::arm) says so.
+/// follows there, and one that meets another ring to that one. A child that was forked amid such a
+/// call begins without wakers. The waker of a keeper that has ended stays until the next ring.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,17 +47,11 @@ use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
 /// bell.ring(); // once each time that it is asked for
 /// assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Bell {
     /// Not 0 while there are wakers.
     is_armed: AtomicU32,
-    wakers: Mutex<Vec<TaskWaker>>,
-}
-
-impl Default for Bell {
-    fn default() -> Self {
-        Self { is_armed: AtomicU32::new(0), wakers: Mutex::new(Vec::new()) }
-    }
+    wakers: ForkLock<Vec<TaskWaker>>,
 }
 
 impl Bell {
@@ -88,7 +83,7 @@ impl Bell {
     #[inline(never)]
     fn wake_all(&self) {
         let wakers = {
-            let Some(mut wakers) = try_lock(&self.wakers) else { return };
+            let Some(mut wakers) = self.wakers.try_lock() else { return };
             // ORDER: Relaxed: the lock orders it before the next `arm`.
             self.is_armed.store(0, Ordering::Relaxed);
             mem::take(&mut *wakers)
@@ -121,7 +116,7 @@ impl Bell {
         let waker = waker.clone();
         let mut room = Vec::new();
         let wakers = loop {
-            let Some(mut wakers) = try_lock(&self.wakers) else { return false };
+            let Some(mut wakers) = self.wakers.try_lock() else { return false };
             if wakers.iter().any(|other| other.will_wake(&waker)) {
                 break wakers;
             }

@@ -154,11 +154,30 @@ struct Window<P> {
     places: usize,
     /// How many of the last ones of the row come behind the one that was told last.
     since: usize,
+    /// Nobody holds any of them, except perhaps the last one.
+    is_free: bool,
 }
 
 impl<P> Window<P> {
+    fn new(first: P) -> Self {
+        Self { first, places: 0, since: 0, is_free: false }
+    }
+
     fn is_told(&self) -> bool {
         self.since < self.places
+    }
+
+    /// Notes how a place was held that was to be told, with `since` places behind it in the window.
+    /// Returns whether somebody was told.
+    fn note(&mut self, was: Holder, since: usize, told: &mut Told) -> bool {
+        if was == Holder::Nobody {
+            return false;
+        }
+        told.out += 1;
+        told.plain += usize::from(was == Holder::Plain);
+        self.since = since;
+        self.is_free = false;
+        true
     }
 }
 
@@ -168,7 +187,7 @@ impl Teller {
     pub fn tell<R: WaitingRow>(&mut self, row: &R, is_first: bool) -> Told {
         let (mut told, mut before) = (Told { out: 0, plain: 0 }, 0);
         let Some(first) = row.first() else { return told };
-        let mut window = Window { first, places: 0, since: 0 };
+        let mut window = Window::new(first);
         let mut next = Some(first);
         while let Some(last) = next {
             next = row.behind(last);
@@ -177,13 +196,14 @@ impl Teller {
             match row.look(last) {
                 Holder::Pool => {
                     // No window reaches over it.
-                    window = Window { first: next.unwrap_or(last), places: 0, since: 0 };
+                    window = Window::new(next.unwrap_or(last));
                     continue;
                 }
                 Holder::Told if row.tell(last) != Holder::Nobody => {
                     before += 1;
                     told.out += 1;
                     window.since = 0;
+                    window.is_free = false;
                 }
                 _ => {}
             }
@@ -194,7 +214,14 @@ impl Teller {
                 window.first = second;
                 window.places -= 1;
             }
-            if !window.is_told() && row.has_room(window.first, last) {
+            if window.is_told() {
+                continue;
+            }
+            if !row.has_room(window.first, last) {
+                window.is_free = false;
+            } else if window.is_free {
+                window.note(row.tell(last), 0, &mut told);
+            } else {
                 self.tell_one(row, &mut window, &mut told);
             }
         }
@@ -211,11 +238,8 @@ impl Teller {
         let (mut place, mut index) = (window.first, 0);
         for tried in 0..drawn + window.places {
             if tried >= drawn {
-                let was = row.tell(place);
-                if was != Holder::Nobody {
-                    told.out += 1;
-                    told.plain += usize::from(was == Holder::Plain);
-                    window.since = window.places - 1 - index;
+                let since = window.places - 1 - index;
+                if window.note(row.tell(place), since, told) {
                     return;
                 }
             }
@@ -225,6 +249,8 @@ impl Teller {
                 _ => (place, index) = (window.first, 0),
             }
         }
+        // So the windows behind it are not looked through again.
+        window.is_free = true;
     }
 
     /// A number less than `limit`, by Marsaglia's xorshift.

@@ -106,6 +106,14 @@ fn refusals() {
 struct Row {
     places: Vec<Cell<Holder>>,
     bytes: usize,
+    /// Calls that look at a place.
+    calls: Cell<usize>,
+}
+
+impl Row {
+    fn new(places: impl Iterator<Item = Holder>, bytes: usize) -> Self {
+        Self { places: places.map(Cell::new).collect(), bytes, calls: Cell::new(0) }
+    }
 }
 
 impl WaitingRow for Row {
@@ -116,6 +124,7 @@ impl WaitingRow for Row {
     }
 
     fn behind(&self, place: usize) -> Option<usize> {
+        self.calls.update(|calls| calls + 1);
         Some(place + 1).filter(|&next| next < self.places.len())
     }
 
@@ -145,8 +154,8 @@ fn one_of_each_window_is_told() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut teller = Teller::default();
         let draw = |rng: &mut fastrand::Rng| ALL[rng.usize(..if seed % 2 == 0 { 5 } else { 4 })];
-        let places = (0..rng.usize(..20)).map(|_| Cell::new(draw(&mut rng))).collect();
-        let row = Row { places, bytes: rng.usize(1..8) };
+        let places: Vec<_> = (0..rng.usize(..20)).map(|_| draw(&mut rng)).collect();
+        let row = Row::new(places.into_iter(), rng.usize(1..8));
         for is_first in [true, false] {
             let before: Vec<_> = row.places.iter().map(Cell::get).collect();
             let told = teller.tell(&row, is_first);
@@ -167,5 +176,21 @@ fn one_of_each_window_is_told() {
         assert!(old <= told, "seed {seed}");
         row.places.iter().for_each(|place| place.set(Holder::Watched));
         assert_eq!(teller.tell(&row, true).plain, 0, "seed {seed}");
+    }
+}
+
+/// The time is linear in the places, however many of them are free.
+#[test]
+fn the_row_is_looked_at_a_few_times() {
+    const PLACES: usize = 20_000;
+    for free in [1, 2, 100, PLACES] {
+        for bytes in [1, 10, PLACES / 2] {
+            let holder = |place| if place % free == free - 1 { Holder::Watched } else { Holder::Nobody };
+            let row = Row::new((0..PLACES).map(holder), bytes);
+            let told = Teller::default().tell(&row, true);
+            assert!(told.out <= PLACES / free);
+            let calls = row.calls.get();
+            assert!(calls <= 10 * PLACES, "{calls} with one in {free} held, and {bytes} wanted");
+        }
     }
 }

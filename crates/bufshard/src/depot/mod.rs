@@ -95,8 +95,8 @@ impl Depot {
     }
 
     /// Puts the blocks that `next` gives into bins of a class with room for `limit` blocks each, in
-    /// the shard `home` or else in the next, and returns the rest. `next` does nothing but that: it
-    /// is called while a bin is locked.
+    /// the shard `home` or else in the next, and returns the rest. `next` gives blocks that are
+    /// valid and the caller's, and does nothing but that: it is called while a bin is locked.
     ///
     /// Cost: two locked instructions for each bin that takes some; a look at each at the most.
     pub(crate) fn put(
@@ -108,10 +108,7 @@ impl Depot {
     ) -> Chain {
         let mut rest = Chain::new();
         let Some(shelf) = self.shelf(class) else {
-            while let Some(block) = next() {
-                // SAFETY: `next` gave it.
-                unsafe { rest.push(block) };
-            }
+            chain_up(&mut rest, next);
             return rest;
         };
         let hints = &shelf.hints;
@@ -151,10 +148,7 @@ impl Depot {
                 shelf.note_short();
             }
         }
-        while let Some(block) = over.take().or_else(&mut next) {
-            // SAFETY: `next` gave it.
-            unsafe { rest.push(block) };
-        }
+        chain_up(&mut rest, || over.take().or_else(&mut next));
         if !rest.is_empty() {
             shelf.note_short();
         }
@@ -293,5 +287,13 @@ impl Drop for Depot {
             // ORDER: Relaxed: whoever has the depot alone has seen all that was done with it.
             shelf::free(shelf.load(Ordering::Relaxed));
         }
+    }
+}
+
+/// Adds the blocks that `next` gives to a chain.
+fn chain_up(chain: &mut Chain, mut next: impl FnMut() -> Option<NonNull<Block>>) {
+    while let Some(block) = next() {
+        // SAFETY: valid and the caller's, as `next` of `Depot::put` says.
+        unsafe { chain.push(block) };
     }
 }

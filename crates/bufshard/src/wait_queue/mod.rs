@@ -46,19 +46,20 @@ mod queue;
 
 pub(crate) use self::batch::Batch;
 pub(crate) use self::queue::{Event, Look, PATIENCE, Queue};
-use crate::gate::{Entered, Gate};
 use crate::sync::{AtomicUsize, Ordering};
+
+use bufcore::strategy::sync::{ForkGuard, ForkLock};
 
 /// The queue of a pool.
 pub(crate) struct WaitQueue {
-    queue: Gate<Queue>,
+    queue: ForkLock<Queue>,
     /// Tickets in the queue.
     count: AtomicUsize,
 }
 
 impl WaitQueue {
     pub(crate) fn new() -> Self {
-        Self { queue: Gate::new(), count: AtomicUsize::new(0) }
+        Self { queue: ForkLock::default(), count: AtomicUsize::new(0) }
     }
 
     /// Whether somebody waits.
@@ -69,7 +70,7 @@ impl WaitQueue {
     }
 
     /// The queue, locked (W4).
-    pub(crate) fn lock(&self) -> Entered<'_, Queue> {
+    pub(crate) fn lock(&self) -> ForkGuard<'_, Queue> {
         self.queue.lock()
     }
 

@@ -3,7 +3,7 @@
 use core::cell::UnsafeCell;
 use core::hint;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::system;
 
@@ -19,6 +19,8 @@ const NAPS: u32 = 10_000;
 #[derive(Debug)]
 pub(super) struct Lock<T> {
     word: AtomicU32,
+    /// The last one who wanted it gave up.
+    is_given_up: AtomicBool,
     value: UnsafeCell<T>,
 }
 
@@ -30,13 +32,20 @@ impl<T> Lock<T> {
     /// Takes the lock, or gives up after a long time.
     ///
     /// The owner may be gone: a thread that was killed, or that jumped out of a signal's handler.
-    /// The program is worth more than an event.
+    /// The program is worth more than an event, so only one thread waits that long. Whoever comes
+    /// later looks once, until the owner is back after all.
     pub(super) fn take(&self) -> Option<Held<'_, T>> {
-        for turn in 0..SPINS + NAPS {
+        // ORDER: Relaxed, for all of `is_given_up`: it says how long to wait, and nothing else.
+        let is_given_up = self.is_given_up.load(Ordering::Relaxed);
+        let turns = if is_given_up { 1 } else { SPINS + NAPS };
+        for turn in 0..turns {
             // ORDER: Acquire pairs with the Release in `Held::drop`: what the last owner wrote is
             // seen. A failure reads nothing, hence Relaxed.
             let taken = self.word.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_ok() {
+                if is_given_up {
+                    self.is_given_up.store(false, Ordering::Relaxed);
+                }
                 return Some(Held { lock: self });
             }
             if turn < SPINS {
@@ -45,6 +54,7 @@ impl<T> Lock<T> {
                 system::nap();
             }
         }
+        self.is_given_up.store(true, Ordering::Relaxed);
         None
     }
 
@@ -95,7 +105,11 @@ mod tests {
     use super::*;
 
     fn lock(value: u64) -> Lock<u64> {
-        Lock { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+        Lock {
+            word: AtomicU32::new(FREE),
+            is_given_up: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
     }
 
     #[test]
@@ -118,8 +132,14 @@ mod tests {
         let lock = lock(7);
         core::mem::forget(lock.take());
         assert!(lock.take().is_none());
+        // The program does not wait like that for each event.
+        let started = std::time::Instant::now();
+        assert!(lock.take().is_none());
+        assert!(started.elapsed() < std::time::Duration::from_millis(200), "{:?}", started.elapsed());
         // SAFETY: the owner was forgotten above (1).
         unsafe { lock.break_open() };
         assert_eq!(*lock.take().unwrap(), 7);
+        core::mem::forget(lock.take());
+        assert!(lock.take().is_none(), "the owner was back, so this one waited again");
     }
 }

@@ -1,33 +1,35 @@
-//! A lock for a few instructions, which a forked process takes over.
-//!
-//! A fork copies a lock as it is at that moment: one that another thread has is locked in the child
-//! for ever, since the child lacks that thread. So the word of this lock is the number of the
-//! process whose thread has it. A child that finds another number gives up the value, which may be
-//! half changed, and begins with a new one.
+//! A lock for a few instructions, which a forked process takes over; see
+//! [`crate::strategy::sync::ForkLock`].
 //!
 //! # Invariants
 //!
 //! - G1: `value` is accessed by the thread that has made `holder` the number of its own process,
 //!   until it makes it 0.
-//! - G2: nothing that is done meanwhile panics, waits, or calls the user's code.
 
 #[cfg(any(loom, shuttle))]
-pub(crate) use models::{Entered, Gate};
+pub use models::{ForkGuard, ForkLock};
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use own::{Entered, Gate};
+pub use own::{ForkGuard, ForkLock};
 
 // Also for a model of its own.
 #[cfg(any(not(any(loom, shuttle)), all(test, loom)))]
 mod own {
     use core::cell::UnsafeCell;
+    use core::fmt;
     use core::marker::PhantomData;
     use core::ops::{Deref, DerefMut};
+    use core::panic::{RefUnwindSafe, UnwindSafe};
     use std::process;
 
     use crate::sync::{AtomicU32, Ordering};
 
     /// `holder` while nobody has the lock.
     const NOBODY: u32 = 0;
+
+    /// The number of this process, where processes fork.
+    fn own_process() -> u32 {
+        if cfg!(unix) { process::id() } else { 1 }
+    }
 
     /// Lets others run before the next look, of which there were `tries`.
     #[cfg(not(loom))]
@@ -50,62 +52,113 @@ mod own {
 
     #[cfg(loom)]
     fn pause(_tries: u32) {
-        bufcore::strategy::sync::checker::thread::yield_now();
+        crate::sync::checker::thread::yield_now();
     }
 
-    /// See the head of the file.
-    pub(crate) struct Gate<T> {
+    /// A lock that a forked process takes over, for what takes a few instructions.
+    ///
+    /// A fork copies a lock as it is at that moment. One that another thread has is locked in the
+    /// child for ever, since the child lacks that thread. So the word of this lock is the number of
+    /// the process whose thread has it. A child that finds another number gives up the value, which
+    /// may be half changed, and begins with a new one. The old value is leaked there.
+    ///
+    /// A thread that has the lock does not wait, and calls no code of the user's: a thread that
+    /// wants the lock looks again and again, with short sleeps after a while.
+    ///
+    /// Cost: an exchange and a call for the number of the process to lock it, and a store to unlock.
+    ///
+    /// ```
+    /// use bufcore::strategy::sync::ForkLock;
+    ///
+    /// let lock = ForkLock::<Vec<u8>>::default();
+    /// lock.lock().push(1);
+    /// let guard = lock.lock();
+    /// assert!(lock.try_lock().is_none());
+    /// assert_eq!(*guard, [1]);
+    /// ```
+    pub struct ForkLock<T> {
         holder: AtomicU32,
         value: UnsafeCell<T>,
     }
 
     // SAFETY: one thread has the value at a time (G1), and it may be moved to any.
-    unsafe impl<T: Send> Sync for Gate<T> {}
+    unsafe impl<T: Send> Sync for ForkLock<T> {}
+    // As a lock that ignores poisoning.
+    impl<T> UnwindSafe for ForkLock<T> {}
+    impl<T> RefUnwindSafe for ForkLock<T> {}
 
-    /// The lock, until this is dropped.
-    pub(crate) struct Entered<'a, T>(&'a Gate<T>, PhantomData<*mut T>);
+    /// Holds a [`ForkLock`] until it is dropped.
+    ///
+    /// ```
+    /// use bufcore::strategy::sync::{ForkGuard, ForkLock};
+    ///
+    /// fn count(numbers: &mut ForkGuard<'_, Vec<u8>>) -> usize {
+    ///     numbers.push(7);
+    ///     numbers.len()
+    /// }
+    /// assert_eq!(count(&mut ForkLock::default().lock()), 1);
+    /// ```
+    #[must_use = "the lock is unlocked otherwise"]
+    pub struct ForkGuard<'a, T>(&'a ForkLock<T>, PhantomData<*mut T>);
 
-    impl<T: Default> Gate<T> {
-        pub(crate) fn new() -> Self {
+    impl<T: Default> Default for ForkLock<T> {
+        fn default() -> Self {
             Self { holder: AtomicU32::new(NOBODY), value: UnsafeCell::new(T::default()) }
         }
+    }
 
-        pub(crate) fn lock(&self) -> Entered<'_, T> {
-            let own = process::id();
+    impl<T: Default> ForkLock<T> {
+        /// Locks it, after the thread of this process that has it.
+        pub fn lock(&self) -> ForkGuard<'_, T> {
+            let own = own_process();
             let mut tries = 0;
             loop {
-                if let Some(entered) = self.enter(own) {
-                    return entered;
+                if let Some(guard) = self.enter(own) {
+                    return guard;
                 }
                 pause(tries);
                 tries = tries.saturating_add(1);
             }
         }
 
-        /// The lock, if no thread of this process has it.
-        pub(crate) fn try_lock(&self) -> Option<Entered<'_, T>> {
-            self.enter(process::id())
+        /// Locks it, if no thread of this process has it.
+        pub fn try_lock(&self) -> Option<ForkGuard<'_, T>> {
+            self.enter(own_process())
         }
 
-        fn enter(&self, own: u32) -> Option<Entered<'_, T>> {
+        fn enter(&self, own: u32) -> Option<ForkGuard<'_, T>> {
             // ORDER: Acquire pairs with the Release in `drop`: the value is as it was left.
             let locked = self.holder.compare_exchange(NOBODY, own, Ordering::Acquire, Ordering::Relaxed);
             match locked {
-                Ok(_) => Some(Entered(self, PhantomData)),
+                Ok(_) => Some(ForkGuard(self, PhantomData)),
                 Err(other) if other != own => {
+                    // Before the lock is taken: it is others' code.
+                    let new = T::default();
                     // ORDER: Relaxed: the thread that had it is not in this process.
                     self.holder.compare_exchange(other, own, Ordering::Relaxed, Ordering::Relaxed).ok()?;
                     // SAFETY: this thread has the lock (G1). The old value is not dropped: it may
                     // be half changed.
-                    unsafe { self.value.get().write(T::default()) };
-                    Some(Entered(self, PhantomData))
+                    unsafe { self.value.get().write(new) };
+                    Some(ForkGuard(self, PhantomData))
                 }
                 Err(_) => None,
             }
         }
     }
 
-    impl<T> Deref for Entered<'_, T> {
+    impl<T> fmt::Debug for ForkLock<T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("ForkLock").finish_non_exhaustive()
+        }
+    }
+
+    impl<T: fmt::Debug> fmt::Debug for ForkGuard<'_, T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            (**self).fmt(f)
+        }
+    }
+
+    impl<T> Deref for ForkGuard<'_, T> {
         type Target = T;
 
         fn deref(&self) -> &T {
@@ -114,14 +167,14 @@ mod own {
         }
     }
 
-    impl<T> DerefMut for Entered<'_, T> {
+    impl<T> DerefMut for ForkGuard<'_, T> {
         fn deref_mut(&mut self) -> &mut T {
             // SAFETY: likewise, and the borrow of this is exclusive.
             unsafe { &mut *self.0.value.get() }
         }
     }
 
-    impl<T> Drop for Entered<'_, T> {
+    impl<T> Drop for ForkGuard<'_, T> {
         fn drop(&mut self) {
             // ORDER: Release pairs with the Acquire in `enter`.
             self.0.holder.store(NOBODY, Ordering::Release);
@@ -134,19 +187,22 @@ mod own {
 mod models {
     use crate::sync::{self, Mutex, MutexGuard};
 
-    pub(crate) struct Gate<T>(Mutex<T>);
-    pub(crate) type Entered<'a, T> = MutexGuard<'a, T>;
+    #[derive(Debug)]
+    pub struct ForkLock<T>(Mutex<T>);
+    pub type ForkGuard<'a, T> = MutexGuard<'a, T>;
 
-    impl<T: Default> Gate<T> {
-        pub(crate) fn new() -> Self {
+    impl<T: Default> Default for ForkLock<T> {
+        fn default() -> Self {
             Self(Mutex::new(T::default()))
         }
+    }
 
-        pub(crate) fn lock(&self) -> Entered<'_, T> {
+    impl<T> ForkLock<T> {
+        pub fn lock(&self) -> ForkGuard<'_, T> {
             sync::lock(&self.0)
         }
 
-        pub(crate) fn try_lock(&self) -> Option<Entered<'_, T>> {
+        pub fn try_lock(&self) -> Option<ForkGuard<'_, T>> {
             sync::try_lock(&self.0)
         }
     }
@@ -167,12 +223,12 @@ mod tests {
     #[test]
     fn one_at_a_time() {
         const ROUNDS: usize = 10_000;
-        let gate = Gate::<[usize; 2]>::new();
+        let lock = ForkLock::<[usize; 2]>::default();
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..ROUNDS {
-                        let mut both = gate.lock();
+                        let mut both = lock.lock();
                         both[0] += 1;
                         both[1] += 1;
                         assert_eq!(both[0], both[1]);
@@ -180,7 +236,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*gate.lock(), [4 * ROUNDS; 2]);
+        assert_eq!(*lock.lock(), [4 * ROUNDS; 2]);
     }
 
     /// The lock is held at the moment of the fork, by a thread that the child lacks.
@@ -188,20 +244,20 @@ mod tests {
     #[cfg(unix)]
     fn a_child_takes_it_over() {
         alone(module_path!(), "a_child_takes_it_over", Duration::from_secs(60), || {
-            let gate = Gate::<Vec<u8>>::new();
-            gate.lock().push(1);
-            let mut held = gate.lock();
-            assert!(gate.try_lock().is_none());
+            let lock = ForkLock::<Vec<u8>>::default();
+            lock.lock().push(1);
+            let mut held = lock.lock();
+            assert!(lock.try_lock().is_none());
             let ended = forked(Duration::from_secs(10), || {
-                let len = gate.lock().len() as u8;
-                gate.lock().push(2);
-                len * 10 + gate.lock().len() as u8
+                let len = lock.lock().len() as u8;
+                lock.lock().push(2);
+                len * 10 + lock.lock().len() as u8
             });
             assert_eq!(ended, Ended::With(1), "it begins anew, and its lock is one");
             held.push(3);
             assert_eq!(*held, [1, 3], "the parent's is its own");
             let ended = forked(Duration::from_secs(10), || {
-                gate.try_lock().map_or(100, |value| value.len() as u8) + gate.lock().len() as u8
+                lock.try_lock().map_or(100, |value| value.len() as u8) + lock.lock().len() as u8
             });
             assert_eq!(ended, Ended::With(0), "nor does it take no for an answer");
         });
@@ -215,34 +271,34 @@ mod models_of_own {
     use loom::sync::Arc;
     use loom::thread;
 
-    use super::own::Gate;
+    use super::own::ForkLock;
 
     /// Two threads use the value: what one did with it, the other sees.
     #[test]
-    fn loom_gate_one_at_a_time() {
+    fn loom_lock_one_at_a_time() {
         loom::model(|| {
-            let gate = Arc::new(Gate::<Shadow>::new());
+            let lock = Arc::new(ForkLock::<Shadow>::default());
             let other = {
-                let gate = Arc::clone(&gate);
-                thread::spawn(move || gate.lock().write())
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || lock.lock().write())
             };
-            gate.lock().write();
+            lock.lock().write();
             other.join().unwrap();
-            assert_eq!(gate.lock().read(), 2);
+            assert_eq!(lock.lock().read(), 2);
         });
     }
     /// Likewise, where one of them does without.
     #[test]
-    fn loom_gate_tried() {
+    fn loom_lock_tried() {
         loom::model(|| {
-            let gate = Arc::new(Gate::<Shadow>::new());
+            let lock = Arc::new(ForkLock::<Shadow>::default());
             let other = {
-                let gate = Arc::clone(&gate);
-                thread::spawn(move || gate.try_lock().map(|value| value.write()).is_some())
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || lock.try_lock().map(|value| value.write()).is_some())
             };
-            gate.lock().write();
+            lock.lock().write();
             let tried = other.join().unwrap();
-            assert_eq!(gate.lock().read(), 1 + u32::from(tried));
+            assert_eq!(lock.lock().read(), 1 + u32::from(tried));
         });
     }
 }

@@ -139,8 +139,12 @@ impl Sanitizer {
             let mut races = self.cargo_test(host)?;
             default_env(&mut races, "BUFTEST_COUNT", "20000");
             races.args(["--no-fail-fast", "--test", "races"]).args(features);
-            for package in packages.iter().filter(|package| package.test("races").is_some()) {
+            for package in &packages {
+                let Some(program) = package.test("races") else { continue };
                 races.args(["--package", &package.name]);
+                for feature in &program.required_features {
+                    races.arg("--features").arg(format!("{}/{feature}", package.name));
+                }
             }
             shell::run_tests(&mut races)?;
         }

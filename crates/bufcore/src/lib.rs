@@ -127,6 +127,7 @@ mod pressure;
 mod ref_counts;
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 mod region;
+mod release_state;
 #[cfg(feature = "alloc")]
 mod roll;
 mod settings;

@@ -10,6 +10,7 @@ pub use crate::keeper::Bell;
 pub use crate::own_pages::{OwnPages, PoolSource};
 pub use crate::parking::Parking;
 pub use crate::ref_counts::RefCounts;
+pub use crate::release_state::ReleaseState;
 #[cfg(feature = "alloc")]
 pub use crate::roll::{Link, Listed, Roll};
 pub use crate::settings::SettingsText;

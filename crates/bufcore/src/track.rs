@@ -154,6 +154,13 @@ mod on {
         Unused(Option<usize>),
     }
 
+    /// Where an entry is, and the last digits of its number.
+    #[derive(Debug, Clone, Copy)]
+    struct Note {
+        index: u32,
+        number: u32,
+    }
+
     /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and
     /// writers are users' code, which may use the pool.
     ///
@@ -164,20 +171,21 @@ mod on {
         lines: Vec<Line>,
         unused: Option<usize>,
         used: usize,
-        /// The next entry's number, which no other entry has, of no older list either.
+        /// The next entry's number. Those of an older list begin elsewhere.
         next: u64,
     }
 
     impl Default for Ledger {
         fn default() -> Self {
             let process = if cfg!(unix) { process::id() } else { 0 };
-            Self { lines: Vec::new(), unused: None, used: 0, next: u64::from(process) << 32 }
+            let next = u64::from(process.wrapping_mul(0x9E37_79B1));
+            Self { lines: Vec::new(), unused: None, used: 0, next }
         }
     }
 
     impl Ledger {
         /// Notes an entry, if there is a line for it. Returns the line and the number.
-        fn note(&mut self, entry: Outstanding) -> Option<(usize, u64)> {
+        fn note(&mut self, entry: Outstanding) -> Option<Note> {
             let index = match self.unused {
                 Some(index) => index,
                 None if self.lines.len() < self.lines.capacity() => {
@@ -191,19 +199,20 @@ mod on {
             self.unused = if let Line::Unused(next) = line { next } else { None };
             self.next += 1;
             self.used += 1;
-            Some((index, number))
+            // A list of four thousand million lines would keep those of some buffers that are gone.
+            Some(Note { index: index as u32, number: number as u32 })
         }
 
         /// Takes an entry off, if it is there. Returns memory that is to be freed when the list is
         /// not locked any more.
-        fn strike(&mut self, index: usize, number: u64) -> Vec<Line> {
-            match self.lines.get_mut(index) {
-                Some(line) if matches!(line, Line::Used(used, _) if *used == number) => {
+        fn strike(&mut self, note: Note) -> Vec<Line> {
+            match self.lines.get_mut(note.index as usize) {
+                Some(line @ &mut Line::Used(used, _)) if used as u32 == note.number => {
                     *line = Line::Unused(self.unused);
                 }
                 _ => return Vec::new(),
             }
-            self.unused = Some(index);
+            self.unused = Some(note.index as usize);
             self.used -= 1;
             if self.used > 0 || self.lines.capacity() <= KEPT {
                 return Vec::new();
@@ -280,8 +289,8 @@ mod on {
                 let noted = ledger.note(entry);
                 let wanted = ledger.lines.len() * 2;
                 drop(ledger);
-                if let Some((index, number)) = noted {
-                    return Ticket { place: Some((Arc::clone(&self.ledger), index, number)) };
+                if let Some(note) = noted {
+                    return Ticket { place: Some((Arc::clone(&self.ledger), note)) };
                 }
                 room = Vec::with_capacity(wanted.max(4));
             }
@@ -318,7 +327,7 @@ mod on {
 
     /// A buffer's place in its tracker.
     pub(crate) struct Ticket {
-        place: Option<(Arc<ForkLock<Ledger>>, usize, u64)>,
+        place: Option<(Arc<ForkLock<Ledger>>, Note)>,
     }
 
     impl Ticket {
@@ -330,8 +339,8 @@ mod on {
 
     impl Drop for Ticket {
         fn drop(&mut self) {
-            if let Some((ledger, index, number)) = self.place.take() {
-                let unneeded = ledger.lock().strike(index, number);
+            if let Some((ledger, note)) = self.place.take() {
+                let unneeded = ledger.lock().strike(note);
                 drop(unneeded);
             }
         }

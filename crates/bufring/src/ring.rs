@@ -33,15 +33,14 @@ mod waits;
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::Released;
 #[cfg(feature = "alloc")]
 use bufcore::strategy::orphans;
-use bufcore::strategy::sync::Ordering;
+use bufcore::strategy::{ReleaseState, Released};
 use bufcore::{ConfigError, Region};
 
 use self::control::{Control, take_region};
 pub(crate) use self::guard::{At, GUARD, UNIT};
-use self::guard::{FREE, Guard, LIVE, ORPHANED, PARKED, SETTLED, set_data};
+use self::guard::{Guard, set_data};
 pub(crate) use self::handle::GuardHandle;
 use self::layout::Layout;
 pub(crate) use self::layout::{Grid, MAX_BYTES, blocks_bytes, most_capacity, overhead_bytes};
@@ -121,9 +120,9 @@ impl Ring {
         unsafe { control.write(contents) };
         let (guard, all) = ((GUARD / UNIT) as u32, all as u32);
         let guards = [
-            (front, Guard::new(LIVE, guard, 0)),
-            (first, Guard::new(FREE, all, guard)),
-            (end, Guard::new(LIVE, 0, all)),
+            (front, Guard::new(ReleaseState::held(), guard, 0)),
+            (first, Guard::new(ReleaseState::free(), all, guard)),
+            (end, Guard::new(ReleaseState::held(), 0, all)),
         ];
         for (at, guard) in guards {
             // SAFETY: aligned, within the region, ours.
@@ -178,17 +177,13 @@ impl Ring {
     /// Whether the block is free. Never true for the guards at the ends.
     #[inline(always)]
     pub(crate) fn is_free(&self, at: At) -> bool {
-        // ORDER: Acquire pairs with the Release of the store in `GuardHandle::drop`, and of the
-        // exchange in `GuardHandle::free_watched`: all that the last owner did with the memory
-        // happened before what its next owner does.
-        self.guard(at).state.load(Ordering::Acquire) == FREE
+        self.guard(at).state.is_free()
     }
 
     /// Whether the block was put aside.
     #[inline]
     pub(crate) fn is_parked(&self, at: At) -> bool {
-        // ORDER: Relaxed: only the allocator's own thread makes a block so.
-        self.guard(at).state.load(Ordering::Relaxed) == PARKED
+        self.guard(at).state.is_parked()
     }
 
     /// Whether no buffer is in the block: it is free, or parked. Never true for the guards at the
@@ -200,9 +195,7 @@ impl Ring {
     /// Parks a block that is free, or frees one that is parked.
     pub(crate) fn set_parked(&self, at: At, parked: bool) {
         debug_assert!(self.is_vacant(at));
-        // ORDER: Relaxed. No lease has the block, and so no other thread reads its state. What was
-        // done with the memory before, this thread has seen (`is_free`).
-        self.guard(at).state.store(if parked { PARKED } else { FREE }, Ordering::Relaxed);
+        self.guard(at).state.set_parked(parked);
     }
 
     /// Units from the guard to the next one.
@@ -273,16 +266,13 @@ impl Ring {
     /// Marks a free block as owned.
     #[inline(always)]
     pub(crate) fn occupy(&self, at: At) {
-        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
-        // publishes it.
-        self.guard(at).state.store(LIVE, Ordering::Relaxed);
+        self.guard(at).state.hold();
     }
 
     /// Frees a live block of the allocator's own, whose bytes up to `used` were written.
     pub(crate) fn abandon(&self, at: At, used: NonNull<u8>) {
         self.wipe(self.data(at), used);
-        // ORDER: Relaxed: it was this thread that used the memory, and no other reads the state.
-        self.guard(at).state.store(FREE, Ordering::Relaxed);
+        self.guard(at).state.let_go();
     }
 
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and puts a free
@@ -301,7 +291,7 @@ impl Ring {
         let rest = self.next(at);
         let address = self.block_end(at).addr().get();
         // SAFETY: `rest` is a place of the table that belonged to the block, which is ours.
-        unsafe { rest.write(Guard::new(FREE, (size - units) as u32, units as u32)) };
+        unsafe { rest.write(Guard::new(ReleaseState::free(), (size - units) as u32, units as u32)) };
         // SAFETY: likewise; the address is in the block.
         unsafe { set_data(rest, address) };
         self.guard(behind).before.set((size - units) as u32);
@@ -320,7 +310,7 @@ impl Ring {
         let rest = self.next(at);
         // SAFETY: `rest` is inside the block, whose bytes are ours, at a multiple of a unit, with
         // room for a guard.
-        unsafe { rest.write(Guard::new(FREE, (size - units) as u32, units as u32)) };
+        unsafe { rest.write(Guard::new(ReleaseState::free(), (size - units) as u32, units as u32)) };
         self.guard(behind).before.set((size - units) as u32);
     }
 
@@ -427,27 +417,9 @@ impl Ring {
         for at in self.all() {
             let guard = self.guard(at);
             places += 1;
-            // For `GuardHandle::late`, to which the exchange publishes it.
+            // For `GuardHandle::late`, to which the mark publishes it.
             guard.before.set(self.distance(at));
-            let mut seen = LIVE;
-            // ORDER: AcqRel on success: Release pairs with the Acquire load in
-            // `GuardHandle::free_watched`. Acquire has no partner: a success reads what this thread
-            // stored, or `WATCHED`, with which a release publishes nothing. Acquire on failure
-            // pairs with the Release of the store in `GuardHandle::drop`, and of the exchange in
-            // `GuardHandle::free_watched`.
-            while let Err(now) =
-                guard.state.compare_exchange(seen, ORPHANED, Ordering::AcqRel, Ordering::Acquire)
-            {
-                if now == FREE {
-                    // ORDER: Relaxed: nobody else uses a guard that is free.
-                    guard.state.store(SETTLED, Ordering::Relaxed);
-                    seen = FREE;
-                    break;
-                }
-                // One that may be waited for.
-                seen = now;
-            }
-            out += usize::from(seen != FREE);
+            out += usize::from(guard.state.leave());
         }
         // That of a request that was forgotten. It is dropped at the end, when nothing is
         // half-made: that is the user's code.

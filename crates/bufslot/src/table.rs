@@ -28,7 +28,6 @@ use bufcore::strategy::Released;
 use bufcore::strategy::WaitPlace;
 #[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::{self, Orphan};
-use bufcore::strategy::sync::Ordering;
 use bufcore::{ConfigError, Region, size};
 
 use self::control::{Control, take_region};
@@ -37,7 +36,7 @@ use self::handle::in_memory;
 pub(crate) use self::layout::{Layout, overhead_bytes};
 #[cfg(feature = "alloc")]
 use self::orphaned::METHODS;
-use self::slot::{FREE, LIVE, ORPHANED, SETTLED, Slot};
+use self::slot::Slot;
 pub(crate) use self::slot::{MAX_SLOTS, NONE, STEP};
 pub(crate) use self::slots::Slots;
 
@@ -193,8 +192,7 @@ impl Table {
     /// Frees a slot of the pool's own, the open frame's, whose bytes end at `end`.
     pub(crate) fn abandon(&self, at: u32, end: usize) {
         self.wipe(self.slots.start(at), end);
-        // ORDER: Relaxed: it was this thread that used the memory, and no other reads the state.
-        self.slots.slot(at).state.store(FREE, Ordering::Relaxed);
+        self.slots.slot(at).state.let_go();
     }
 
     /// Whether the pool wipes.
@@ -249,27 +247,9 @@ impl Table {
         let mut out = 0_usize;
         for at in self.all() {
             let slot = self.slots.slot(at);
-            // For `SlotHandle::late`, to which the exchange publishes it.
+            // For `SlotHandle::late`, to which the mark publishes it.
             slot.prev.set(at);
-            let mut seen = LIVE;
-            // ORDER: AcqRel on success: Release pairs with the Acquire load in
-            // `SlotHandle::free_watched`. Acquire has no partner: a success reads what this thread
-            // stored, or `WATCHED`, with which a release publishes nothing. Acquire on failure
-            // pairs with the Release of the store in `SlotHandle::drop`, and of the exchange in
-            // `SlotHandle::free_watched`.
-            while let Err(now) =
-                slot.state.compare_exchange(seen, ORPHANED, Ordering::AcqRel, Ordering::Acquire)
-            {
-                if now == FREE {
-                    // ORDER: Relaxed: nobody else uses a slot that is free.
-                    slot.state.store(SETTLED, Ordering::Relaxed);
-                    seen = FREE;
-                    break;
-                }
-                // One that may be waited for.
-                seen = now;
-            }
-            out += usize::from(seen != FREE);
+            out += usize::from(slot.state.leave());
         }
         // That of a request that was forgotten. It is dropped at the end, when nothing is
         // half-made: that is the user's code.

@@ -280,6 +280,10 @@ impl<'a> Trials<'a> {
             // With the default features: trackers and counters order threads.
             Kind::Races => {
                 command.args(["--test", "races", "--target", &shell::host_triple()?]);
+                let needed = package.test("races").into_iter().flat_map(|program| &program.required_features);
+                needed.for_each(|feature| {
+                    command.args(["--features", feature]);
+                });
                 let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
                 (path::absolute(FOLDER)?.join("thread"), flags)
             }

@@ -21,7 +21,7 @@ const SAFETY_LINES: usize = 16;
 const UNMODELLED: [&str; 4] = ["bufadvise", "bufpreload", "buftest", "buftrace"];
 
 /// The test kits.
-const UNPUBLISHED: [&str; 2] = ["bufbare", "buftest"];
+const UNPUBLISHED: [&str; 3] = ["bufbare", "bufrefused", "buftest"];
 
 const UNFINISHED_WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const ORDERINGS: [&str; 5] = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];

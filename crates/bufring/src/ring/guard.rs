@@ -3,8 +3,7 @@
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use bufcore::strategy::Views;
-use bufcore::strategy::sync::AtomicU32;
+use bufcore::strategy::{ReleaseState, Views};
 
 /// Blocks are measured in units of so many bytes, so that a `u32` reaches to 64 GiB.
 pub(crate) const UNIT: usize = 16;
@@ -25,42 +24,17 @@ pub(super) const TABLE_FROM: usize = if cfg!(loom) { usize::MAX } else { 512 };
 /// Where a guard is. Made from the region's own pointer, so that it reaches all of the region.
 pub(crate) type At = NonNull<Guard>;
 
-/// The block is free: its memory may be handed out.
-pub(super) const FREE: u32 = 0;
-/// A buffer or an open frame owns the block; or it is one of the two guards at the ends.
-pub(super) const LIVE: u32 = 1;
-/// A buffer owned the block when its allocator ended: its release is counted in the control block,
-/// and leaves the state as it is.
-pub(super) const ORPHANED: u32 = 2;
-/// The block was free when its allocator ended, or its release was found afterwards.
-pub(super) const SETTLED: u32 = 3;
-
-/// A buffer owns the block, and its release is an exchange that sees whether it was told of a
-/// request that waits.
-#[cfg(feature = "alloc")]
-pub(super) const WATCHED: u32 = 4;
-/// As `WATCHED`, and the buffer was told that a request waits: the state is this and the units from
-/// the guard at the front, which the release needs to find the control block. There is one at the
-/// least.
-#[cfg(feature = "alloc")]
-pub(super) const WAITED: u32 = WATCHED;
-/// The block is free, but put aside by `trim_idle` (see `trim`). Only the allocator makes it so,
-/// and makes it free again. No block is so far behind the front that this is a state of `WAITED`:
-/// even the last one has two units of its own.
-pub(super) const PARKED: u32 = u32::MAX;
-/// No guard is so many units behind the one at the front that such a state could not be counted.
-pub(super) const MOST_UNITS: u32 = u32::MAX - 4;
+/// No guard is so many units behind the one at the front that its state could not say so.
+pub(super) const MOST_UNITS: u32 = ReleaseState::MOST;
 
 /// Stands in front of a block, at a multiple of a unit, or in a table, half a unit behind one. It
 /// has no padding, so a guard that is merged into a block leaves initialised bytes.
 #[cfg_attr(not(loom), repr(C, align(8)))]
 #[cfg_attr(loom, repr(C, align(16)))]
 pub(crate) struct Guard {
-    /// `FREE`, `LIVE`, and after the allocator's end `ORPHANED` or `SETTLED`. Set to `LIVE` by the
-    /// allocator, to `FREE` by the lease. Instead of `LIVE` it is `WATCHED`, or `WAITED` and more,
-    /// for buffers that may be waited for; only the allocator makes it the latter. `PARKED` is a
-    /// block of the allocator's own.
-    pub(super) state: AtomicU32,
+    /// Shared by the allocator and the lease. The two guards at the ends are held for ever. A
+    /// parked block is put aside by `trim_idle` (see `trim`).
+    pub(super) state: ReleaseState,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     pub(super) views: Views,
     /// Units from this guard to the next one; 0 for the guard at the end. In a table, those of the
@@ -78,13 +52,8 @@ const _: () = assert!(GUARD.is_multiple_of(UNIT), "a block starts where its guar
 const _: () = assert!(align_of::<Guard>() >= align_of::<usize>(), "an address is behind a guard in a table");
 
 impl Guard {
-    pub(super) fn new(state: u32, size: u32, before: u32) -> Self {
-        Self {
-            state: AtomicU32::new(state),
-            views: Views::new(),
-            size: Cell::new(size),
-            before: Cell::new(before),
-        }
+    pub(super) fn new(state: ReleaseState, size: u32, before: u32) -> Self {
+        Self { state, views: Views::new(), size: Cell::new(size), before: Cell::new(before) }
     }
 }
 

@@ -2,18 +2,13 @@
 
 use core::ptr::NonNull;
 
-#[cfg(feature = "alloc")]
-use bufcore::strategy::Taken;
-use bufcore::strategy::sync::{Ordering, RELEASE};
-use bufcore::strategy::{TaggedPtr, Views};
+use bufcore::strategy::{ReleaseState, TaggedPtr, Views};
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::control::Control;
 #[cfg(feature = "alloc")]
 use super::guard::UNIT;
-use super::guard::{self, At, FREE, Guard, LIVE};
-#[cfg(feature = "alloc")]
-use super::guard::{ORPHANED, WATCHED};
+use super::guard::{self, At, Guard};
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::layout;
 #[cfg(feature = "alloc")]
@@ -22,7 +17,7 @@ use super::waits;
 /// The release of one block.
 #[derive(Debug)]
 pub(crate) struct GuardHandle {
-    /// A guard is valid until this handle's drop has stored `FREE`, and not one instruction longer.
+    /// A guard is valid until this handle's drop has freed its block, and not one instruction longer.
     /// None for a buffer of no bytes.
     tagged: TaggedPtr<Guard>,
     /// Dangling for a buffer of no bytes.
@@ -180,33 +175,24 @@ impl GuardHandle {
             // SAFETY: the handle's guard, which lives until the store below.
             released.add(unsafe { Self::room(guard, here) });
         }
-        // SAFETY: valid until the store below.
-        let state = unsafe { &(*guard.as_ptr()).state };
-        // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
-        if state.load(Ordering::Relaxed) != LIVE {
-            // SAFETY: the state is not `LIVE`, and this is the drop of the lease.
-            return unsafe { Self::late(guard) };
+        // SAFETY: the guard is valid until it is free.
+        let state = unsafe { NonNull::new_unchecked(&raw mut (*guard.as_ptr()).state) };
+        // SAFETY: likewise; this is the drop of the lease. From here on the guard may be gone.
+        if !unsafe { ReleaseState::release(state) } {
+            // SAFETY: the block is not released yet, and this is the drop of the lease.
+            unsafe { Self::late(guard) };
         }
-        // ORDER: Release pairs with the Acquire in `Ring::is_free`, `Ring::leave` and `settle`.
-        if cfg!(loom) {
-            // loom does not put a store behind an exchange that it races with, though the exchange
-            // did not see it.
-            state.swap(FREE, RELEASE);
-        } else {
-            state.store(FREE, RELEASE);
-        }
-        // From here on the guard may be gone.
     }
 }
 
 impl GuardHandle {
     /// Releases the block after the allocator's end, or while it may be waited for. Not by the
-    /// handle: whose address is taken has to be in memory, on the fast path too.
+    /// handle: a handle whose address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
-    /// The guard is a handle's. Its state was seen to be other than `LIVE`, and the handle is not
-    /// used again.
+    /// The guard is a handle's. [`ReleaseState::release`] has returned `false` for it, and the handle
+    /// is not used again.
     #[cold]
     #[inline(never)]
     unsafe fn late(guard: At) {
@@ -214,9 +200,13 @@ impl GuardHandle {
         let _ = guard;
         #[cfg(feature = "alloc")]
         {
+            // SAFETY: valid until it is free.
+            let state = unsafe { NonNull::new_unchecked(&raw mut (*guard.as_ptr()).state) };
             let mut taken = None;
+            // SAFETY: the block was told by its allocator, and is not free yet.
+            let take = |distance| unsafe { waits::take_waiter(guard, distance) };
             // SAFETY: the caller's promise.
-            if !unsafe { Self::free_watched(guard, &mut taken) } {
+            if !unsafe { ReleaseState::release_late(state, &mut taken, take) } {
                 // SAFETY: the block is not released yet, and its allocator has ended, which wrote
                 // `before` last.
                 let before = unsafe { &(*guard.as_ptr()).before }.get();
@@ -234,55 +224,12 @@ impl GuardHandle {
         }
     }
 
-    /// Frees a block that may be waited for, and takes out who is to be woken then. `false` when
-    /// the allocator has ended: then the block is not released.
-    ///
-    /// # Safety
-    ///
-    /// As [`late`](Self::late).
-    #[cfg(feature = "alloc")]
-    unsafe fn free_watched(guard: At, taken: &mut Option<Taken>) -> bool {
-        // SAFETY: valid until the exchange that frees it.
-        let state = unsafe { &(*guard.as_ptr()).state };
-        loop {
-            // ORDER: Acquire pairs with the Release exchange in `Ring::leave`: `before` is as it
-            // was stored there.
-            let seen = state.load(Ordering::Acquire);
-            if seen == ORPHANED {
-                return false;
-            }
-            if seen == WATCHED {
-                // ORDER: Release pairs with the Acquire in `Ring::is_free`, and in `Ring::leave` on
-                // failure. (Not in `settle`: that looks for `FREE` from after the end, and this
-                // fails then.) A failure is looked at again.
-                if state.compare_exchange(WATCHED, FREE, RELEASE, Ordering::Relaxed).is_ok() {
-                    return true;
-                }
-                continue;
-            }
-            // The block stays this release's until it is free, so the control block is there.
-            // ORDER: Acquire pairs with the Release exchange in `Ring::tell`. That is done anew
-            // each time somebody is put into the place, so whoever waits is found there, or tells
-            // this block once more. A failure is looked at again.
-            if state.compare_exchange(seen, WATCHED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                // SAFETY: the block was told by its allocator, and is not free yet.
-                let newer = unsafe { waits::take_waiter(guard, seen) };
-                if let Some(newer) = newer {
-                    *taken = Some(newer.and(taken.take()));
-                }
-            }
-        }
-    }
-
     /// Has the release see whether somebody waits. For the thread that took the block, before the
     /// lease is handed out.
     #[cfg(feature = "alloc")]
     pub(crate) fn watch(&self) {
         let Some(guard) = self.tagged.block() else { return };
         // SAFETY: the guard is valid while the handle lives.
-        let state = unsafe { &(*guard.as_ptr()).state };
-        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
-        // publishes it.
-        state.store(WATCHED, Ordering::Relaxed);
+        unsafe { &(*guard.as_ptr()).state }.watch();
     }
 }

@@ -3,10 +3,9 @@
 use core::ptr::NonNull;
 
 use bufcore::strategy::orphans::{self, Orphan};
-use bufcore::strategy::sync::Ordering;
 
 use super::control::{CONTROL, take_region};
-use super::guard::{At, FREE, GUARD, Guard, SETTLED, UNIT};
+use super::guard::{At, GUARD, Guard, UNIT};
 
 /// What the list of orphans asks of a control block.
 pub(super) static METHODS: orphans::Methods = orphans::Methods { settle, free };
@@ -26,8 +25,7 @@ pub(super) unsafe fn release_late(front: At) {
     unsafe { orphans::release_late(control.cast()) };
 }
 
-/// Finds the blocks that were marked, and whose leases stored `FREE` over the mark, and marks them
-/// as settled.
+/// Finds the blocks that were left to their leases, and were freed all the same, once each.
 ///
 /// # Safety
 ///
@@ -47,15 +45,7 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
         if guard.size.get() == 0 {
             return found;
         }
-        // A model's load may miss the newest store; its exchange does not.
-        // ORDER: Relaxed: only compared. What it misses is left to a later look.
-        if cfg!(loom) || guard.state.load(Ordering::Relaxed) == FREE {
-            // ORDER: Acquire pairs with the Release store in `GuardHandle::drop`: the last owner is
-            // done before the memory goes. Of several looks at once one finds it. A failure reads
-            // nothing that is used.
-            let seen = guard.state.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed);
-            found += usize::from(seen.is_ok());
-        }
+        found += usize::from(guard.state.settle());
         // SAFETY: `size` leads to the next guard (R1).
         at = unsafe { at.byte_add(guard.size.get() as usize * UNIT) };
     }

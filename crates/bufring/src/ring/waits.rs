@@ -2,12 +2,11 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::Ordering;
 use bufcore::strategy::{Holder, Taken, WaitPlace};
 
 use super::Ring;
 use super::control::{CONTROL, Control};
-use super::guard::{At, FREE, LIVE, UNIT, WAITED, WATCHED};
+use super::guard::{At, UNIT};
 
 impl Ring {
     /// The place of the request that waits.
@@ -17,8 +16,7 @@ impl Ring {
 
     /// Looks at how a block is held that is not the allocator's own.
     pub(crate) fn look(&self, at: At) -> Holder {
-        // ORDER: Relaxed: only compared. Whoever looks for memory afterwards looks with Acquire.
-        holder(self.guard(at).state.load(Ordering::Relaxed))
+        self.guard(at).state.look()
     }
 
     /// Tells the lease of a block, unless it is free, that somebody waits, who is in the place
@@ -26,21 +24,7 @@ impl Ring {
     ///
     /// Cost: a locked instruction.
     pub(crate) fn tell(&self, at: At) -> Holder {
-        let state = &self.guard(at).state;
-        let word = self.distance(at) + WAITED;
-        // ORDER: Relaxed, also on failure: as in `look`.
-        let mut seen = state.load(Ordering::Relaxed);
-        // Also where the block was told before: the release that is under way takes out who is in
-        // the place, and who was put there since is to be found by it, or by its next look.
-        while seen != FREE {
-            // ORDER: Release pairs with the Acquire in `GuardHandle::free_watched`.
-            let exchange = state.compare_exchange(seen, word, Ordering::Release, Ordering::Relaxed);
-            match exchange {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
-        }
-        holder(seen)
+        self.guard(at).state.tell(self.distance(at))
     }
 
     /// Units from the guard `first` to the one behind the block of `last`, which is not in front of
@@ -50,25 +34,14 @@ impl Ring {
     }
 }
 
-/// How a block of this state is held.
-fn holder(state: u32) -> Holder {
-    match state {
-        FREE => Holder::Nobody,
-        LIVE => Holder::Plain,
-        WATCHED => Holder::Watched,
-        _ => Holder::Told,
-    }
-}
-
-/// Takes out who waits, for the release of a block whose state was `told`.
+/// Takes out who waits, for the release of a block that was told by its number.
 ///
 /// # Safety
 ///
-/// The guard is one of a ring, which told it by `told`; it is not free, and so its allocator's
-/// control block is there.
-pub(super) unsafe fn take_waiter(guard: At, told: u32) -> Option<Taken> {
-    debug_assert!(told > WAITED, "a block is released once");
-    let back = (told - WAITED) as usize * UNIT + CONTROL;
+/// The guard is one of a ring, which told it that it is `distance` units behind the guard at the
+/// front. It is not free, and so its allocator's control block is there.
+pub(super) unsafe fn take_waiter(guard: At, distance: u32) -> Option<Taken> {
+    let back = distance as usize * UNIT + CONTROL;
     // SAFETY: so far behind its control block stands the guard, in one region, which is all in
     // reach of the handle's pointer.
     let control: NonNull<Control> = unsafe { guard.byte_sub(back) }.cast();

@@ -3,24 +3,19 @@
 use core::ptr::NonNull;
 
 #[cfg(feature = "alloc")]
-use bufcore::strategy::Taken;
-use bufcore::strategy::Views;
-#[cfg(feature = "alloc")]
 use bufcore::strategy::orphans;
-use bufcore::strategy::sync::{Ordering, RELEASE};
+use bufcore::strategy::{ReleaseState, Views};
 
 #[cfg(feature = "alloc")]
 use super::layout::TABLE_OFFSET;
-use super::slot::{FREE, LIVE, Slot};
-#[cfg(feature = "alloc")]
-use super::slot::{ORPHANED, WATCHED};
+use super::slot::Slot;
 #[cfg(feature = "alloc")]
 use super::waits;
 
 /// The release of one slot.
 #[derive(Debug)]
 pub(crate) struct SlotHandle {
-    /// Valid until this handle's drop has stored `FREE`, and not one instruction longer.
+    /// Valid until this handle's drop has freed it, and not one instruction longer.
     pub(super) slot: NonNull<Slot>,
 }
 
@@ -78,33 +73,24 @@ impl Drop for SlotHandle {
             let released = unsafe { &(*slot.extra.control.get()).released };
             released.add(slot.extra.capacity.get());
         }
-        // SAFETY: valid until the store below.
-        let state = unsafe { &(*self.slot.as_ptr()).state };
-        // ORDER: Relaxed. It only says which way to go: `late` looks again, with Acquire.
-        if state.load(Ordering::Relaxed) != LIVE {
-            // SAFETY: the state is not `LIVE`, and this is the drop of the lease.
-            return unsafe { Self::late(self.slot) };
+        // SAFETY: the slot is valid while the handle lives, which is until it is free.
+        let state = unsafe { NonNull::new_unchecked(&raw mut (*self.slot.as_ptr()).state) };
+        // SAFETY: likewise; this is the drop of the lease. From here on the slot may be gone.
+        if !unsafe { ReleaseState::release(state) } {
+            // SAFETY: the slot is not released yet, and this is the drop of the lease.
+            unsafe { Self::late(self.slot) };
         }
-        // ORDER: Release pairs with the Acquire in `Slots::is_free`, `Table::leave` and `settle`.
-        if cfg!(loom) {
-            // loom does not put a store behind an exchange that it races with, though the exchange
-            // did not see it.
-            state.swap(FREE, RELEASE);
-        } else {
-            state.store(FREE, RELEASE);
-        }
-        // From here on the slot may be gone.
     }
 }
 
 impl SlotHandle {
-    /// Releases the slot after the pool's end, or while it may be waited for. Not by the handle:
-    /// whose address is taken has to be in memory, on the fast path too.
+    /// Releases the slot after the pool's end, or while it may be waited for. Not by the handle: a
+    /// handle whose address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
-    /// The slot is a handle's. Its state was seen to be other than `LIVE`, and the handle is not
-    /// used again.
+    /// The slot is a handle's. [`ReleaseState::release`] has returned `false` for it, and the handle
+    /// is not used again.
     #[cold]
     #[inline(never)]
     unsafe fn late(slot: NonNull<Slot>) {
@@ -112,9 +98,13 @@ impl SlotHandle {
         let _ = slot;
         #[cfg(feature = "alloc")]
         {
+            // SAFETY: valid until it is free.
+            let state = unsafe { NonNull::new_unchecked(&raw mut (*slot.as_ptr()).state) };
             let mut taken = None;
+            // SAFETY: the slot was told by its pool, and is not free yet.
+            let take = |at| unsafe { waits::take_waiter(slot, at) };
             // SAFETY: the caller's promise.
-            if !unsafe { Self::free_watched(slot, &mut taken) } {
+            if !unsafe { ReleaseState::release_late(state, &mut taken, take) } {
                 // SAFETY: the slot is not released yet, and its pool has ended, which wrote `prev`
                 // last.
                 let at = unsafe { &(*slot.as_ptr()).prev }.get();
@@ -133,55 +123,12 @@ impl SlotHandle {
         }
     }
 
-    /// Frees a slot that may be waited for, and takes out who is to be woken then. `false` when the
-    /// pool has ended: then the slot is not released.
-    ///
-    /// # Safety
-    ///
-    /// As [`late`](Self::late).
-    #[cfg(feature = "alloc")]
-    unsafe fn free_watched(slot: NonNull<Slot>, taken: &mut Option<Taken>) -> bool {
-        // SAFETY: valid until the exchange that frees it.
-        let state = unsafe { &(*slot.as_ptr()).state };
-        loop {
-            // ORDER: Acquire pairs with the Release exchange in `Table::leave`: `prev` is as it was
-            // stored there.
-            let seen = state.load(Ordering::Acquire);
-            if seen == ORPHANED {
-                return false;
-            }
-            if seen == WATCHED {
-                // ORDER: Release pairs with the Acquire in `Slots::is_free`, and in `Table::leave`
-                // on failure. (Not in `settle`: that looks for `FREE` from after the end, and this
-                // fails then.) A failure is looked at again.
-                if state.compare_exchange(WATCHED, FREE, RELEASE, Ordering::Relaxed).is_ok() {
-                    return true;
-                }
-                continue;
-            }
-            // The slot stays this release's until it is free, so the control block is there. ORDER:
-            // Acquire pairs with the Release exchange in `Table::tell`. That is done anew each time
-            // somebody is put into the place, so whoever waits is found there, or tells this slot
-            // once more. A failure is looked at again.
-            if state.compare_exchange(seen, WATCHED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                // SAFETY: the slot was told by its pool, and is not free yet.
-                let newer = unsafe { waits::take_waiter(slot, seen) };
-                if let Some(newer) = newer {
-                    *taken = Some(newer.and(taken.take()));
-                }
-            }
-        }
-    }
-
     /// Has the release see whether somebody waits. For the thread that took the slot, before the
     /// lease is handed out.
     #[cfg(feature = "alloc")]
     pub(crate) fn watch(&self) {
         // SAFETY: the slot is valid while the handle lives.
-        let state = unsafe { &(*self.slot.as_ptr()).state };
-        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
-        // publishes it.
-        state.store(WATCHED, Ordering::Relaxed);
+        unsafe { &(*self.slot.as_ptr()).state }.watch();
     }
 }
 

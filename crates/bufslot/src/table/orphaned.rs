@@ -3,17 +3,15 @@
 use core::ptr::NonNull;
 
 use bufcore::strategy::orphans::{self, Orphan};
-use bufcore::strategy::sync::Ordering;
 
 use super::control::{Control, take_region};
 use super::layout::TABLE_OFFSET;
-use super::slot::{FREE, SETTLED, Slot};
+use super::slot::Slot;
 
 /// What the list of orphans asks of a control block.
 pub(super) static METHODS: orphans::Methods = orphans::Methods { settle, free };
 
-/// Finds the slots that were marked, and whose leases stored `FREE` over the mark, and marks them
-/// as settled.
+/// Finds the slots that were left to their leases, and were freed all the same, once each.
 ///
 /// # Safety
 ///
@@ -30,16 +28,7 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
             unsafe { control.cast::<u8>().add(TABLE_OFFSET + index * size_of::<Slot>()) }.cast::<Slot>();
         // SAFETY: an initialised slot, of which only the state is used here and may change.
         let state = unsafe { &(*slot.as_ptr()).state };
-        // A model's load may miss the newest store; its exchange does not.
-        // ORDER: Relaxed: only compared. What it misses is left to a later look.
-        if !cfg!(loom) && state.load(Ordering::Relaxed) != FREE {
-            continue;
-        }
-        // ORDER: Acquire pairs with the Release store in `SlotHandle::drop`: the last owner is done
-        // before the memory goes. Of several looks at once one finds it. A failure reads nothing
-        // that is used.
-        let seen = state.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed);
-        found += usize::from(seen.is_ok());
+        found += usize::from(state.settle());
     }
     found
 }

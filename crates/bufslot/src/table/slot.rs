@@ -3,45 +3,13 @@
 use core::cell::Cell;
 use core::ops::Range;
 
-use bufcore::strategy::Views;
-use bufcore::strategy::sync::AtomicU32;
+use bufcore::strategy::{ReleaseState, Views};
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::control::Control;
 
-/// The slot is free: its memory may be carved again.
-pub(super) const FREE: u32 = 0;
-/// A buffer or the open frame owns the slot.
-pub(super) const LIVE: u32 = 1;
-/// A buffer owned the slot when its pool ended: its release is counted in the control block, and
-/// leaves the state as it is.
-pub(super) const ORPHANED: u32 = 2;
-
-/// The sentinel, which holds no buffer and is never free.
-const SENTINEL: u32 = 3;
-
-/// The slot was free when its pool ended, or its release was found afterwards.
-pub(super) const SETTLED: u32 = 4;
-
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// A buffer owns the slot, and its release is an exchange that sees whether it was told of a
-/// request that waits.
-#[cfg(feature = "alloc")]
-pub(super) const WATCHED: u32 = 5;
-/// As `WATCHED`, and the buffer was told that a request waits. These are the low bits of the state;
-/// in the others is where the slot stands, which the release needs to find the control block.
-#[cfg(feature = "alloc")]
-pub(super) const WAITED: u32 = 6;
-/// The slot holds no buffer, and memory that `trim_idle` has put aside (see `trim`). Only the pool
-/// makes it so, and makes it free again.
-pub(super) const PARKED: u32 = 7;
-/// The low bits of a state.
-#[cfg(feature = "alloc")]
-pub(super) const KIND: u32 = 31;
-#[cfg(feature = "alloc")]
-const _: () = assert!(STEP & KIND == 0 && WAITED <= KIND, "where a slot stands is in other bits");
 
 /// The most slots that a pool can have: the sentinel's place, in bytes, has to fit in a `u32` below
 /// `NONE`.
@@ -51,15 +19,14 @@ pub(crate) const MAX_SLOTS: usize = (u32::MAX as usize - 1) / size_of::<Slot>() 
 /// table, in bytes, because that saves the multiplication on each of the dependent loads of an
 /// acquire.
 pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
+const _: () = assert!(MAX_SLOTS as u32 * STEP <= ReleaseState::MOST, "where a slot stands is in its state");
 
 /// One buffer's place.
 #[repr(C, align(32))]
 pub(super) struct Slot {
-    /// `FREE`, `LIVE`, `SENTINEL`, and after the pool's end `ORPHANED` or `SETTLED`. Set to `LIVE`
-    /// by the pool, to `FREE` by the lease. Instead of `LIVE` it is `WATCHED` or `WAITED` for
-    /// buffers that may be waited for; only the pool makes it `WAITED`. `PARKED` is a slot of the
-    /// pool's own.
-    pub(super) state: AtomicU32,
+    /// Shared by the pool and the lease. The sentinel, which holds no buffer, is held for ever. A
+    /// parked slot holds memory that `trim_idle` has put aside (see `trim`).
+    pub(super) state: ReleaseState,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     pub(super) views: Views,
     /// Address of the buffer's first byte, in the memory; for the sentinel, that of the memory's
@@ -85,7 +52,7 @@ impl Slot {
         #[cfg(any(feature = "wipe", feature = "stats"))] control: *const Control,
     ) -> Self {
         Self {
-            state: AtomicU32::new(if at == sentinel { SENTINEL } else { FREE }),
+            state: if at == sentinel { ReleaseState::held() } else { ReleaseState::free() },
             views: Views::new(),
             start: Cell::new(memory.end),
             end: Cell::new(memory.start),

@@ -2,10 +2,8 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::Ordering;
-
 use super::handle::SlotHandle;
-use super::slot::{FREE, LIVE, PARKED, STEP, Slot};
+use super::slot::{STEP, Slot};
 
 /// Access to the slots by their offsets. A copy of one pointer, so that a request can keep it in
 /// a register: what it reads through the pool is read anew after each look at a state, which is an
@@ -31,17 +29,13 @@ impl Slots {
     /// Whether the buffer of this slot is back. Never true for the sentinel.
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
-        // ORDER: Acquire pairs with the Release of the store in `SlotHandle::drop`, and of the
-        // exchange in `SlotHandle::free_watched`: all that the last owner did with the memory
-        // happened before what its next owner does.
-        self.slot(at).state.load(Ordering::Acquire) == FREE
+        self.slot(at).state.is_free()
     }
 
     /// Whether the slot holds memory that was put aside.
     #[inline]
     pub(crate) fn is_parked(self, at: u32) -> bool {
-        // ORDER: Relaxed: only the pool's own thread makes a slot so.
-        self.slot(at).state.load(Ordering::Relaxed) == PARKED
+        self.slot(at).state.is_parked()
     }
 
     /// Whether no buffer is in the slot: it is free, or parked. Never true for the sentinel.
@@ -53,9 +47,7 @@ impl Slots {
     /// Parks a slot that is free, or frees one that is parked.
     pub(crate) fn set_parked(self, at: u32, parked: bool) {
         debug_assert!(self.is_vacant(at), "slot at {at}");
-        // ORDER: Relaxed. No lease has the slot, and so no other thread reads its state. What was
-        // done with the memory before, this thread has seen (`is_free`).
-        self.slot(at).state.store(if parked { PARKED } else { FREE }, Ordering::Relaxed);
+        self.slot(at).state.set_parked(parked);
     }
 
     /// Marks the slot as owned, by a buffer of `capacity` bytes.
@@ -66,9 +58,7 @@ impl Slots {
         slot.extra.capacity.set(capacity);
         #[cfg(not(any(feature = "wipe", feature = "stats")))]
         let _ = capacity;
-        // ORDER: Relaxed. Only this thread reads the state until the lease is handed over, and that
-        // publishes it.
-        slot.state.store(LIVE, Ordering::Relaxed);
+        slot.state.hold();
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! T16: what must not compile, does not, and for the right reason.
 //!
 //! The programs lie beside the crates that they are about, in `tests/compile_fail`. They are compiled
-//! here, with the dependencies of one package in the place of six. The messages are those of the
+//! here, with the few dependencies of this package. The messages are those of the
 //! pinned toolchain.
 
 use std::fs;

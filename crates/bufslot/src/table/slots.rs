@@ -28,7 +28,7 @@ impl Slots {
         unsafe { slot.as_ref() }
     }
 
-    /// Whether the buffer of this slot is back. Never true for the sentinel.
+    /// Whether the buffer of this slot was released. Never true for the sentinel.
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
         // ORDER: Acquire pairs with the Release of the store in `SlotHandle::drop`, and of the

@@ -164,7 +164,7 @@ impl Run {
             }
             return Ok(());
         }
-        // Who names rows or contestants wants to see them.
+        // A user who names rows or contestants wants to see them.
         let everywhere = !(self.workload.is_empty() && self.contestant.is_empty());
         let plan = Plan { scale, cases, contestants, everywhere, count: self.count, memory: !self.no_memory };
         let results = parent::run(&plan)?;

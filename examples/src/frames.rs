@@ -1,6 +1,6 @@
-//! Frames with their length in front, each received into one buffer of a pool and never copied again: from a socket, where a frame waits
-//! in the system until the pool has a buffer for it ([`receive`]), or by a codec for tokio-util, which also takes its bytes from anywhere
-//! else ([`FrameCodec`]).
+//! Frames with their length in front, each received into one buffer of a pool and never copied again. They come from a socket, where a
+//! frame waits in the system until the pool has a buffer for it ([`receive`]), or by a codec for tokio-util, which also takes its bytes
+//! from anywhere else ([`FrameCodec`]).
 
 use core::fmt;
 use std::io;

@@ -28,7 +28,7 @@ use crate::frames::{FrameError, receive, send};
 pub struct Settings {
     /// The longest frame, in bytes.
     pub max_frame: usize,
-    /// A client that is so many frames behind is let go.
+    /// A client that is this number of frames behind is let go.
     pub max_behind: usize,
     /// A client that takes longer than this for one frame is let go.
     pub patience: Duration,
@@ -104,7 +104,7 @@ pub async fn serve(
     Ok(report)
 }
 
-/// Who was still there when the server stopped has done nothing wrong.
+/// A client that was still there when the server stopped has done nothing wrong.
 fn has_failed(ended: &Result<Result<(), FrameError>, JoinError>) -> bool {
     match ended {
         Ok(result) => result.is_err(),

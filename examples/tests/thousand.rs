@@ -127,7 +127,7 @@ fn a_thousand(
     Some(report)
 }
 
-/// What the proxy holds once its last buffer is back: a client may have its bytes before the buffer that they were in is dropped.
+/// What the proxy holds once its last buffer was released: a client may have its bytes before the buffer that they were in is dropped.
 fn idle_status(control: &Control) -> Status {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {

@@ -99,13 +99,13 @@ pub fn run(data: &[u8]) {
     if !end.pool_first && drive.release(end) {
         sums(&mut drive.lockstep);
         let stats = drive.lockstep.pool().stats();
-        assert_eq!(stats.in_use, 0, "all is back: {stats:?}");
+        assert_eq!(stats.in_use, 0, "all was released: {stats:?}");
     }
     drive.finish(end);
     keeping.end();
 }
 
-/// What is counted adds up, and a keeper sees the same.
+/// The counts add up, and a keeper sees the same.
 fn sums(lockstep: &mut Lockstep<AnyPool>) {
     let own = lockstep.own_bytes(|buf| buf.lease().is_fallback());
     let (is_clear, pool) = (lockstep.is_clear(), lockstep.pool());

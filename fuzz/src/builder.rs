@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What is written is read as the same settings. If they are small, the pool works.
+/// The written text is read as the same settings. If they are small, the pool works.
 fn through_json(builder: AnyBuilder) {
     let value = serde_json::to_value(builder).expect("settings can be written");
     assert_eq!(serde_json::from_value::<AnyBuilder>(value.clone()).expect("as it was written"), builder);

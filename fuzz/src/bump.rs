@@ -1,5 +1,5 @@
-//! Operations on a bump pool: buffers that are split, moved and released on other threads, handles that come and go, large pieces that are
-//! kept, and a keeper beside it all.
+//! Operations on a bump pool. There are buffers that are split, moved and released on other threads, handles that come and go, large pieces
+//! that are kept, and a keeper beside it all.
 
 use std::thread;
 use std::time::Duration;
@@ -92,7 +92,7 @@ pub fn run(data: &[u8]) {
         sums(&mut drive.lockstep);
         let pool = drive.lockstep.pool();
         let stats = pool.stats();
-        assert_eq!((stats.in_use, stats.pinned_bytes), (0, 0), "all is back: {stats:?}");
+        assert_eq!((stats.in_use, stats.pinned_bytes), (0, 0), "all was released: {stats:?}");
         // The first look notes, and the second one frees.
         (0..2).for_each(|_| pool.trim_idle(Duration::ZERO));
         // This thread still has the shard that it carves, and those whose buffers went on other threads.
@@ -114,7 +114,7 @@ fn mapped(builder: Builder, bytes: &mut Bytes<'_>) -> Builder {
     builder.map_options(pages).mapped_from(bytes.pick([0, 1, 4096, 5000, 40_000]))
 }
 
-/// What is counted adds up, and what is out is reserved.
+/// The counts add up, and what is out is reserved.
 fn sums(lockstep: &mut Lockstep<BumpPool>) {
     let own = lockstep.own_bytes(|_| false);
     let (is_clear, claimed) = (lockstep.is_clear(), lockstep.claimed_bytes());

@@ -29,7 +29,7 @@ impl End {
 /// A program on one pool.
 pub(crate) struct Drive<P: BufferPool<Lease: SplitLease>> {
     pub(crate) lockstep: Lockstep<P>,
-    /// As good as forgotten for the pool, but for the memory, of which a fuzzer has no end: all of it goes when the program is over.
+    /// As good as forgotten for the pool, except for the memory, of which a fuzzer has no end: all of it goes when the program is over.
     parked: Vec<Live<P::Lease>>,
 }
 

@@ -75,17 +75,17 @@ impl Baggage {
 enum Lie {
     /// Nothing.
     None,
-    /// A buffer with so many bytes less than asked for.
+    /// A buffer with this number of bytes less than asked for.
     Short(usize),
-    /// A buffer with so many bytes more, and as many filled.
+    /// A buffer with this number of bytes more, and as many filled.
     Long(usize, usize),
-    /// A buffer of that many bytes, all filled.
+    /// A buffer of this number of bytes, all filled.
     Other(usize),
     Error(AcquireError),
     MaxCapacity(usize),
     Stats,
     Panic,
-    /// Lets go of so many things, and uses pools of its own.
+    /// Lets go of this number of things, and uses pools of its own.
     Reenter(usize),
 }
 
@@ -182,7 +182,7 @@ impl Script {
     }
 }
 
-/// What a lying fallback has at the most.
+/// The most that a lying fallback has.
 const LIMIT: usize = 1 << 17;
 
 /// The pools that users' code has for itself.

@@ -1,5 +1,5 @@
-//! A keeper with a clock that is made up, over pools of the program and over users' pools that lie, panic, come back in, and end what they
-//! are asked about.
+//! A keeper with a clock that is made up, over pools of the program and of users. Those of users lie, panic, come back in, and end what
+//! they are asked about.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(100);
 const AGES: u32 = 8;
 /// After that, every pool has its turn.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Users' pools that a program has at the most.
+/// The most pools of users that a program has.
 const USERS: usize = 6;
 
 /// A pool of the program's, of any strategy.
@@ -31,7 +31,7 @@ enum Lie {
     End,
     /// Frees all.
     TrimAll,
-    /// Says that it has so many bytes.
+    /// Says that it has this number of bytes.
     Bytes(usize),
     /// Lets go of something.
     LetGo,
@@ -149,7 +149,7 @@ impl Keeping {
         drop(before);
     }
 
-    /// One step: `watched` is watched, or what `handle` makes of it, or the clock goes on.
+    /// One step: `watched` is watched, or what `handle` makes of it, or the clock advances.
     pub(crate) fn step<P: Watch>(
         &mut self,
         bytes: &mut Bytes<'_>,
@@ -224,7 +224,7 @@ impl Keeping {
             guarded(|| drop(user));
         }
         for _ in 0..2 {
-            // What was added in the first look is new in the second.
+            // A pool that was added in the first look is new in the second.
             self.now += DAY + DAY;
             self.tick();
         }

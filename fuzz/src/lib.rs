@@ -1,7 +1,7 @@
 //! What the fuzz targets do with the bytes that libFuzzer makes up: each has a module with `run`.
 //!
-//! Targets of pools read operations of [`buftest::ops`] and take them in lockstep with its model; what is special to a strategy, and
-//! what hostile code of users does, is read from the same bytes. Nothing is random, and nothing is kept from one input to the next, but
+//! Targets of pools read operations of [`buftest::ops`] and take them in lockstep with its model. The same bytes say what is special
+//! to a strategy, and what hostile code of users does. Nothing is random, and nothing is kept from one input to the next, except
 //! for the caches of threads.
 #![forbid(unsafe_code)]
 

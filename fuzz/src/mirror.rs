@@ -15,7 +15,7 @@ mod ring;
 
 use self::ring::{Ends, Ring, ends};
 
-/// Waits for no time: that many bytes of room, and that many to read.
+/// Waits for no time: for `room` bytes of room, and for `filled` bytes to read.
 trait Waits: Ring {
     fn wait(&mut self, room: usize, filled: usize) -> Option<[Result<(), WaitError>; 2]>;
 }

@@ -111,7 +111,7 @@ fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End, waits_l
                 // One that grows and was forgotten is out until the next one is made.
                 drop(pool.extendable(1));
                 let stats = pool.stats();
-                assert!(pool.is_idle() && stats.in_use == 0, "all is back: {stats:?}");
+                assert!(pool.is_idle() && stats.in_use == 0, "all was released: {stats:?}");
             }
         }
     }

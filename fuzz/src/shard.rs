@@ -1,5 +1,5 @@
-//! Operations on a sharded pool with a budget: buffers that are split and sent, mappings for large ones, futures that are polled late,
-//! without a wake or never, wakers that panic and come back in, and a keeper beside it all.
+//! Operations on a sharded pool with a budget. There are buffers that are split and sent, mappings for large ones, futures that are polled
+//! late, without a wake or never, wakers that panic and come back in, and a keeper beside it all.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use crate::hostile::{Baggage, Others, guarded, locked};
 use crate::keeper::Keeping;
 use crate::wakers::{Act, World, plan};
 
-/// Tasks of one program at the most.
+/// The most tasks of one program.
 const TASKS: usize = 12;
 
 type Served = Result<Buf<ShardLease>, AcquireError>;
@@ -218,7 +218,7 @@ pub fn run(data: &[u8]) {
             assert_eq!(stats.idle_bytes, 0, "nobody has used it: {stats:?}");
             pool.trim();
             let stats = pool.stats();
-            assert_eq!((stats.in_use, stats.reserved_bytes), (0, 0), "all is back: {stats:?}");
+            assert_eq!((stats.in_use, stats.reserved_bytes), (0, 0), "all was released: {stats:?}");
         }
     }
     drive.finish(end);
@@ -241,7 +241,7 @@ fn world(handle: &Arc<Mutex<Option<ShardPool>>>) -> World {
     })
 }
 
-/// What is counted adds up, for the pool and for each class, and what is out is reserved, within the budget.
+/// The counts add up, for the pool and for each class, and what is out is reserved, within the budget.
 fn sums(lockstep: &mut Lockstep<ShardPool>, budget: usize) {
     let own = lockstep.own_bytes(|_| false);
     let (is_clear, claimed) = (lockstep.is_clear(), lockstep.claimed_bytes());

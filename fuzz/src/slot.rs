@@ -1,5 +1,5 @@
-//! Operations on a slot pool over the heap, over nothing, and over a fallback that lies, panics and comes back in; in memory of the heap's,
-//! or of a source's; with requests that wait.
+//! Operations on a slot pool over the heap, over nothing, and over a fallback that lies, panics and comes back in. It has memory of the
+//! heap's, or of a source's, and requests that wait.
 
 use std::mem;
 use std::sync::Mutex;
@@ -150,7 +150,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
         if drive.release(end) {
             let pool = drive.lockstep.pool();
             let stats = pool.stats();
-            assert!(pool.is_idle() && stats.in_use == 0, "all is back: {stats:?}");
+            assert!(pool.is_idle() && stats.in_use == 0, "all was released: {stats:?}");
         }
     }
     // A source may panic when its memory comes back.
@@ -168,7 +168,7 @@ fn world(script: Option<&Script>) -> World {
     })
 }
 
-/// What is counted adds up, unless a fallback lies about its part.
+/// The counts add up, unless a fallback lies about its part.
 fn sums<F: BufferPool<Lease: SplitLease>>(drive: &mut Drive<SlotPool<F>>, lies: bool) {
     if !lies {
         let lockstep = &mut drive.lockstep;

@@ -1,5 +1,5 @@
-//! Requests that wait for a pool which serves one at a time: polled late, without a wake, with another waker, given up, forgotten; for a
-//! time; and as the last owner of the pool.
+//! Requests that wait for a pool which serves one at a time. They are polled late, without a wake, with another waker, given up, forgotten;
+//! for a time; and as the last owner of the pool.
 
 use std::future::Future;
 use std::mem::{self, ManuallyDrop};
@@ -137,7 +137,7 @@ impl<F: Future + Unpin> Request<F> {
     }
 }
 
-/// How many bytes to wait for: mostly so many that others are in the way.
+/// How many bytes to wait for: mostly such a number that others are in the way.
 fn size<P: Waits>(pool: &P, bytes: &mut Bytes<'_>) -> usize {
     let most = pool.max_capacity().min(MOST);
     match bytes.below(4) {

@@ -37,9 +37,9 @@ use crate::test::default_env;
 const FOLDER: &str = "target/broken";
 /// No trial takes nearly as long: on the sound build, all trials of a program together end within it.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// So many tests run at once for each processor: with a defect many of them sleep until they give up.
+/// This number of tests runs at once for each processor: with a defect many of them sleep until they give up.
 const AT_ONCE: usize = 2;
-/// So many builds are made before the tests of the first of them are over.
+/// This number of builds is made before the tests of the first of them are over.
 const BUILT_AHEAD: usize = 3;
 
 /// Options of `broken`.
@@ -411,7 +411,7 @@ impl Workshop {
             };
         }
         let (folder, flags) = match tool {
-            // What a defect leaves unused is no news.
+            // Code that a defect leaves unused is no news.
             Tool::Plain => {
                 command.arg("--all-features");
                 (self.folder.join("plain"), "-Awarnings".to_owned())

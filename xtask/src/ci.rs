@@ -89,7 +89,7 @@ impl Args {
     }
 }
 
-/// Runs every job in a process of its own. What a job prints is kept until it ends, so that it is not mixed up.
+/// Runs every job in a process of its own. The output of a job is kept until it ends, so that it is not mixed up.
 fn all() -> Result<()> {
     let mut jobs: Vec<_> = Job::each().collect();
     if let Outcome::Passed = bare::possible()? {
@@ -123,7 +123,7 @@ fn all() -> Result<()> {
 /// The processor time of this process and of all processes that it waited for, where the system tells it: two jobs share the
 /// processors, so how long a job took says less.
 fn processor_seconds() -> Option<f64> {
-    /// Each second has so many ticks, for every processor that Linux runs on.
+    /// Each second has this number of ticks, for every processor that Linux runs on.
     const TICKS: f64 = 100.0;
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     // Behind the name, which may have spaces: the state, then numbers; the four times are the twelfth to the fifteenth of all.
@@ -198,7 +198,7 @@ impl Job {
             }
             Self::Clippy => {
                 clippy(&["--workspace", "--all-targets", "--all-features"])?;
-                // What has no features has the same lines in both.
+                // A package without features has the same lines in both.
                 let mut libraries = packages::published()?;
                 // A program asks for features of the libraries, which would be on for all of them.
                 libraries.retain(|package| !package.is_program());

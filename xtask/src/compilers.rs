@@ -1,5 +1,5 @@
-//! A compiler for a platform: the toolchain's own where it has the platform's library, or else
-//! another one that the environment names, which builds the library from the sources beside it.
+//! A compiler for a platform: the toolchain's own where it has the platform's library. Or else
+//! it is another one that the environment names, which builds the library from the sources beside it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) enum Library {
     Test,
 }
 
-/// The cargo that builds for `platform`, with its options but for the command; `None` where this machine has none.
+/// The cargo that builds for `platform`, with its options except the command; `None` where this machine has none.
 pub(crate) fn cargo_for(platform: &str, library: Library) -> Result<Option<Command>> {
     if has_library(platform)? {
         return Ok(Some(cargo()));

@@ -79,7 +79,7 @@ fn follow(from: &Path, to: &Path) -> Result<()> {
         names.insert(name);
     }
     for entry in list(to)?.into_iter().filter(|entry| !names.contains(&entry.file_name())) {
-        // What was built in the copy stays.
+        // Outputs of builds in the copy stay.
         if entry.file_name() == BUILT {
             continue;
         }

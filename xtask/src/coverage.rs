@@ -102,7 +102,7 @@ fn run_tests(packages: &[Package], profiles: &Path) -> Result<Vec<PathBuf>> {
         run,
         |(program, ran)| match ran {
             Ok(ran) if ran.passed() => println!("{}: {:.1} s", program.name(), ran.took.as_secs_f64()),
-            // What it reached counts all the same: limits of time and of memory are for programs that are not slowed down.
+            // The lines that it reached count all the same: limits of time and of memory are for programs that are not slowed down.
             Ok(ran) => println!("{}: {}; this command does not judge tests", program.name(), ran.how()),
             Err(error) => failed.push(error),
         },

@@ -107,7 +107,8 @@ fn groups(packages: &[Package], reach: Reach) -> Result<BTreeMap<(Set, Set), Vec
     Ok(groups)
 }
 
-/// The features of `bufcore` that a package has with these of its own. For a package that depends on others of ours, which add some, with its name.
+/// The features of `bufcore` that a package has with these of its own. For a package that depends on our other packages, which add some,
+/// with its name.
 fn of_core(package: &Package, set: &Set, core: &Package) -> Set {
     if package.name == CORE {
         return set.clone();
@@ -170,7 +171,7 @@ fn closure(features: &Features, set: impl IntoIterator<Item = String>) -> Set {
     let mut closed = Set::new();
     let mut open: Vec<String> = set.into_iter().collect();
     while let Some(name) = open.pop() {
-        // What is not a feature of this package is one of a dependency, which follows from ours.
+        // A name that is not a feature of this package is one of a dependency, which follows from ours.
         if let Some(turns_on) = features.get(&name).filter(|_| !closed.contains(&name)) {
             open.extend(turns_on.iter().cloned());
             closed.insert(name);

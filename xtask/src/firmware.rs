@@ -130,7 +130,7 @@ fn sizes() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Flash and memory, of what `size` prints: `text data bss …`, below a line of headings. What has a value at the start is in both.
+/// Flash and memory, of what `size` prints: `text data bss …`, below a line of headings. A variable with a value at the start is in both.
 fn size(table: &str) -> Result<(u64, u64)> {
     let row = table.lines().nth(1).context("`size` printed no table")?;
     let numbers = row.split_whitespace().take(3).map(str::parse).collect::<Result<Vec<u64>, _>>()?;

@@ -35,7 +35,7 @@ const COUNTERS: [&str; 6] = [
     "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
 ];
 
-/// Longer runs are of several processes, one after the other: AddressSanitizer has only so many threads for each.
+/// Longer runs are of several processes, one after the other: AddressSanitizer has only a limited number of threads for each.
 const PART_SECONDS: u32 = 600;
 
 /// No input is longer, in bytes.
@@ -166,7 +166,7 @@ fn run_each(names: &[String], seconds: u32) -> Result<Outcome> {
             if words.is_file() {
                 command.arg(format!("-dict={}", words.display()));
             }
-            // What is new goes to the first; what is checked in is read as well.
+            // New inputs go to the first; inputs that are checked in are read as well.
             command.arg(&found);
             let corpus = Path::new(CORPORA).join(name);
             if corpus.is_dir() {

@@ -1,7 +1,7 @@
 //! `cargo xtask bench --instructions`: counts instructions per operation and compares them with what is written down.
 //!
 //! Gungraun runs the bench target `instructions` under callgrind. Its library and its runner, a program of its own, have to be of
-//! one version: the runner is built in the version that the benchmarks' manifest names, into the target folder or where [`TOOLS`] says.
+//! one version. So the runner is built in the version that the benchmarks' manifest names, into the target folder or where [`TOOLS`] says.
 
 use std::env;
 use std::fs;

@@ -23,7 +23,7 @@ pub(crate) struct Checker {
     pub(crate) unless_set: &'static str,
 }
 
-/// Every interleaving of so many preemptions; what is known of such bugs needs two at most.
+/// Every interleaving of this number of preemptions; what is known of such bugs needs two at most.
 pub(crate) const LOOM: Checker = Checker {
     name: "loom",
     files: &["src/tests/loom.rs", "src/loom.rs"],
@@ -32,7 +32,7 @@ pub(crate) const LOOM: Checker = Checker {
     unless_set: "3",
 };
 
-/// So many seconds for each model and kind of schedule; all of them together take less than a minute.
+/// The number of seconds for each model and kind of schedule; all of them together take less than a minute.
 pub(crate) const SHUTTLE: Checker = Checker {
     name: "shuttle",
     files: &["src/tests/shuttle.rs"],

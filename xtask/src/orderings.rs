@@ -3,8 +3,9 @@
 //! The models have to fail with it, or the `races` programs under ThreadSanitizer. Otherwise a line in `mutants/orderings.txt` says why
 //! no test can, or where else the order is shown to be needed.
 //!
-//! All mutants are in one build: in a copy of the sources each order is a call that answers with the weaker one when its mutant was
-//! chosen by an environment variable. So a mutant costs no compiler.
+//! All mutants are in one build. In a copy of the sources each order is a call that answers with
+//! the weaker one when its mutant was chosen by an environment variable. So a mutant costs no
+//! compiler.
 
 mod caught;
 mod lines;

@@ -16,7 +16,7 @@ const FILES: [&str; 2] = ["README.md", "CHANGELOG.md"];
 const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// What is of use in the workspace only.
 const UNWANTED: [&str; 2] = ["tests", "benches"];
-/// Sources and texts. What is larger is there by mistake.
+/// Sources and texts. A larger file is there by mistake.
 const MAX_FILE_BYTES: u64 = 128 << 10;
 
 /// Packs all published packages together: cargo builds each against the others as they were packed, in place of a registry.

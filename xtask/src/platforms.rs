@@ -180,7 +180,7 @@ impl Emulated {
         command.args([what, "--target", self.platform, "--target-dir", "target/emulate"]);
         // Built once, and read by nobody.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        // What is emulated runs for longer than it is built.
+        // An emulated program runs for longer than its build takes.
         command.args(["--config", "profile.dev.package.bufcore.opt-level=1"]);
         // No loader of the platform's has to be found.
         command.env("RUSTFLAGS", "-Dwarnings -Ctarget-feature=+crt-static");

@@ -54,7 +54,7 @@ impl Args {
         };
         let rounds = if self.test { 1 } else { self.rounds };
         ensure!(rounds > 0 && load.seconds > 0 && load.clients > 0, "nothing to do");
-        // What is only checked is not worth the wait for an optimised build.
+        // A round that is only checked is not worth the wait for an optimised build.
         let (profile, folder) = if self.test { ("dev", "debug") } else { ("release", "release") };
         let args = ["build", "--profile", profile, "--package", "bufworks-examples", "--bin", "proxy"];
         shell::run(shell::cargo().args(args))?;

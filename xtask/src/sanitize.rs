@@ -43,7 +43,7 @@ const DISTORTED: [&str; 23] = [
     "live::resident_",
 ];
 
-/// How everything of ours is built for AddressSanitizer, and where.
+/// How all of our code is built for AddressSanitizer, and where.
 pub(crate) const ADDRESS_FLAGS: &str = "-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer";
 pub(crate) const ADDRESS_FOLDER: &str = "target/sanitize-address";
 const THREAD_FLAGS: &str = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
@@ -170,7 +170,7 @@ impl Sanitizer {
         some_ran(&shell::run_tests(&mut suite)?)
     }
 
-    /// `cargo test` with everything of ours instrumented. The standard library is the precompiled one, without.
+    /// `cargo test` with all of our code instrumented. The standard library is the precompiled one, without.
     pub(crate) fn cargo_test(self, host: &str) -> Result<Command> {
         let mut command = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
         command.args(["test", "--target", host]);
@@ -183,7 +183,7 @@ impl Sanitizer {
         Ok(command)
     }
 
-    /// Tells the programs that `command` runs how to go about it, unless the caller of ours has.
+    /// Tells the programs that `command` runs how to go about it, unless our caller has.
     pub(crate) fn options(self, command: &mut Command) -> Result<()> {
         match self {
             // Trials ask for absurd sizes. Some forget buffers on purpose, and lend static memory by leaking it; that nothing else

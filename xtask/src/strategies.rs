@@ -188,7 +188,7 @@ fn by_hand(strategy: &Strategy, packages: &[Package]) -> Vec<Item> {
     for feature in OF_MANY {
         forwarded(feature, name.clone());
     }
-    // What needs no feature of the package's has it always.
+    // A part that needs no feature of the package's is always there.
     let has = |package: &Package, feature: &str| package.features.contains_key(feature);
     if let (Some(package), Some(umbrella)) = (find(packages, package), umbrella) {
         for feature in umbrella.features.keys().filter(|feature| !OF_MANY.contains(&feature.as_str())) {
@@ -198,7 +198,7 @@ fn by_hand(strategy: &Strategy, packages: &[Package]) -> Vec<Item> {
         }
     }
     items.push(Item::text(TABLE, &format!("\"{name}\" {package};"), "a line in the table of crates"));
-    // What hands out no buffers counts none, and is no pool.
+    // A type that hands out no buffers counts none, and is no pool.
     if find(packages, package).is_none_or(|package| has(package, "stats")) {
         items.push(Item::text(
             TABLE,

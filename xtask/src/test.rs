@@ -168,7 +168,7 @@ fn light_features(packages: &[Package]) -> String {
     packages.iter().flat_map(of).collect::<Vec<_>>().join(",")
 }
 
-/// What takes longest, or cannot run beside each other, comes first: then both ends of the queue are busy to its end.
+/// Tests that take longest, or cannot run beside each other, come first: then both ends of the queue are busy to its end.
 fn in_order(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
     let mut tasks: Vec<_> = tasks.collect();
     tasks.sort_by_key(|task| match task {
@@ -315,7 +315,7 @@ fn list(tasks: &[Task]) -> Result<()> {
     Ok(())
 }
 
-/// Sets a variable for `command`, if the caller of ours has not.
+/// Sets a variable for `command`, if our caller has not.
 pub(crate) fn default_env(command: &mut Command, name: &str, value: &str) {
     if env::var_os(name).is_none() {
         command.env(name, value);

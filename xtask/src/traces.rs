@@ -78,9 +78,9 @@ fn describe(source: &Source, made: &Made, trace: &Trace, bytes: u64) -> Result<S
 
 fn write_readme() -> Result<()> {
     let mut page = "# Recorded traces\n\n\
-        What a TCP proxy (`examples/src/bin/proxy.rs`) asked of its buffer pools while real programs talked through it. \
+        These traces hold what a TCP proxy (`examples/src/bin/proxy.rs`) asked of its buffer pools while real programs talked through it. \
         `cargo xtask traces` makes them again; `cargo xtask traces --show FILE` shows one. The format is described in \
-        `crates/buftrace/src/format.rs`. They hold sizes, threads and times; no bytes of the traffic.\n\n\
+        `crates/buftrace/src/format.rs`. They hold sizes, threads and times, and no bytes of the traffic.\n\n\
         | trace | date | acquires | sizes | most out at once | released on another thread | how |\n\
         | --- | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();

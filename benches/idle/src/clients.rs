@@ -20,7 +20,7 @@ const PLACES: usize = 1024;
 const STRIDE: usize = 128;
 /// From a client's frames to those that it wants back.
 const WANTED_BACK: usize = STRIDE / 2;
-/// A large frame is sent in that many pieces.
+/// A large frame is sent in this number of pieces.
 const PIECES: u32 = 16;
 /// What a slow reader reads at once, and the pause that it makes then.
 const SLOW_BYTES: usize = 16 << 10;
@@ -130,8 +130,8 @@ impl Client {
     }
 }
 
-/// Connects as many clients. With `receive_buffer` the system keeps that many bytes for one that
-/// does not read.
+/// Connects as many clients. With `receive_buffer` the system keeps this number of bytes for one
+/// that does not read.
 ///
 /// # Errors
 ///

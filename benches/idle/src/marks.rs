@@ -8,7 +8,7 @@ const MOST_OF_BEFORE: f64 = 1.2;
 /// What two runs of the same differ by, in memory and in time.
 const MEMORY_NOISE: f64 = 1.02;
 const SPEED_NOISE: f64 = 1.05;
-/// Nobody waits longer than that many times the mean.
+/// Nobody waits longer than this number of times the mean.
 const MOST_OF_MEAN: f64 = 2.0;
 
 /// Something that has to hold, and whether it does.

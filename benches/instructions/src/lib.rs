@@ -2,9 +2,9 @@
 //! counts.
 //!
 //! A [`Measure`] is one operation of one strategy, done a given number of times by the same code
-//! for all. It is counted for two numbers of times; what the longer run takes more, divided by what
-//! it does more, is the cost of one operation, without what it costs to start. Counts do not depend
-//! on the machine's load, so a change of a few percent is a change of the code.
+//! for all. It is counted for two numbers of times. The cost of one operation is what the longer
+//! run takes more, divided by what it does more, without what it costs to start. Counts do not
+//! depend on the machine's load, so a change of a few percent is a change of the code.
 
 #![allow(
     clippy::std_instead_of_alloc,
@@ -45,7 +45,7 @@ impl core::fmt::Debug for Measure {
     }
 }
 
-/// All measures. A strategy is in by two lines: its pool, built for so many buffers, and its
+/// All measures. A strategy is in by two lines: its pool, built for a number of buffers, and its
 /// frames, if it has any.
 #[must_use]
 pub fn measures() -> Vec<Measure> {

@@ -10,7 +10,7 @@ use crate::harness::serve::Pool;
 
 /// Shards as they are unless set, but where the requests are so large that few would fit.
 const SHARD_BYTES: usize = 256 << 10;
-/// So many of the largest request fit into one.
+/// This number of the largest requests fits into one.
 const LEAST_FIT: usize = 4;
 
 const NO_FRAMES: &str = "has no frames: its buffers are whole from the start, and are split";
@@ -19,8 +19,8 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "bump",
         Kind::Strategy,
-        "`BumpPool` with shards of 256 KiB, or of four of the largest buffers where that is more, and a budget of idle memory as \
-         large as what the workload has out at once; several threads share one",
+        "`BumpPool` with shards of 256 KiB, or of four of the largest buffers where that is more. The budget of idle memory is \
+         as large as what the workload has out at once. Several threads share one",
     )
     .whole::<Bump>()
     .sends::<Bump>()
@@ -50,7 +50,8 @@ pub(super) fn probes() -> [Contestant; 5] {
 }
 
 fn probing<const MAX: usize>(name: &'static str) -> Contestant {
-    let idiom = "`BumpPool` with shards of eight of the largest buffers, and so many probes at most";
+    let idiom =
+        "`BumpPool` with shards of eight of the largest buffers, and at most as many probes as the name says";
     Contestant::setting(name, "bump", &["chaos"], idiom).whole::<Probes<MAX>>().threads_share::<Probes<MAX>>()
 }
 

@@ -16,8 +16,8 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "floor",
         Kind::Control,
-        "no bookkeeping: the same memory each time; for N buffers at once, N parts of one block in turn; for frames, a cursor \
-         in one block; for streams, a copy into the same memory and one out",
+        "no bookkeeping: the same memory each time. For N buffers at once, N parts of one block in turn. For frames, a cursor \
+         in one block. For streams, a copy into the same memory and one out",
     )
     .whole::<Parts>()
     .sends::<Parts>()

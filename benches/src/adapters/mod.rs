@@ -58,7 +58,7 @@ mod tests {
         assert!(all.iter().all(|contestant| !contestant.idiom.is_empty()));
     }
 
-    /// What is not served is said, with a reason.
+    /// Each workload that is not served is named, with a reason.
     #[test]
     fn every_cell_is_built_or_refused_with_a_reason() {
         for contestant in all() {

@@ -14,7 +14,7 @@ pub(super) fn contestant() -> Contestant {
         "ring",
         Kind::Strategy,
         "`RingPool` with as many bytes as the workload has out at once (twice as many where sizes differ, a quarter \
-         more in `queue`), a ring of its own for each buffer where it is exhausted; whole buffers through `acquire`, frames \
+         more in `queue`). A ring of its own for each buffer where it is exhausted. Whole buffers through `acquire`, frames \
          through `extendable` and `finish`",
     )
     .whole::<RingBuffers>()

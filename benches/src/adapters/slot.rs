@@ -16,7 +16,7 @@ pub(super) fn contestant() -> Contestant {
         "slot",
         Kind::Strategy,
         "`SlotPool` with as many slots and bytes as the workload has out at once (twice as many where sizes differ; in \
-         `queue` two slots and a quarter of the bytes more), the heap as fallback; whole buffers through `acquire`, frames in \
+         `queue` two slots and a quarter of the bytes more), the heap as fallback. Whole buffers through `acquire`, frames in \
          place through `open_frame`",
     )
     .whole::<SlotBuffers>()

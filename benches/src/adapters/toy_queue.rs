@@ -1,8 +1,8 @@
 //! The queue that the "black magic" circular buffer's article tries its ring with: one lock, two
 //! conditions, and messages with a header in a mirrored ring.
 //!
-//! A condition is notified only while somebody waits for it, which is counted with the lock held:
-//! the standard library makes a system call of each notification, where the C library of the
+//! A condition is notified only while somebody waits for it, which is counted with the lock held.
+//! The standard library makes a system call of each notification, where the C library of the
 //! article's program looks first.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

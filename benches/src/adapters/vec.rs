@@ -12,8 +12,8 @@ pub(super) fn contestant() -> Contestant {
     Contestant::new(
         "vec",
         Kind::Control,
-        "`Vec::with_capacity` on the system's allocator, not zeroed; a frame has the capacity of the largest from the start, or, \
-         in `ring-extend`, that of one step, and grows; a stream is a `VecDeque`: `extend` and `read_exact`; messages are vectors in a `VecDeque` behind a lock",
+        "`Vec::with_capacity` on the system's allocator, not zeroed. A frame has the capacity of the largest from the start, or, \
+         in `ring-extend`, that of one step, and grows. A stream is a `VecDeque`: `extend` and `read_exact`. Messages are vectors in a `VecDeque` behind a lock",
     )
     .whole::<VecPool>()
     .sends::<VecPool>()
@@ -92,7 +92,7 @@ impl OpenFrame for Open {
     }
 }
 
-/// Messages, each a vector of its own, of so many bytes together at the most.
+/// Messages, each a vector of its own, with a limit on their bytes together.
 #[derive(Debug)]
 pub(crate) struct Vectors {
     queue: Mutex<Waiting>,

@@ -48,7 +48,7 @@ impl Stream for Wrapping {
     #[inline(always)]
     fn read(&mut self, into: &mut [u8]) {
         let capacity = self.bytes.len();
-        assert!(into.len() <= self.written.wrapping_sub(self.read), "not so many");
+        assert!(into.len() <= self.written.wrapping_sub(self.read), "not as many are there");
         let at = self.read & (capacity - 1);
         if let Some(filled) = self.bytes.get(at..at + into.len()) {
             into.copy_from_slice(filled);

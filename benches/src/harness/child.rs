@@ -154,8 +154,8 @@ pub fn test(case: &Case, contestants: &[Contestant]) -> ! {
     leave()
 }
 
-/// Counts heap calls and fallbacks of one row, in at least so many operations. `heap_calls` reads
-/// the counter of a counting global allocator.
+/// Counts heap calls and fallbacks of one row, in at least `operations` operations. `heap_calls`
+/// reads the counter of a counting global allocator.
 pub fn count(case: &Case, contestants: &[Contestant], operations: u64, heap_calls: fn() -> u64) -> ! {
     keep_panics();
     settle_heap();
@@ -173,8 +173,9 @@ pub fn count(case: &Case, contestants: &[Contestant], operations: u64, heap_call
                 let fallbacks = before.1.zip(after.1).map(|(before, after)| (after - before) as f64);
                 ((after.0 - before.0) as f64, fallbacks)
             };
-            // Steady state: the first run fills caches and lists. What comes once a run, such as
-            // the buffers that are held all the while, goes out with the difference of two runs.
+            // Steady state: the first run fills caches and lists. A cost that comes once a run,
+            // such as the buffers that are held all the while, goes out with the difference of two
+            // runs.
             let _ = cost(iterations);
             let one = cost(iterations);
             let (calls, fallbacks) = if fixed.is_some() {

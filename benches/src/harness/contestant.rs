@@ -110,7 +110,7 @@ impl Contestant {
     }
 
     /// The strategy `of` with other settings, for the workloads that are about them. It is a column
-    /// of its own there, after the strategy's, and is not in the rest of the matrix. What differs
+    /// of its own there, after the strategy's, and is not in the rest of the matrix. The difference
     /// is in the type that serves: `Bump<4>`, say.
     #[must_use]
     pub const fn setting(
@@ -125,7 +125,7 @@ impl Contestant {
     }
 
     /// The contestant `of` as a program makes it that sets nothing, for all workloads. A quick run
-    /// of all rows has it in `quick` only. What differs is in the type that serves.
+    /// of all rows has it in `quick` only. The difference is in the type that serves.
     #[must_use]
     pub const fn untuned(
         name: &'static str,

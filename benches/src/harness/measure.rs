@@ -34,7 +34,7 @@ pub struct Effort {
     pub budget: Duration,
     /// Single operations timed for the tail.
     pub samples: usize,
-    /// Operations in which heap calls are counted, at the least: enough that starting a thread,
+    /// Operations in which heap calls are counted, at least: enough that starting a thread,
     /// where a workload does that, hardly shows.
     pub counted: u64,
     /// How long a cell runs while its memory is measured.

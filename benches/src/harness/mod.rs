@@ -8,8 +8,8 @@
 //! - `parent`, `child`: a process for each row. `record`: what it found; `ratios`: how that
 //!   compares.
 //!
-//! What the adviser needs too is in its library (`bufadvise::measure`): `block`, `place`, `process`
-//! and `statistics`.
+//! The parts that the adviser needs too are in its library (`bufadvise::measure`): `block`,
+//! `place`, `process` and `statistics`.
 //!
 //! It names no workload and no contestant.
 

@@ -194,7 +194,7 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
 /// Counts heap calls and measures memory: processes that time nothing, and so run beside each
 /// other, unless they have threads that wait for one another.
 ///
-/// Whoever fails here has been timed all the same; only its numbers are missing.
+/// A contestant that fails here has been timed all the same; only its numbers are missing.
 fn counts_and_memory(plan: &Plan, case: &Case, program: &Path, timed: &[&str]) -> Result<Vec<Record>> {
     let child = |program, mode, names| Child {
         program,
@@ -228,8 +228,8 @@ fn counts_and_memory(plan: &Plan, case: &Case, program: &Path, timed: &[&str]) -
     })
 }
 
-/// Measures the row again in further processes, and takes their rounds in. Whoever fails there
-/// keeps the rounds that it has.
+/// Measures the row again in further processes, and takes their rounds in. A contestant that
+/// fails there keeps the rounds that it has.
 fn more_layouts(
     plan: &Plan,
     case: &Case,

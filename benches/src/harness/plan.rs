@@ -102,7 +102,7 @@ impl Plan {
         self
     }
 
-    /// The same for so many threads.
+    /// The same for this number of threads.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;

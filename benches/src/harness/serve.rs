@@ -79,7 +79,7 @@ pub trait Stream: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot hold so many.
+    /// When this contestant cannot hold `bytes` bytes.
     fn build(bytes: usize) -> Result<Self, Unsupported>;
 
     /// Takes all of `bytes`, for which there is room.
@@ -88,8 +88,8 @@ pub trait Stream: Sized + 'static {
     /// Gives the oldest bytes, of which there are as many as `into` has.
     fn read(&mut self, into: &mut [u8]);
 
-    /// Shows the oldest `len` bytes in one piece, and drops them. Who cannot lend them so copies
-    /// them into `scratch` first, which is as long.
+    /// Shows the oldest `len` bytes in one piece, and drops them. A contestant that cannot lend
+    /// them so copies them into `scratch` first, which is as long.
     #[inline(always)]
     fn look<T>(&mut self, len: usize, scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
         let scratch = &mut scratch[..len];
@@ -116,7 +116,7 @@ pub trait Pipe: 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot hold so many.
+    /// When this contestant cannot hold `bytes` bytes.
     fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported>;
 
     /// Writes all of `bytes`, and waits for the reader if it has to.
@@ -132,7 +132,7 @@ pub trait Messages: Sized + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot hold so many.
+    /// When this contestant cannot hold `bytes` bytes.
     fn build(bytes: usize) -> Result<Self, Unsupported>;
 
     /// Sends a message, when there is room.

@@ -2,7 +2,7 @@
 
 /// How it was measured, in short.
 pub(super) const METHOD: &str = "Each row runs in processes of its own. Every contestant first proves that it keeps the bytes of several \
-live buffers apart; then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
+live buffers apart. Then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
 median over the rounds of several processes; ratios are formed of medians of the same rounds, since times on a shared machine mean little by \
 themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
 `floor` keeps no books at all: what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
@@ -52,13 +52,13 @@ const ABOUT: [(&str, &str); 18] = [
     (
         "chaos",
         "bufpool's benchmark: a hundred tasks, each with one buffer after the other, of sizes \
-         around 10 B or 2 KiB and with random lifetimes; by one thread in turn, or on several \
-         threads. One operation is one buffer.",
+         around 10 B or 2 KiB and with random lifetimes. They run on one thread in turn, or \
+         on several threads. One operation is one buffer.",
     ),
     (
         "frame",
         "Stratum V2's benchmarks: frames of 4 to 16 KiB written in steps of ten bytes, two at a \
-         time, then dropped here, sent to a thread that drops them, or sent and waited for. One \
+         time. They are then dropped here, sent to a thread that drops them, or sent and waited for. One \
          operation is one frame.",
     ),
     (
@@ -73,21 +73,21 @@ const ABOUT: [(&str, &str); 18] = [
     ),
     (
         "stream",
-        "Write a message into a ring of 64 KiB and read it, by one thread; lengths fixed or \
-         random up to 4 KiB, and with bytes left in the ring all the time; `constant` is a length \
+        "Write a message into a ring of 64 KiB and read it, by one thread. Lengths are fixed \
+         or random up to 4 KiB, also with bytes left in the ring all the time. `constant` is a length \
          that the compiler knows. `vec` is a `VecDeque`, `floor` two plain copies through the \
          same memory. One operation is a write and its read.",
     ),
     (
         "parse",
         "Records with their length in front come in chunks of 4 KiB, and are summed each as a \
-         whole: in place where the ring lends it in one piece (`mirror`, and the two peers that \
-         map twice), else copied out first. One operation is a record.",
+         whole. That happens in place where the ring lends the record in one piece (`mirror`, and the two peers that \
+         map twice). Else the record is copied out first. One operation is a record.",
     ),
     (
         "spsc",
         "Bytes from one thread to another through a ring of 256 KiB, in chunks that are copied in \
-         and out. `pipe` is the operating system's. Who cannot wait is asked again until there is \
+         and out. `pipe` is the operating system's. A contestant that cannot wait is asked again until there is \
          something to do. One operation is a chunk.",
     ),
     (

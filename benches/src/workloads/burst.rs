@@ -55,7 +55,7 @@ pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
     }))
 }
 
-/// Which of so many goes next, until none is left.
+/// Which of `count` goes next, until none is left.
 fn picks(count: usize) -> Vec<u32> {
     let mut random = fastrand::Rng::with_seed(count as u64);
     (1..=count as u32).rev().map(|remaining| random.u32(..remaining)).collect()

@@ -1,5 +1,5 @@
 //! `chaos`: the benchmark of that name of jsign's `bufpool`. A hundred tasks; each acquires a
-//! buffer of random size, holds it for a random while, drops it and goes on with the next, a
+//! buffer of random size, holds it for a random while, drops it and continues with the next, a
 //! thousand times.
 //!
 //! The original starts a goroutine for each task and lets it sleep, so that nearly all of the time
@@ -31,7 +31,7 @@ const BUFFERS: usize = 1000;
 const SIZES: [usize; 2] = [10, 2 << 10];
 /// Standard deviation of the lifetimes, in times of their mean.
 const LIFETIME_DEVIATION: f64 = 0.3;
-/// A unit of time is cut into so many, to have an order of whole numbers.
+/// A unit of time is cut into this number of ticks, to have an order of whole numbers.
 const TICKS: f64 = 1e6;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -53,7 +53,7 @@ fn normal(random: &mut fastrand::Rng, mean: f64, deviation: f64) -> f64 {
     mean + deviation * radius * (core::f64::consts::TAU * random.f64()).cos()
 }
 
-/// What one of so many threads has to do: every such task's requests, in the order of their time.
+/// What one of `threads` threads has to do: every such task's requests, in the order of their time.
 fn script(bytes: usize, threads: usize, thread: usize) -> Vec<Step> {
     let mean = bytes as f64;
     let mut tasks: Vec<(usize, fastrand::Rng)> = (0..TASKS)

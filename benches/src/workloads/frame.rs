@@ -1,6 +1,6 @@
 //! `frame`: the three benchmarks of Stratum's `buffer_sv2`. Frames of random length are filled with
-//! random bytes in steps of ten, two at a time, and then dropped here, or sent to another thread
-//! that drops them, without and with waiting for it.
+//! random bytes in steps of ten, two at a time. They are then dropped here, or sent to another
+//! thread that drops them, without and with waiting for it.
 
 use std::time::{Duration, Instant};
 

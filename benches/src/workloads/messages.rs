@@ -1,6 +1,6 @@
 //! `messages`: framed messages through one queue, from some threads to others.
 //!
-//! The threads are not kept on processors: in most rows there are more of them than processors, and
+//! The threads are not kept on processors. In most rows there are more of them than processors, and
 //! where the system lets them run is part of what such a queue has to live with. They are started
 //! before the clock is.
 

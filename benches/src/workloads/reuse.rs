@@ -17,7 +17,8 @@ const SIZES: [usize; 9] = [4, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256
 /// Buffers that are live, the one that comes and goes among them: the cost of a pool must not grow
 /// with them.
 const LIVE: [usize; 3] = [8, 64, 1024];
-/// So many as well, but not in a quick run: there is a pool that takes 15 us for each of them.
+/// This number is measured as well, but not in a quick run: there is a pool that takes 15 us for
+/// each of them.
 const LIVE_HUGE: usize = 100_000;
 /// Bytes of each of them.
 const LIVE_BYTES: usize = 64;

@@ -19,7 +19,7 @@ use crate::harness::serve::Pipe;
 /// Bytes of the ring: a few of the largest chunks.
 pub(crate) const CAPACITY: usize = 256 << 10;
 const LARGEST: usize = 64 << 10;
-/// Chunks start at so many places, a cache line and 16 bytes apart.
+/// Chunks start at this number of places, a cache line and 16 bytes apart.
 const PLACES: usize = 64;
 const STEP: usize = 80;
 /// Bytes that one iteration moves, about: so much that starting the other thread is a small part of

@@ -2,10 +2,10 @@
 //! "black magic" circular buffer does.
 //!
 //! That benchmark has a constant length, so that its copies are a few instructions, and so has the
-//! row that says so; in the others nobody knows lengths when compiling. Where the message comes
+//! row that says so. In the others nobody knows lengths when compiling. Where the message comes
 //! from and goes to moves through memory, because at 4 KiB the placement of two buffers against
 //! each other alone is worth a third of a copy. In the rows with bytes left the ring is never
-//! empty, so that what is written goes all the way round it; in the others one that starts over
+//! empty, so that what is written goes all the way round it. In the others one that starts over
 //! when it is empty stays where its memory is hot, as it does in a program that reads all there is.
 
 use core::hint::black_box;
@@ -27,7 +27,7 @@ const CONSTANT: usize = 32;
 const LENGTHS: usize = 256;
 /// Bytes that stay in the ring, where some do. No multiple of anything.
 const LEFT: usize = 501;
-/// Messages start at so many places, a cache line and 16 bytes apart.
+/// Messages start at this number of places, a cache line and 16 bytes apart.
 const PLACES: usize = 64;
 const STEP: usize = 80;
 
@@ -109,7 +109,7 @@ impl<S: Stream> Cell for Through<S> {
             self.ring.read(&mut chunk[..len]);
             read += len as u64;
         }
-        // What the rows ask for is there from now on.
+        // Bytes that the rows ask for are there from now on.
         self.ring.write(&self.from[..self.left]);
         Ok(())
     }

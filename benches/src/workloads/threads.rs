@@ -1,6 +1,6 @@
-//! `threads`: so many threads acquire, touch each page, drop. One operation is what one thread does
-//! in a loop, so the time stays level from one thread to as many as there are cores if nothing is
-//! contended.
+//! `threads`: a number of threads acquire, touch each page, drop. One operation is what one thread
+//! does in a loop, so the time stays level from one thread to as many as there are cores if nothing
+//! is contended.
 
 use core::hint::black_box;
 use std::thread;

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use buftrace::{Fault, Growth, Profile, Trace};
 
-/// A sampled recording may stand for any number of requests: what comes after so many events is
-/// left out.
+/// A sampled recording may stand for any number of requests: what comes after this number of events
+/// is left out.
 const MOST_EXPANDED: usize = 1 << 22;
 
 /// What is in the file.

@@ -1,10 +1,12 @@
 //! Scenarios for pools without the standard library and without an allocator.
 //!
-//! What a pool over static memory has to do is the same on a microcontroller and on a server, so it stands here once. A program of
-//! each kind brings memory and runs [`all`]: `examples/firmware` on a Cortex-M3, `xtask/nostd-check` on Linux, and the test below with
-//! the standard library around it.
+//! A pool over static memory has the same to do on a microcontroller and on a server, so it is
+//! described here once. A program of each kind brings memory and runs [`all`]: `examples/firmware`
+//! on a Cortex-M3, `xtask/nostd-check` on Linux, and the test below with the standard library
+//! around it.
 //!
-//! There is nothing here to panic with, or to print: a check that does not hold ends its scenario with a [`Failed`] that says where.
+//! There is nothing here to panic with, or to print: a check that does not hold ends its scenario
+//! with a [`Failed`] that says where.
 #![no_std]
 #![allow(clippy::missing_errors_doc, reason = "every error is a check that does not hold")]
 
@@ -96,7 +98,8 @@ pub struct Memory {
     pub lost: [Region; 3],
 }
 
-/// All scenarios, each announced to `began`, with `rounds` of traffic. Returns the memory that is lent.
+/// All scenarios, each announced to `began`, with `rounds` of traffic. Returns the memory that is
+/// lent.
 pub fn all(memory: Memory, rounds: u32, mut began: impl FnMut(&'static str)) -> Checked<Region> {
     let Memory { lent, lost: [slots, ring, stream] } = memory;
     let lent = of_strategy::<SlotPool<Reject>>(lent, slots, rounds, &mut began)?;
@@ -165,7 +168,8 @@ mod tests {
 
     #[test]
     fn on_this_machine() {
-        // The smallest that it says it needs, a microcontroller's, and one in which requests are large.
+        // The smallest that it says it needs, a microcontroller's, and one in which requests are
+        // large.
         for bytes in [2 << 10, 8 << 10, 100_000] {
             let memory = Memory { lent: memory(bytes), lost: [2048; 3].map(memory) };
             let mut scenarios = 0;

@@ -1,6 +1,7 @@
 //! Bytes that tell which buffer they belong to, and numbers that repeat.
 
-/// The byte at `index` of buffer `seed`: neighbours differ, and so do the same places of two buffers.
+/// The byte at `index` of buffer `seed`: neighbours differ, and so do the same places of two
+/// buffers.
 #[must_use]
 pub fn byte(seed: u32, index: usize) -> u8 {
     let mixed = (seed ^ index as u32).wrapping_mul(0x9E37_79B1).wrapping_add(seed);

@@ -10,8 +10,8 @@ use crate::{Checked, Strategy};
 /// Buffers that are held at a time.
 const HELD: usize = 12;
 
-/// Filled with buffers until no more fit, and released first to last, last to first, and every other one first: everything is there
-/// again each time.
+/// Filled with buffers until no more fit, and released first to last, last to first, and every
+/// other one first: everything is there again each time.
 pub(crate) fn exhausted<S: Strategy>(pool: &mut S) -> Checked {
     let all = pool.max_capacity();
     let size = all / HELD;
@@ -44,7 +44,7 @@ pub(crate) fn exhausted<S: Strategy>(pool: &mut S) -> Checked {
         check!(held.iter().all(Option::is_none) && pool.is_idle());
         check!(pool.acquire(all).is_ok_and(|buf| buf.capacity() == all));
     }
-    // What was out in another order makes no less room.
+    // Buffers that were out in another order make no less room.
     check!(counts[0] == counts[1] && counts[1] == counts[2]);
     Ok(())
 }
@@ -88,7 +88,8 @@ pub(crate) fn frames<S: Strategy>(pool: &mut S) -> Checked {
             }
             len += STEP;
         };
-        // What could not grow is as it was; all of the memory could be had but for what is in the way, twice for what has to move.
+        // A buffer that could not grow is as it was; all of the memory could be had except what is
+        // in the way, twice for what has to move.
         check!(grown == len && len >= (all - in_the_way) / 4 && pattern::is(pool.filled(), 1, 0));
         pool.filled_mut()[0] ^= 0xFF;
         pool.consume(1);
@@ -150,7 +151,8 @@ enum Held<L: Lease> {
     Views(Frozen<L>, Frozen<L>, usize),
 }
 
-/// Buffers of many sizes, as a whole and as views, released in no order; every byte is looked at when it goes.
+/// Buffers of many sizes, as a whole and as views, released in no order; every byte is looked at
+/// when it goes.
 pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
     let mut numbers = Numbers::new(rounds);
     let mut held: [(u32, Held<S::Of>); HELD] = [const { (0, Held::Nothing) }; HELD];

@@ -1,4 +1,5 @@
-//! What the scenarios need of a strategy beyond its traits: made over memory that is lent, and giving it back.
+//! What the scenarios need of a strategy beyond its traits: made over memory that is lent, and
+//! giving it back.
 
 use bufcore::{BufferPool, FrameBuffer, Lease, Region, Reject};
 use bufring::RingPool;

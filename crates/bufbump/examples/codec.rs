@@ -1,6 +1,6 @@
 //! A codec: chunks come in as the network cuts them, messages go out as the protocol does. A
-//! message that is complete is split off its chunk, without an allocation, and goes its own way;
-//! only the start of one that the chunk's end cuts is copied, to the next chunk.
+//! message that is complete is split off its chunk, without an allocation, and goes its own way.
+//! Only the start of one that the chunk's end cuts is copied, to the next chunk.
 //!
 //! ```text
 //! cargo run -p bufbump --example codec
@@ -13,7 +13,7 @@ use bufbump::{BumpBuf, BumpPool, Error};
 
 const CHUNK_BYTES: usize = 64;
 
-/// Messages of one length byte and so many bytes, from a stream of chunks.
+/// Messages of one length byte and as many bytes as it says, from a stream of chunks.
 struct Decoder {
     pool: BumpPool,
     /// The chunk that is being filled; complete messages have been split off its front.

@@ -36,7 +36,7 @@ fn main() -> Result<(), Error> {
         assert_eq!(&buf[..], [index; 10]);
     }
 
-    // What is larger than a shard has a piece of memory of its own, which is kept for the next.
+    // A request larger than a shard has a piece of memory of its own, which is kept for the next.
     let large = pool.acquire(1 << 20)?;
     assert!(large.lease().is_fallback());
     drop(large);

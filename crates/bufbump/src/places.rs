@@ -16,8 +16,8 @@ use bufcore::strategy::sync::{AtomicPtr, Ordering};
 
 use crate::shard::{Chain, Shard};
 
-/// So many places. A put fills the first that is free, and a take empties the first that is filled.
-/// So those behind are the ones that nobody needed for a time.
+/// A number of places. A put fills the first that is free, and a take empties the first that is
+/// filled. So those behind are the ones that nobody needed for a time.
 pub(crate) struct Places<const N: usize> {
     places: [AtomicPtr<Shard>; N],
 }

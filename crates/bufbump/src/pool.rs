@@ -173,8 +173,8 @@ impl BumpPool {
     ///
     /// # Safety
     ///
-    /// The calling thread has just taken the block, for so many bytes, and `start` is where its
-    /// bytes start.
+    /// The calling thread has just taken the block, for this number of bytes, and `start` is where
+    /// its bytes start.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     unsafe fn hand_out_at(
@@ -189,7 +189,7 @@ impl BumpPool {
             self.shared().counters.acquired(served, unsafe { Block::capacity(block) });
         }
         // SAFETY: the bytes of the block are its alone until its release (`shard`, B2), as many as
-        // were asked for at the least, and initialised: those of a region are, and only whole
+        // were asked for at least, and initialised: those of a region are, and only whole
         // headers without their padding are written over them.
         let buf = unsafe { Buf::from_raw_parts(start, capacity, BumpLease::of(block)) };
         self.shared().tracker.attach(buf)
@@ -199,7 +199,7 @@ impl BumpPool {
     ///
     /// # Safety
     ///
-    /// The calling thread has just taken the block, for so many bytes.
+    /// The calling thread has just taken the block, for this number of bytes.
     #[cfg_attr(feature = "track", track_caller)]
     unsafe fn hand_out(&self, block: NonNull<Block>, capacity: usize, served: Served) -> Buf<BumpLease> {
         // SAFETY: it is out from here on.

@@ -59,7 +59,7 @@ impl Shared {
     }
 
     /// The calling thread's cache, which is made if there is none; `None` on a thread that is
-    /// ending. For holders of a handle, for a request of so many bytes.
+    /// ending. For holders of a handle, for a request of `bytes` bytes.
     fn cache_here(&self, bytes: usize) -> Result<Option<&ThreadCache>, AcquireError> {
         // SAFETY: a cache of this thread's is valid (`local`, L2).
         if let Some(cache) = unsafe { local::find(self.id).as_ref() } {
@@ -114,7 +114,7 @@ impl Shared {
                 NonNull::from(piece)
             }
         };
-        // SAFETY: of the class's size at the least, free, and this thread's alone.
+        // SAFETY: of the class's size at least, free, and this thread's alone.
         let block = unsafe { cache.hand_out(piece, bytes, is_reused) };
         let served = if is_reused { Served::Reused } else { Served::Fallback };
         Ok(Some(Found { block, served }))
@@ -135,8 +135,8 @@ impl Shared {
         }
     }
 
-    /// Frees what the pool keeps, other pieces first, until a piece of so many bytes can be kept
-    /// when it is back: so that sizes may change. For holders of a handle.
+    /// Frees what the pool keeps, other pieces first, until a piece of `bytes` bytes can be kept
+    /// when it is released: so that sizes may change. For holders of a handle.
     fn make_room(&self, bytes: usize) {
         let mut chain = Chain::new();
         while self.budget.is_short_of(bytes) {

@@ -51,13 +51,13 @@ impl Settings {
         has_table(self.alignment)
     }
 
-    /// How a shard lies in memory, or a piece of so many bytes, which are not a shard's.
+    /// How a shard lies in memory, or a piece of `bytes` bytes, which are not a shard's.
     pub(crate) fn layout(&self, bytes: usize) -> Result<Layout, RegionError> {
         let pages = self.mapped.filter(|mapped| bytes >= mapped.from).map(|mapped| mapped.pages);
         Layout::new(bytes, self.alignment, bytes != self.shard_bytes, pages)
     }
 
-    /// The class of pieces that serve requests of so many bytes, which are more than a shard's, and
+    /// The class of pieces that serve requests of `bytes` bytes, which are more than a shard's, and
     /// the size of those pieces; `None` where none are kept.
     pub(crate) fn large_class(&self, bytes: usize) -> Option<(usize, usize)> {
         let (number, size) = class_of(bytes)?;
@@ -66,7 +66,7 @@ impl Settings {
         (class < CLASSES && self.idle_bytes(size)? <= self.max_idle_bytes).then_some((class, size))
     }
 
-    /// What of the budget a piece of so many bytes takes, or a shard; `None` where none can exist.
+    /// What of the budget a piece of `bytes` bytes takes, or a shard; `None` where none can exist.
     pub(crate) fn idle_bytes(&self, bytes: usize) -> Option<usize> {
         if self.mapped.is_none() {
             return Some(bytes);
@@ -75,7 +75,7 @@ impl Settings {
     }
 }
 
-/// The number of the class of pieces for requests of so many bytes, and their size: 4, 5, 6 or 7
+/// The number of the class of pieces for requests of `bytes` bytes, and their size: 4, 5, 6 or 7
 /// times a power of two.
 fn class_of(bytes: usize) -> Option<(usize, usize)> {
     let last = bytes.max(LEAST_CLASS_BYTES) - 1;

@@ -1,5 +1,5 @@
 //! Every byte of a pool goes back to the allocator, exactly once, with the layout that it was taken
-//! with, and not while a buffer is out; and a pool in its steady state does not call the allocator
+//! with, and not while a buffer is out. A pool in its steady state does not call the allocator
 //! at all.
 //!
 //! One after another, without the test harness: it allocates too.

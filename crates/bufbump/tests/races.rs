@@ -1,5 +1,6 @@
-//! The trials that hand memory from thread to thread, for ThreadSanitizer: without the test harness
-//! and without the shadow map, whose locks it does not see in a precompiled standard library.
+//! The trials that hand memory from thread to thread, for ThreadSanitizer. They run without the
+//! test harness and without the shadow map, whose locks it does not see in a precompiled standard
+//! library.
 //!
 //! Without a sanitizer they run as well, and check the bytes. Like a test harness, takes
 //! `--exact NAME` for one trial.

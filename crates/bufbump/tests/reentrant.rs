@@ -12,7 +12,7 @@ static ALLOCATOR: Reentrant = Reentrant::new();
 
 const SHARD_BYTES: usize = 256;
 
-/// A pool that keeps so many shards.
+/// A pool that keeps `idle` shards.
 fn pool(idle: usize) -> BumpPool {
     BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(idle * SHARD_BYTES).build().expect("room")
 }

@@ -1,6 +1,6 @@
 //! Bump-pointer shards under load, for `cargo xtask stress`: handles of one pool on threads that
-//! come and go, parts of buffers everywhere, trims and clears in between; and phases with a keeper
-//! beside them.
+//! come and go, parts of buffers everywhere, trims and clears in between. There are phases with a
+//! keeper beside them.
 
 use bufbump::BumpPool;
 use buftest::stress::keeper::Kept;
@@ -16,7 +16,7 @@ fn own(pool: &mut BumpPool, rng: &mut Rng, moment: Moment) {
         3 if moment == Moment::Amid => drop(pool.clone()),
         4 => assert!(pool.stats().reserved_bytes < 1 << 30),
         _ => {
-            // What is left of a large buffer moves out of it.
+            // The rest of a large buffer moves out of it.
             if let Ok(mut buf) = pool.acquire(rng.usize(1..2000)) {
                 drop(buf.split_off(buf.capacity() / 2));
                 drop(pool.detach_if_pinning(buf, 2));

@@ -53,7 +53,7 @@ mod membarrier {
     static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 
     fn call(command: libc::c_int) -> bool {
-        // SAFETY: the call takes three plain numbers and touches no memory of ours.
+        // SAFETY: the call takes three plain numbers and touches none of our memory.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 

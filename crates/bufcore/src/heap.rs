@@ -146,7 +146,7 @@ impl HeapLease {
     unsafe fn memory(header: NonNull<Header>) -> NonNull<u8> {
         // SAFETY: the caller's promise.
         let offset = header_offset(unsafe { header.as_ref() }.capacity);
-        // SAFETY: `take` put the header that many bytes behind the start of the allocation, which
+        // SAFETY: `take` put the header `offset` bytes behind the start of the allocation, which
         // the pointer reaches all of.
         unsafe { header.cast::<u8>().sub(offset) }
     }

@@ -136,8 +136,9 @@ impl fmt::Debug for PoolSource {
     }
 }
 
-// SAFETY: as the source that it shares, which is there as long as this is. What panics has given
-// the memory up: it is not used again in either case. Without a source it supplies nothing.
+// SAFETY: as the source that it shares, which is there as long as this is. A source that panics
+// has given the memory up: it is not used again in either case. Without a source it supplies
+// nothing.
 unsafe impl Source for PoolSource {
     fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
         match &self.source {

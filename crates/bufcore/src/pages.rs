@@ -141,7 +141,7 @@ mod system {
     /// The bytes of an ordinary page, a power of two. It is asked for: advice for less than a page
     /// is taken to be for all of it.
     pub(super) fn page_bytes() -> usize {
-        // SAFETY: it takes a number, and touches no memory of ours.
+        // SAFETY: it takes a number, and touches none of our memory.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(0)
     }

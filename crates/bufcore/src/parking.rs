@@ -5,12 +5,13 @@ use core::time::Duration;
 /// The least that a request takes of what is parked, in bytes.
 const LEAST_BYTES: usize = 64 << 10;
 
-/// It grows by one in so many of what was taken since the last look. With steps so small, what is
-/// used between two looks is nearly as much as is needed, and nearly the same each time.
+/// It grows by a fraction, one over this number, of what was taken since the last look. With steps
+/// so small, what is used between two looks is nearly as much as is needed, and nearly the same
+/// each time.
 const GROWTH: usize = 8;
 
-/// One in so many of what was taken since the last look stays beside it, at the place that is taken
-/// next: traffic is not the same to the byte from look to look.
+/// A fraction, one over this number, of what was taken since the last look stays beside it, at the
+/// place that is taken next: traffic is not the same to the byte from look to look.
 const MARGIN: usize = 4;
 
 /// How many requests do not look at what is parked after one that found too little there.

@@ -161,7 +161,7 @@ fn too_many(count: &AtomicUsize) -> ! {
 mod tests {
     use super::*;
 
-    /// The counts are as after that many clones that were forgotten.
+    /// The counts are as after this number of clones that were forgotten.
     #[test]
     fn handles_do_not_wrap() {
         let counts = RefCounts { handles: AtomicUsize::new(MAX_HANDLES), refs: AtomicUsize::new(1) };

@@ -157,7 +157,7 @@ mod tests {
         let mut sink = VecSink::new(&mut vec);
         sink.reserve(100).unwrap()[..3].copy_from_slice(b"cde");
         sink.commit(2);
-        // What was written behind is lent again.
+        // A byte that was written behind is lent again.
         assert_eq!(sink.reserve(1).unwrap(), b"e");
         let refused = sink.reserve(usize::MAX).unwrap_err();
         assert_eq!(refused.requested, usize::MAX);

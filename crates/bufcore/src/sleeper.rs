@@ -134,7 +134,7 @@ impl Sleeper {
     /// Sleeper::task(Waker::from(Arc::new(Panics))).wake_caught();
     /// ```
     pub fn wake_caught(self) {
-        // What the model checker finds is not to be caught.
+        // Failures that the model checker finds are not to be caught.
         #[cfg(all(feature = "std", not(any(loom, shuttle))))]
         {
             let wake = core::panic::AssertUnwindSafe(|| self.wake());

@@ -257,7 +257,8 @@ pub(crate) fn take<S: Source>(source: S, layout: Layout) -> Result<(NonNull<u8>,
     let lent = Lent { source, start, layout };
     debug_assert!(start.addr().get().is_multiple_of(layout.align()), "{start:?} of a source, {layout:?}");
     if !is_zeroed {
-        // SAFETY: valid for writes of so many bytes, and nobody else's (`Source`, rules 1 and 2).
+        // SAFETY: valid for writes of the layout's size, and nobody else's (`Source`, rules 1 and
+        // 2).
         unsafe { start.write_bytes(0, layout.size()) };
     }
     let kept = boxed(lent).ok_or(RegionError::OutOfMemory { requested: size_of::<Lent<S>>() })?;

@@ -137,8 +137,8 @@ fn let_go(mut closed: Chain) {
 }
 
 /// Calls a method in which code of the user's may run. If that panics, the panic was reported by
-/// its hook, and whoever met the cache goes on: it is a thread's end, or somebody who uses another
-/// pool.
+/// its hook, and whoever met the cache continues: it is a thread's end, or somebody who uses
+/// another pool.
 ///
 /// # Safety
 ///

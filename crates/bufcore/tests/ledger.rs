@@ -36,7 +36,8 @@ fn heap_pool(alignment: usize) {
     }
 }
 
-/// A handle of a view costs no call of the allocator, nor do its clones and parts; one of a vector costs one.
+/// A handle of a view costs no call of the allocator, nor do its clones and parts; one of a vector
+/// costs one.
 fn shared_handles() {
     let buf = HeapPool::new().acquire_zeroed(100).expect("the heap has room");
     let calls = LEDGER.calls();

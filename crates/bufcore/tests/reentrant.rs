@@ -18,7 +18,8 @@ use buftest::trials::keeper::Nothing;
 #[global_allocator]
 static ALLOCATOR: Reentrant = Reentrant::new();
 
-/// In each call of the allocator in turn another pool is watched, and so in those of the keeper's looks.
+/// In each call of the allocator in turn another pool is watched, and so in those of the keeper's
+/// looks.
 #[test]
 fn t23_pools_are_watched_within_the_allocator() {
     alone(module_path!(), "t23_pools_are_watched_within_the_allocator", Duration::from_secs(20), || {

@@ -30,7 +30,7 @@ mod linux {
 
     /// What the parent sends.
     const BYTES: u64 = 256 << 20;
-    /// In pieces of so many bytes.
+    /// In pieces of this number of bytes.
     const PIECE_BYTES: usize = 16 << 10;
 
     fn sum(bytes: &[u8]) -> u64 {
@@ -78,7 +78,7 @@ mod linux {
             BYTES as f64 / 1e9 / took.as_secs_f64()
         );
 
-        // A child that is killed reads no more. Who writes gets an error, rather than waiting for
+        // A child that is killed reads no more. A writer gets an error, rather than waiting for
         // ever.
         let ring = SharedRing::create(256 << 10)?;
         let mut producer = ring.producer()?;

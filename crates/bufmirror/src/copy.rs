@@ -6,8 +6,9 @@ use bufcore::strategy::copy_bytes;
 
 /// The bytes of one load, as wide as all processors have.
 const WORD_BYTES: usize = 16;
-/// Copies of so many bytes are two loads and two stores, where a call of `memcpy` costs more than
-/// its copy. No more lengths than this: each further comparison is paid by all longer copies.
+/// Copies of a number of bytes in this range are two loads and two stores, where a call of `memcpy`
+/// costs more than its copy. No more lengths than this: each further comparison is paid by all
+/// longer copies.
 const SHORT_BYTES: RangeInclusive<usize> = WORD_BYTES..=2 * WORD_BYTES;
 
 /// Copies `from` to `into`, which is as long.

@@ -469,7 +469,7 @@ impl MirrorRing {
     #[cfg(any(feature = "std", feature = "embedded-io"))]
     pub(crate) fn get_some(&mut self, into: &mut [u8]) -> usize {
         let n = into.len().min(self.len());
-        // There are so many.
+        // There are `n` bytes.
         let _ = self.get(&mut into[..n]);
         n
     }

@@ -41,7 +41,7 @@ fn channel(sleeps: bool) {
     writer.join().expect("all was taken");
 }
 
-/// So many producers and consumers; each message's bytes are those of its length.
+/// A number of producers and consumers; each message's bytes are those of its length.
 fn messages(bytes: usize, producers: usize, consumers: usize, longest: usize) {
     let (sender, receiver) = MessageQueue::new(bytes).expect("the system maps").split();
     let count = scaled(200_000) / producers;

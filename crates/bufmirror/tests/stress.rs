@@ -1,5 +1,5 @@
 //! Channels and queues of messages under load, for `cargo xtask stress`: bytes and messages are
-//! checked against what was sent; ends are cloned, sent elsewhere and dropped, and wait in all
+//! checked against what was sent. Ends are cloned, sent elsewhere and dropped, and wait in all
 //! ways, with futures that are dropped, polled late or without a wake.
 #![allow(
     clippy::std_instead_of_alloc,
@@ -49,7 +49,7 @@ fn write(producer: &mut Producer, seed: u64, from: usize, to: usize, rng: &mut R
     let mut at = from;
     while at < to {
         round.step();
-        // Half of it at the most, and so below: or else both ends wait for each other.
+        // Half of it at most, and so below: or else both ends wait for each other.
         let n = rng.usize(1..=(producer.capacity() / 2).min(to - at));
         match wait!(producer, n, rng) {
             Ok(()) => {}
@@ -112,7 +112,7 @@ fn channel(rng: &mut Rng, round: &Round) {
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
             let at = write(&mut producer, seed, 0, middle, &mut theirs, round);
-            // Another thread goes on with it.
+            // Another thread continues with it.
             let rest = thread::scope(|scope| {
                 let rest = scope.spawn(move || write(&mut producer, seed, at, bytes, &mut theirs, round));
                 rest.join().expect("the process ends with a panic")

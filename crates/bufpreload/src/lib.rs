@@ -99,7 +99,7 @@ pub unsafe extern "C" fn realloc(memory: *mut c_void, bytes: usize) -> *mut c_vo
         let new = unsafe { malloc(bytes) };
         if !new.is_null() {
             let kept = early::length(memory).min(bytes);
-            // SAFETY: both have that many bytes, and the new memory is nobody else's.
+            // SAFETY: both have `kept` bytes, and the new memory is nobody else's.
             unsafe { ptr::copy_nonoverlapping(memory.cast::<u8>(), new.cast(), kept) };
         }
         return new;

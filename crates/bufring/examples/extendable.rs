@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{buffer:?}");
 
-    // What it could have grown into goes back to the ring; the bytes stay where they are.
+    // The memory that it could have grown into goes back to the ring; the bytes stay where they
+    // are.
     let fixed = buffer.finish();
     println!("{} bytes: {:?}", fixed.len(), String::from_utf8_lossy(&fixed));
     assert_eq!(&fixed[..], message);

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(buffer.len(), size);
     assert_eq!(buffer.spare_capacity(), 256 - size);
 
-    // A ring that is full says so, and goes on when something comes back.
+    // A ring that is full says so, and continues when something comes back.
     let refused = ring.acquire(1000);
     println!("a second one:  {}", refused.as_ref().expect_err("256 bytes are out"));
     drop(buffer);

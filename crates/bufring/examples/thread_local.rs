@@ -18,7 +18,7 @@ thread_local! {
 
 /// Somewhere deep in the program.
 fn greeting(name: &str) -> Result<RingBuf, Box<dyn Error + Send + Sync>> {
-    // What borrows the ring is used in a closure; the finished buffer may leave it.
+    // A borrow of the ring is used in a closure; the finished buffer may leave it.
     let greeting = RING.with_ring(|ring| -> Result<_, Box<dyn Error + Send + Sync>> {
         let mut growing = ring.extendable(8)?;
         write!(growing, "hello {name}!")?;

@@ -82,7 +82,7 @@ impl Frame {
     pub(crate) fn truncate(&mut self, ring: &Ring, len: usize) {
         let Some(cut) = self.len().checked_sub(len).filter(|&cut| cut > 0) else { return };
         let end = self.next;
-        // SAFETY: the frame has so many bytes at its end (F2).
+        // SAFETY: the frame has `cut` bytes at its end (F2).
         self.next = unsafe { end.sub(cut) };
         ring.wipe(self.next, end);
     }

@@ -81,7 +81,7 @@ pub struct RingPool {
     pub(crate) teller: Teller,
 }
 
-// SAFETY: the ring is this allocator's alone, but for the atomics in it; see `ring`.
+// SAFETY: the ring is this allocator's alone, except for the atomics in it; see `ring`.
 unsafe impl Send for RingPool {}
 
 #[cfg(feature = "alloc")]
@@ -165,7 +165,8 @@ impl RingPool {
         let newest = self.newest;
         let at = if self.ring.is_free(newest) {
             if !self.is_free_before(newest) {
-                // It is back, and alone: its memory is still hot. Nothing but its state changes.
+                // It was released, and is alone: its memory is still hot. Nothing but its state
+                // changes.
                 if self.ring.size(newest) == wanted / UNIT {
                     self.ring.occupy(newest);
                     return Some(newest);
@@ -212,8 +213,8 @@ impl RingPool {
         (self.base != newest && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(newest))
     }
 
-    /// The free block that is tried first: one that is back already and still hot, or the one
-    /// behind the newest.
+    /// The free block that is tried first: one that was released already and is still hot, or the
+    /// one behind the newest.
     #[inline(always)]
     pub(crate) fn at_hand(&mut self) -> Option<At> {
         let at = if !self.ring.is_free(self.newest) {

@@ -259,7 +259,7 @@ impl Ring {
 
     /// Behind the last byte of the block.
     pub(crate) fn block_end(&self, at: At) -> NonNull<u8> {
-        // SAFETY: so many bytes the block has (R5).
+        // SAFETY: the block has `room` bytes (R5).
         unsafe { self.data(at).add(self.room(at)) }
     }
 

@@ -102,7 +102,7 @@ impl WaitingPool for Turn<'_> {
     }
 
     fn tell(&mut self, bytes: usize, is_first: bool) -> Told {
-        // Whoever waits has the ring to itself, and all that is live has a lease.
+        // A request that waits has the ring to itself, and all that is live has a lease.
         self.pool.unpark_all();
         let mut teller = self.pool.teller;
         let units = self.pool.grid.units(bytes);

@@ -68,7 +68,7 @@ fn buffers_frames_and_vectors() {
         Some(AcquireError::TooLarge { requested: capacity + 1, limit: capacity })
     );
     drop((buf, body, grown, words));
-    assert_eq!(ring.acquire(capacity).expect("all is back").capacity(), capacity);
+    assert_eq!(ring.acquire(capacity).expect("all was released").capacity(), capacity);
 }
 
 /// A buffer of static memory outlives its ring, on another thread too; the memory is lost with such
@@ -90,7 +90,7 @@ fn the_memory_can_be_used_again() {
     static MEMORY: Memory = Memory::new();
     let mut first = ring(&MEMORY);
     drop(first.acquire(10).expect("room"));
-    let region = first.into_region().expect("all is back");
+    let region = first.into_region().expect("all was released");
     assert_eq!(region.len(), BYTES);
     let mut second = Builder::new().alignment(64).build_in(region).expect("room enough");
     let buf = second.acquire(64).expect("room");

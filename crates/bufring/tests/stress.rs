@@ -1,5 +1,5 @@
 //! Rings under load, for `cargo xtask stress`: each thread has its own, made for it or as a
-//! variable of the thread, and their buffers go everywhere, while some threads wait for theirs.
+//! variable of the thread. Their buffers go everywhere, while some threads wait for theirs.
 
 use bufring::bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 use bufring::{LocalAcquire, LocalError, LocalRing, RingLease, RingPool};

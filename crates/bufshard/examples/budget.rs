@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
         assert_eq!(&buf[..], [index; 10]);
     }
 
-    // What does not fit the budget is refused, or waited for.
+    // A request that does not fit the budget is refused, or waited for.
     let large = pool.acquire(40 << 20)?;
     println!("refused:    {}", pool.acquire(40 << 20).expect_err("over the budget"));
     let other = thread::spawn(move || {

@@ -32,7 +32,7 @@ pub(crate) enum Why {
     NoRoom,
     /// Room in the budget that somebody needs.
     Trim,
-    /// A trim, of memory that nobody needs: it goes on to the system.
+    /// A trim, of memory that nobody needs: it is passed on to the system.
     Idle,
     /// The pool is gone, or the block was never counted.
     Uncounted,

@@ -152,7 +152,7 @@ impl ShardPool {
     ///
     /// # Safety
     ///
-    /// The block was just taken, for a request of so many bytes.
+    /// The block was just taken, for a request of this number of bytes.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) unsafe fn hand_out(&self, block: NonNull<Block>, capacity: usize) -> Buf<ShardLease> {
@@ -176,7 +176,7 @@ impl ShardPool {
         capacity: usize,
     ) -> Buf<ShardLease> {
         // SAFETY: the bytes are the block's alone until its release (`block`, K2), as many as were
-        // asked for at the least, and initialised (K1).
+        // asked for at least, and initialised (K1).
         let buf = unsafe { Buf::from_raw_parts(start, capacity, ShardLease::of(block)) };
         self.shared().tracker.attach(buf)
     }

@@ -5,17 +5,17 @@ use bufcore::size;
 use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Mapped, Shape};
 use crate::class::{self, NO_CLASS, class_of};
 
-/// A thread keeps so many bytes of a class, or one block if that is larger.
+/// A thread keeps this number of bytes of a class, or one block if that is larger.
 const THREAD_CLASS_BYTES: usize = 4 << 20;
-/// A shard keeps so many bytes of a class, or one block if that is larger.
+/// A shard keeps this number of bytes of a class, or one block if that is larger.
 const SHARD_CLASS_BYTES: usize = 16 << 20;
 /// For each thread that the machine runs at once, what caches keep together unless set; and the
 /// least of that.
 const CACHED_BYTES_PER_PROCESSOR: usize = 1 << 20;
 const LEAST_CACHED_BYTES: usize = 8 << 20;
-/// Unless set, a shard keeps so many bytes of a class, within these numbers of buffers. More of the
-/// large ones would let a handover of them, in which a bin is found locked now and then, hold
-/// several times what is under way.
+/// Unless set, a shard keeps this number of bytes of a class, within these numbers of buffers. More
+/// of the large ones would let a handover of them, in which a bin is found locked now and then,
+/// hold several times what is under way.
 const USUAL_SHARD_BYTES: usize = 1 << 20;
 const LEAST_SHARD_BUFFERS: usize = 16;
 const MOST_USUAL_SHARD_BUFFERS: usize = 128;
@@ -25,9 +25,9 @@ pub(crate) const MOST_SHARDS: usize = 64;
 /// Settings that have been checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
-    /// Buffers of a class that a thread keeps, at the most.
+    /// The most buffers of a class that a thread keeps.
     pub(crate) thread_cache: usize,
-    /// Bytes that the slots of all threads' caches are for, at the most.
+    /// The most bytes that the slots of all threads' caches are for.
     pub(crate) max_cached_bytes: usize,
     /// The first class that is pooled.
     pub(crate) smallest_class: usize,
@@ -35,9 +35,9 @@ pub(crate) struct Settings {
     pub(crate) classes: usize,
     /// A power of two.
     pub(crate) shards: usize,
-    /// Buffers of a class in a shard, at the most, if that was set.
+    /// The most buffers of a class in a shard, if that was set.
     pub(crate) shard_buffers: Option<usize>,
-    /// Bytes of memory at the most.
+    /// The most bytes of memory.
     pub(crate) max_bytes: usize,
     /// What was asked for, a power of two; what holds is `alignment_of`.
     pub(crate) alignment: usize,
@@ -62,7 +62,7 @@ impl Settings {
         self.class_shape(class).coloured(usize::MAX).total() <= self.max_bytes
     }
 
-    /// How a block of a class with so many bytes lies in memory, or one for one buffer.
+    /// How a block of a class with `bytes` bytes lies in memory, or one for one buffer.
     pub(crate) fn shape_of(&self, class: u16, bytes: usize) -> Shape {
         Shape::of(class, bytes, self.alignment_of(bytes), self.mapped)
     }
@@ -84,7 +84,7 @@ impl Settings {
         if self.smallest_class < self.classes { single.max(self.largest_pooled()) } else { single }
     }
 
-    /// The largest request that so many bytes of the budget serve, with nothing idle; 0 when they
+    /// The largest request that `left` bytes of the budget serve, with nothing idle; 0 when they
     /// serve none.
     pub(crate) fn most_within(&self, left: usize) -> usize {
         let single = self.most_single(size::MAX_BYTES.min(left));
@@ -134,7 +134,7 @@ impl Settings {
         self.shard_buffers.unwrap_or(usual).min((SHARD_CLASS_BYTES / bytes).max(1))
     }
 
-    /// What a request takes of the budget at the least.
+    /// What a request takes of the budget at least.
     pub(crate) fn need(&self, bytes: usize) -> usize {
         let class = class_of(bytes);
         let shape =

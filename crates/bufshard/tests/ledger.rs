@@ -1,5 +1,5 @@
 //! Every byte of a pool goes back to the allocator, exactly once, with the layout that it was taken
-//! with, and not while a buffer is out; and a pool in its steady state does not call the allocator
+//! with, and not while a buffer is out. A pool in its steady state does not call the allocator
 //! at all.
 //!
 //! One after another, without the test harness: it allocates too.
@@ -30,7 +30,7 @@ static ALLOCATOR: Interrupted = Interrupted;
 type Action = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// What this thread's next call for so many bytes does.
+    /// What this thread's next call for this number of bytes does.
     static NEXT: RefCell<Option<(usize, Action)>> = const { RefCell::new(None) };
 }
 
@@ -82,7 +82,7 @@ fn threads_end(books: &Books) {
     for pool_first in [false, true] {
         let theirs = if pool_first { books.pool() } else { pool.clone() };
         let bufs = thread::spawn(move || {
-            // What is idle goes to the shards, or with the pool.
+            // Idle memory goes to the shards, or with the pool.
             drop(theirs.acquire(BYTES));
             [theirs.acquire(BYTES), theirs.acquire(BYTES)]
         });
@@ -255,7 +255,7 @@ fn main() {
         // the pool is gone.
         kept: 120,
         // One more where a round finds more of them under way than any before: on the queue and in
-        // the caches at the most.
+        // the caches at most.
         late_calls: 32,
     };
     let special: [Special<ShardPool>; 7] = [

@@ -149,8 +149,8 @@ fn uses() {
     assert_eq!(pool.stats().reserved_bytes, 0);
 }
 
-/// Magazines grow, and are found unused, with an allocator that uses the same magazines and looks at
-/// them.
+/// Magazines grow, and are found unused, with an allocator that uses the same magazines and looks
+/// at them.
 fn grows() {
     let pool = ShardPool::new().expect("settings are right");
     let theirs = pool.clone();

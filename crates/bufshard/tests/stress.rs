@@ -1,6 +1,7 @@
 //! Sharded pools under load, for `cargo xtask stress`: handles of one pool on threads that come and
-//! go, trims in between, and requests that wait for budget, as threads and as futures that are
-//! polled late, without a wake, no more, or never again; and phases with a keeper beside them.
+//! go, trims in between. Requests wait for budget, as threads and as futures that are
+//! polled late, without a wake, no more, or never again. There are phases with a keeper beside
+//! them.
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -23,7 +24,7 @@ use buftest::tasks::{Counting, block_on, counting, poll};
 use fastrand::Rng;
 
 const BUDGET: usize = 512 << 10;
-/// What a request that waits asks for at the most: several fit, and none is for nobody.
+/// The most that a request that waits asks for: several fit, and none is for nobody.
 const LARGEST: usize = BUDGET / 3;
 
 /// A future that waits, and what its waker counts.

@@ -19,7 +19,7 @@ use bufslot::{Error, SlotPool};
 /// Requests for each line.
 const REQUESTS: usize = 200_000;
 
-/// So many sizes of 1 to 1000 bytes, by a generator of Lehmer's.
+/// `REQUESTS` sizes of 1 to 1000 bytes, by a generator of Lehmer's.
 fn sizes(seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut draw = || {

@@ -27,7 +27,7 @@ fn main() -> Result<(), Error> {
     assert!(large.lease().is_fallback() && !medium.lease().is_fallback());
     assert_eq!((&small[..], &large[..]), (&b"Hello"[..], text.as_bytes()));
 
-    // Once all is back the pool starts at its front again.
+    // Once all was released the pool starts at its front again.
     drop((small, medium, large));
     let last = store(&mut pool, "Hi")?;
     assert_eq!((pool.mode(), pool.slot_of(&last)), (Mode::Back, Some(0)));

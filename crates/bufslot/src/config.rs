@@ -324,8 +324,9 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether buffers are staggered in so many bytes. Not where they are aligned to more than the
-    /// lines of a cache: a gap would be a whole alignment then, and take buffers their places.
+    /// Whether buffers are staggered in this number of bytes. Not where they are aligned to more
+    /// than the lines of a cache: a gap would be a whole alignment then, and take buffers their
+    /// places.
     fn staggers(&self, capacity: usize) -> bool {
         self.stagger
             && self.alignment <= size::CACHE_LINE_BYTES

@@ -161,7 +161,7 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         let Some(cut) = self.frame_len().checked_sub(len).filter(|&cut| cut > 0) else { return };
         #[cfg(feature = "wipe")]
         self.wipe_cut(cut);
-        // SAFETY: the frame has so many bytes at its end (P5).
+        // SAFETY: the frame has `cut` bytes at its end (P5).
         self.frame_next = unsafe { self.frame_next.sub(cut) };
     }
 

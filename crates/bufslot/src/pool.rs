@@ -69,7 +69,7 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) tail: u32,
     /// Top of the stack of slots that hold nothing (P4).
     pub(crate) free: u32,
-    /// Where the search goes on. A slot in the list, or the sentinel.
+    /// Where the search continues. A slot in the list, or the sentinel.
     pub(crate) resume: u32,
     /// Where the newest run of buffers began: the slot that [`rewind`](Self::rewind) went to. A
     /// slot in the list, or the sentinel.
@@ -102,7 +102,7 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) teller: Teller,
 }
 
-// SAFETY: the table is this pool's alone, but for the atomics in it; see `table`.
+// SAFETY: the table is this pool's alone, except for the atomics in it; see `table`.
 unsafe impl<F: BufferPool + Send> Send for SlotPool<F> {}
 // SAFETY: through a shared pool the table is only read.
 unsafe impl<F: BufferPool + Sync> Sync for SlotPool<F> {}

@@ -7,12 +7,12 @@ use bufcore::BufferPool;
 use crate::pool::{Carved, SlotPool};
 use crate::table::{NONE, STEP};
 
-/// How many live slots one request steps over in search of a gap. The next request goes on from
+/// How many live slots one request steps over in search of a gap. The next request continues from
 /// there.
 const MAX_PROBES: usize = 64;
 
 /// How many slots of the table one request looks at for a free one, when none is left on the stack
-/// and none is free around the tail. The next request goes on from there.
+/// and none is free around the tail. The next request continues from there.
 const MAX_LOOKS: usize = 2048;
 
 /// How many it looks at for a gap beside a free one, when the probes have found none.

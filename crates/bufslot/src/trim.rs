@@ -122,8 +122,8 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     /// Calls `visit` for each gap, which has all that is free in it, with the slot in front and
-    /// where the gap ends. It goes on behind the slot that `visit` returns. The requests start over
-    /// at the front.
+    /// where the gap ends. It continues behind the slot that `visit` returns. The requests start
+    /// over at the front.
     fn each_gap(&mut self, mut visit: impl FnMut(&mut Self, u32, usize) -> u32) {
         self.return_gap();
         let mut before = self.sentinel();

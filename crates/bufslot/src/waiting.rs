@@ -109,7 +109,7 @@ impl<F: BufferPool> WaitingPool for Turn<'_, F> {
     }
 
     fn tell(&mut self, bytes: usize, is_first: bool) -> Told {
-        // Whoever waits has the region to itself, and all that is live has a lease.
+        // A request that waits has the region to itself, and all that is live has a lease.
         self.pool.unpark_all();
         let mut teller = self.pool.teller;
         let any = self.pool.lacks_a_slot_alone(bytes);

@@ -63,7 +63,7 @@ fn buffers_and_frames() {
         Some(AcquireError::TooLarge { requested: capacity + 1, limit: capacity })
     );
     drop((buf, body));
-    assert_eq!(pool.acquire(capacity).expect("all is back").capacity(), capacity);
+    assert_eq!(pool.acquire(capacity).expect("all was released").capacity(), capacity);
 }
 
 /// A buffer of static memory outlives its pool, on another thread too; the memory is lost with such
@@ -85,7 +85,7 @@ fn the_memory_can_be_used_again() {
     static MEMORY: Memory = Memory::new();
     let mut first = pool(&MEMORY);
     drop(first.acquire(10).expect("room"));
-    let region = first.into_region().expect("all is back");
+    let region = first.into_region().expect("all was released");
     assert_eq!(region.len(), BYTES);
     let mut second = Builder::new().slots(1).alignment(64).build_in(region, Reject).expect("room enough");
     let buf = second.acquire(64).expect("room");

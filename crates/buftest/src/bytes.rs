@@ -1,6 +1,7 @@
 //! Numbers out of the bytes that a fuzzer makes up.
 
-/// Bytes that are read as numbers, one after the other. Past their end all numbers are zero, so that any bytes are a program.
+/// Bytes that are read as numbers, one after the other. Past their end all numbers are zero, so
+/// that any bytes are a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     rest: &'a [u8],
@@ -57,7 +58,8 @@ impl<'a> Bytes<'a> {
         u64::from(self.byte())
     }
 
-    /// A size as traffic has them: mostly small, some large, some of no bytes, some at the borders of powers of two.
+    /// A size as traffic has them: mostly small, some large, some of no bytes, some at the borders
+    /// of powers of two.
     pub fn size(&mut self) -> usize {
         match self.byte() % 16 {
             0 => 0,

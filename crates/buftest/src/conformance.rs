@@ -7,7 +7,8 @@ use crate::trials::scaled;
 /// The frames of a pool.
 pub type Frames<'a, P> = Option<&'a mut dyn FrameBuffer<Lease = <P as BufferPool>::Lease>>;
 
-/// What the trials have to know about a strategy. Filled in by [`conformance!`](crate::conformance!).
+/// What the trials have to know about a strategy. Filled in by
+/// [`conformance!`](crate::conformance!).
 #[derive(Debug)]
 pub struct Kit<P: BufferPool> {
     /// A pool of ordinary size.
@@ -18,7 +19,8 @@ pub struct Kit<P: BufferPool> {
     pub is_fallback: fn(&Buf<P::Lease>) -> bool,
     /// Whether requests up to `max_capacity` may be refused.
     pub rejects: bool,
-    /// One in so many buffers of T1, T2 and T6's last releases: 1 for the kit that has all of them, more for variants of it.
+    /// One in this number of buffers of T1, T2 and T6's last releases: 1 for the kit that has all
+    /// of them, more for variants of it.
     pub share: usize,
 }
 
@@ -94,7 +96,7 @@ macro_rules! conformance {
             #[cfg(target_os = "linux")]
             fn besides() -> trials::system::Besides<$pool> {
                 fn handle(_pool: &$pool) -> Option<$pool> {
-                    // One at the most.
+                    // At most one.
                     let given: &[fn(&$pool) -> Option<$pool>] = &[$($handle)?];
                     given.first().and_then(|handle| handle(_pool))
                 }
@@ -154,7 +156,8 @@ macro_rules! conformance {
 
             #[test]
             fn t06_late_releases() {
-                // Its threads wait for each other by yielding, which takes long beside others that compute.
+                // Its threads wait for each other by yielding, which takes long beside others that
+                // compute.
                 alone!("t06_late_releases", 600, trials::lifetime::late_releases(&kit()));
             }
 
@@ -391,8 +394,9 @@ macro_rules! conformance_part {
     };
 }
 
-/// The part of the suite for a pool that is used through a shared reference: `name` is the module, `pool` its type and how it is made. Not
-/// the whole suite, since such pools are leaked here and some trials measure what stays.
+/// The part of the suite for a pool that is used through a shared reference: `name` is the module,
+/// `pool` its type and how it is made. Not the whole suite, since such pools are leaked here and
+/// some trials measure what stays.
 #[macro_export]
 macro_rules! conformance_by_reference {
     (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
@@ -417,8 +421,9 @@ macro_rules! conformance_by_reference {
     };
 }
 
-/// The part of the suite for a pool that wipes and refuses nothing: `name` is the module, `pool` its type and how it is made. Not the whole
-/// suite, since it would have to wipe the gigabytes of T5.
+/// The part of the suite for a pool that wipes and refuses nothing: `name` is the module, `pool`
+/// its type and how it is made. Not the whole suite, since it would have to wipe the gigabytes of
+/// T5.
 #[macro_export]
 macro_rules! conformance_wiping {
     (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
@@ -438,8 +443,8 @@ macro_rules! conformance_wiping {
     };
 }
 
-/// The trials of buffers that are split, for one pool: `pool` is its type and how it is made. For a module with the trials that need
-/// pools of their own.
+/// The trials of buffers that are split, for one pool: `pool` is its type and how it is made. For a
+/// module with the trials that need pools of their own.
 #[macro_export]
 macro_rules! conformance_split {
     (pool: $pool:ty = $make:expr $(,)?) => {

@@ -1,6 +1,7 @@
 //! A thread that does what it is told, one thing after the other.
 //!
-//! It sleeps for moments in between, and needs no call of the system's for locks: such calls may be refused.
+//! It sleeps for moments in between, and needs no call of the system's for locks: such calls may be
+//! refused.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -67,7 +68,7 @@ impl Errands {
         Begun(done)
     }
 
-    /// Has the thread do `errand`, and waits for it. A panic in it goes on here.
+    /// Has the thread do `errand`, and waits for it. A panic in it continues here.
     pub fn run<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> R {
         self.start(errand).wait()
     }
@@ -98,7 +99,7 @@ impl fmt::Debug for Errands {
 }
 
 impl<R> Begun<R> {
-    /// Waits for it. A panic in it goes on here.
+    /// Waits for it. A panic in it continues here.
     pub fn wait(self) -> R {
         loop {
             let result = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -93,13 +93,15 @@ pub enum Call {
     Stats,
 }
 
-/// What a [`Scripted`] pool answers. An answer to another call than the one that was made counts as [`Honest`](Self::Honest).
+/// What a [`Scripted`] pool answers. An answer to another call than the one that was made counts as
+/// [`Honest`](Self::Honest).
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Answer {
     /// What the heap says.
     Honest,
-    /// To `acquire`: a buffer of `capacity` bytes, whatever was asked for, of which `filled` are filled, with ones.
+    /// To `acquire`: a buffer of `capacity` bytes, whatever was asked for, of which `filled` are
+    /// filled, with ones.
     Buffer {
         /// The bytes of the buffer.
         capacity: usize,
@@ -114,7 +116,8 @@ pub enum Answer {
     Stats(PoolStats),
 }
 
-/// A pool over the heap that does what a script says, for each call: it lies, panics, or runs code of the script's.
+/// A pool over the heap that does what a script says, for each call: it lies, panics, or runs code
+/// of the script's.
 pub struct Scripted {
     heap: HeapPool,
     script: Box<Mutex<dyn FnMut(Call) -> Answer + Send>>,

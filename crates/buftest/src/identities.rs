@@ -2,8 +2,9 @@
 
 use bufcore::PoolStats;
 
-/// Checks what [`PoolStats`] promises of every pool that no other thread uses. `own` are the bytes of the buffers that are out and are no
-/// fallback's, as their capacities say; `is_clear` says that nothing is out, nor was forgotten.
+/// Checks what [`PoolStats`] promises of every pool that no other thread uses. `own` are the bytes
+/// of the buffers that are out and are no fallback's, as their capacities say; `is_clear` says that
+/// nothing is out, nor was forgotten.
 ///
 /// # Panics
 ///

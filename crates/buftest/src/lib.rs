@@ -1,7 +1,9 @@
 //! The test kit of the workspace: what every strategy has to survive, written once.
 //!
-//! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in [`trials`].
-//! - [`ops`] generates programs of operations, and [`lockstep`] runs them against a pool and the naive [`model`].
+//! - [`conformance!`] stamps the whole suite out for one strategy. The trials themselves are in
+//!   [`trials`].
+//! - [`ops`] generates programs of operations, and [`lockstep`] runs them against a pool and the
+//!   naive [`model`].
 //! - [`bytes`] reads programs from what a fuzzer makes up.
 //! - [`messages`] is a naive queue of messages.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
@@ -12,7 +14,8 @@
 //! - [`source`] lends memory to regions, refuses it, and panics.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.
 //! - [`words`] checks what errors say.
-//! - `sandbox` makes the system refuse calls, send signals, and fork. [`errands`] is a thread that does what it is told.
+//! - `sandbox` makes the system refuse calls, send signals, and fork. [`errands`] is a thread that
+//!   does what it is told.
 //! - [`tasks`] polls futures by hand.
 //!
 //! How to use it, and which defect shows that each trial can fail: `docs/testing.md`.

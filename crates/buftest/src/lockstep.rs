@@ -1,4 +1,5 @@
-//! A pool and the oracle in lockstep: each step is taken by both, and all that can be seen is compared.
+//! A pool and the oracle in lockstep: each step is taken by both, and all that can be seen is
+//! compared.
 
 use std::cell::Cell;
 use std::fmt;
@@ -57,13 +58,13 @@ impl<L: Lease> fmt::Debug for Live<L> {
     }
 }
 
-/// What looks at the error of a refused request for so many bytes.
+/// What looks at the error of a refused request for this number of bytes.
 pub type Refusal = fn(AcquireError, usize);
 
 /// A pool, its handles, and what the oracle says about them.
 ///
-/// A step that panics because users' code did, such as a fallback or a waker, has changed nothing but what went by then: it can be caught,
-/// and [`compare`](Self::compare) holds.
+/// A step that panics because users' code did, such as a fallback or a waker, has changed nothing
+/// but what went by then: it can be caught, and [`compare`](Self::compare) holds.
 pub struct Lockstep<P: BufferPool> {
     pool: P,
     frames: fn(&mut P) -> Frames<'_, P>,
@@ -75,7 +76,8 @@ pub struct Lockstep<P: BufferPool> {
     frame: Vec<u8>,
     /// Bytes that the frame had before its front was discarded; its place may have as many more.
     forgotten: usize,
-    /// Whether the open frame may have a place of its own, which need not be of any bytes that it shows.
+    /// Whether the open frame may have a place of its own, which need not be of any bytes that it
+    /// shows.
     has_place: bool,
 }
 
@@ -109,7 +111,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         }
     }
 
-    /// From now on this looks at errors, instead of what holds for pools whose fallback keeps its promises and whom nobody else uses.
+    /// From now on this looks at errors, instead of what holds for pools whose fallback keeps its
+    /// promises and whom nobody else uses.
     pub fn set_refusal(&mut self, refusal: Refusal) {
         self.refusal = Some(refusal);
     }
@@ -119,12 +122,14 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         self.zeroed = zeroed;
     }
 
-    /// The pool. Buffers that are taken from it elsewhere are the caller's, or are [admitted](Self::admit).
+    /// The pool. Buffers that are taken from it elsewhere are the caller's, or are
+    /// [admitted](Self::admit).
     pub fn pool(&mut self) -> &mut P {
         &mut self.pool
     }
 
-    /// The pool, what is to be in its open frame, and how many bytes more that has had, which are gone.
+    /// The pool, what is to be in its open frame, and how many bytes more that has had, which are
+    /// gone.
     pub fn pool_and_frame(&mut self) -> (&mut P, &mut Vec<u8>, &mut usize) {
         (&mut self.pool, &mut self.frame, &mut self.forgotten)
     }
@@ -154,7 +159,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         self.live.is_empty() && self.shadow.live() == 0 && !self.has_place
     }
 
-    /// Bytes of the buffers that are out and that `is_fallback` does not say are a fallback's. Views are not counted.
+    /// Bytes of the buffers that are out and that `is_fallback` does not say are a fallback's.
+    /// Views are not counted.
     pub fn own_bytes(&self, is_fallback: fn(&Buf<P::Lease>) -> bool) -> usize {
         let bytes = |live: &Live<P::Lease>| match &live.handle {
             Handle::Buf(buf) if !is_fallback(buf) => buf.capacity(),
@@ -170,7 +176,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         }
     }
 
-    /// Exchanges a buffer, if it is one that `at` picks, for what `exchange` makes of it, with the same bytes and at least the capacity.
+    /// Exchanges a buffer, if it is one that `at` picks, for what `exchange` makes of it, with the
+    /// same bytes and at least the capacity.
     pub fn exchange(&mut self, at: usize, exchange: impl FnOnce(&mut P, Buf<P::Lease>) -> Buf<P::Lease>) {
         let Some(Live { mut expected, handle }) = self.take(at) else { return };
         let handle = match handle {
@@ -305,7 +312,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             }
             Op::Thaw { .. } => {
                 let unique = expected.is_unique();
-                // Views of no memory are not counted: each may or may not thaw, as its pool has buffers of nothing or not.
+                // Views of no memory are not counted: each may or may not thaw, as its pool has
+                // buffers of nothing or not.
                 let uncounted = expected.memory.is_empty();
                 return match view.try_into_mut() {
                     Ok(buf) => {
@@ -452,7 +460,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 }
 
-/// Whether `call` panics, as it has to: without a message, let alone a backtrace, since programs do this often.
+/// Whether `call` panics, as it has to: without a message, let alone a backtrace, since programs do
+/// this often.
 pub fn panics(call: impl FnOnce()) -> bool {
     thread_local!(static ON_PURPOSE: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();

@@ -23,8 +23,9 @@ impl Shadow {
         Arc::default()
     }
 
-    /// From now on no map of this process notes anything. For ThreadSanitizer: the map's lock would order what a pool has to
-    /// order, and so hide that it does not; and the locks of a precompiled standard library give false reports.
+    /// From now on no map of this process notes anything. For ThreadSanitizer: the map's lock would
+    /// order what a pool has to order, and so hide that it does not; and the locks of a precompiled
+    /// standard library give false reports.
     pub fn switch_off() {
         // ORDER: Relaxed: called before there are threads.
         OFF.store(true, Relaxed);
@@ -37,7 +38,8 @@ impl Shadow {
         OFF.load(Relaxed)
     }
 
-    /// Notes `start .. start + len` as taken until the claim is dropped, which has to be before the memory is given back.
+    /// Notes `start .. start + len` as taken until the claim is dropped, which has to be before the
+    /// memory is given back.
     ///
     /// # Panics
     ///
@@ -110,7 +112,8 @@ impl Drop for Claim {
 pub struct Expected {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// How many bytes it can hold, for a buffer; how many it could hold if it were thawed, for a view.
+    /// How many bytes it can hold, for a buffer; how many it could hold if it were thawed, for a
+    /// view.
     pub capacity: usize,
     /// The memory that it is in: views of one buffer share it.
     pub memory: Arc<Claim>,

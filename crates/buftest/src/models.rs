@@ -21,8 +21,9 @@ pub mod ends;
 #[cfg(loom)]
 pub mod waits;
 
-/// Stands for bytes, which no checker sees: written and read exactly where a user of the bytes would. A missing order between two users
-/// shows as a race on it, under loom. Under shuttle, where all is in order, it shows users at the same time.
+/// Stands for bytes, which no checker sees: written and read exactly where a user of the bytes
+/// would. A missing order between two users shows as a race on it, under loom. Under shuttle, where
+/// all is in order, it shows users at the same time.
 #[derive(Debug)]
 pub struct Shadow(UnsafeCell<u32>);
 
@@ -71,14 +72,15 @@ mod seen {
     }
 }
 
-/// Addresses that are taken, as far as a model knows: two that overlap are a failure. Its lock is no part of the model.
+/// Addresses that are taken, as far as a model knows: two that overlap are a failure. Its lock is
+/// no part of the model.
 #[cfg(shuttle)]
 pub type Addresses = StdArc<crate::model::Shadow>;
 
 /// Runs a model under shuttle: random schedules, and such of few preemptions (PCT), in turn.
 ///
-/// `SHUTTLE_ITERATIONS` is the number of schedules of each kind; `iterations` unless set. A model gets `SHUTTLE_SECONDS` at the most, for
-/// each kind.
+/// `SHUTTLE_ITERATIONS` is the number of schedules of each kind; `iterations` unless set. A model
+/// gets at most `SHUTTLE_SECONDS`, for each kind.
 ///
 /// # Panics
 ///
@@ -111,8 +113,9 @@ pub fn choice(limit: usize) -> usize {
     shuttle::rand::thread_rng().gen_range(0..limit)
 }
 
-/// Goes through all that a careless executor does with a future: it is polled once or more without a wake, with other wakers, and then
-/// dropped, or forgotten where it `may_forget`, or run to its end as it is woken. `None` for one that was given up.
+/// Goes through all that a careless executor does with a future: it is polled once or more without
+/// a wake, with other wakers, and then dropped, or forgotten where it `may_forget`, or run to its
+/// end as it is woken. `None` for one that was given up.
 #[cfg(shuttle)]
 pub fn handle_carelessly<F: Future>(future: F, may_forget: bool) -> Option<F::Output> {
     let signal = Signal::new();
@@ -180,7 +183,8 @@ pub fn acquire_again<P: BufferPool>(
     again
 }
 
-/// The handles of `pool`'s only memory are dropped on a thread each: what all did with the bytes happens before they are written again.
+/// The handles of `pool`'s only memory are dropped on a thread each: what all did with the bytes
+/// happens before they are written again.
 ///
 /// # Panics
 ///
@@ -202,7 +206,8 @@ pub fn reuse_after_the_last<P: BufferPool, H: Send + 'static>(
         })
         .collect();
     thread::yield_now();
-    // No second look: a queue that both sides read again would order what the release alone does not.
+    // No second look: a queue that both sides read again would order what the release alone does
+    // not.
     if let Ok(again) = pool.acquire(8) {
         shadow.write();
         drop(again);
@@ -212,7 +217,8 @@ pub fn reuse_after_the_last<P: BufferPool, H: Send + 'static>(
     }
 }
 
-/// A part that is the only handle left of `back` has all of the memory: what the other part's owner did with it, it did before.
+/// A part that is the only handle left of `back` has all of the memory: what the other part's owner
+/// did with it, it did before.
 ///
 /// # Panics
 ///

@@ -1,7 +1,7 @@
 //! Bytes that say where they belong: each is a function of a seed and of its position.
 //!
-//! Not generic on purpose: compiled once, optimised, and instrumented by the sanitizers, which do not see reads that happen
-//! inside the precompiled standard library.
+//! Not generic on purpose: compiled once, optimised, and instrumented by the sanitizers, which do
+//! not see reads that happen inside the precompiled standard library.
 
 /// Words that [`mismatch`] looks at between two branches.
 const GROUP: usize = 16;

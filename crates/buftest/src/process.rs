@@ -1,7 +1,7 @@
 //! Tests in a process of their own, and what the kernel says about it.
 //!
-//! Limits, resident memory and descriptors belong to a process, and a hang must be a failure rather than a test run that never
-//! ends: trials about any of these run alone.
+//! Limits, resident memory and descriptors belong to a process, and a hang must be a failure rather
+//! than a test run that never ends. So trials about any of these run alone.
 
 use std::env;
 use std::fs;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Set in the child, to the name of the test that it is for.
 const ALONE: &str = "BUFTEST_ALONE";
-/// The program that runs test binaries of another processor: this system cannot start them by themselves.
+/// The program that runs test binaries of another processor: this system cannot start them by
+/// themselves.
 const RUNNER: &str = "BUFTEST_RUNNER";
 
 /// Runs `body` in a process of its own: this test binary, started again for this one test.
@@ -68,7 +69,7 @@ pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
     assert!(stdout.contains("1 passed"), "{name} was not run in its own process:\n{stdout}");
 }
 
-/// What takes `limit` at the most may take so long in an emulator.
+/// What takes at most `limit` may take so long in an emulator.
 fn as_long_here(limit: Duration) -> Duration {
     const SLOWER: u32 = 20;
     if env::var_os(RUNNER).is_some() { limit * SLOWER } else { limit }
@@ -91,7 +92,8 @@ pub fn is_alone() -> bool {
     env::var_os(ALONE).is_some()
 }
 
-/// Resident memory of this process in bytes, after the allocator gave back what it only keeps for later.
+/// Resident memory of this process in bytes, after the allocator gave back what it only keeps for
+/// later.
 #[must_use]
 pub fn resident_bytes() -> usize {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -99,14 +101,15 @@ pub fn resident_bytes() -> usize {
     unsafe {
         libc::malloc_trim(0);
     }
-    // `statm` and `status` add up what each processor last handed in: some hundred KiB off where there are many. The roll-up
-    // counts pages.
+    // `statm` and `status` add up what each processor last handed in: some hundred KiB off where
+    // there are many. The roll-up counts pages.
     let counted = fs::read_to_string("/proc/self/smaps_rollup").expect("procfs is mounted");
     field_bytes(&counted, "Rss")
 }
 
-/// Makes glibc give large blocks back as soon as they are free. Unless told otherwise it raises its own threshold with every
-/// large block, and keeps what lies below; that would be measured as the strategy's.
+/// Makes glibc give large blocks back as soon as they are free. Unless told otherwise it raises its
+/// own threshold with every large block, and keeps what lies below; that would be measured as the
+/// strategy's.
 pub fn steady_allocator() {
     assert!(is_alone(), "the allocator belongs to the other tests of this process too");
     calm_allocator();
@@ -122,8 +125,8 @@ pub(crate) fn calm_allocator() {
     }
 }
 
-/// Makes glibc write nonsense over what is freed, so that a look at it goes wrong at once. Other allocators, such as AddressSanitizer's,
-/// are not told.
+/// Makes glibc write nonsense over what is freed, so that a look at it goes wrong at once. Other
+/// allocators, such as AddressSanitizer's, are not told.
 pub fn spoil_freed_memory() {
     assert!(is_alone(), "the allocator belongs to the other tests of this process too");
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -232,7 +235,8 @@ pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl Fn
     result
 }
 
-/// Becomes nobody, if this is the superuser, whom some limits do not bind. Only for tests that run [`alone`].
+/// Becomes nobody, if this is the superuser, whom some limits do not bind. Only for tests that run
+/// [`alone`].
 #[cfg(target_os = "linux")]
 pub fn give_up_privileges() {
     const NOBODY: libc::uid_t = 65_534;

@@ -1,4 +1,5 @@
-//! What a `races` program runs: the trials that hand memory from thread to thread, for ThreadSanitizer.
+//! What a `races` program runs: the trials that hand memory from thread to thread, for
+//! ThreadSanitizer.
 //!
 //! Such a program has no test harness; like one, it takes `--exact NAME` for one trial.
 

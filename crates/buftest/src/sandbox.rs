@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::process::is_alone;
 
-/// The system refuses the call `number` with `error` from here on, in all threads of this process. Only for tests that run
-/// [`alone`](crate::process::alone). `false` where such filters are not to be had.
+/// The system refuses the call `number` with `error` from here on, in all threads of this process.
+/// Only for tests that run [`alone`](crate::process::alone). `false` where such filters are not to
+/// be had.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn refuse(number: libc::c_long, error: i32) -> bool {
@@ -33,7 +34,8 @@ pub fn refuse(number: libc::c_long, error: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, ALL_THREADS, &raw const program) == 0 }
 }
 
-/// Refuses `membarrier` from here on, as [`refuse`] does; `false`, with a note, where no filters are to be had.
+/// Refuses `membarrier` from here on, as [`refuse`] does; `false`, with a note, where no filters
+/// are to be had.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn refuse_fences() -> bool {
@@ -44,8 +46,9 @@ pub fn refuse_fences() -> bool {
     is_refused
 }
 
-/// Runs `body` while each thread of this process gets a signal every millisecond, which interrupts the call that it is in. Returns how
-/// many there were for each. Only for tests that run [`alone`](crate::process::alone).
+/// Runs `body` while each thread of this process gets a signal every millisecond, which interrupts
+/// the call that it is in. Returns how many there were for each. Only for tests that run
+/// [`alone`](crate::process::alone).
 #[cfg(target_os = "linux")]
 pub fn signalled(body: impl FnOnce()) -> usize {
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
@@ -56,7 +59,8 @@ pub fn signalled(body: impl FnOnce()) -> usize {
     }
 
     assert!(is_alone(), "the other tests of this process would be interrupted too");
-    // SAFETY: a structure of plain numbers, in which no flag is set: not the one by which calls are begun again.
+    // SAFETY: a structure of plain numbers, in which no flag is set: not the one by which calls are
+    // begun again.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = (handle as extern "C" fn(libc::c_int)) as usize;
     // SAFETY: the pointer is to a live action, whose handler does nothing but count.
@@ -106,11 +110,12 @@ pub const MMAP: libc::c_long = libc::SYS_mmap2;
 
 /// Refuses each of `calls`, by name and number, in a child of its own: a filter stays for good.
 ///
-/// `make` makes what the child is about, in the parent. `body` has it in the child, and calls the function that it is given where the
-/// refusals are to begin. Where no filters are to be had, that is noted, and nothing shown. Only for tests that run
-/// [`alone`](crate::process::alone).
+/// `make` makes what the child is about, in the parent. `body` has it in the child, and calls the
+/// function that it is given where the refusals are to begin. Where no filters are to be had, that
+/// is noted, and nothing shown. Only for tests that run [`alone`](crate::process::alone).
 ///
-/// A call of the standard library's that asserts success where that library is built for the platform is left out there.
+/// A call of the standard library's that asserts success where that library is built for the
+/// platform is left out there.
 #[cfg(target_os = "linux")]
 pub fn each_refused<T>(
     calls: &[(&'static str, libc::c_long)],
@@ -154,9 +159,11 @@ pub enum Ended {
     Hangs,
 }
 
-/// Forks, and runs `body` in the child, which has this thread alone. Only for tests that run [`alone`](crate::process::alone).
+/// Forks, and runs `body` in the child, which has this thread alone. Only for tests that run
+/// [`alone`](crate::process::alone).
 ///
-/// `body` gets by without what other threads may have had at the moment of the fork. It does not return to the caller's code.
+/// `body` gets by without what other threads may have had at the moment of the fork. It does not
+/// return to the caller's code.
 #[cfg(unix)]
 pub fn forked(limit: Duration, body: impl FnOnce() -> u8) -> Ended {
     assert!(is_alone(), "the test harness has threads that a child lacks");

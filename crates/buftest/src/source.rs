@@ -1,5 +1,5 @@
-//! Memory of a program's own, lent to regions by a source that does what it may: it refuses, now or later, lends what is full of old bytes,
-//! and panics when it lends or takes back.
+//! Memory of a program's own, lent to regions by a source that does what it may. It refuses, now or
+//! later, lends what is full of old bytes, and panics when it lends or takes back.
 
 #![allow(clippy::disallowed_methods, reason = "a source of memory allocates")]
 
@@ -65,8 +65,8 @@ impl fmt::Debug for Lender {
     }
 }
 
-// SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays where it is. What is said to be zeroed was
-// zeroed here.
+// SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays where
+// it is. Memory that is said to be zeroed was zeroed here.
 unsafe impl Source for Lender {
     fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
         let byte = match (self.script)(Ask::Supply) {

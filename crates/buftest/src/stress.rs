@@ -1,15 +1,19 @@
 //! Long programs under load: what a `stress` program runs (`cargo xtask stress`).
 //!
-//! A program has some parts, each of which runs for its share of the time in *rounds*: pools are made, more threads than there are
-//! processors live and end, the pools end, and all is looked at. [`pools`] has the rounds for everything that hands out buffers, and
-//! [`waits`] requests that wait among them, [`keeper`] phases with a keeper beside them; what else there is brings rounds of its own.
+//! A program has some parts, each of which runs for its share of the time in *rounds*. In a
+//! round pools are made, more threads than there are processors live and end, the pools end, and
+//! all is looked at. [`pools`] has the rounds for everything that hands out buffers, and [`waits`]
+//! requests that wait among them, [`keeper`] phases with a keeper beside them. Other subjects bring
+//! rounds of their own.
 //!
 //! - `BUFTEST_STRESS_SECONDS` is the time for the whole program, a fraction of a second unless set.
-//! - `BUFTEST_SEED` is the seed of each part's first round; the next ones count up from it. A failure names the seed of its round. It
-//!   gives the same pools, sizes and choices again, not the same schedule.
-//! - `BUFTEST_STUCK_SECONDS` is how long all threads together may do nothing before that is a failure, a minute unless set.
-//! - `BUFTEST_SANITIZED` leaves out what a sanitizer would not understand: the map of addresses, whose lock orders threads, and the look at
-//!   resident memory.
+//! - `BUFTEST_SEED` is the seed of each part's first round; the next ones count up from it. A
+//!   failure names the seed of its round. It gives the same pools, sizes and choices again, not the
+//!   same schedule.
+//! - `BUFTEST_STUCK_SECONDS` is how long all threads together may do nothing before that is a
+//!   failure, a minute unless set.
+//! - `BUFTEST_SANITIZED` leaves out what a sanitizer would not understand: the map of addresses,
+//!   whose lock orders threads, and the look at resident memory.
 
 pub mod keeper;
 pub mod pools;
@@ -25,7 +29,8 @@ use std::time::{Duration, Instant};
 use crate::model::Shadow;
 use crate::process;
 
-/// What resident memory may grow by from the first tenth of a part to its last: caches of the allocator's for each thread.
+/// What resident memory may grow by from the first tenth of a part to its last: caches of the
+/// allocator's for each thread.
 const SLACK_BYTES: usize = 16 << 20;
 /// Parts that are shorter show nothing about memory.
 const LEAST_FOR_MEMORY: Duration = Duration::from_secs(4);
@@ -47,7 +52,8 @@ static SEED: AtomicU64 = AtomicU64::new(0);
 pub struct Round {
     /// All choices come from it.
     pub seed: u64,
-    /// Whether addresses of buffers are noted in a map. Its lock orders the threads, so it is left out in every second round.
+    /// Whether addresses of buffers are noted in a map. Its lock orders the threads, so it is left
+    /// out in every second round.
     pub is_mapped: bool,
     end: Instant,
 }
@@ -108,7 +114,8 @@ pub fn patience() -> Duration {
 ///
 /// # Panics
 ///
-/// Never: what goes wrong in any thread ends the process, with a line that says how to have it again.
+/// Never: what goes wrong in any thread ends the process, with a line that says how to have it
+/// again.
 pub fn run(program: &str, parts: &[Part<'_>]) {
     let wanted = env::args().skip_while(|argument| argument != "--exact").nth(1);
     let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
@@ -129,7 +136,8 @@ pub fn run(program: &str, parts: &[Part<'_>]) {
     }
 }
 
-/// A panic anywhere ends the process: threads that wait for the one that panicked would wait for ever.
+/// A panic anywhere ends the process: threads that wait for the one that panicked would wait for
+/// ever.
 fn end_at_the_first_panic(program: &str) {
     let (program, before) = (program.to_owned(), panic::take_hook());
     panic::set_hook(Box::new(move |info| {
@@ -198,7 +206,8 @@ fn run_part(name: &str, time: Duration, seed: u64, part: &dyn Fn(&Round)) {
     );
 }
 
-/// The most that was resident in the first tenth, of two rounds at least, and the least in the last.
+/// The most that was resident in the first tenth, of two rounds at least, and the least in the
+/// last.
 fn ends(samples: &[(Duration, usize)], whole: Duration) -> (usize, usize) {
     let (first, last) = (whole / 10, whole - whole / 10);
     let is_early = |at: usize| at < 2 || samples[at].0 <= first;

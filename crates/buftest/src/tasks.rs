@@ -40,7 +40,8 @@ pub fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::O
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// Runs a future on this thread. `None` when it is not done in time; nothing but a wake makes it be polled.
+/// Runs a future on this thread. `None` when it is not done in time; nothing but a wake makes it be
+/// polled.
 pub fn block_on<F: Future>(future: F, limit: Duration) -> Option<F::Output> {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {

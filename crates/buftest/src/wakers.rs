@@ -18,11 +18,13 @@ pub enum Event {
 /// What a waker does then. It may panic, and use or drop anything.
 type Hook = dyn Fn(Event) + Send + Sync;
 
-/// A waker that calls `hook` at each event, also for its clones: before a clone is made, a wake is counted as done, or memory goes.
+/// A waker that calls `hook` at each event, also for its clones: before a clone is made, a wake is
+/// counted as done, or memory goes.
 #[must_use]
 pub fn hooked(hook: impl Fn(Event) + Send + Sync + 'static) -> Waker {
     let hook: Arc<Box<Hook>> = Arc::new(Box::new(hook));
-    // SAFETY: the functions of the table keep the count of an `Arc` that came from `into_raw`, and are safe for any thread, as it is.
+    // SAFETY: the functions of the table keep the count of an `Arc` that came from `into_raw`, and
+    // are safe for any thread, as it is.
     unsafe { Waker::from_raw(RawWaker::new(Arc::into_raw(hook).cast(), &TABLE)) }
 }
 

@@ -1,5 +1,5 @@
-//! What is in a recorded file: sizes, lifetimes, threads. Of the recording of a heap: the places that
-//! requested most.
+//! What is in a recorded file: sizes, lifetimes, threads. Of the recording of a heap: the places
+//! that requested most.
 //!
 //! ```text
 //! cargo run -p buftrace --example show -- app.buftrace

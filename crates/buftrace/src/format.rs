@@ -14,7 +14,7 @@
 //!
 //! A *number* is unsigned, in base 128, least significant digit first: seven bits a byte, the top
 //! bit set on all bytes but the last (LEB128). It is written with as few bytes as it needs, at most
-//! ten. A *text* is a number, its length in bytes, at most [`MAX_TEXT_BYTES`], and that many bytes
+//! ten. A *text* is a number, its length in bytes, at most [`MAX_TEXT_BYTES`], and as many bytes
 //! of UTF-8.
 //!
 //! An event is three or four numbers:

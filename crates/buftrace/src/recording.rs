@@ -34,7 +34,7 @@ use crate::{Event, EventKind, MAX_BYTES, MAX_TIME_NS, Meta, Trace};
 /// How many events a recording keeps unless it is told otherwise; 40 bytes each until it ends.
 pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
 
-/// Threads are spread over so many shards. More threads than that share them.
+/// Threads are spread over this number of shards. More threads than that share them.
 const SHARDS: usize = 64;
 
 /// For how many events the first memory of a shard is.
@@ -78,7 +78,7 @@ struct Shared {
     max_events: u64,
     /// Set once the recording is over, so that nobody goes to the locks any more.
     over: AtomicBool,
-    /// The number of the next event (R3); it goes on counting above `max_events`.
+    /// The number of the next event (R3); it continues to count above `max_events`.
     sequence: CachePadded<AtomicU64>,
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
 }

@@ -108,7 +108,7 @@ fn everywhere(body: fn(&mut Recorder<HeapPool>, &Recording)) -> usize {
         let mut held: Option<Buf<RecordedLease<HeapLease>>> = inner.acquire(7).ok();
         let came = within(before, || held = inner.acquire(8).ok(), || body(&mut pool, &recording));
         drop(held);
-        // What comes behind the end of a recording is not in it.
+        // An event behind the end of a recording is not in it.
         let events = recording.finish(Meta::default()).events().len();
         assert!(events >= 2, "{events} events");
         if !came {

@@ -1,5 +1,5 @@
-//! The same two kinds of traffic through every strategy, each chosen by its name and settings: what
-//! a buffer takes, what is refused, and what memory the pool holds at the end.
+//! The same two kinds of traffic through every strategy, each chosen by its name and settings. It
+//! prints what a buffer takes, what is refused, and what memory the pool holds at the end.
 //!
 //! ```text
 //! cargo run --release -p bufworks --example choose

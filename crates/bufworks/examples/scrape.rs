@@ -1,4 +1,5 @@
-//! A server that answers `GET /metrics` with the numbers of its pools, and is scraped by itself once.
+//! A server that answers `GET /metrics` with the numbers of its pools, and is scraped by itself
+//! once.
 //!
 //! `cargo run -p bufworks --example scrape --features prometheus,stats`. It needs the standard
 //! library alone. A line in Prometheus's configuration makes it a target for a real one.
@@ -26,7 +27,8 @@ const LINE_BYTES: u64 = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The pools of a program: one that threads share, and one behind a lock that refuses at its end.
+    // The pools of a program: one that threads share, and one behind a lock that refuses at its
+    // end.
     let requests = ShardPool::builder().max_bytes(64 << 20).build()?;
     let frames = Arc::new(Mutex::new(SlotPool::builder().capacity(64 << 10).slots(8).build_with(Reject)?));
     let _keeper = Keeper::new().watch(&requests).watch(&frames).spawn()?;
@@ -40,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let address = listener.local_addr()?;
     let server = {
         let (monitor, requests) = (monitor.clone(), requests.clone());
-        // This one ends after two connections; a real one goes on.
+        // This one ends after two connections; a real one continues.
         thread::spawn(move || {
             for stream in listener.incoming().take(2) {
                 if let Err(error) = stream.and_then(|stream| answer(stream, &requests, &monitor)) {

@@ -24,7 +24,7 @@ macro_rules! crates {
 /// The table of pools that can be chosen at run time: hands its rows to the macro `$with`, behind
 /// what that macro is `$given`. Their order is that of `AnyBuilder::NAMES`.
 ///
-/// A row begins with the documentation of the variant of `AnyBuilder`, and goes on with
+/// A row begins with the documentation of the variant of `AnyBuilder`, and continues with
 ///
 /// ```text
 /// [module Variant "name" if "feature"] { columns }

@@ -65,18 +65,18 @@ fn features_bring_what_they_name() {
     assert_eq!(packages("slot,wipe"), ["bufcore", "bufslot", "bufworks", "zeroize"]);
     assert_eq!(packages("slot,mmap"), ["bufcore", "bufslot", "bufworks", "libc", "memmap2"]);
     assert_eq!(packages("slot,prometheus"), ["bufcore", "bufslot", "bufworks"]);
-    // What its hashes bring along is not looked at.
+    // The packages that its hashes bring along are not looked at.
     let mut metrics = packages("slot,metrics");
     metrics.retain(|name| name.starts_with("buf") || name == "metrics");
     assert_eq!(metrics, ["bufcore", "bufslot", "bufworks", "metrics"]);
     let tracing =
         ["bufcore", "bufslot", "bufworks", "once_cell", "pin-project-lite", "tracing", "tracing-core"];
     assert_eq!(packages("slot,tracing"), tracing);
-    // What serde's derive brings along is not looked at.
+    // The packages that serde's derive brings along are not looked at.
     let mut serde = packages("ring,serde");
     serde.retain(|name| name.starts_with("buf") || name == "serde");
     assert_eq!(serde, ["bufcore", "bufring", "bufworks", "serde"]);
-    // What tokio brings along is more in a build of our tests.
+    // Tokio brings along more packages in a build of our tests.
     let mut tokio = packages("ring,tokio");
     tokio.retain(|name| name.starts_with("buf") || name == "tokio");
     assert_eq!(tokio, ["bufcore", "bufring", "bufworks", "tokio"]);

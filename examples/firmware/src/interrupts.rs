@@ -101,7 +101,7 @@ pub(crate) fn run(lent: Region, second: Region) -> Checked<Region> {
             }
             Err(_) => fail!(),
         };
-        // What the handler has no room for is released here, so that both do.
+        // A buffer that the handler has no room for is released here, so that both do.
         if let Err(parcel) = outbox.enqueue(parcel) {
             check!(parcel.is_right());
             here += 1;

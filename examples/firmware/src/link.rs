@@ -1,8 +1,8 @@
 //! A serial link in frames: two ports with a wire between them, each received in its interrupt handler, straight into a pool.
 //!
 //! A frame is a payload and its CRC-16, stuffed by COBS so that no byte of it is 0, and a 0 that ends it. The handler of one port
-//! writes what comes into a frame of a slot pool, that of the other one into a frame of a ring, and hands whole frames to the main
-//! program as buffers. That takes the stuffing off in place, checks, and answers with the same bytes the other way.
+//! writes what comes into a frame of a slot pool, that of the other one into a frame of a ring. Whole frames go to the main program
+//! as buffers. That takes the stuffing off in place, checks, and answers with the same bytes the other way.
 
 use core::cell::RefCell;
 
@@ -24,7 +24,7 @@ const CHECKSUM: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
 const MOST_BYTES: usize = 600;
 /// Frames there and back.
 const FRAMES: u32 = 400;
-/// Every so many, one is damaged on the wire.
+/// One in this number of frames is damaged on the wire.
 const DAMAGED_EVERY: u32 = 16;
 /// Looks at a queue before a frame counts as lost: seconds.
 const PATIENCE: u32 = 50_000_000;

@@ -26,7 +26,7 @@ use cortex_m_semihosting::{debug, hprintln};
 /// Rounds of traffic on each pool.
 const ROUNDS: u32 = 20_000;
 
-/// A region of so many bytes, of its own; each use in the text can be had once.
+/// A region of this number of bytes, of its own; each use in the text can be had once.
 macro_rules! region {
     ($bytes:literal) => {{
         let bytes = cortex_m::singleton!(: [u8; $bytes] = [0xEE; $bytes]);

@@ -61,13 +61,13 @@ struct Args {
     /// The largest
     #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
     max_buffer: usize,
-    /// Let other threads write, with so many buffers waiting for them in each direction of a connection; 0: who reads writes
+    /// Let other threads write, with this number of buffers waiting for them in each direction of a connection; 0: the thread that reads also writes
     #[arg(long, value_name = "BUFFERS", default_value_t = 0)]
     queue: usize,
     /// End connections after so long without a byte
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     idle_seconds: u64,
-    /// Stop after so many connections
+    /// Stop after this number of connections
     #[arg(long, value_name = "N")]
     connections: Option<u64>,
     /// Stop after so long
@@ -101,7 +101,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let pools = pools(&args)?;
     ensure!(args.record.is_none() || pools.is_some(), "rings have no buffers that could be recorded");
-    // Two for each connection. What cannot be had is met when it is needed.
+    // Two for each connection. A limit that cannot be raised is met when it is needed.
     let _ = limits::raise_open_files();
     let listener =
         TcpListener::bind(&args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;

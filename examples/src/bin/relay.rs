@@ -1,4 +1,5 @@
-//! A server that passes every frame on to all other clients. A frame is four bytes of length, most significant first, and so many bytes.
+//! A server that passes every frame on to all other clients. A frame is four bytes of length, most significant first, and as many bytes as
+//! they say.
 //!
 //! ```text
 //! cargo run --release -p bufworks-examples --bin relay -- --listen 127.0.0.1:7001
@@ -30,7 +31,7 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    // One for each client. What cannot be had is met when it is needed.
+    // One for each client. A limit that cannot be raised is met when it is needed.
     let _ = limits::raise_open_files();
     let pool = ShardPool::builder().max_bytes(args.budget).build()?;
     let stop = CancellationToken::new();

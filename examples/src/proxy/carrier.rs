@@ -57,7 +57,7 @@ impl Progress {
         self.active_ms.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// So many bytes were passed on.
+    /// This number of bytes was passed on.
     pub(super) fn wrote(&self, bytes: usize) {
         // ORDER: Relaxed: a number; who writes has ended before it is reported.
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);

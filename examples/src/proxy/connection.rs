@@ -53,7 +53,7 @@ impl<C: Carrier> Shared<C> {
             () = self.over.cancelled() => return Err(io::ErrorKind::Interrupted.into()),
         };
         for socket in [&client, &upstream] {
-            // What is read is passed on at once; waiting for more would only add latency.
+            // Bytes that are read are passed on at once; waiting for more would only add latency.
             socket.set_nodelay(true)?;
         }
         Ok((client, upstream))

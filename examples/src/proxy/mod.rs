@@ -9,18 +9,18 @@
 //!         <--write-- [buf] <--readable?--
 //! ```
 //!
-//! So a connection that is idle holds no buffer, and one whose receiver is slow holds one, which is as small as its bytes, and reads no more:
-//! its sender is slowed down instead of the memory filled. When the pool is exhausted, those that want to read wait until somebody gives
-//! a buffer back; their bytes wait in the system. (This is why the directions have a pool each: an upstream that answers while it reads would
-//! take no more before its answers are read, for which there would be no buffer.)
+//! So a connection that is idle holds no buffer, and one whose receiver is slow holds one, which is as small as its bytes. It reads no
+//! more: its sender is slowed down instead of the memory filled. When the pool is exhausted, those that want to read wait until somebody
+//! gives a buffer back; their bytes wait in the system. (This is why the directions have a pool each. An upstream that answers while it
+//! reads would take no more before its answers are read, for which there would be no buffer.)
 //!
-//! With [`Settings::queue_buffers`], readers put their buffers into a queue, and threads of their own write and release them: this is how
+//! With [`Settings::queue_buffers`], readers put their buffers into a queue, and threads of their own write and release them. This is how
 //! traces are recorded, for then buffers are of many sizes, wait for each other, and are released on other threads.
 //!
-//! [`serve_rings`] has a [mirrored ring](bufmirror::MirrorRing) in each direction instead, which goes on reading while the receiver is
+//! [`serve_rings`] has a [mirrored ring](bufmirror::MirrorRing) in each direction instead, which continues to read while the receiver is
 //! slow, until it is full; its memory stays with the connection.
 //!
-//! The end of one direction is passed on as such (half-close); the other direction goes on. An error, or no traffic in either direction
+//! The end of one direction is passed on as such (half-close); the other direction continues. An error, or no traffic in either direction
 //! for too long, ends the connection at once.
 
 mod carrier;
@@ -82,7 +82,7 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// How long connections may go on after [`Control::stop`].
     pub grace: Duration,
-    /// After so many connections, no more are accepted; the proxy ends with the last of them.
+    /// After this number of connections, no more are accepted; the proxy ends with the last of them.
     pub max_connections: Option<u64>,
 }
 
@@ -119,7 +119,7 @@ pub enum Direction {
 ///
 /// # Errors
 ///
-/// When the settings make no sense, or there is no pool. What goes wrong with a connection ends that connection and is counted.
+/// When the settings make no sense, or there is no pool. A failure of a connection ends that connection and is counted.
 pub fn serve<P, M>(
     listener: &TcpListener,
     settings: &Settings,

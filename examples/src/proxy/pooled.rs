@@ -54,7 +54,7 @@ impl<P: BufferPool> Pooled<P> {
     ) -> io::Result<Self> {
         let limit = pool.max_capacity();
         if limit < min {
-            let message = format!("the pool's buffers have {limit} bytes at the most, {min} are wanted");
+            let message = format!("the pool's buffers have at most {limit} bytes, {min} are wanted");
             return Err(io::Error::new(ErrorKind::InvalidInput, message));
         }
         Ok(Self { pool: RefCell::new(pool), freed, min, max: max.min(limit), waits: Cell::new(0), writers })
@@ -64,8 +64,8 @@ impl<P: BufferPool> Pooled<P> {
         self.pool.borrow_mut().acquire(bytes)
     }
 
-    /// What has come, or `None` at the end. Waits for a buffer if there is none: then its bytes wait in the system, and a sender that goes
-    /// on sending is slowed down.
+    /// What has come, or `None` at the end. Waits for a buffer if there is none: then its bytes wait in the system, and a sender that
+    /// continues to send is slowed down.
     async fn read(
         &self,
         from: &mut OwnedReadHalf,
@@ -136,7 +136,7 @@ impl<P: BufferPool> Pooled<P> {
             }
         };
         drop(queue);
-        // What was read is written, however the sender ended.
+        // Bytes that were read are written, however the sender ended.
         match writer.await {
             Ok(Ok(())) => ended,
             _ => Err(Failure::Write),

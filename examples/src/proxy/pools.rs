@@ -12,7 +12,7 @@ use bufworks::any::{AnyBuilder, SettingError};
 
 use super::Direction;
 
-/// Of a pool that is divided beforehand, one part for so many bytes.
+/// Of a pool that is divided beforehand, one part for this number of bytes.
 const BYTES_A_BUFFER: usize = 4096;
 
 /// Makes the pools of all workers, of one strategy.

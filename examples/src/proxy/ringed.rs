@@ -94,7 +94,7 @@ impl<'a> Lane<'a> {
         Self { ring, has_ended: false, held }
     }
 
-    /// Moves what can be moved, at both ends, until neither goes on.
+    /// Moves what can be moved, at both ends, until neither continues.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -3,7 +3,7 @@
 /// Bytes that have to wait are moved to a buffer of their own size if they take at most this part of theirs.
 const COMPACT_BELOW: usize = 4;
 
-/// So many small reads in a row make the next buffer smaller.
+/// This number of small reads in a row makes the next buffer smaller.
 const SMALL_READS: u32 = 2;
 
 /// Whether `bytes` that have to wait should not keep a buffer of `capacity` from others.

@@ -71,7 +71,7 @@ pub(super) fn run<C: Carrier>(
                     Some(Job::Connect(client)) => {
                         connections.spawn_local(Rc::clone(&shared).pass_on(client));
                     }
-                    // Who asked may have gone.
+                    // The caller who asked may have gone.
                     Some(Job::Status(reply)) => drop(reply.send(shared.status(connections.len(), counts_pools))),
                     Some(Job::Finish) | None => is_finishing = true,
                 },

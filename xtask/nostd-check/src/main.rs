@@ -1,7 +1,7 @@
-//! A program without the standard library: it runs the scenarios of `bufbare` over static memory, as the firmware does on a
+//! A program without the standard library. It runs the scenarios of `bufbare` over static memory, as the firmware does on a
 //! microcontroller, and, with `alloc`, pools on a heap that only grows.
 //!
-//! That it links says more than what it does: with `std` anywhere below, the panic handler would be there twice, and with
+//! That it links says more than what it does. With `std` anywhere below, the panic handler would be there twice, and with
 //! `alloc` and no allocator the linker would miss one. Exit codes: 0 when all is well, 1 when a check does not hold, which it prints,
 //! and 255 for a panic.
 #![no_std]

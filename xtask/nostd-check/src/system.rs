@@ -47,7 +47,7 @@ pub(crate) fn exit(code: i32) -> ! {
     }
 }
 
-/// What is written is printed.
+/// The text that is written is printed.
 pub(crate) struct Output;
 
 impl fmt::Write for Output {

@@ -1,8 +1,8 @@
 //! Known defects that are in one build: a function that a defect changes asks which defect was chosen, and runs the body with it or the one
 //! without. So most defects cost no compiler.
 //!
-//! That works for defects that change nothing except what is within functions. Others are built by themselves: those that change a
-//! constant, a type or an import, a function that the compiler may evaluate, a function whose type follows from its body, or a macro.
+//! That works for defects that change nothing except what is within functions. Others are built by themselves. These change a constant,
+//! a type or an import, a function that the compiler may evaluate, a function whose type follows from its body, or a macro.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
-//! What was caught before, so that a run that was stopped goes on where it was.
+//! What was caught before, so that a run that was stopped continues where it was.
 //!
 //! It counts while the sources are the same that a mutant's programs are built of: the package, the
-//! one that all are built on, and the test kit. What survived is not kept.
+//! one that all are built on, and the test kit. Mutants that survived are not kept.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

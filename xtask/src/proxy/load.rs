@@ -147,7 +147,7 @@ impl Proxy {
         Ok(Self { running, talk, port })
     }
 
-    /// Buffers in use and memory in KiB, while so many clients are connected that have asked redis something and now do nothing.
+    /// Buffers in use and memory in KiB, while `clients` clients are connected that have asked redis something and now do nothing.
     fn idle(&mut self, clients: usize) -> Result<(u64, u64)> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let mut sockets = Vec::new();

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(lines("pub unsafe trait Lease: Send {\n"), [1]);
         assert_eq!(lines("/// A pool.\n///\n/// ```\n/// a();\n/// ```\npub struct Pool<T>(T);\n"), [0; 0]);
         assert_eq!(lines("/// ```\n/// a();\n/// ```\nfn a() {}\npub struct Pool;\n"), [5]);
-        // What is not in the list is not public.
+        // A type that is not in the list is not public.
         assert_eq!(lines("/// A pool.\npub struct Pools;\npub(crate) struct Pool;\n"), [0; 0]);
     }
 

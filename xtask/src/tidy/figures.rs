@@ -1,7 +1,7 @@
 //! Figures that texts quote: they are those of the results, cell by cell.
 //!
 //! A table whose first cell is the title of one in the results, such as *time per operation (ratio to
-//! vec)*, quotes it: each column is named as there, and each row by its section and its name there, as
+//! vec)*, quotes it. Each column is named as there, and each row by its section and its name there, as
 //! `reuse 64 B`. Behind a colon the row may say more. A table whose first cell is *ratio to vec* quotes
 //! the ratios alone.
 

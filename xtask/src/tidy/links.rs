@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::Finding;
 
-/// Where the manifests say that the sources are. What is linked to there is looked for here.
+/// Where the manifests say that the sources are. The target of a link to there is looked for here.
 const REPOSITORY: &str = "https://github.com/bufworks/bufworks";
 /// Where the documentation of published packages is.
 const DOCUMENTATION: &str = "https://docs.rs/";

@@ -21,7 +21,7 @@ use self::figures::Figures;
 use crate::ci::Job;
 use crate::{packages, strategies};
 
-/// Folders that hold nothing of ours: build outputs, wherever they are, and two at the root.
+/// Folders that hold none of our files: build outputs, wherever they are, and two at the root.
 const FOREIGN: [&str; 3] = ["target", "./.git", "./shared"];
 /// Endings of the files that people write.
 const TEXT: [&str; 8] = ["rs", "toml", "md", "yml", "yaml", "sh", "lua", "html"];
@@ -117,7 +117,7 @@ pub(crate) fn check_documentation(folder: &Path) -> Result<()> {
     report(&found, files.len())
 }
 
-/// Prints what was found in so many files, and fails if it is anything.
+/// Prints what was found in `files` files, and fails if it is anything.
 fn report(found: &[(PathBuf, Finding)], files: usize) -> Result<()> {
     for (file, Finding { line, message }) in found {
         println!("{}:{line}: {message}", file.display());

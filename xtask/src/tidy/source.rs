@@ -12,9 +12,9 @@ const MAX_LINES: usize = 800;
 const MAX_PRODUCT_LINES: usize = 500;
 /// Where comments wrap in there, in columns.
 const MAX_COMMENT_COLUMNS: usize = 100;
-/// An atomic's `ORDER` comment stands at most so many lines above it.
+/// An atomic's `ORDER` comment stands at most this number of lines above it.
 const ORDER_LINES: usize = 6;
-/// A statement and the comment in front of it are looked for over at most so many lines.
+/// A statement and the comment in front of it are looked for over at most this number of lines.
 const SAFETY_LINES: usize = 16;
 
 /// Libraries that hand out no memory of their own, or only before there is a second thread.
@@ -45,7 +45,7 @@ pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
         width(text, &mut found);
     }
     unfinished(&lines, &mut found);
-    // What must not compile says what it is for in its name, and its line numbers in what the compiler answers.
+    // A program that must not compile says what it is for in its name, and its line numbers in what the compiler answers.
     if name.iter().any(|part| part == "compile_fail") {
         return found;
     }

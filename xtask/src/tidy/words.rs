@@ -14,7 +14,7 @@ const HEADLESS: [&str; 7] = ["Who", "What", "Whose", "Whoever", "Whatever", "Whi
 /// Turns of phrase, each with what to write in its place.
 const PHRASES: [(&str, &str); 5] = [
     ("but for", "except"),
-    ("so many", "the count, or `that many`"),
+    ("so many", "the count, or `this number of`"),
     ("of ours", "our"),
     ("at the most", "at most"),
     ("just so", "the manner itself"),

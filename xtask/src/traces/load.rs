@@ -1,6 +1,6 @@
 //! The two loads: redis under redis-benchmark, and nginx under wrk, each through the recording proxy.
 //!
-//! What serves and what asks are scripts in `examples/loads`, which can be run by hand as well.
+//! The servers and the clients are scripts in `examples/loads`, which can be run by hand as well.
 
 use core::time::Duration;
 use std::path::Path;
@@ -47,8 +47,8 @@ pub(super) const REDIS: Source = Source {
 /// nginx.
 pub(super) const NGINX: Source = Source {
     name: "nginx",
-    about: "An nginx web server and wrk: short requests, and files of 200 B to 1 MiB, the small ones more often; clients that \
-            pause for up to 100 ms between requests.",
+    about: "An nginx web server and wrk: short requests, and files of 200 B to 1 MiB, the small ones more often. Clients pause \
+            for up to 100 ms between requests.",
     programs: &[NGINX_SERVER, WRK],
 };
 

@@ -109,7 +109,7 @@ impl Running {
         Ok(())
     }
 
-    /// The first line that it prints; the rest goes on to our standard error.
+    /// The first line that it prints; the rest is passed on to our standard error.
     pub(crate) fn first_line(&mut self) -> Result<String> {
         let mut output = BufReader::new(self.child.stdout.take().context("output is piped")?);
         let mut line = String::new();

@@ -66,7 +66,7 @@ impl Options {
     fn listen(&self) -> io::Result<TcpListener> {
         let socket = TcpSocket::new_v4()?;
         if let Some(bytes) = self.send_buffer {
-            // What is accepted has it from here.
+            // A connection that is accepted has it from here.
             socket.set_send_buffer_size(bytes)?;
         }
         socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;

@@ -15,7 +15,7 @@ use crate::wire::{self, HEADER_BYTES};
 /// How the start of a frame is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reading {
-    /// Into a buffer of that many bytes, with whatever follows it.
+    /// Into a buffer of this number of bytes, with whatever follows it.
     Ahead(usize),
     /// By itself: then nothing of the pool is held while the frame's buffer is waited for, and its
     /// bytes wait in the system.
@@ -60,7 +60,7 @@ async fn serve_exactly<S: Source>(mut socket: TcpStream, source: S) -> io::Resul
         };
         let length = wire::length(header)?;
         if length > 0 {
-            // Who sends a header alone gets no buffer.
+            // A client that sends a header alone gets no buffer.
             socket.readable().await?;
         }
         let mut frame = source.wait(length).await.map_err(refused)?;

@@ -66,7 +66,7 @@ impl Frames for Arena {
 
     #[inline(always)]
     fn open(&mut self) -> &mut BytesMut {
-        // What the frame does not use stays in the arena.
+        // Bytes that the frame does not use stay in the arena.
         self.rest.reserve(self.largest);
         &mut self.rest
     }

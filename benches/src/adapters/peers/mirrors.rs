@@ -46,7 +46,7 @@ impl Stream for Slices {
     #[inline(always)]
     fn read(&mut self, into: &mut [u8]) {
         into.copy_from_slice(&self.0[..into.len()]);
-        // SAFETY: so many elements are there (just indexed), and bytes need no drop.
+        // SAFETY: as many elements are there (just indexed), and bytes need no drop.
         unsafe { self.0.move_head(into.len() as isize) };
     }
 
@@ -54,7 +54,7 @@ impl Stream for Slices {
     #[inline(always)]
     fn look<T>(&mut self, len: usize, _scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
         let seen = look(&self.0[..len]);
-        // SAFETY: so many elements are there (just indexed), and bytes need no drop.
+        // SAFETY: as many elements are there (just indexed), and bytes need no drop.
         unsafe { self.0.move_head(len as isize) };
         seen
     }

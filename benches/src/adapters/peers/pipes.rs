@@ -127,7 +127,7 @@ impl Pipe for BbQueue {
         grant.commit(bytes.len());
     }
 
-    /// What is there ends at the buffer's end, so a chunk may come in two.
+    /// The bytes that are there end at the buffer's end, so a chunk may come in two.
     #[inline(always)]
     fn read(reader: &mut Self::Reader, into: &mut [u8]) {
         let mut at = 0;

@@ -19,7 +19,7 @@ pub(super) fn contestant() -> Contestant {
         "ringal",
         Kind::Peer,
         "`RingAl` of the planned bytes and one buffer more (twice where sizes differ, or for the few frames of `frame`), rounded \
-         up to a power of two: `fixed`, or a `Vec` where it has nothing; frames through `extendable` and `finalize`",
+         up to a power of two. Through `fixed`, or a `Vec` where it has nothing. Frames through `extendable` and `finalize`",
     )
     .whole::<Ring>()
     .sends::<Ring>()

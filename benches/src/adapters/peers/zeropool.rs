@@ -14,7 +14,7 @@ pub(super) fn contestant() -> Contestant {
         "zeropool",
         Kind::Peer,
         "`ZeroPool` that keeps small buffers too, with caches of at least eight and as large as the burst: `alloc_uninit`, so \
-         that nothing is zeroed; one pool for all threads",
+         that nothing is zeroed. One pool for all threads",
     )
     .whole::<Zero>()
     .sends::<Zero>()

@@ -18,17 +18,17 @@ use super::{Study, TEST_EVENTS, choose_of};
 use crate::names::Stacks;
 use crate::places::{Joined, Place};
 
-/// Events of a place that are replayed at the most.
+/// The most events of a place that are replayed.
 const MOST_EVENTS: usize = 1 << 17;
 /// Each place has this share of the time that the whole has.
 const PART_OF_TIME: f64 = 0.2;
-/// From so many reallocations of an object on, on average, they are replayed too.
+/// From this number of reallocations of an object on, on average, they are replayed too.
 const GROWS: f64 = 0.01;
 /// Replays of the steps in which objects grow.
 const STEPS: Size = Size { processes: 5, rounds: 3 };
 /// Fewer samples say too little.
 const FEW_SAMPLES: usize = 30;
-/// Times of processes are apart by so many standard deviations between 10 % and 90 %.
+/// Times of processes are apart by this number of standard deviations between 10 % and 90 %.
 const DEVIATIONS: f64 = 2.56;
 /// The standard error of a median, in those of a mean.
 const OF_MEDIAN: f64 = 1.25;
@@ -165,7 +165,7 @@ impl Found {
     fn saved(&self, rate_error: f64) -> (f64, f64) {
         let Some((_, choice)) = &self.choice else { return (0.0, 0.0) };
         let saved = self.now.processor - choice.processor;
-        // What was not changed was not measured twice.
+        // A place that was not changed was not measured twice.
         let measured = if self.now == *choice { 0.0 } else { self.now.error().hypot(choice.error()) };
         (saved, measured.hypot(saved * rate_error))
     }

@@ -62,7 +62,7 @@ impl Handed {
 
 impl Drop for Handed {
     fn drop(&mut self) {
-        // What cannot be deleted stays in the folder for such files.
+        // A file that cannot be deleted stays in the folder for such files.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::traffic::{Act, Traffic};
 
-/// Buffers of a life at the least, on average: where there are fewer, no threads have ended, but
+/// Buffers of a life at least, on average: where there are fewer, no threads have ended, but
 /// each does both in turn.
 const LEAST_BUFFERS: usize = 16;
 

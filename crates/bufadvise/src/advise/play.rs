@@ -94,7 +94,8 @@ impl<S: Source> Player for Part<S> {
     }
 }
 
-/// Into so many parts the steps of a worker are cut, if that leaves enough steps in each.
+/// The number of parts into which the steps of a worker are cut, if that leaves enough steps in
+/// each.
 const PARTS: usize = 64;
 const LEAST_STEPS: usize = 200;
 
@@ -141,7 +142,8 @@ impl<S: Source> Part<S> {
         played
     }
 
-    /// Waits until that worker has released so many buffers since the start of the run; how long.
+    /// Waits until that worker has released `releases` buffers since the start of the run; how
+    /// long.
     #[inline(always)]
     fn await_releases(&mut self, worker: usize, releases: u32) -> Duration {
         let wanted = self.before[worker] + u64::from(releases);

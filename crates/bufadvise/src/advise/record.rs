@@ -165,7 +165,7 @@ pub(crate) struct Advice {
     pub(crate) places: Vec<Verdict>,
     /// The longer replay, if there was one.
     pub(crate) check: Option<Check>,
-    /// How long it all took, but for the check.
+    /// How long it all took, except for the check.
     pub(crate) seconds: f64,
 }
 

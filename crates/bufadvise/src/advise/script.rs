@@ -12,15 +12,15 @@ use std::collections::{HashMap, VecDeque};
 use super::lives::{Lives, told_apart};
 use super::traffic::{Act, Traffic};
 
-/// Workers at the most.
+/// The most workers.
 const MOST_WORKERS: usize = 16;
-/// How often threads are given to workers anew at the most.
+/// How often threads are given to workers anew at most.
 const ROUNDS: usize = 20;
 
 /// One thing that a worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Waits until that worker has released so many buffers since the start of the run.
+    /// Waits until that worker has released `releases` buffers since the start of the run.
     Await { worker: u32, releases: u32 },
     /// Takes a buffer for the `to`-th worker, which will know it by its place.
     Acquire { source: u32, bytes: u32, place: u32, to: u32 },
@@ -59,8 +59,8 @@ pub(crate) struct Script {
     pub(crate) crossings_kept: usize,
 }
 
-/// How many workers play such traffic on so many processors: one for one thread, two at least where
-/// buffers cross threads.
+/// How many workers play such traffic on `processors` processors: one for one thread, two at least
+/// where buffers cross threads.
 pub(crate) fn workers(traffic: &Traffic, processors: usize) -> usize {
     let crosses = traffic.buffers.iter().any(|buffer| buffer.from != buffer.to);
     processors.clamp(1 + usize::from(crosses), MOST_WORKERS).min(traffic.threads.max(1))
@@ -267,7 +267,7 @@ impl<'a> Writer<'a> {
 }
 
 impl Script {
-    /// Shares the traffic out to so many workers.
+    /// Shares the traffic out to `workers` workers.
     pub(crate) fn new(traffic: &Traffic, workers: usize) -> Self {
         let lives = told_apart(traffic);
         let assigned = assign(&lives.traffic, workers);

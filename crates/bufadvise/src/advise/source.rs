@@ -22,7 +22,7 @@ pub(crate) trait Source: Send + 'static {
     fn reserved(&self) -> usize;
 }
 
-/// One of ours. `SHARED` says whether it is a handle.
+/// One of our pools. `SHARED` says whether it is a handle.
 pub(crate) struct Pooled<P, const SHARED: bool>(P);
 
 impl<P, L, const SHARED: bool> Source for Pooled<P, SHARED>
@@ -70,7 +70,7 @@ pub(crate) trait Visitor {
     fn visit<S: Source>(self, make: impl FnOnce() -> Result<Vec<S>, ConfigError>) -> Self::Out;
 }
 
-/// So many handles to one pool.
+/// Makes `count` handles to one pool.
 fn handles<P: Clone>(pool: &P, count: usize) -> Vec<Pooled<P, true>> {
     (0..count).map(|_| Pooled(pool.clone())).collect()
 }

@@ -23,9 +23,10 @@ use crate::measure::tail::Tail;
 
 /// A child that says nothing for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Who is within this much of the fastest goes on, after the first stage and after the second.
+/// A candidate that is within this much of the fastest continues, after the first stage and after
+/// the second.
 const GOES_ON: [f64; 2] = [1.3, 1.12];
-/// So many go on at the most, and at the least.
+/// The most candidates that continue, and the fewest.
 const MOST: [usize; 2] = [16, 8];
 const LEAST: [usize; 2] = [6, 4];
 
@@ -48,9 +49,9 @@ impl Size {
 pub(crate) struct Effort {
     /// The first two stages.
     pub(crate) early: [Size; 2],
-    /// The last stage at the least; it gets processes for what is left of the time.
+    /// The last stage at least; it gets processes for what is left of the time.
     pub(crate) last: Size,
-    /// Its processes at the most.
+    /// The most processes that it has.
     pub(crate) most_processes: usize,
     /// Replays in which single operations are timed.
     pub(crate) samples: usize,
@@ -170,7 +171,7 @@ impl Parent<'_> {
         Ok(Outcome { entries, last: going.into_iter().zip(times).collect() })
     }
 
-    /// Rounds of these candidates in so many processes.
+    /// Rounds of these candidates in this number of processes.
     pub(crate) fn time(&self, going: &[usize], size: Size, message: &str) -> Result<StageTimes> {
         self.bar.set_message(message.to_owned());
         self.bar.set_length((size.processes * size.rounds * going.len()) as u64);
@@ -367,11 +368,11 @@ fn scale(entries: &mut [Entry], stage: usize, going: &[usize], times: &StageTime
     }
 }
 
-/// Lists who goes on to the next stage, of those that served everything: candidates that are near
-/// the fastest, or whose difference to it nobody would notice. Of too many, those are the fastest,
-/// those that take the least memory, and those that no other one beats in both. The fastest of each
-/// strategy goes on in any case: a few rounds are not enough to rule out a strategy, and everybody
-/// wants to know how the others compare, those without a pool too.
+/// Lists the candidates that continue to the next stage, of those that served everything: those
+/// near the fastest, or those whose difference to it nobody would notice. Of too many, these are
+/// the fastest, those that take the least memory, and those that no other one beats in both. The
+/// fastest of each strategy continues in any case: a few rounds are not enough to rule out a
+/// strategy, and everybody wants to know how the others compare, those without a pool too.
 fn better(entries: &[Entry], going: &[usize], stage: usize, prices: &Prices) -> Vec<usize> {
     let mut fit: Vec<usize> = going.iter().copied().filter(|one| entries[*one].serves_all()).collect();
     fit.sort_by(|one, other| entries[*one].times.median.total_cmp(&entries[*other].times.median));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use buftrace::{EventKind, Trace};
 
-/// Events of a trace that are replayed at the most.
+/// The most events of a trace that are replayed.
 pub(crate) const MOST_EVENTS: usize = 1 << 19;
 
 /// How far the second of two copies of a traffic is behind the first, in events.
@@ -226,8 +226,8 @@ pub(super) mod tests {
         Trace::new(Meta::new("made up"), (0..).zip(events).map(event).collect()).expect("a right trace")
     }
 
-    /// Traffic of a made-up program of so many threads: sizes and lifetimes at random, half of the
-    /// buffers released by another thread, and some never.
+    /// Traffic of a made-up program of `threads` threads: sizes and lifetimes at random, half of
+    /// the buffers released by another thread, and some never.
     pub(crate) fn random(threads: u32, requests: usize, largest: u64) -> Trace {
         let mut random = fastrand::Rng::with_seed(u64::from(threads) << 32 | largest);
         // Threads are dense in order of their first event.

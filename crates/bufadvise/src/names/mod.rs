@@ -155,7 +155,7 @@ fn frame(module: &str, address: u64) -> Frame {
 /// in neither.
 fn read(loader: &Loader, module: &str, address: u64) -> Option<Vec<Frame>> {
     let mut frames = Vec::new();
-    // What is damaged behind some frame leaves those in front of it.
+    // Damage behind some frame leaves those in front of it.
     if let Ok(mut found) = loader.find_frames(address) {
         while let Ok(Some(one)) = found.next() {
             let name = one.function.as_ref().and_then(|name| Some(name.demangle().ok()?.into_owned()));

@@ -197,7 +197,7 @@ fn check_says_whether_settings_fit() {
     );
     let limited = check("slot:slots=64,capacity=256KiB", &["--memory-limit", "4K"]);
     assert_eq!(code(&limited), 1, "{}", printed(&limited));
-    // What was emitted is read again, in each form.
+    // Settings that were emitted are read again, in each form.
     for form in ["rust", "text", "toml"] {
         let emitted = printed(&advise(&trace, &["--emit", form]));
         let file = folder.join(form);

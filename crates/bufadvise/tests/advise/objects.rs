@@ -1,4 +1,5 @@
-//! Names of code in shared objects: with debug information, stripped, and changed since the recording.
+//! Names of code in shared objects: with debug information, stripped, and changed since the
+//! recording.
 
 use core::ffi::c_void;
 use std::ffi::CString;

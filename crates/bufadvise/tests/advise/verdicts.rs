@@ -84,8 +84,8 @@ fn each_place_has_its_own_answer() {
     assert!(number(&often["requests_per_second"]) <= 1000.0, "{often}");
     assert_eq!(often["requests_per_second_error"], 0.0, "each was recorded");
 
-    // What is requested twice does not matter, however large it is. (`--test` measures too little for
-    // a verdict on what takes milliseconds, so the time is not compared.)
+    // A buffer that is requested twice does not matter, however large it is. (`--test` measures too
+    // little for a verdict on what takes milliseconds, so the time is not compared.)
     let rarely = find("::requests_rarely");
     assert_eq!((&rarely["requests"], &rarely["now"]["settings"]), (&2.0.into(), &"vec".into()));
 

@@ -39,8 +39,8 @@ pub(crate) enum Reach {
 }
 
 impl ThreadCache {
-    /// Uses the thread's piece for a request larger than a shard, if it is back and fits. For the
-    /// cache's thread with a handle.
+    /// Uses the thread's piece for a request larger than a shard, if it was released and fits. For
+    /// the cache's thread with a handle.
     pub(crate) fn reuse(&self, bytes: usize) -> Option<NonNull<Block>> {
         self.begin();
         fences::full();
@@ -106,7 +106,7 @@ impl ThreadCache {
         // SAFETY: the caller's promise.
         let shard = unsafe { piece.as_ref() };
         let shared = self.shared();
-        // What a look saw of it before says nothing of its use from here on.
+        // A look at it before says nothing of its use from here on.
         shard.set_seen(false);
         self.begin();
         fences::full();
@@ -176,7 +176,8 @@ impl ThreadCache {
             // SAFETY: the caller's promise.
             unsafe { self.spares.take_unused(free) };
         } else {
-            // So many and no more, so that this ends while the thread puts some in all the time.
+            // This number and no more, so that this ends while the thread puts some in all the
+            // time.
             for _ in 0..MOST_SPARES {
                 let Some(spare) = self.spares.take() else { break };
                 // SAFETY: just taken.
@@ -208,7 +209,7 @@ impl ThreadCache {
         }
     }
 
-    /// Whether the thread's piece is back, as it was at the last look, and was not used since.
+    /// Whether the thread's piece was released, as it was at the last look, and was not used since.
     /// Notes what this look sees.
     fn is_unused(&self, piece: &Shard, is_back: bool) -> bool {
         let uses = piece.uses();

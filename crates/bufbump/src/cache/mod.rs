@@ -75,7 +75,7 @@ pub(crate) struct ThreadCache {
     all_next: Link<ThreadCache>,
     /// The shard that is being carved, or null (N6).
     current: Cell<*const Shard>,
-    /// Where the search goes on in the circular list of the others; null when there are none.
+    /// Where the search continues in the circular list of the others; null when there are none.
     cursor: Cell<*const Shard>,
     /// Shards with nothing in them (N2).
     spares: Places<MOST_SPARES>,

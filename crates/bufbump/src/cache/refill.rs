@@ -10,7 +10,7 @@ use crate::counts::Piece;
 use crate::shard::{Chain, Shard};
 use crate::shared::Shared;
 
-/// Shards of the list that each search looks at, at the least, so that what others gave back is
+/// Shards of the list that each search looks at, at least, so that what others gave back is
 /// found and the list shrinks.
 const LEAST_VISITS: usize = 2;
 

@@ -43,8 +43,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// For blocks of `bytes` bytes together, or for one buffer of so many; the bytes of each start
-    /// at a multiple of `alignment`. The memory is `pages`, or of the allocator.
+    /// For blocks of `bytes` bytes together, or for one buffer of that size; the bytes of each
+    /// start at a multiple of `alignment`. The memory is `pages`, or of the allocator.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Layout {
         let mut places = if is_single { 1 } else { bytes.div_ceil(alignment) };
         let mut table = places.checked_mul(HEADER_BYTES)?;
         let mut room = if is_single { bytes } else { places.checked_mul(alignment)? };
-        // From the region's start to the bytes, at the most. The table ends at a multiple of what
+        // From the region's start to the bytes, at most. The table ends at a multiple of what
         // the region starts at.
         let lead = |table: usize| match pages {
             None => table.checked_add(alignment - TABLE_ALIGNMENT),
@@ -165,7 +165,7 @@ impl Layout {
     }
 }
 
-/// The pages for so many bytes, with the bytes that they have; `None` when there is no such number.
+/// The pages for `len` bytes, with the bytes that they have; `None` when there is no such number.
 #[allow(clippy::option_option, reason = "no memory is so large, or it has no pages of its own")]
 fn whole(pages: Option<OwnPages>, len: usize) -> Option<Option<(OwnPages, usize)>> {
     match pages {
@@ -180,7 +180,7 @@ impl Shard {
         !self.own.rare.data.get().is_null()
     }
 
-    /// Bytes of the table for a buffer of so many bytes.
+    /// Bytes of the table for a buffer of `bytes` bytes.
     fn step_in_table(&self, bytes: usize) -> usize {
         let shift = self.own.rare.shift.get();
         let rest = bytes & ((1_usize << shift) - 1);

@@ -272,7 +272,7 @@ impl Shard {
         if own.taken.load(Ordering::Relaxed) != 0 {
             own.rare.is_new.set(false);
         }
-        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them but for `stats`,
+        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them except `stats`,
         // and to see that it is on no list; what hands over a buffer publishes them.
         own.listing.store(listed::CARVED, Ordering::Relaxed);
         own.taken.store(0, Ordering::Relaxed);

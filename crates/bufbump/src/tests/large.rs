@@ -17,7 +17,7 @@ use crate::cache::local;
 /// More than a shard.
 const LARGE: usize = 16;
 
-/// A pool with shards of 8 bytes that keeps so many pieces; of one, no thread has any to itself.
+/// A pool with shards of 8 bytes that keeps `pieces` pieces; of one, no thread has any to itself.
 fn pool(pieces: usize) -> BumpPool {
     BumpPool::builder().shard_size(8).max_idle_bytes(pieces * LARGE).build().expect("a small pool")
 }
@@ -160,7 +160,7 @@ fn loom_looks_against_spares() {
 }
 
 /// A thread has a shard on its list whose buffer another thread releases, which trims then, or
-/// looks, while the first goes on.
+/// looks, while the first continues.
 fn lists_against(preemptions: usize, what: fn(&BumpPool), then: fn(&BumpPool, Buffer)) {
     briefly(preemptions, move || {
         let pool = pool(1);

@@ -294,7 +294,7 @@ fn loom_end_of_a_pool_against_a_count_that_moves() {
     });
 }
 
-/// Runs a model with so many preemptions at the most: with three, those of trims take minutes.
+/// Runs a model with at most `preemptions` preemptions: with three, those of trims take minutes.
 pub(super) fn briefly(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound =

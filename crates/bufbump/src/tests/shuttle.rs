@@ -90,7 +90,7 @@ fn life(pool: &BumpPool, addresses: &Arc<Shadow>, shelf: &Mutex<Vec<Noted>>) {
     }
 }
 
-/// Threads use handles of one pool, hand parts and views on, trim and clear; then all is back.
+/// Threads use handles of one pool, hand parts and views on, trim and clear; then all was released.
 /// Fails with `nolock` and `uncounted`.
 #[test]
 fn shuttle_shards_go_round() {

@@ -38,7 +38,7 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// So many elements, all on the first stack, the last one on top.
+    /// `count` elements, all on the first stack, the last one on top.
     fn new(count: usize) -> Arc<Self> {
         let items = (0..count).map(|_| NonNull::from(Box::leak(Box::<Item>::default()))).collect();
         let model = Self { stacks: Stacks::new(), items };

@@ -1,5 +1,5 @@
-//! The suite over bump pools: as they are, tight, with headers in tables, through a shared reference,
-//! and wiping.
+//! The suite over bump pools: as they are, tight, with headers in tables, through a shared
+//! reference, and wiping.
 
 use bufbump::{Builder, BumpPool};
 

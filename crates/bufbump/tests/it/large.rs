@@ -222,7 +222,7 @@ fn trims_and_clears() {
     drop(held);
     pool.trim();
     assert_eq!(pool.stats().reserved_bytes, 0);
-    // What is out while the pool is cleared goes when it is back, wherever that is.
+    // What is out while the pool is cleared goes when it is released, wherever that is.
     for elsewhere in [false, true] {
         let held = [take(&pool, MIB), take(&pool, MIB), take(&pool, 5000)];
         pool.clear();

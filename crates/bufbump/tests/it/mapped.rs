@@ -1,4 +1,4 @@
-//! Shards and larger pieces with mappings of their own: under any allocator, what is freed is
+//! Shards and larger pieces with mappings of their own. Under any allocator, what is freed is
 //! unmapped, pages are as the options say, and all of a mapping is for buffers.
 
 use std::time::Duration;
@@ -189,7 +189,7 @@ fn refused() {
         let shards = built(BumpPool::builder().shard_size(64 * MIB).mapped_from(1));
         assert_eq!(shards.acquire(1).map(drop), Err(AcquireError::OutOfMemory { requested: 1 }));
         assert_eq!(shards.stats().reserved_bytes, 0);
-        // What fits is served again.
+        // A request that fits is served again.
         assert!(pool.acquire(2 * MIB).is_ok());
     });
 }

@@ -38,7 +38,7 @@ fn pages_take_pages() {
     let another = take(&pool, 1);
     assert_eq!(pool.bump_stats().pinned, 2, "the first is full");
     drop((held, three, another));
-    // All of it is back, so it starts again.
+    // All of it was released, so it starts again.
     pool.trim();
     let all = take(&pool, PAGES * PAGE);
     assert!(!all.lease().is_fallback());

@@ -92,7 +92,7 @@ fn resets() {
     let second = take(&pool, 100);
     let next = second.as_ptr();
     drop(second);
-    assert_eq!(take(&pool, 50).as_ptr(), next, "the newest is back");
+    assert_eq!(take(&pool, 50).as_ptr(), next, "the newest was released");
     let others: Vec<_> = (0..10).map(|_| take(&pool, 64)).collect();
     drop(others);
     drop(first);
@@ -164,7 +164,7 @@ fn cleared_memory_is_not_kept() {
     pool.clear();
     assert_eq!(pool.stats().reserved_bytes, 10 * SHARD, "buffers are out");
     drop(bufs);
-    assert_eq!(pool.stats().reserved_bytes, SHARD, "the one that the thread carves goes on");
+    assert_eq!(pool.stats().reserved_bytes, SHARD, "the one that the thread carves continues");
     let (first, second) = (take(&pool, SHARD), take(&pool, SHARD));
     drop((first, second));
     assert_eq!(pool.stats().reserved_bytes, SHARD, "until it is full");
@@ -182,7 +182,7 @@ fn survivors_show_and_move() {
         survivor.resize(20, index).expect("asked for");
         kept.push(survivor);
         drop((0..63).map(|_| take(&pool, 48)).collect::<Vec<_>>());
-        // All but the survivor is back, and the thread goes on elsewhere.
+        // All but the survivor was released, and the thread continues elsewhere.
         drop(take(&pool, SHARD - 16));
     }
     let stats = pool.stats();

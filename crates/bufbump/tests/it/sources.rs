@@ -27,7 +27,8 @@ const KINDS: [Sourced<BumpPool>; 3] = [
 
 buftest::sourced!(KINDS);
 
-/// From the size on that was asked for, all buffers are in the source's memory, which is whole pages.
+/// From the size on that was asked for, all buffers are in the source's memory, which is whole
+/// pages.
 #[test]
 fn from_a_size_on() {
     for (alignment, from) in [(16, 0), (64, 50_000), (PAGE, 0), (64 << 10, 0)] {

@@ -8,7 +8,7 @@ use buftest::process::alone;
 use buftest::process::{resident_bytes, steady_allocator};
 use buftest::trials::steady;
 
-/// For each test, but for what `BUFTEST_STEADY_SECONDS` adds.
+/// For each test, except for what `BUFTEST_STEADY_SECONDS` adds.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 fn pool(shard: usize) -> BumpPool {
@@ -65,7 +65,7 @@ fn t26_headers_after_a_peak() {
         let kept = resident_bytes().saturating_sub(base);
         println!("steady: {peak} bytes at the peak, {kept} after it");
         assert!(kept < peak / 10, "{kept} of {peak} bytes are kept after `trim`");
-        // It goes on.
+        // It continues.
         drop([pool.acquire(100), pool.acquire(10)]);
         assert_eq!(pool.stats().in_use, 0);
     };

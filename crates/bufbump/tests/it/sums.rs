@@ -66,7 +66,7 @@ fn after_every_step() {
         assert_eq!((before.pinned, before.pinned_bytes), (0, 0));
         pool.trim();
         let after = add_up(&pool);
-        // What the thread carves stays.
+        // The shard that the thread carves stays.
         assert!(after.idle <= 1, "{after:?}");
         if cfg!(feature = "stats") {
             let lately = after.since(&before);

@@ -68,7 +68,7 @@ fn trim_reaches_others() {
     assert_eq!(pool.stats().reserved_bytes, 4096, "the other thread carves it");
     barrier.wait();
     barrier.wait();
-    assert_eq!(pool.stats().reserved_bytes, 2 * 4096, "it goes on");
+    assert_eq!(pool.stats().reserved_bytes, 2 * 4096, "it continues");
     barrier.wait();
     other.join().expect("the thread ends well");
 }

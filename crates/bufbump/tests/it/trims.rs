@@ -19,7 +19,7 @@ fn take(pool: &BumpPool, bytes: usize) -> Buf<BumpLease> {
     pool.acquire(bytes).expect("the allocator has room")
 }
 
-/// So many at once.
+/// Takes `count` buffers at once.
 fn burst(pool: &BumpPool, count: usize, bytes: usize) {
     drop((0..count).map(|_| take(pool, bytes)).collect::<Vec<_>>());
 }
@@ -44,7 +44,7 @@ fn ages() {
     pool.trim_idle(NONE);
     assert_eq!(pool.stats().reserved_bytes, 0);
     burst(&pool, 1, MIB);
-    assert_eq!(pool.stats().reserved_bytes, MIB, "it goes on");
+    assert_eq!(pool.stats().reserved_bytes, MIB, "it continues");
 }
 
 /// Of the shards that the pool keeps, those stay that were needed.
@@ -73,7 +73,7 @@ fn ages_of_shards() {
 }
 
 /// A thread that does nothing any more is not stopped: its spares and its piece go, and what it
-/// carves stays. One that goes on keeps what it uses.
+/// carves stays. One that continues keeps what it uses.
 #[test]
 fn threads_that_do_nothing() {
     let pool = pool();
@@ -107,7 +107,7 @@ fn threads_that_do_nothing() {
     assert_eq!(pool.stats().reserved_bytes, SHARD, "what it carves");
     go.send(true).expect("the other side waits");
     from_there.recv().expect("the other side sends");
-    assert_eq!(pool.stats().reserved_bytes, all, "it goes on");
+    assert_eq!(pool.stats().reserved_bytes, all, "it continues");
     go.send(false).expect("the other side waits");
     other.join().expect("the thread ends well");
     pool.trim_idle(NONE);
@@ -164,7 +164,7 @@ fn what_was_out_at_the_last_look_stays() {
 }
 
 /// A thread that makes many shards full, whose buffers another thread releases, and that sleeps
-/// then, or goes on with the shard that it carves.
+/// then, or continues with the shard that it carves.
 fn released_elsewhere(what: impl FnOnce(&BumpPool)) {
     const COUNT: usize = 100;
     let pool = pool();
@@ -188,7 +188,7 @@ fn released_elsewhere(what: impl FnOnce(&BumpPool)) {
     drop(last);
     what(&pool);
     go.send(()).expect("the other side waits");
-    // It goes on, with all that it needs and no more.
+    // It continues, with all that it needs and no more.
     let (bufs, reserved) = from_there.recv().expect("the other side sends");
     assert_eq!(reserved, COUNT * SHARD);
     drop(bufs);

@@ -1,4 +1,5 @@
-//! Zeroed buffers: all zero, whatever was in the memory before, and not written to where it was new.
+//! Zeroed buffers: all zero, whatever was in the memory before, and not written to where it was
+//! new.
 
 use std::collections::VecDeque;
 use std::thread;

@@ -195,7 +195,7 @@ impl Keeper {
     /// Nothing wakes a program's own loop. So pools are looked at every eight ages at least, also
     /// while there are none: one may come through a [handle](Self::handle).
     ///
-    /// In a forked child it goes on with the pools that it has, and handles from before the fork
+    /// In a forked child it continues with the pools that it has, and handles from before the fork
     /// reach it from its first use there on.
     ///
     /// A pool whose code panics in a look is not looked at again. The panic does not reach the

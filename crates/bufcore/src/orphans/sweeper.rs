@@ -3,7 +3,7 @@
 //!
 //! Code of the user's runs in it, when the memory goes: the allocator, a source, wakers. A panic
 //! there is no matter of the thread that happens to sweep, and ends at the block. Without `std` it
-//! passes through that thread, which goes on sweeping before that.
+//! passes through that thread, which continues to sweep before that.
 
 use core::cell::UnsafeCell;
 use core::mem;
@@ -113,7 +113,7 @@ unsafe fn push(stack: &AtomicPtr<Orphan>, orphan: NonNull<Orphan>, link: fn(&Orp
     // ORDER: Relaxed; the value is only compared, the exchange below does the publishing.
     let mut head = stack.load(Ordering::Relaxed);
     loop {
-        // SAFETY: valid until the exchange succeeds, at the least; all that changes in a head
+        // SAFETY: valid until the exchange succeeds, at least; all that changes in a head
         // allows to be shared.
         link(unsafe { orphan.as_ref() }).set(head);
         // ORDER: Release pairs with the Acquire swap in `serve`; a failure publishes nothing.
@@ -162,7 +162,7 @@ struct Unwinding;
 
 impl Drop for Unwinding {
     fn drop(&mut self) {
-        // What fails in a model ends it.
+        // A failure in a model ends it.
         if !cfg!(any(loom, shuttle)) {
             // SAFETY: this thread is the sweeper still (`work`). The look that did not come to its
             // end is taken again.
@@ -227,7 +227,7 @@ impl Finished {
 
 impl Drop for Finished {
     fn drop(&mut self) {
-        // What fails in a model ends it.
+        // A failure in a model ends it.
         while !cfg!(any(loom, shuttle))
             && let Some(orphan) = self.pop()
         {

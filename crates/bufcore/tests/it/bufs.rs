@@ -116,7 +116,8 @@ fn zeroed_and_rejected() {
     assert_eq!((Reject.max_capacity(), Reject.stats().acquired), (0, 0));
 }
 
-/// A view that is the only one again can be filled up to the end of its memory, and a cut-off end comes back with it.
+/// A view that is the only one again can be filled up to the end of its memory, and a cut-off end
+/// comes back with it.
 #[test]
 fn thawing() {
     let mut view = buf(16, b"header body").freeze();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use bufcore::HeapPool;
 use buftest::process;
 
-/// An alignment costs no memory that is written: a small buffer is small at an alignment of 1 MiB as well.
+/// An alignment costs no memory that is written: a small buffer is small at an alignment of 1 MiB
+/// as well.
 #[cfg(target_os = "linux")]
 #[test]
 fn alignment_is_not_filled() {
@@ -20,7 +21,8 @@ fn alignment_is_not_filled() {
     });
 }
 
-/// Buffers of every small size at every alignment: aligned, zeroed, disjoint from what stands behind them.
+/// Buffers of every small size at every alignment: aligned, zeroed, disjoint from what stands
+/// behind them.
 #[test]
 fn what_stands_behind_the_bytes() {
     for shift in 0..14 {

@@ -1,4 +1,5 @@
-//! Users' parts that lie (T21), panic (T22) or come back in (T23), where the vocabulary itself calls them.
+//! Users' parts that lie (T21), panic (T22) or come back in (T23), where the vocabulary itself
+//! calls them.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -12,7 +13,8 @@ use bufcore::{
     PoolStats, ReserveError,
 };
 
-/// Returns buffers that are filled already, and as much larger or smaller than was asked for as it is told.
+/// Returns buffers that are filled already, and as much larger or smaller than was asked for as it
+/// is told.
 struct Liar {
     heap: HeapPool,
     difference: isize,
@@ -142,7 +144,8 @@ fn t21_frames_that_lend_another_length() {
     assert_eq!(frames.0, *b"abc\0\0\0\0\0");
 }
 
-/// Larger, smaller and filled buffers: a buffer that grows, and a frame that grows, keep their bytes or are as they were.
+/// Larger, smaller and filled buffers: a buffer that grows, and a frame that grows, keep their
+/// bytes or are as they were.
 #[test]
 fn t21_growing_from_a_pool_that_lies() {
     let (head, body) = (b"head", [7; 40]);
@@ -175,7 +178,8 @@ fn t21_growing_from_a_pool_that_lies() {
     }
 }
 
-/// Refuses with what it is told, or panics where it is told nothing, once it has served as often as it is told.
+/// Refuses with what it is told, or panics where it is told nothing, once it has served as often as
+/// it is told.
 struct Refusing {
     heap: HeapPool,
     left: usize,
@@ -202,7 +206,8 @@ impl BufferPool for Refusing {
     }
 }
 
-/// What a frame says of a refusal is in numbers of what was asked of it, also when those of the pool make no sense.
+/// What a frame says of a refusal is in numbers of what was asked of it, also when those of the
+/// pool make no sense.
 #[test]
 fn t21_t22_frames_over_a_pool_that_refuses_and_panics() {
     use AcquireError::{Exhausted, OutOfMemory, TooLarge};

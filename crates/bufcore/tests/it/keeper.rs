@@ -263,7 +263,8 @@ fn pools_are_added_while_it_sleeps() {
     assert_eq!(Arc::weak_count(&second), 0, "nobody lets go of it");
 }
 
-/// A keeper that has ended, in whatever form, keeps nothing of what it is given, and of what it was.
+/// A keeper that has ended, in whatever form, keeps nothing of what it is given, and of what it
+/// was.
 #[test]
 fn a_keeper_that_ended_keeps_nothing() {
     #[track_caller]

@@ -108,7 +108,7 @@ fn t22_memory_that_panics_when_it_goes() {
     });
 }
 
-/// A strategy's own mistake: it is told, and the list goes on.
+/// A strategy's own mistake: it is told, and the list continues.
 #[test]
 fn t22_a_look_that_panics() {
     alone(module_path!(), "t22_a_look_that_panics", LIMIT, || {

@@ -182,7 +182,8 @@ fn resident_pages_go_alone() {
     });
 }
 
-/// The kernel says what kind of memory it is, if the source does not: nothing goes, and nothing is lost.
+/// The kernel says what kind of memory it is, if the source does not: nothing goes, and nothing is
+/// lost.
 #[test]
 fn resident_memory_of_other_kinds() {
     alone(module_path!(), "resident_memory_of_other_kinds", LIMIT, || {

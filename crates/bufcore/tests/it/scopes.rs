@@ -1,4 +1,5 @@
-//! The everyday calls, with every trait in scope that a program may have there: each compiles, and means one thing.
+//! The everyday calls, with every trait in scope that a program may have there: each compiles, and
+//! means one thing.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write as _};

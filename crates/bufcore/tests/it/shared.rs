@@ -1,4 +1,5 @@
-//! The handle that erases its strategy: where bytes come from, where they go, and what each costs in memory.
+//! The handle that erases its strategy: where bytes come from, where they go, and what each costs
+//! in memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read};

@@ -17,8 +17,8 @@ struct Ledger {
     refuses: bool,
 }
 
-// SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays where it
-// is; with `is_zeroed` it is zeroed.
+// SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays where
+// it is; with `is_zeroed` it is zeroed.
 unsafe impl Source for Ledger {
     fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
         if self.refuses {
@@ -28,7 +28,7 @@ unsafe impl Source for Ledger {
         let start = NonNull::new(unsafe { alloc(layout) })
             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
         let byte = if self.is_zeroed { 0 } else { 0xFF };
-        // SAFETY: just allocated, so many.
+        // SAFETY: just allocated, of this size.
         unsafe { start.write_bytes(byte, layout.size()) };
         self.out.lock().expect("nobody panics").push((start.addr().get(), layout));
         Ok(Supplied { start, is_zeroed: self.is_zeroed })

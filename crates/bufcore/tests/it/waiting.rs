@@ -80,7 +80,8 @@ fn a_task_looks_again_beside_plain_releases() {
     }
 }
 
-/// What it was refused with at first it is refused with when the time is over; what waiting does not help is refused at once.
+/// What it was refused with at first it is refused with when the time is over; what waiting does
+/// not help is refused at once.
 #[test]
 fn refusals() {
     let none = AcquireError::OutOfMemory { requested: 8 };
@@ -146,7 +147,8 @@ impl WaitingRow for Row {
     }
 }
 
-/// In random rows, each window that is not free altogether has one that was told. What is counted is right.
+/// In random rows, each window that is not free altogether has one that was told. What is counted
+/// is right.
 #[test]
 fn one_of_each_window_is_told() {
     const ALL: [Holder; 5] = [Holder::Nobody, Holder::Pool, Holder::Plain, Holder::Watched, Holder::Told];

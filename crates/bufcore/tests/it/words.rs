@@ -52,7 +52,8 @@ fn errors_say_their_numbers() {
     says(&Error::from(reserve), &["77 bytes", "55 bytes"]);
 }
 
-/// What prints as another error has that one's cause, so that no level repeats another. These have none.
+/// What prints as another error has that one's cause, so that no level repeats another. These have
+/// none.
 #[test]
 fn errors_that_pass_others_on_have_no_other_cause() {
     let config = ConfigError::Region(RegionError::Empty);

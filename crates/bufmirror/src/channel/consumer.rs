@@ -64,7 +64,7 @@ impl Consumer {
         self.lend(self.end.known())
     }
 
-    /// Returns the oldest `n` bytes, if there are that many.
+    /// Returns the oldest `n` bytes, if there are as many.
     ///
     /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So
     /// this method reads many short things fast.
@@ -220,7 +220,7 @@ impl Consumer {
     #[inline]
     pub fn get_some(&mut self, into: &mut [u8]) -> usize {
         let n = self.end.up_to(into.len());
-        // There are so many.
+        // There are `n` bytes.
         let _ = self.get(&mut into[..n]);
         n
     }
@@ -303,7 +303,7 @@ impl Consumer {
 waits!(
     Consumer,
     until "`n` bytes can be read",
-    cost "It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.",
+    cost "It looks for some microseconds, then sleeps. If it had to wait, it continues to wait while more keeps coming, up to a quarter of the capacity.",
     example "
 ```
 use std::io::Write;

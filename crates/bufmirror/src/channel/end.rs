@@ -94,7 +94,7 @@ unsafe impl<S: Side> Send for End<S> {}
 unsafe impl<S: Side> Sync for End<S> {}
 
 impl<S: Side> End<S> {
-    /// An end that goes on where the header says that it was.
+    /// An end that continues where the header says that it was.
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
         let header = core.link.header();

@@ -35,7 +35,7 @@ pub(crate) trait Link: Send + Sync {
     /// Forgets it.
     fn disarm(&self, producer: bool);
 
-    /// Sleeps until this end is woken, for as long as `limit` at the most, or for no reason.
+    /// Sleeps until this end is woken, for `limit` at most, or for no reason.
     /// `state` is the end's own.
     fn sleep(&self, state: &AtomicU32, limit: Option<Duration>);
 
@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    /// Goes on without the system's fence: it was there when the channel was made, and is refused
+    /// Continues without the system's fence: it was there when the channel was made, and is refused
     /// now, as by a sandbox that was closed meanwhile. The other end may be between its two steps,
     /// without a fence. It has taken both when this returns, and what it stored is seen; its next
     /// move comes with a fence.

@@ -235,7 +235,7 @@ impl Producer {
 waits!(
     Producer,
     until "there is room for `n` bytes",
-    cost "It looks for some microseconds, then sleeps. If it had to wait, it goes on while more keeps coming, up to a quarter of the capacity.",
+    cost "It looks for some microseconds, then sleeps. If it had to wait, it continues to wait while more keeps coming, up to a quarter of the capacity.",
     example "
 ```
 let (mut producer, mut consumer) = bufmirror::channel(4096)?;

@@ -127,7 +127,7 @@ impl Frames {
         unsafe { self.mirror.base().add(offset) }
     }
 
-    /// Shows loom an access to so many words.
+    /// Shows loom an access to this number of words.
     #[inline(always)]
     fn touch(&self, position: usize, bytes: usize, writes: bool) {
         #[cfg(loom)]

@@ -176,7 +176,7 @@ impl MessageQueue {
     /// let queue = MessageQueue::new(4096)?;
     /// let frame = 8 + 100_usize.next_multiple_of(8);
     /// for _ in 0..queue.capacity() / frame {
-    ///     queue.sender().try_send(&[7; 100])?; // so many fit
+    ///     queue.sender().try_send(&[7; 100])?; // this number fits
     /// }
     /// assert!(queue.sender().try_send(&[7; 100]).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -82,7 +82,7 @@ enum Op {
     With(usize, bool),
     /// In place, with room for the first number of bytes, of which the second is written.
     UpTo(usize, usize),
-    /// Into a buffer of so many bytes.
+    /// Into a buffer of this number of bytes.
     Copy(usize),
     /// Read in place and dropped.
     Read,

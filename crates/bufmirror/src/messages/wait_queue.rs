@@ -52,7 +52,7 @@ use crate::lock::{Lock, Locked};
 const SLEEPERS: usize = 1;
 /// One that seeks, in `state`.
 const SEEKER: usize = 2;
-/// Of so many looks that find too little, one looks at the clock as well.
+/// Of this number of looks that find too little, one looks at the clock as well.
 const LOOKS_AT_CLOCK: usize = 16;
 
 /// Those who wait for one thing.

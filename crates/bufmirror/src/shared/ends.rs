@@ -252,7 +252,7 @@ impl SharedConsumer {
     /// ```
     pub fn get_some(&mut self, into: &mut [u8]) -> usize {
         let n = self.end.up_to(into.len());
-        // There are so many.
+        // There are `n` bytes.
         let _ = self.get(&mut into[..n]);
         n
     }

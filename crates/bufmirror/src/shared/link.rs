@@ -91,7 +91,7 @@ impl Link for Processes {
 
     fn wake(&self, _producer: bool, state: &AtomicU32) {
         let nothing = ptr::null::<libc::timespec>();
-        // SAFETY: the kernel uses the word's address only. One sleeps there at the most, and a
+        // SAFETY: the kernel uses the word's address only. At most one sleeps there, and a
         // stranger that does as well wakes, too.
         unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, i32::MAX, nothing) };
     }
@@ -104,7 +104,7 @@ impl Link for Processes {
         flags & OPENED != 0 && flags & CLOSED == 0 && !self.file.is_locked(self.seat.other())
     }
 
-    /// A forked child shares the page and the lock with its parent, which goes on.
+    /// A forked child shares the page and the lock with its parent, which continues.
     fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }

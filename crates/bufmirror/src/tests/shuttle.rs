@@ -58,7 +58,7 @@ fn write(producer: &mut Producer, from: usize, to: usize) -> usize {
 
 fn read(consumer: &mut Consumer, most: usize) -> usize {
     let mut at = 0;
-    // So many of the oldest bytes were changed in place.
+    // This number of the oldest bytes was changed in place.
     let mut changed = 0;
     while at < most {
         let ended = match wait!(consumer, 1 + choice(CAPACITY / 2)) {

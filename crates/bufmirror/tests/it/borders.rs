@@ -17,7 +17,7 @@ fn go_to(ring: &mut impl Ring, start: usize) -> usize {
     kept
 }
 
-/// Writes `bytes` from `start` on, in one piece or but for the last byte, and reads them back.
+/// Writes `bytes` from `start` on, in one piece or except for the last byte, and reads them back.
 fn through(ring: &mut impl Ring, start: usize, bytes: &[u8], in_place: bool) {
     let kept = go_to(ring, start);
     // A full ring has no room for the byte that was kept.

@@ -1,5 +1,5 @@
-//! T25: a system that is hostile to channels, queues and shared rings: calls that it refuses, signals
-//! and forks amid traffic, an address space that is used up.
+//! T25: a system that is hostile to channels, queues and shared rings: calls that it refuses,
+//! signals and forks amid traffic, an address space that is used up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -182,8 +182,8 @@ fn t25_refused_calls() {
     });
 }
 
-/// A signal comes to each thread every millisecond. Nothing is lost, no wait ends early or late, and
-/// no signal is an error.
+/// A signal comes to each thread every millisecond. Nothing is lost, no wait ends early or late,
+/// and no signal is an error.
 #[test]
 fn t25_signals() {
     alone(module_path!(), "t25_signals", LIMIT, || {
@@ -203,7 +203,7 @@ fn t25_signals() {
 }
 
 /// Forks while other threads send, receive and wait. The child lets its copies of their ends be, as
-/// it has to, and has channels and queues of its own; the parent's traffic goes on.
+/// it has to, and has channels and queues of its own; the parent's traffic continues.
 #[test]
 fn t25_forks_amid_traffic() {
     alone(module_path!(), "t25_forks_amid_traffic", LIMIT, || {
@@ -238,13 +238,13 @@ fn t25_forks_amid_traffic() {
         }
         // ORDER: SeqCst, for ease.
         over.store(true, SeqCst);
-        threads.into_iter().for_each(|thread| thread.join().expect("the parent's traffic goes on"));
+        threads.into_iter().for_each(|thread| thread.join().expect("the parent's traffic continues"));
         assert_eq!(wrong, None, "a round, and how its child ended");
     });
 }
 
-/// No address is left amid traffic. What was made before goes on, with waits of threads and tasks; a
-/// new ring is an error, until there is room again.
+/// No address is left amid traffic. What was made before continues, with waits of threads and
+/// tasks; a new ring is an error, until there is room again.
 #[test]
 fn t25_no_address_space() {
     const LARGE: usize = 64 << 20;

@@ -165,7 +165,7 @@ fn write_all_is_all_or_nothing() {
     }
 }
 
-/// Takes so many bytes at a time, or claims to.
+/// Takes a number of bytes at a time, or claims to.
 struct Slow {
     taken: Vec<u8>,
     at_a_time: usize,

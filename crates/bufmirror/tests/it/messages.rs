@@ -41,7 +41,7 @@ fn read(message: &[u8]) -> (u64, u64) {
     (producer, index)
 }
 
-/// So many producers and consumers, in all the ways to send and to receive, through a queue of
+/// A number of producers and consumers, in all the ways to send and to receive, through a queue of
 /// `bytes`; messages of 16 to `longest`.
 fn crowd(bytes: usize, producers: u64, consumers: usize, longest: usize, count: usize) {
     let (sender, receiver) = queue(bytes);
@@ -569,7 +569,7 @@ fn messages_that_become_shorter() {
         }
     }
     assert_eq!(receiver.try_recv().err(), Some(RecvError::Empty));
-    assert!(sender.try_send(&vec![0; sender.max_message()]).is_ok(), "all room is back");
+    assert!(sender.try_send(&vec![0; sender.max_message()]).is_ok(), "all room is free again");
 }
 
 #[test]

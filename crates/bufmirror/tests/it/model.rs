@@ -18,7 +18,7 @@ enum Op {
     Reserve(usize, usize),
     ForgetRoom(usize),
     Consume(usize),
-    /// Change so many in place.
+    /// Change this number in place.
     Change(usize),
     Write(usize),
     Read(usize),

@@ -125,7 +125,7 @@ fn t06_a_producer_that_dies() {
     let mut text = String::new();
     consumer.read_to_string(&mut text).unwrap();
     assert_eq!(text, "last words.");
-    // Somebody else goes on where it was.
+    // Somebody else continues where it was.
     let mut next = ring.producer().unwrap();
     next.put(b"more").unwrap();
     let mut four = [0; 4];

@@ -333,7 +333,7 @@ fn t22_wakers_that_panic() {
             }
             run(&mut || assert!(sender.try_send(&[1; 8]).is_ok()));
             run(&mut || assert!(sender.try_send(&[2; 8]).is_ok()));
-            // Two were sent, and the first one was woken at the most.
+            // Two were sent, and at most the first one was woken.
             assert!(wakes.count() > 0, "{event:?} {at}: a message is there");
             drop(panic::catch_unwind(AssertUnwindSafe(|| drop(hostile))));
             assert!(matches!(poll(second.as_mut(), &calm), Poll::Ready(Ok(_))), "{event:?} {at}");

@@ -1,4 +1,5 @@
-//! What errors say, what they are to `std::io` and `embedded-io`, and what handles print of themselves.
+//! What errors say, what they are to `std::io` and `embedded-io`, and what handles print of
+//! themselves.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};

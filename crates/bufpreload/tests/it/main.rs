@@ -1,5 +1,5 @@
-//! The library in front of real programs: what they print is as without it, and their requests are in
-//! the recording. A program that this machine does not have is left out.
+//! The library in front of real programs: what they print is as without it, and their requests are
+//! in the recording. A program that this machine does not have is left out.
 #![cfg(all(target_os = "linux", not(miri)))]
 
 mod programs;

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use bufcore::strategy::{ReleaseState, Views};
 
-/// Blocks are measured in units of so many bytes, so that a `u32` reaches to 64 GiB.
+/// Blocks are measured in units of this number of bytes, so that a `u32` reaches to 64 GiB.
 pub(crate) const UNIT: usize = 16;
 
 /// Bytes of a guard: what each buffer takes beside its own.
@@ -92,7 +92,7 @@ pub(super) unsafe fn data(at: At) -> NonNull<u8> {
 /// ring's own, and `address` is in the region.
 pub(super) unsafe fn set_data(at: At, address: usize) {
     debug_assert!(is_in_table(at));
-    // SAFETY: a place in the table has that many bytes behind its guard.
+    // SAFETY: a place in the table has `GUARD` bytes behind its guard.
     let behind = unsafe { at.byte_add(GUARD) }.cast::<usize>();
     // SAFETY: likewise; nobody else uses them. They are aligned as the guard is.
     unsafe { behind.write(address) };

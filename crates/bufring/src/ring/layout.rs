@@ -18,8 +18,8 @@ const _: () = assert!(
     "the places of a table are counted in a `u32` of units"
 );
 
-/// How sizes are rounded: blocks are so many bytes that the start of each is aligned as its
-/// allocator wants it.
+/// How sizes are rounded: blocks have a number of bytes such that the start of each is aligned as
+/// its allocator wants it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
     /// What a request has to be raised by before it is cut down to the grid: its guard, if that is
@@ -73,7 +73,7 @@ impl Grid {
         self.units_of(self.block_bytes(bytes))
     }
 
-    /// From one guard to the next, in units, for so many bytes of a block.
+    /// From one guard to the next, in units, for `block_bytes` bytes of a block.
     pub(super) fn units_of(self, block_bytes: usize) -> usize {
         if self.has_table { block_bytes / self.step() * PLACE_UNITS } else { block_bytes / UNIT }
     }
@@ -146,7 +146,7 @@ impl Layout {
             return left(0).min(MAX_BYTES) & grid.mask;
         }
         let step = grid.step();
-        // What the table takes besides may be so much that one block less has room.
+        // The bytes that the table takes besides may be so much that one block less has room.
         let most = left(0).min(MAX_BYTES) / (step + PLACE) + 1;
         let fits = |&places: &usize| places * step <= left(places * step);
         (0..=most).rev().find(fits).unwrap_or(0) * step

@@ -21,7 +21,7 @@ use loom::thread;
 
 use crate::{RingLease, RingPool};
 
-/// A ring with room for so many buffers of eight bytes.
+/// A ring with room for `buffers` buffers of eight bytes.
 fn ring(buffers: usize) -> RingPool {
     RingPool::builder().capacity(8 * buffers).buffers(buffers).build().expect("a small ring")
 }

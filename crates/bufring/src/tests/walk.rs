@@ -141,7 +141,7 @@ fn reuse_goes_back_once() {
     let mut ring = RingPool::new(1000).unwrap();
     let mut all: Vec<_> = core::iter::from_fn(|| ring.acquire(100).ok()).collect();
     drop(all.remove(2));
-    let again = ring.acquire(100).expect("one is back");
+    let again = ring.acquire(100).expect("one was released");
     drop((all, again));
     let first = ring.acquire(100).unwrap().as_ptr();
     for _ in 0..3 {

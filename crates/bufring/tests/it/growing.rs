@@ -23,7 +23,7 @@ fn a_buffer_grows_in_place() {
     let fixed = buffer.finish();
     assert_eq!((fixed.len(), fixed.capacity(), &fixed[..4]), (904, 904, &b"Head"[..]));
     assert!(fixed[4..].chunks(10).zip(0..).all(|(chunk, index)| chunk.iter().all(|&byte| byte == index)));
-    // What it had beyond is free.
+    // The memory that it had beyond is free.
     assert!(ring.acquire(1000).is_ok());
 }
 

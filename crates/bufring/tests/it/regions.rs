@@ -26,8 +26,8 @@ fn misaligned_static_regions() {
     }
 }
 
-/// Trimming takes nothing from anyone, also where `bufcore` has the feature `mmap` from elsewhere, and
-/// this crate does not have it.
+/// Trimming takes nothing from anyone, also where `bufcore` has the feature `mmap` from elsewhere,
+/// and this crate does not have it.
 #[test]
 fn all_is_there_after_a_trim() {
     let mut ring = RingPool::new(1 << 20).expect("settings are right");
@@ -96,7 +96,7 @@ fn whole_multiples_of_the_alignment_are_not_wasted() {
             let required = settings.required_bytes().expect("settings are right");
             for skip in [0, 1, 63] {
                 let memory = &mut leaked(required + skip)[skip..];
-                let mut ring = settings.build_static(memory).expect("that many are required");
+                let mut ring = settings.build_static(memory).expect("as many bytes are required");
                 for round in 0..3 {
                     let mut held = Vec::new();
                     for index in 0..buffers {
@@ -237,7 +237,7 @@ fn alignments_beyond_the_limit() {
             assert_eq!(settings.build_static(leaked(4096)).err(), Some(bad), "2^{shift}");
         }
     }
-    // Half of the limit is the most: one block, whose bytes and guard are so many.
+    // Half of the limit is the most: one block, whose bytes and guard together are that much.
     let most = Builder::new().capacity(1).alignment(1 << 35);
     assert!(most.required_bytes().is_ok_and(|bytes| bytes <= 3 << 35));
 }

@@ -3,7 +3,7 @@
 use bufcore::{AcquireError, Buf};
 use bufring::{RingLease, RingPool};
 
-/// A ring for exactly so many buffers of `bytes` bytes.
+/// A ring for exactly `buffers` buffers of `bytes` bytes.
 fn ring(buffers: usize, bytes: usize) -> RingPool {
     RingPool::builder().capacity(buffers * bytes).buffers(buffers).build().expect("settings are right")
 }
@@ -69,7 +69,7 @@ fn blocks_are_split_and_merged() {
         let bufs: Vec<_> = std::iter::from_fn(|| ring.acquire(bytes).ok()).collect();
         assert_eq!(bufs.len(), (capacity + 16) / (bytes + 16), "of {bytes} bytes");
     }
-    // What lies between two that are held is merged, and no more.
+    // Free blocks between two that are held are merged, and no more.
     let bufs: Vec<_> = (0..16).map(|_| take(&mut ring, 48)).collect();
     let held: Vec<_> = bufs.into_iter().enumerate().filter(|(index, _)| index % 4 == 0).collect();
     let between: Vec<_> = std::iter::from_fn(|| ring.acquire(3 * 64 - 16).ok()).collect();

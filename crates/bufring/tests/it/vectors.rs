@@ -111,7 +111,7 @@ fn t14_panicking_drops() {
         }));
         assert!(panicked.is_err());
         assert_eq!(alive.get(), 0, "value {bad} panics, way {way}");
-        assert!(ring.is_idle(), "the memory is back");
+        assert!(ring.is_idle(), "the memory was released");
     }
 }
 

@@ -218,9 +218,9 @@ impl Block {
     }
 
     /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
-    /// bookkeeping is not told. `shape_of` gives the shape of blocks of a class with so many bytes.
-    /// Memory of some pages goes on to the system if `is_idle`: the allocator may keep it
-    /// otherwise.
+    /// bookkeeping is not told. `shape_of` gives the shape of blocks of a class with this number of
+    /// bytes. Memory of some pages is passed on to the system if `is_idle`: the allocator may keep
+    /// it otherwise.
     ///
     /// # Safety
     ///

@@ -136,8 +136,8 @@ pub(crate) fn is_apart(alignment: usize) -> bool {
 }
 
 /// The most bytes of a block outside of the classes whose `total` is at most `limit`; 0 when there
-/// are none. `alignment_of` says what so many bytes start at a multiple of, which does not fall as
-/// they grow, and is larger from one of `STEPS` on only.
+/// are none. `alignment_of` says what a number of bytes starts at a multiple of, which does not
+/// fall as it grows, and is larger from one of `STEPS` on only.
 pub(crate) fn most_single(
     limit: usize,
     mapped: Option<Mapped>,

@@ -6,7 +6,7 @@ fn settings(builder: Builder) -> Settings {
     builder.check(builder.mapped()).expect("settings are right")
 }
 
-/// What a request takes of the budget at the most.
+/// The most that a request takes of the budget.
 fn total(settings: &Settings, bytes: usize) -> usize {
     let class = class::class_of(bytes);
     if settings.is_pooled(class) {

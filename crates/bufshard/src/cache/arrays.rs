@@ -55,7 +55,7 @@ impl Drop for Array {
         // SAFETY: the number is in front.
         let first = unsafe { self.0.sub(1) };
         let all = ptr::slice_from_raw_parts_mut(first.as_ptr(), self.len() as usize + 1);
-        // SAFETY: made by `new` as a box of so many.
+        // SAFETY: made by `new` as a box of this length.
         drop(unsafe { Box::from_raw(all) });
     }
 }

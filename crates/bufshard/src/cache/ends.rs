@@ -145,7 +145,7 @@ unsafe fn end_of_thread(head: NonNull<Cache>) {
     // left.
     let before = cache.word.fetch_or(FREE, Ordering::Release);
     if before & WAITED != 0 {
-        // What was not to be had is to be had now.
+        // Memory that was not to be had is to be had now.
         // SAFETY: the thread's reference keeps the pool.
         unsafe { Shared::notify(shared, Event::Put) };
     }

@@ -13,7 +13,7 @@
 //! One that was used without a trip has more than it needs. Half of its blocks go to the depot,
 //! which knows after the next look whether anybody needed them. Half of its slots go with them.
 //!
-//! Slots are charged, as the bytes of that many blocks, to what the caches of all threads may keep
+//! Slots are charged, as the bytes of as many blocks, to what the caches of all threads may keep
 //! together (`Shared::charge`). Where there is nothing left of that, a magazine does not grow.
 //!
 //! A release does not allocate. So the first slots, and those of one batch, come from a store
@@ -31,7 +31,7 @@ use crate::chain::Chain;
 use crate::class;
 use crate::sync::{CountU32, Ordering};
 
-/// Blocks that a trip to the depot moves, at the most,
+/// Blocks that a trip to the depot moves at most,
 const BATCH: u32 = 32;
 /// and their bytes, or one block: what is between two threads is to be little more than what they
 /// need.
@@ -53,7 +53,7 @@ const RANGES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 24 };
 /// Slots within a cache.
 pub(super) const STORE_SLOTS: usize = (RANGES * RANGE) as usize;
 
-/// The bits of the evidence: trips since the slots changed, at most so many,
+/// The bits of the evidence: trips since the slots changed, at most this number,
 const TRIPS_MASK: u32 = 0xFF;
 /// the magazine was full on one of them,
 const OVERFLOWED: u32 = 0x100;
@@ -169,7 +169,7 @@ impl ThreadCache {
         }
     }
 
-    /// The same, for so many blocks of a class that are made ahead.
+    /// The same, for `blocks` blocks of a class that are made ahead.
     pub(crate) fn lacks_for(&self, class: usize, blocks: usize) -> u32 {
         let Some(magazine) = self.magazines.get(class) else { return 0 };
         let most = self.settings().thread_limit(class);
@@ -229,7 +229,7 @@ impl ThreadCache {
         self.grow(class, magazine, magazine.room_for(blocks).min(most) as u32, array)
     }
 
-    /// Gives a magazine `wanted` slots, if that is more than it has, there are so many to be had,
+    /// Gives a magazine `wanted` slots, if that is more than it has, as many are to be had,
     /// and all caches together may keep as much. Returns the slots that are left over.
     fn grow(&self, class: usize, magazine: &Magazine, wanted: u32, array: Option<Array>) -> Arrays {
         let limit = magazine.limit();
@@ -315,7 +315,7 @@ impl ThreadCache {
         magazine.slots().is_some_and(|slots| self.index_in_store(slots).is_some())
     }
 
-    /// Whether the store has so many slots.
+    /// Whether the store has `slots` slots.
     fn has_stored(&self, slots: u32) -> bool {
         self.free_run(slots).is_some()
     }
@@ -358,7 +358,7 @@ impl Magazine {
         slots.saturating_sub(self.limit()) as usize * class::bytes_of(class)
     }
 
-    /// Slots for so many more blocks.
+    /// Slots for `blocks` more blocks.
     fn room_for(&self, blocks: usize) -> usize {
         (self.len() as usize).saturating_add(blocks)
     }
@@ -369,12 +369,12 @@ impl Magazine {
     }
 }
 
-/// Blocks of a class that a trip moves, at the most.
+/// Blocks of a class that a trip moves at most.
 pub(crate) fn batch(class: usize) -> u32 {
     ((BATCH_BYTES / class::bytes_of(class)) as u32).clamp(1, BATCH)
 }
 
-/// The bits of the ranges that so many slots take.
+/// The bits of the ranges that `slots` slots take.
 const fn ranges(slots: u32) -> u32 {
     u32::MAX >> (u32::BITS - slots.div_ceil(RANGE))
 }

@@ -87,7 +87,7 @@ impl Magazine {
     ///
     /// # Safety
     ///
-    /// `slots` are `limit` slots that nobody else uses, as many as it has blocks at the least.
+    /// `slots` are `limit` slots that nobody else uses, as many as it has blocks at least.
     pub(super) unsafe fn move_to(&self, slots: NonNull<Slot>, limit: u32) -> Option<(NonNull<Slot>, u32)> {
         for index in 0..self.len() {
             // SAFETY: below the limit (N2), and the caller has the magazine.

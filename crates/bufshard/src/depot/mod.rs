@@ -98,7 +98,7 @@ impl Depot {
     /// the shard `home` or else in the next, and returns the rest. `next` gives blocks that are
     /// valid and the caller's, and does nothing but that: it is called while a bin is locked.
     ///
-    /// Cost: two locked instructions for each bin that takes some; a look at each at the most.
+    /// Cost: two locked instructions for each bin that takes some; at most a look at each.
     pub(crate) fn put(
         &self,
         home: usize,

@@ -48,8 +48,8 @@ impl<T: Zeroable> Deref for Zeroed<T> {
 
     fn deref(&self) -> &[T] {
         let start = self.region.as_ref().map_or(NonNull::dangling(), |region| region.as_ptr().cast());
-        // SAFETY: so many values, aligned, which are valid as zeroed memory; they are in the region
-        // as long as this is borrowed.
+        // SAFETY: `self.len` values, aligned, which are valid as zeroed memory; they are in the
+        // region as long as this is borrowed.
         unsafe { &*ptr::slice_from_raw_parts(start.as_ptr(), self.len) }
     }
 }

@@ -34,7 +34,7 @@ impl Shared {
         let exhausted = |left, again| Err(NoBlock { error: self.exhausted(requested, left), again });
         let mut total = shape.total();
         if turn != Turn::First && self.has_budget() && self.has_claims() {
-            // What there is, is for those who wait.
+            // The memory that there is, is for those who wait.
             return exhausted(0, false);
         }
         if let Err(left) = self.reserve(total) {

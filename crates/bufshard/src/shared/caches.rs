@@ -21,7 +21,7 @@ impl Shared {
         if self.has_budget() {
             self.flag_new(cache);
         }
-        // Whoever found out meanwhile may not have met this one.
+        // A thread that found out meanwhile may not have met this one.
         sync::full_fence();
         if self.is_plain() {
             cache.set_plain();
@@ -116,12 +116,12 @@ impl Shared {
         self.settings.max_cached_bytes.saturating_sub(self.charged.load(Ordering::Relaxed))
     }
 
-    /// Whether slots for so many bytes may be charged.
+    /// Whether slots for `bytes` bytes may be charged.
     pub(crate) fn can_charge(&self, bytes: usize) -> bool {
         bytes <= self.chargeable()
     }
 
-    /// Charges slots for so many bytes to what all caches may keep together. `false` when that is
+    /// Charges slots for `bytes` bytes to what all caches may keep together. `false` when that is
     /// too much.
     pub(crate) fn charge(&self, bytes: usize) -> bool {
         // Without a look first, a pool whose caches keep all that they may would write here with

@@ -164,8 +164,8 @@ impl Shared {
     }
 }
 
-// SAFETY: what threads share is atomic or locked. What is one thread's, a cache or an open bin, has
-// one user at a time (`cache`, N1; `depot`, T1). Blocks may be freed on any thread.
+// SAFETY: what threads share is atomic or locked. A part that is one thread's, a cache or an open
+// bin, has one user at a time (`cache`, N1; `depot`, T1). Blocks may be freed on any thread.
 unsafe impl Send for Shared {}
 // SAFETY: likewise; an acquire uses what is the calling thread's.
 unsafe impl Sync for Shared {}

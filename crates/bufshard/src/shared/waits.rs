@@ -106,7 +106,7 @@ impl Shared {
                 break look;
             }
         };
-        // What is released from here on wakes it; what was before, it finds.
+        // A release from here on wakes it; it finds what was released before.
         sync::full_fence();
         drop(old);
         Some(look)

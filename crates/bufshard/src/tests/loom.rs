@@ -414,7 +414,7 @@ fn loom_waiter_behind_one_that_never_looks() {
 }
 
 /// Two wait on two threads for the one buffer that there is room for: whoever is first, the other
-/// is woken when it is back. Fails with `nowake`.
+/// is woken when it is released. Fails with `nowake`.
 #[test]
 fn loom_waiters_one_after_the_other() {
     let mut model = loom::model::Builder::new();

@@ -41,7 +41,7 @@ fn noted(addresses: &Arc<Shadow>, mut buf: Buf<ShardLease>) -> Noted {
     Noted { _claim: claim, _buf: buf }
 }
 
-/// A pool with room for so many buffers, and a half.
+/// A pool with room for `buffers` buffers, and a half.
 fn pool_of(buffers: usize, thread_cache: usize) -> ShardPool {
     let one = Block::most_total(64, 16);
     let builder = ShardPool::builder().thread_cache(thread_cache).shards(1).shard_buffers(1);

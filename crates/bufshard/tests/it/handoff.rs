@@ -10,7 +10,7 @@ use bufshard::bufcore::Buf;
 use buftest::process::{alone, resident_bytes, steady_allocator};
 
 const HANDOFFS: u64 = if cfg!(debug_assertions) { 200_000 } else { 10_000_000 };
-/// Bytes of each, and how many are on their way at the most.
+/// Bytes of each, and how many are on their way at most.
 const BYTES: usize = 64 << 10;
 const UNDER_WAY: usize = 64;
 const WORKING_SET: usize = BYTES * UNDER_WAY;
@@ -61,7 +61,7 @@ fn t12_ten_million() {
             }
         });
         println!(
-            "{HANDOFFS} handoffs: {peak_resident} bytes resident, {peak_reserved} reserved, {WORKING_SET} under way at the most"
+            "{HANDOFFS} handoffs: {peak_resident} bytes resident, {peak_reserved} reserved, {WORKING_SET} under way at most"
         );
         assert!(peak_reserved >= BYTES, "something was under way");
         assert!(peak_reserved <= 2 * WORKING_SET, "{peak_reserved} bytes reserved");

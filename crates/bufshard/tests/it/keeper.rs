@@ -88,7 +88,7 @@ fn idle_threads_keep_nothing() {
     threads.into_iter().for_each(|thread| thread.join().expect("it ends well"));
 }
 
-/// One line, and the memory of a burst is back at the system.
+/// One line, and the memory of a burst was returned to the system.
 #[test]
 fn resident_memory_after_a_burst() {
     alone(module_path!(), "resident_memory_after_a_burst", LIMIT, || {
@@ -101,7 +101,8 @@ fn resident_memory_after_a_burst() {
         let ended = Instant::now();
         drop(bufs);
         assert!(resident_bytes() > before + 30 * MIB, "nothing was left for it");
-        // Code that runs for the first time is resident too, more of it where libraries are linked statically.
+        // Code that runs for the first time is resident too, more of it where libraries are linked
+        // statically.
         wait_until("the memory stays", || resident_bytes() < before + 2 * MIB);
         // Two looks, 0.4 s apart, and the time that this machine takes.
         assert!(ended.elapsed() < Duration::from_secs(10), "{:?}", ended.elapsed());
@@ -281,7 +282,7 @@ fn t25_forks_amid_looks() {
                 let own = keeper().watch(&pool).spawn().expect("a thread starts");
                 burst(&pool, 40, 300_000);
                 let started = Instant::now();
-                // What the parent's keeper had in hand is lost to the child.
+                // Pools that the parent's keeper had in hand are lost to the child.
                 while reserved(&pool) > 10 * MIB && started.elapsed() < LIMIT / 8 {
                     thread::sleep(AGE);
                 }

@@ -152,8 +152,8 @@ fn what_is_used_between_looks_is_not_freed() {
     }
 }
 
-/// A pool whose store of slots is full, and this thread's magazine of 5000 bytes in an array of four
-/// since it found that; and those of its buffers that are out. Then the store is free again.
+/// A pool whose store of slots is full, and this thread's magazine of 5000 bytes in an array of
+/// four since it found that; and those of its buffers that are out. Then the store is free again.
 fn in_a_short_array() -> (ShardPool, Vec<ShardBuf>) {
     let pool = ShardPool::new().expect("settings are right");
     let mut held = burst(&pool, 203, 5000);

@@ -188,7 +188,7 @@ fn keeps_at_most(pool: &ShardPool, sizes: &[usize], cached: usize, shards: usize
     pool.trim();
     let before = resident_bytes();
     let mut at = sizes.iter().cycle();
-    // Until the caches have grown. What is not written to is not resident.
+    // Until the caches have grown. Memory that is not written to is not resident.
     for _ in 0..8 {
         bufs.extend(at.by_ref().take(2000).map(|bytes| Some(pool.acquire(*bytes).expect("room"))));
         bufs.clear();

@@ -47,7 +47,8 @@ fn from_a_size_on() {
     }
 }
 
-/// The budget is whole again after a refusal and a panic: what was counted for the block is given back.
+/// The budget is whole again after a refusal and a panic: what was counted for the block is given
+/// back.
 #[test]
 fn a_refusal_leaves_the_budget() {
     let refuses = Arc::new(AtomicBool::new(false));

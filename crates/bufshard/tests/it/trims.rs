@@ -35,8 +35,8 @@ fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
                     }
                     bufs
                 };
-                // What the thread, the allocator and the program itself set up, the code that a burst
-                // needs among it.
+                // What the thread, the allocator and the program itself set up, the code that a
+                // burst needs among it.
                 drop(take(MANY / 16));
                 barrier.wait();
                 barrier.wait();

@@ -44,7 +44,8 @@ fn builders_print_large_bounds() {
     }
 }
 
-/// Through a shared reference, as all that it does. What is over the budget leaves the buffer as it is.
+/// Through a shared reference, as all that it does. What is over the budget leaves the buffer as it
+/// is.
 #[test]
 fn a_buffer_grows_into_a_larger_one() {
     let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");

@@ -26,7 +26,7 @@ impl Slots {
         unsafe { slot.as_ref() }
     }
 
-    /// Whether the buffer of this slot is back. Never true for the sentinel.
+    /// Whether the buffer of this slot was released. Never true for the sentinel.
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
         self.slot(at).state.is_free()

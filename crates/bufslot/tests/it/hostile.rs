@@ -56,7 +56,7 @@ fn a_fallback_that_is_too_short() {
     assert_eq!(writer.writable(2000).map(|room| room.len()), Err(refused(2000)));
     assert_eq!(writer.extend_from_slice(&[1; 2000]), Err(refused(2000)));
     assert!(writer.filled().is_empty());
-    // What the region has is not refused.
+    // A request that the region has room for is not refused.
     writer.extend_from_slice(&[2; 1000]).expect("there is room");
     assert_eq!(writer.extend_from_slice(&[3; 2000]).map_err(|error| error.to_string()).unwrap_err(), {
         "pool is exhausted: 2000 bytes requested, 24 bytes available"
@@ -64,7 +64,8 @@ fn a_fallback_that_is_too_short() {
     assert_eq!(writer.detach().expect("never fails")[..], [2; 1000]);
 }
 
-/// A fallback that gives a buffer of the pool back while it is asked, and refuses: there is room in the region by then.
+/// A fallback that gives a buffer of the pool back while it is asked, and refuses: there is room in
+/// the region by then.
 #[test]
 fn t23_room_that_comes_while_the_fallback_is_asked() {
     let kept = Arc::new(Mutex::new(None));
@@ -174,7 +175,7 @@ fn t11_forgotten_writers() {
             let mut frame = pool.detach().expect("never fails");
             clean(frame.spare_mut(), "a detached frame's spare part");
             drop((frame, behind));
-            let mut all = pool.acquire(pool.capacity()).expect("all is back");
+            let mut all = pool.acquire(pool.capacity()).expect("all was released");
             clean(all.spare_mut(), "the region");
         }
     }

@@ -27,14 +27,14 @@ fn misaligned_static_regions() {
         let pool = pool.into_region().expect_err("a buffer is out");
         drop(buf);
         // The same memory again, for another pool.
-        let region = pool.into_region().expect("all is back");
+        let region = pool.into_region().expect("all was released");
         let again = Builder::new().slots(1).build_in(region, Reject).expect("room enough");
         assert!(again.capacity() > capacity, "fewer slots leave more room");
     }
 }
 
-/// Trimming takes nothing from anyone, also where `bufcore` has the feature `mmap` from elsewhere, and
-/// this crate does not have it.
+/// Trimming takes nothing from anyone, also where `bufcore` has the feature `mmap` from elsewhere,
+/// and this crate does not have it.
 #[test]
 fn all_is_there_after_a_trim() {
     let mut pool =
@@ -58,7 +58,7 @@ fn required_bytes_are_enough_and_no_more_than_an_alignment_too_many() {
         let required = builder.required_bytes().expect("settings are right");
         for skip in 0..64 {
             let region = Region::from_static(&mut leaked(required + skip)[skip..]);
-            let mut pool = builder.build_in(region, Reject).expect("that many are required");
+            let mut pool = builder.build_in(region, Reject).expect("as many bytes are required");
             assert_eq!(pool.acquire(capacity).expect("all of it").as_ptr().addr() % alignment, 0);
         }
         let refused = builder.build_in(Region::from_static(leaked(capacity)), Reject).expect_err("too small");
@@ -110,7 +110,7 @@ fn settings_at_their_edges() {
     // Legal, and more than there is; of 32 bits a machine may have them all.
     let refused = pool().capacity(1).alignment(isize::MAX as usize / 8 + 1).build().is_err();
     assert!(refused || cfg!(target_pointer_width = "32"));
-    // Whatever is refused is said in words.
+    // Each refusal is said in words.
     assert!(error(pool().capacity(0)).to_string().contains("capacity"));
 }
 
@@ -135,7 +135,7 @@ fn one_two_and_a_thousand_slots() {
             let freed = bufs.swap_remove(slots / 2);
             let address = freed.as_ptr();
             drop(freed);
-            let again = pool.acquire(10).expect("one slot is back");
+            let again = pool.acquire(10).expect("one slot was released");
             assert_eq!(again.as_ptr(), address, "round {round} of {slots} slots");
         }
         assert!(pool.is_idle());
@@ -155,7 +155,7 @@ fn staggering_takes_no_places() {
         let exact = Region::heap(least, 1).expect("the heap has room");
         for mut pool in [
             builder.build_with(Reject).expect("settings are right"),
-            builder.build_in(exact, Reject).expect("that many are required"),
+            builder.build_in(exact, Reject).expect("as many bytes are required"),
         ] {
             let bufs: Vec<_> = (0..64).map_while(|_| pool.acquire(bytes).ok()).collect();
             assert_eq!(bufs.len(), 64, "buffers of {bytes} bytes that are aligned to {alignment}");
@@ -181,7 +181,7 @@ fn whole_multiples_of_the_alignment_are_not_wasted() {
                 assert!(beside <= (64 + gaps) * (slots + 1) + 2 * alignment + 512, "{what}: {beside} beside");
                 for skip in [0, 1, 63] {
                     let region = Region::from_static(&mut leaked(required + skip)[skip..]);
-                    let mut pool = builder.build_in(region, Reject).expect("that many are required");
+                    let mut pool = builder.build_in(region, Reject).expect("as many bytes are required");
                     for _ in 0..2 {
                         let held: Vec<_> = (0..slots).map_while(|_| pool.acquire(bytes).ok()).collect();
                         assert_eq!(held.len(), slots, "{what}");

@@ -69,7 +69,7 @@ fn what_the_fallback_lacks_is_waited_for() {
     });
     assert!(pool.acquire_timeout(500, LONG).is_ok());
     later.join().expect("a release does not panic");
-    // What the region cannot have is refused at once.
+    // A request that the region can never serve is refused at once.
     assert!(matches!(pool.acquire_timeout(2000, LONG), Err(AcquireError::OutOfMemory { .. })));
     let held = pool.acquire(1000).expect("room");
     let mut request = pin!(pool.acquire_async(500));
@@ -98,7 +98,8 @@ impl BufferPool for Refusing {
     }
 }
 
-/// A request that is larger than the region, and that the fallback could have served, is refused at once.
+/// A request that is larger than the region, and that the fallback could have served, is refused at
+/// once.
 #[test]
 fn larger_than_the_region() {
     let second = SlotPool::builder().capacity(5000).slots(8).build_with(Reject).expect("settings are right");

@@ -19,9 +19,11 @@ thread_local! {
 pub struct Failing;
 
 impl Failing {
-    /// Runs `body` with only its first `allowed` allocations succeeding; returns what it returns and how many were refused.
+    /// Runs `body` with only its first `allowed` allocations succeeding; returns what it returns
+    /// and how many were refused.
     ///
-    /// `body` must not panic and must handle failure itself: collections of the standard library abort.
+    /// `body` must not panic and must handle failure itself: collections of the standard library
+    /// abort.
     pub fn after<R>(allowed: usize, body: impl FnOnce() -> R) -> (R, usize) {
         REFUSED.set(0);
         ALLOWED.set(Some(allowed));

@@ -18,10 +18,12 @@ struct Entry {
     state: usize,
 }
 
-/// Checks that every free is of something that is out, with the layout that it was taken with, and counts what is out.
+/// Checks that every free is of something that is out, with the layout that it was taken with, and
+/// counts what is out.
 ///
-/// A violation ends the process with a message: an allocator cannot panic. Freed memory is overwritten with `0xDD`, so that a
-/// use after the free shows in the bytes, and kept back for ever while [`keep`](Self::keep) is on, so that a second free shows too.
+/// A violation ends the process with a message: an allocator cannot panic. Freed memory is
+/// overwritten with `0xDD`, so that a use after the free shows in the bytes, and kept back for ever
+/// while [`keep`](Self::keep) is on, so that a second free shows too.
 #[derive(Debug, Default)]
 pub struct Ledger {
     calls: AtomicUsize,
@@ -60,8 +62,8 @@ impl Ledger {
         self.keep.store(usize::from(keep), Relaxed);
     }
 
-    /// Runs `body` twice, and asserts that the second time leaves nothing out: the first pays for what threads set up once. `settle` makes
-    /// this thread let go of what it may keep for a while.
+    /// Runs `body` twice, and asserts that the second time leaves nothing out: the first pays for
+    /// what threads set up once. `settle` makes this thread let go of what it may keep for a while.
     #[track_caller]
     pub fn balanced(&self, what: &str, settle: impl Fn(), body: impl Fn()) {
         body();
@@ -88,7 +90,8 @@ impl Ledger {
             return block;
         }
         let entry = Entry { size: layout.size(), alignment: layout.align(), state: OUT };
-        // SAFETY: `head` is at least an entry, and `head` bytes stand in front of what is handed out.
+        // SAFETY: `head` is at least an entry, and `head` bytes stand in front of what is handed
+        // out.
         let bytes = unsafe { block.add(head) };
         // SAFETY: within the block, and aligned since `head` and the block are.
         let place = unsafe { bytes.sub(size_of::<Entry>()) }.cast::<Entry>();
@@ -113,7 +116,8 @@ impl Ledger {
     }
 }
 
-// SAFETY: memory is the system's, with room for an entry in front; `dealloc` gives back what `note` took, with its layout.
+// SAFETY: memory is the system's, with room for an entry in front; `dealloc` gives back what `note`
+// took, with its layout.
 unsafe impl GlobalAlloc for Ledger {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the layout is not of zero size: an entry is in it.

@@ -25,11 +25,11 @@ thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, in whose n-th call of this thread, of those that take memory and of those that give it back, a program of
-/// one's own runs: it may use pools, and end them.
+/// The system's allocator, in whose n-th call of this thread, of those that take memory and of
+/// those that give it back, a program of one's own runs: it may use pools, and end them.
 ///
-/// Freed memory is overwritten, and held back for a while. It is looked at when it goes: a write after the free ends the process with
-/// a message, and a read after it finds nonsense.
+/// Freed memory is overwritten, and held back for a while. It is looked at when it goes: a write
+/// after the free ends the process with a message, and a read after it finds nonsense.
 #[derive(Debug)]
 pub struct Reentrant {
     back: UnsafeCell<Back>,
@@ -63,8 +63,8 @@ impl Reentrant {
         }
     }
 
-    /// Runs `body`, and `action` within the call of the allocator that comes after `before` others of this thread. Returns how many calls
-    /// there were without those of the action.
+    /// Runs `body`, and `action` within the call of the allocator that comes after `before` others
+    /// of this thread. Returns how many calls there were without those of the action.
     ///
     /// Neither may panic: an allocator must not.
     pub fn within(before: usize, mut action: impl FnMut(), body: impl FnOnce()) -> usize {
@@ -102,7 +102,8 @@ impl Reentrant {
     fn hold_back(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the caller gives the block up.
         unsafe { block.write_bytes(POISON, layout.size()) };
-        // ORDER: Acquire pairs with the Release of whoever had the lock before: what it wrote to the blocks is seen.
+        // ORDER: Acquire pairs with the Release of whoever had the lock before: what it wrote to
+        // the blocks is seen.
         while self.lock.swap(true, Ordering::Acquire) {
             std::hint::spin_loop();
         }
@@ -135,7 +136,8 @@ impl Reentrant {
     /// Looks at all that is held back, and frees it.
     pub fn check(&self) {
         for at in 0..HELD_BACK {
-            // ORDER: Acquire pairs with the Release of whoever had the lock before: what it wrote to the blocks is seen.
+            // ORDER: Acquire pairs with the Release of whoever had the lock before: what it wrote
+            // to the blocks is seen.
             while self.lock.swap(true, Ordering::Acquire) {
                 std::hint::spin_loop();
             }

@@ -18,7 +18,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 let from = self.frame.len();
                 self.frame.resize(from + bytes, 0);
                 pattern::fill(&mut self.frame[from..], seed, 0);
-                // The frame's place is taken as any buffer's is. Its claim ends here, since it may move.
+                // The frame's place is taken as any buffer's is. Its claim ends here, since it may
+                // move.
                 drop(self.shadow.claim(frames.filled().as_ptr(), frames.filled().len()));
             }
             Err(error) => {

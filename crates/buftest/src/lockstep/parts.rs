@@ -8,7 +8,8 @@ use super::{Handle, Live, Lockstep};
 use crate::model::{Claim, Expected};
 
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
-    /// Splits a buffer, if it is one that `at` picks: in front of `index`, modulo what there is, as `split_off` does, or as `split_to`.
+    /// Splits a buffer, if it is one that `at` picks: in front of `index`, modulo what there is, as
+    /// `split_off` does, or as `split_to`.
     pub fn split(&mut self, at: usize, index: usize, off: bool) {
         let Some(Live { mut expected, handle }) = self.take(at) else { return };
         let handle = match handle {
@@ -33,7 +34,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         of_back.capacity = expected.capacity - index;
         expected.bytes.truncate(index);
         expected.capacity = index;
-        // Of two parts, the one that has no bytes has no share in the memory; the front, if both have none.
+        // Of two parts, the one that has no bytes has no share in the memory; the front, if both
+        // have none.
         if expected.capacity == 0 {
             expected.memory = Arc::new(Claim::nothing());
         } else if of_back.capacity == 0 {

@@ -1,5 +1,5 @@
-//! Pools that end while their buffers are dropped elsewhere. In each model one pool ends, and its memory is given back once, after
-//! all uses of it.
+//! Pools that end while their buffers are dropped elsewhere. In each model one pool ends, and its
+//! memory is given back once, after all uses of it.
 
 use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool, Lease};
@@ -30,7 +30,7 @@ pub(super) fn gone() {
 }
 
 fn acquire<P: BufferPool>(pool: &mut P) -> Buf<P::Lease> {
-    pool.acquire(8).expect("made for so many")
+    pool.acquire(8).expect("made for as many")
 }
 
 /// Uses the memory and drops the buffer, on a thread of its own.
@@ -45,7 +45,8 @@ fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().expect("the order is right"));
 }
 
-/// One buffer is dropped elsewhere while the pool ends, and another by its own thread afterwards: whoever is last frees, after both.
+/// One buffer is dropped elsewhere while the pool ends, and another by its own thread afterwards:
+/// whoever is last frees, after both.
 pub fn against_a_release<P: BufferPool>(mut pool: P) {
     let (sent, kept) = (acquire(&mut pool), acquire(&mut pool));
     let consumer = dropped_elsewhere(sent);
@@ -76,7 +77,8 @@ pub fn against_a_release_and_a_sweep<P: BufferPool>(mut pool: P) {
     gone();
 }
 
-/// Buffers that see that their pool is gone leave nothing to a later sweep, also when two threads are last together.
+/// Buffers that see that their pool is gone leave nothing to a later sweep, also when two threads
+/// are last together.
 pub fn late_releases_free_the_memory_themselves<P: BufferPool>(mut pool: P) {
     let buffers = [acquire(&mut pool), acquire(&mut pool)];
     drop(pool);

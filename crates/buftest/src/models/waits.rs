@@ -1,4 +1,5 @@
-//! Requests that wait for a pool, against releases on other threads: the checker reports a deadlock when a wake-up is lost.
+//! Requests that wait for a pool, against releases on other threads: the checker reports a deadlock
+//! when a wake-up is lost.
 
 use core::mem;
 use core::pin::pin;
@@ -15,8 +16,8 @@ use crate::trials::waits::Waits;
 fn watched<P: Waits>(pool: &mut P) -> Buf<P::Lease> {
     let mut request = pool.acquire_async(8);
     let mut cx = Context::from_waker(Waker::noop());
-    let Poll::Ready(served) = request.as_mut().poll(&mut cx) else { panic!("made for so many") };
-    served.expect("made for so many")
+    let Poll::Ready(served) = request.as_mut().poll(&mut cx) else { panic!("made for as many") };
+    served.expect("made for as many")
 }
 
 /// Uses the bytes and drops the buffer, on a thread of its own.
@@ -32,7 +33,8 @@ fn join(thread: JoinHandle<()>) {
     thread.join().expect("the order is right");
 }
 
-/// A request begins to wait while the pool's only buffer is released: it is served, and what the buffer's owner did happened before.
+/// A request begins to wait while the pool's only buffer is released: it is served, and what the
+/// buffer's owner did happened before.
 pub fn against_a_release<P: Waits>(mut pool: P) {
     let shadow = Shadow::shared();
     let releaser = used_elsewhere(watched(&mut pool), &shadow);
@@ -56,7 +58,8 @@ pub fn against_two_releases<P: Waits>(mut pool: P, all: usize) {
     releasers.into_iter().for_each(join);
 }
 
-/// A request that either of two buffers has room for, which are released on a thread each: the first one wakes it.
+/// A request that either of two buffers has room for, which are released on a thread each: the
+/// first one wakes it.
 pub fn against_either_of_two<P: Waits>(mut pool: P) {
     let releasers = [0, 1].map(|_| used_elsewhere(watched(&mut pool), &Shadow::shared()));
     thread::yield_now();
@@ -81,7 +84,8 @@ pub fn polled_by_another<P: Waits>(mut pool: P) {
     join(releaser);
 }
 
-/// A buffer whose release is a plain store: whether it wakes or not, the next poll finds its memory.
+/// A buffer whose release is a plain store: whether it wakes or not, the next poll finds its
+/// memory.
 pub fn against_a_plain_release<P: Waits>(mut pool: P) {
     let shadow = Shadow::shared();
     let releaser = used_elsewhere(pool.acquire(8).expect("made for one"), &shadow);
@@ -99,7 +103,8 @@ pub fn against_a_plain_release<P: Waits>(mut pool: P) {
     assert!(matches!(polled, Poll::Ready(Ok(_))), "the memory came back");
 }
 
-/// A request is forgotten, and its pool ends, while the buffer that it waited for is released: the memory goes once, after all uses.
+/// A request is forgotten, and its pool ends, while the buffer that it waited for is released: the
+/// memory goes once, after all uses.
 pub fn forgotten_before_the_end<P: Waits>(mut pool: P) {
     let releaser = ends::dropped_elsewhere(watched(&mut pool));
     thread::yield_now();

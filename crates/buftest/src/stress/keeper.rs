@@ -11,7 +11,7 @@ use super::pools::Subject;
 use crate::pattern;
 use crate::trials::keeper::{AGE, keeper};
 
-/// Buffers of a burst, and their bytes, at the most.
+/// The most buffers of a burst, and the most bytes of each.
 const BURST: usize = 40;
 const BYTES: usize = 200_000;
 
@@ -79,7 +79,8 @@ fn phase<P: BufferPool>(pool: &mut P, rng: &mut Rng) {
     }
 }
 
-/// Waits until the keeper has freed all memory of a pool of which nothing is out, without a call from anybody.
+/// Waits until the keeper has freed all memory of a pool of which nothing is out, without a call
+/// from anybody.
 ///
 /// # Panics
 ///

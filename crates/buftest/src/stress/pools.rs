@@ -1,5 +1,5 @@
-//! Rounds of everything that hands out buffers: threads that come and go, buffers that are filled, split, shared, sent, kept and dropped
-//! anywhere, pools that end meanwhile.
+//! Rounds of everything that hands out buffers: threads that come and go, buffers that are filled,
+//! split, shared, sent, kept and dropped anywhere, pools that end meanwhile.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use crate::pattern;
 
 /// The largest ordinary request.
 const MAX_BYTES: usize = 64 << 10;
-/// Handles that a thread holds at the most.
+/// The most handles that a thread holds.
 const MAX_HELD: usize = 24;
 /// Handles that lie about between threads.
 const SHELF: usize = 48;
@@ -30,9 +30,11 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// When [`Subject::own`] is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// In the midst of a thread's life: it holds buffers, so it must not wait for others to release theirs without an end.
+    /// In the midst of a thread's life: it holds buffers, so it must not wait for others to release
+    /// theirs without an end.
     Amid,
-    /// At the end of its life: it holds none, and what lies about between threads is taken away as often as it takes.
+    /// At the end of its life: it holds none, and what lies about between threads is taken away as
+    /// often as it takes.
     End,
 }
 
@@ -143,7 +145,8 @@ impl<L: Lease> Parcel<L> {
             Handle::Buf(mut buf) => match rng.u8(..6) {
                 0 | 1 => Handle::View(buf.freeze()),
                 2 => {
-                    // Of a buffer in parts, too: each has its bytes to itself, and its room behind them.
+                    // Of a buffer in parts, too: each has its bytes to itself, and its room behind
+                    // them.
                     self.seed = rng.u64(..);
                     pattern::fill(&mut buf, self.seed, self.position);
                     pattern::fill(buf.spare_mut(), !self.seed, 0);
@@ -217,7 +220,8 @@ fn claim<L: Lease>(buf: &Buf<L>, shadow: Option<&Arc<Shadow>>) -> Option<Arc<Cla
     (!claim.is_empty()).then(|| Arc::new(claim))
 }
 
-/// Where threads leave handles for others, by an exchange: it orders the two that meet there, and nobody else.
+/// Where threads leave handles for others, by an exchange: it orders the two that meet there, and
+/// nobody else.
 struct Shelf<T>([AtomicPtr<T>; SHELF]);
 
 impl<T> Shelf<T> {
@@ -228,12 +232,14 @@ impl<T> Shelf<T> {
     /// Puts something there, or nothing, and takes what was there.
     fn exchange(&self, at: usize, value: Option<T>) -> Option<T> {
         let new = value.map_or(ptr::null_mut(), |value| Box::into_raw(Box::new(value)));
-        // ORDER: AcqRel pairs with itself: what was done with a handle by who left it happened before.
+        // ORDER: AcqRel pairs with itself: what was done with a handle by who left it happened
+        // before.
         let old = self.0[at % SHELF].swap(new, Ordering::AcqRel);
         if old.is_null() {
             return None;
         }
-        // SAFETY: all pointers on the shelf came from `Box::into_raw`, and the exchange made this one ours.
+        // SAFETY: all pointers on the shelf came from `Box::into_raw`, and the exchange made this
+        // one ours.
         Some(*unsafe { Box::from_raw(old) })
     }
 
@@ -249,7 +255,8 @@ impl<T> Drop for Shelf<T> {
 }
 
 thread_local! {
-    /// What a thread still holds when it ends, for its destructors: made before those of the pools, or after them.
+    /// What a thread still holds when it ends, for its destructors: made before those of the pools,
+    /// or after them.
     static LAST: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,5 +1,5 @@
-//! Requests that wait for a pool which serves one at a time: for a time, or as futures that are polled late, without a wake, with another
-//! waker, dropped, or forgotten.
+//! Requests that wait for a pool which serves one at a time. They wait for a time, or as futures
+//! that are polled late, without a wake, with another waker, dropped, or forgotten.
 
 use std::future::Future;
 use std::mem;
@@ -36,7 +36,8 @@ impl<P: BufferPool> std::fmt::Debug for Waits<P> {
 }
 
 impl<P: BufferPool> Waits<P> {
-    /// What a thread does with its pool, as [`Subject::own`](super::pools::Subject): requests of any size that the pool can serve.
+    /// What a thread does with its pool, as [`Subject::own`](super::pools::Subject): requests of
+    /// any size that the pool can serve.
     ///
     /// # Panics
     ///
@@ -44,7 +45,8 @@ impl<P: BufferPool> Waits<P> {
     pub fn own(&self, pool: &mut P, rng: &mut Rng, moment: Moment) {
         let bytes = rng.usize(1..=pool.max_capacity());
         if moment == Moment::End {
-            // Nothing is held here, and all others let go of theirs: nothing but a wake-up is needed.
+            // Nothing is held here, and all others let go of theirs: nothing but a wake-up is
+            // needed.
             let served = if rng.u8(..4) == 0 {
                 (self.wait_for)(pool, bytes, patience())
             } else {

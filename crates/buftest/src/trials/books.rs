@@ -1,7 +1,9 @@
-//! The books of the global allocator: everything that a pool takes goes back, exactly once, with the layout that it was taken
-//! with, not while a buffer is out, and nothing is taken in the steady state.
+//! The books of the global allocator. Everything that a pool takes goes back, exactly once, with
+//! the layout that it was taken with, not while a buffer is out. Nothing is taken in the steady
+//! state.
 //!
-//! For binaries without the test harness, which allocates too, with a [`Ledger`] as global allocator.
+//! For binaries without the test harness, which allocates too, with a [`Ledger`] as global
+//! allocator.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -17,7 +19,7 @@ use crate::pattern;
 #[allow(missing_debug_implementations, reason = "leases need not have it")]
 pub struct Books<P: BufferPool> {
     ledger: &'static Ledger,
-    /// Its pools are of 64 KiB at the least, and serve up to 20 buffers of 1000 bytes from those.
+    /// Its pools are of 64 KiB at least, and serve up to 20 buffers of 1000 bytes from those.
     kit: Kit<P>,
     /// Bytes of a pool's region.
     capacity: usize,
@@ -29,8 +31,8 @@ impl<P: BufferPool + 'static> Books<P> {
         Self { ledger, kit, capacity }
     }
 
-    /// Runs everything, and `special` among it: what only this strategy does. `counts` is whether the steady state is to be
-    /// looked at, which is no use when the leak tracker allocates.
+    /// Runs everything, and `special` among it: what only this strategy does. `counts` is whether
+    /// the steady state is to be looked at, which is no use when the leak tracker allocates.
     pub fn check(&self, special: impl Fn(), counts: bool) {
         self.balanced("pools that go last", || self.pool_last());
         self.balanced("pools that go first", || self.pool_first());
@@ -153,8 +155,9 @@ impl<P: BufferPool + 'static> Books<P> {
     }
 }
 
-/// Freezes buffers from `acquire` and drops them on another thread, through a queue that was made before: first as many as `rounds` says
-/// first, which take the memory that goes round then, and then the others, for which the allocator is called `most` times at the most.
+/// Freezes buffers from `acquire` and drops them on another thread, through a queue that was made
+/// before: first as many as `rounds` says first, which take the memory that goes round then, and
+/// then the others, for which the allocator is called at most `most` times.
 pub(crate) fn hand_over<L: Lease>(
     ledger: &Ledger,
     rounds: [usize; 2],
@@ -188,13 +191,15 @@ pub(crate) fn hand_over<L: Lease>(
             }
             ledger.calls() - before
         });
-        // Not by the end of the scope, which does not wait until the thread has let go of everything.
+        // Not by the end of the scope, which does not wait until the thread has let go of
+        // everything.
         other.join().expect("dropping does not panic");
         assert!(calls <= most, "{calls} calls of the allocator in {} rounds across threads", rounds[1]);
     });
 }
 
-/// Drops `value` on another thread. Joined, not scoped: a scope ends a little before its threads have let go of everything.
+/// Drops `value` on another thread. Joined, not scoped: a scope ends a little before its threads
+/// have let go of everything.
 pub fn drop_elsewhere<T: Send + 'static>(value: T) -> JoinHandle<()> {
     thread::spawn(move || drop(value))
 }

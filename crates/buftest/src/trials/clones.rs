@@ -48,7 +48,8 @@ thread_local! {
     static LATE: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
 }
 
-/// T8: buffers are acquired and dropped by destructors of thread-locals, before the pool's own and after them.
+/// T8: buffers are acquired and dropped by destructors of thread-locals, before the pool's own and
+/// after them.
 pub fn at_a_threads_very_end<P>(make: fn() -> P)
 where
     P: BufferPool<Lease: SplitLease> + Clone + Send + 'static,
@@ -158,7 +159,8 @@ pub fn parts_elsewhere<P: BufferPool<Lease: SplitLease + 'static>>(make: fn() ->
     }
 }
 
-/// T6: threads that end while their buffers are out, and pools whose last handle goes on any of them.
+/// T6: threads that end while their buffers are out, and pools whose last handle ends on any of
+/// them.
 pub fn threads_and_pools_end<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
     for round in 0..scaled(20_000) {
         let pool = make();

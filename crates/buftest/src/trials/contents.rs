@@ -8,7 +8,8 @@ use bufcore::{Buf, BufferPool, FrameBuffer, Frozen, Lease};
 use crate::Kit;
 use crate::model::Shadow;
 
-/// T14: each view of a buffer of no bytes becomes a buffer again once the others are gone, whichever it is.
+/// T14: each view of a buffer of no bytes becomes a buffer again once the others are gone,
+/// whichever it is.
 pub fn views_of_nothing<P: BufferPool>(kit: &Kit<P>) {
     for kept in 0..3 {
         let mut pool = (kit.make)();
@@ -26,7 +27,8 @@ pub fn views_of_nothing<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T14: a view without bytes, however it came to that, keeps no buffer in use, and keeps no other view from thawing.
+/// T14: a view without bytes, however it came to that, keeps no buffer in use, and keeps no other
+/// view from thawing.
 pub fn empty_views<P: BufferPool>(kit: &Kit<P>) {
     type Empties<L> = fn(&mut Frozen<L>) -> Frozen<L>;
     let ways: [Empties<P::Lease>; 9] = [
@@ -75,7 +77,8 @@ pub fn empty_views<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T14: a frame that has no bytes when it is detached leaves an empty buffer, which keeps none of the pool's memory.
+/// T14: a frame that has no bytes when it is detached leaves an empty buffer, which keeps none of
+/// the pool's memory.
 pub fn empty_frames<P: BufferPool>(kit: &Kit<P>) {
     type Empties<L> = fn(&mut dyn FrameBuffer<Lease = L>);
     let ways: [Empties<P::Lease>; 4] = [
@@ -163,7 +166,8 @@ pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for len in 0..=64_usize {
         let content: Vec<u8> = (0..len).map(|i| (i * 7 + len) as u8).collect();
-        // One buffer and one vector with the same content; `consume` before it, so that the start is not the memory's.
+        // One buffer and one vector with the same content; `consume` before it, so that the start
+        // is not the memory's.
         let mut fresh = |cut: usize| {
             let mut buf = pool.acquire(ROOM + cut).expect("a small request");
             buf.resize(cut, 0xAA).expect("there is room");

@@ -11,15 +11,17 @@ use crate::process::thread_time;
 
 /// Bytes of each buffer.
 const BYTES: usize = 32;
-/// Numbers of late releases: what one costs at the first is compared with what it costs at the others.
+/// Numbers of late releases: what one costs at the first is compared with what it costs at the
+/// others.
 const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[1_000, 16_000] } else { &[4_000, 32_000, 256_000] };
 /// The same for pools that each take a while to make, and numbers of such pools.
 const FEWER: &[usize] = if cfg!(debug_assertions) { &[500, 16_000] } else { NUMBERS };
 const LARGE_POOLS: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { &[4_000, 32_000] };
 /// How many handles of pools that are gone are forgotten before.
 const FORGOTTEN: usize = 1000;
-/// What a release may cost more at a large number than at a small one: a factor for caches that are too small, and what may come on
-/// top of that, which is 10 ms for 32 000 buffers of one pool. A cost that grows with the number is far beyond both.
+/// What a release may cost more at a large number than at a small one: a factor for caches that are
+/// too small, and what may come on top of that, which is 10 ms for 32 000 buffers of one pool. A
+/// cost that grows with the number is far beyond both.
 const FACTOR: u32 = 8;
 const SLACK: Duration = Duration::from_nanos(if cfg!(debug_assertions) { 3_000 } else { 312 });
 
@@ -66,7 +68,7 @@ impl Costs {
 
 /// Buffers of pools that are not gone yet.
 fn held<P: BufferPool>(make: &impl Fn(usize) -> P, pools: Pools, n: usize) -> (Vec<P>, Vec<Buf<P::Lease>>) {
-    let acquire = |pool: &mut P| pool.acquire(BYTES).expect("made for so many");
+    let acquire = |pool: &mut P| pool.acquire(BYTES).expect("made for as many");
     match pools {
         Pools::One => {
             let mut pool = make(n);
@@ -99,8 +101,9 @@ fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: 
     Costs { ends: each(ended - start), releases: each(thread_time() - ended) }
 }
 
-/// T26 for late releases: the buffers of pools that are gone cost the same to release, whatever their number and their order, and
-/// whatever was forgotten of other pools that are gone. `make` makes a pool for a number of buffers of 32 bytes at once.
+/// T26 for late releases: the buffers of pools that are gone cost the same to release, whatever
+/// their number and their order, and whatever was forgotten of other pools that are gone. `make`
+/// makes a pool for a number of buffers of 32 bytes at once.
 ///
 /// For a process of its own, because what is forgotten stays for ever.
 pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {

@@ -57,8 +57,8 @@ fn filled<L: Lease>(mut buf: Buf<L>, rng: &mut fastrand::Rng, len: usize) -> Buf
     buf
 }
 
-/// Generated programs: handles of buffers, of vectors and of static bytes are cloned, cut, split, sent away, turned back, and dropped in
-/// any order, before and after the pool.
+/// Generated programs: handles of buffers, of vectors and of static bytes are cloned, cut, split,
+/// sent away, turned back, and dropped in any order, before and after the pool.
 pub fn t30_one_handle<P: BufferPool>(kit: &Kit<P>) {
     static STATIC: [u8; 300] = [7; 300];
     const STEPS: usize = 200;

@@ -141,7 +141,8 @@ pub fn failed_frames<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T5 for requests: every size is served exactly or refused in the pool's own numbers, within a second, and changes nothing.
+/// T5 for requests: every size is served exactly or refused in the pool's own numbers, within a
+/// second, and changes nothing.
 pub fn absurd_requests<P: BufferPool>(kit: &Kit<P>) {
     let page = process::page_bytes();
     let mut pool = (kit.make)();

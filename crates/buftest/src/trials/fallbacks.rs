@@ -1,4 +1,5 @@
-//! T21, T22 and T23 for pools over a fallback of the user's: one that lies, one that panics at its n-th call, one that comes back in.
+//! T21, T22 and T23 for pools over a fallback of the user's: one that lies, one that panics at its
+//! n-th call, one that comes back in.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,8 +108,9 @@ pub fn nonsense() -> PoolStats {
     stats
 }
 
-/// T21 for fallbacks: buffers too short, too long or not empty, errors, limits and statistics of nonsense. Each request is
-/// served as promised or refused in its own numbers, and all that is out stays as it is.
+/// T21 for fallbacks: buffers too short, too long or not empty, errors, limits and statistics of
+/// nonsense. Each request is served as promised or refused in its own numbers, and all that is out
+/// stays as it is.
 pub fn t21_lies<P: BufferPool>(over: impl Fn(Scripted) -> P, with_frame: WithFrame<P>) {
     let buffer = |capacity, filled| Answer::Buffer { capacity, filled };
     let error = AcquireError::Exhausted { requested: 0, available: usize::MAX };
@@ -211,8 +213,9 @@ fn lied_to_frame<L: Lease>(
     held.check(frame.filled());
 }
 
-/// T22 for fallbacks: one that panics at its n-th call, of whatever kind, for every n. After each panic all that is out and the open frame
-/// are as before, the same call succeeds, and in the end the region has all of its room.
+/// T22 for fallbacks: one that panics at its n-th call, of whatever kind, for every n. After each
+/// panic all that is out and the open frame are as before, the same call succeeds, and in the end
+/// the region has all of its room.
 pub fn t22_panics<P: BufferPool>(
     over: impl Fn(Scripted) -> P,
     with_frame: WithFrame<P>,
@@ -270,7 +273,7 @@ fn panicked_over<P: BufferPool>(pool: &mut P, with_frame: WithFrame<P>) {
         let mut model = Vec::new();
         // In the region it can grow in place at first; then it is larger than that.
         session(pool, with_frame, &mut model, &mut held, &[opens_with, 30, LARGE, 9, 3 * LARGE]);
-        // What is in its way now does not matter to it.
+        // A buffer that is in its way now does not matter to it.
         acquire(pool, &mut held, 40);
         with_frame(pool, &mut |frame| {
             same(frame.filled(), &model, "an open frame");
@@ -298,7 +301,8 @@ fn panicked_over<P: BufferPool>(pool: &mut P, with_frame: WithFrame<P>) {
     }
 }
 
-/// Appends to the frame in one go. If that panics, another buffer is acquired before it goes on: it has nothing of the frame's.
+/// Appends to the frame in one go. If that panics, another buffer is acquired before it continues:
+/// it has nothing of the frame's.
 fn session<P: BufferPool>(
     pool: &mut P,
     with_frame: WithFrame<P>,
@@ -325,7 +329,8 @@ fn session<P: BufferPool>(
     }
 }
 
-/// Appends `bytes` bytes to the frame and its model. If that panics, the frame is as before, and takes a few bytes instead.
+/// Appends `bytes` bytes to the frame and its model. If that panics, the frame is as before, and
+/// takes a few bytes instead.
 fn grow<L: Lease>(
     frame: &mut dyn FrameBuffer<Lease = L>,
     model: &mut Vec<u8>,
@@ -367,8 +372,9 @@ fn detach<L: Lease>(frame: &mut dyn FrameBuffer<Lease = L>, model: &[u8], held: 
 /// What a fallback of T23 has of the pool that it serves, and of others.
 type Baggage = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 
-/// T23 for fallbacks: in the midst of each of its calls one releases buffers and views of the pool that it serves, ends another pool
-/// that has buffers out and a frame open, uses a third one, and finds the pool that it serves in use.
+/// T23 for fallbacks: in the midst of each of its calls one releases buffers and views of the pool
+/// that it serves, ends another pool that has buffers out and a frame open, uses a third one, and
+/// finds the pool that it serves in use.
 pub fn t23_reentered<P: BufferPool + Send + 'static>(
     over: impl Fn(Scripted) -> P,
     with_frame: WithFrame<P>,

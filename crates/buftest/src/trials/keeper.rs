@@ -1,4 +1,5 @@
-//! A keeper over a pool that threads share: tests tick it themselves, or wait for what its thread does.
+//! A keeper over a pool that threads share: tests tick it themselves, or wait for what its thread
+//! does.
 
 use std::panic::{RefUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -60,8 +61,8 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The pool is complete when a waker is called, as it takes memory: that may use the pool, or panic. Whoever calls this then looks
-/// whether memory was lost.
+/// The pool is complete when a waker is called, as it takes memory: that may use the pool, or
+/// panic. Whoever calls this then looks whether memory was lost.
 pub fn wakers_are_users_code<P>(pool: &P)
 where
     P: Trim + Clone + Send + Sync + RefUnwindSafe + 'static,

@@ -39,7 +39,8 @@ fn drop_promptly<T>(what: &str, value: T) {
     process::within(PROMPT, what, || drop(value));
 }
 
-/// Takes what the allocator may have been given back, and scribbles on it: blocks of 64 bytes to 1 MiB, more of the smaller ones.
+/// Takes what the allocator may have been given back, and scribbles on it: blocks of 64 bytes to
+/// 1 MiB, more of the smaller ones.
 fn scribble() {
     let blocks: Vec<Vec<u8>> = (0..64).map(|i| vec![0xEE; 64 << (i % 15).min(i / 4)]).collect();
     std::hint::black_box(&blocks);
@@ -60,7 +61,8 @@ impl<L: Lease> Drop for Checked<L> {
     }
 }
 
-/// T6: buffers outlive their pool on the same thread, on another, in a `static`, as a temporary, while unwinding.
+/// T6: buffers outlive their pool on the same thread, on another, in a `static`, as a temporary,
+/// while unwinding.
 pub fn outlives<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
     for round in 0..20 {
         // The same thread: nothing out, one out, several out; dropped in both orders.
@@ -140,8 +142,9 @@ pub fn outlives<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
 
 /// T6: the last releases, on other threads, at the moment at which the pool is dropped here.
 ///
-/// Each thread writes right before its release, and nothing but the pool orders these writes and the end of the memory: whoever
-/// frees it has to see them, or else ThreadSanitizer reports the free.
+/// Each thread writes right before its release, and nothing but the pool orders these writes and
+/// the end of the memory: whoever frees it has to see them, or else ThreadSanitizer reports the
+/// free.
 pub fn late_releases<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
     const THREADS: usize = 3;
     orphans::sweep();
@@ -224,7 +227,8 @@ pub fn forgotten<P: BufferPool>(kit: &Kit<P>) {
         }
     }
     check(&before, 1);
-    // Others go on as long as there is anything left to give; a claim over forgotten memory would be an overlap.
+    // Others go on as long as there is anything left to give; a claim over forgotten memory would
+    // be an overlap.
     for seed in 0..2000 {
         match pool.acquire(64) {
             Ok(buf) => drop(shadow.claim(buf.as_ptr(), buf.capacity())),

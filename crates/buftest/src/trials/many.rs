@@ -7,10 +7,12 @@ use bufcore::BufferPool;
 
 use crate::process::thread_time;
 
-/// How often each number of pools is measured: the best counts, so that what others do to the processor's caches does not.
+/// How often each number of pools is measured: the best counts, so that what others do to the
+/// processor's caches does not.
 const ROUNDS: usize = 12;
 
-/// Acquires and drops a buffer of each of the pools in turn; the shortest time of one, in the best of some rounds over all.
+/// Acquires and drops a buffer of each of the pools in turn; the shortest time of one, in the best
+/// of some rounds over all.
 fn in_turn<P: BufferPool>(pools: &mut [P]) -> Duration {
     let requests = 8192_usize.next_multiple_of(pools.len());
     let round = || {
@@ -26,9 +28,12 @@ fn in_turn<P: BufferPool>(pools: &mut [P]) -> Duration {
     best / requests as u32
 }
 
-/// A thread that uses 4096 pools in turn pays little more for each request than one that uses 64, which are more than it finds at once.
+/// A thread that uses 4096 pools in turn pays little more for each request than one that uses 64,
+/// which are more than it finds at once.
 ///
-/// `most` is how many times as much: the mark is 3, of which tests leave a margin to: on a loaded machine the pools are not in its caches. A list in the place of the tree costs twenty times as much.
+/// `most` is how many times as much: the mark is 3, of which tests leave a margin to: on a loaded
+/// machine the pools are not in its caches. A list in the place of the tree costs twenty times as
+/// much.
 pub fn pools_in_turn<P: BufferPool + Send>(make: fn() -> P, most: u32) {
     let mut pools: Vec<P> = (0..4096).map(|_| make()).collect();
     // A thread of its own, which knows no other pools.

@@ -21,8 +21,8 @@ fn touch<P: BufferPool>(pool: &mut P, bytes: usize) -> Option<Buf<P::Lease>> {
     Some(buf)
 }
 
-/// T12: after a high peak, many sizes, dead threads and an oversize buffer, a drained pool holds what it says it reserves, and
-/// after its drop nothing.
+/// T12: after a high peak, many sizes, dead threads and an oversize buffer, a drained pool holds
+/// what it says it reserves, and after its drop nothing.
 pub fn bounded<P: BufferPool>(kit: &Kit<P>) {
     steady_allocator();
     let base = resident_bytes();
@@ -94,8 +94,8 @@ pub fn bounded<P: BufferPool>(kit: &Kit<P>) {
     assert!(after <= base + SLACK_BYTES, "{after} bytes resident after pools that went first, {base} before");
 }
 
-/// T19: traffic, pools that go first and threads that end, for `BUFTEST_SOAK_SECONDS` (1 unless set); after a warm-up neither
-/// resident memory nor descriptors grow.
+/// T19: traffic, pools that go first and threads that end, for `BUFTEST_SOAK_SECONDS` (1 unless
+/// set); after a warm-up neither resident memory nor descriptors grow.
 pub fn soak<P: BufferPool + Send>(kit: &Kit<P>) {
     let seconds =
         env::var("BUFTEST_SOAK_SECONDS").map_or(1, |text| text.parse().expect("a number of seconds"));
@@ -120,7 +120,7 @@ pub fn soak<P: BufferPool + Send>(kit: &Kit<P>) {
             });
             left.extend(mine.into_iter().take(3));
         }
-        // The pool goes first; what is left goes on another thread.
+        // The pool goes first; what is left goes away on another thread.
         drop(pool);
         thread::scope(|scope| {
             scope.spawn(move || drop(left));

@@ -1,4 +1,5 @@
-//! The trials, generic over the strategy. Each broke a published crate of this field, from safe code.
+//! The trials, generic over the strategy. Each broke a published crate of this field, from safe
+//! code.
 
 pub mod books;
 pub mod clones;
@@ -34,8 +35,9 @@ use std::env;
 
 use crate::model::Shadow;
 
-/// How many buffers a trial of the size `full` uses: two of twenty-five in release, a fiftieth in debug builds and in programs for sanitizers
-/// ([`races`](crate::races)), and what `BUFTEST_COUNT` says (as the size of the largest trial, 1 000 000) wherever it is set.
+/// How many buffers a trial of the size `full` uses: two of twenty-five in release, a fiftieth in
+/// debug builds and in programs for sanitizers ([`races`](crate::races)), and what `BUFTEST_COUNT`
+/// says (as the size of the largest trial, 1 000 000) wherever it is set.
 #[must_use]
 pub fn scaled(full: usize) -> usize {
     const FULL: usize = 1_000_000;

@@ -29,8 +29,9 @@ impl std::fmt::Debug for Waiting {
     }
 }
 
-/// A future that was polled by one executor and is polled by another wakes that one, and keeps nothing of the first; wherever it is
-/// when the event comes, the executor that has it then is woken. `make` makes one that waits.
+/// A future that was polled by one executor and is polled by another wakes that one, and keeps
+/// nothing of the first; wherever it is when the event comes, the executor that has it then is
+/// woken. `make` makes one that waits.
 pub fn t24_moved(make: impl Fn() -> Waiting) {
     wakes_the_last(&make);
     is_woken_before_it_goes(&make);

@@ -1,4 +1,5 @@
-//! Pages of a region that go back to the system while the pool is in use: what goes, what stays, and what it costs.
+//! Pages of a region that go back to the system while the pool is in use: what goes, what stays,
+//! and what it costs.
 //!
 //! Trials of resident memory run in a process of their own.
 
@@ -17,7 +18,8 @@ const MIB: usize = 1 << 20;
 const SLACK_BYTES: usize = 2 * MIB;
 const PAGE_BYTES: usize = 4096;
 
-/// A pool that is trimmed between requests, idle memory of no age at most times: for the whole conformance suite.
+/// A pool that is trimmed between requests, idle memory of no age at most times: for the whole
+/// conformance suite.
 #[derive(Debug)]
 pub struct Trimmed<P> {
     pool: P,
@@ -97,7 +99,8 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize, seed: u64) -> Buf<P::Lease>
     buf
 }
 
-/// After a burst that filled `bytes` bytes, all goes at the second look, or at once with `trim`; and all can be used again.
+/// After a burst that filled `bytes` bytes, all goes at the second look, or at once with `trim`;
+/// and all can be used again.
 pub fn after_a_burst<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
     steady_allocator();
     let before = resident_bytes();
@@ -147,7 +150,8 @@ pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
     drop(more);
 }
 
-/// Traffic that goes on as it is keeps its pages: a queue, and bursts with nothing out between them.
+/// Traffic that continues as it is keeps its pages: a queue, and bursts with nothing out between
+/// them.
 pub fn steady_traffic<P: BufferPool + TrimMut>(mut pool: P) {
     steady_allocator();
     let mut queue = VecDeque::with_capacity(100);
@@ -201,7 +205,8 @@ pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes:
     }
 }
 
-/// What is put aside is there for whoever asks: no request is refused that a pool without looks would serve.
+/// What is put aside is there for whoever asks: no request is refused that a pool without looks
+/// would serve.
 pub fn nothing_is_refused<P: BufferPool + FrameBuffer + TrimMut>(mut pool: P, capacity: usize) {
     for round in 0..4_usize {
         pool.trim_idle(Duration::ZERO);

@@ -1,4 +1,5 @@
-//! Buffers that are split, for the pools whose buffers can be: every index, every order of going, with views and on other threads.
+//! Buffers that are split, for the pools whose buffers can be: every index, every order of going,
+//! with views and on other threads.
 
 use bufcore::strategy::Tracker;
 use bufcore::{Buf, BufferPool, SplitLease};
@@ -91,7 +92,8 @@ pub fn in_every_order<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     }
 }
 
-/// A view of a part thaws when it is the only handle of the whole memory, and is then what the part was.
+/// A view of a part thaws when it is the only handle of the whole memory, and is then what the part
+/// was.
 pub fn views_of_parts<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
     let mut front = filled(&mut pool, 40);
@@ -119,8 +121,8 @@ pub fn views_of_parts<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// Memory of its own, and of a pool that is gone, splits as any other. `pool` has none for 48 bytes; `in_use` is what its statistics say
-/// of one memory that is out.
+/// Memory of its own, and of a pool that is gone, splits as any other. `pool` has none for 48
+/// bytes; `in_use` is what its statistics say of one memory that is out.
 pub fn large_and_late<P: BufferPool<Lease: SplitLease>>(
     mut pool: P,
     is_fallback: fn(&Buf<P::Lease>) -> bool,
@@ -139,8 +141,8 @@ pub fn large_and_late<P: BufferPool<Lease: SplitLease>>(
     pattern::check(&large, 1, 20);
 }
 
-/// Parts that another tracker is told of as well, as by a pool whose fallback hands out parts: the list on which the memory is stays
-/// right, and no part's going frees anything of it twice.
+/// Parts that another tracker is told of as well, as by a pool whose fallback hands out parts: the
+/// list on which the memory is stays right, and no part's going frees anything of it twice.
 pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn(&P) -> Option<usize>) {
     let elsewhere = Tracker::default();
     let mut pool = make();
@@ -153,7 +155,7 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
         let (first, last) = if which >> 2 == 0 { (front, back) } else { (back, front) };
         drop(first);
         assert_eq!(listed(&pool).unwrap_or(1), 1, "a part of it is");
-        // What is left is as good as a buffer that was never split.
+        // The rest is as good as a buffer that was never split.
         let last = elsewhere.attach(last);
         assert_eq!(listed(&pool).unwrap_or(0), 0, "it is on the other list");
         drop(last);
@@ -197,7 +199,8 @@ pub fn wiped<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
     }
 }
 
-/// Neighbouring parts are joined again, at every index of every length; what are none stay apart, and nothing is lost by trying.
+/// Neighbouring parts are joined again, at every index of every length; what are none stay apart,
+/// and nothing is lost by trying.
 pub fn joined<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
     for len in 0..=BYTES {
@@ -267,7 +270,8 @@ pub fn joined<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// What was consumed, and what other parts had in front, comes back when the buffer is the only handle, and not before.
+/// What was consumed, and what other parts had in front, comes back when the buffer is the only
+/// handle, and not before.
 pub fn compacted<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
     for elsewhere in [false, true] {

@@ -1,5 +1,5 @@
-//! T23: a global allocator that acquires, releases, and drops pools and their last handles, in each call of a program in turn. For a
-//! test binary of its own, whose allocator is a [`Reentrant`].
+//! T23: a global allocator that acquires, releases, and drops pools and their last handles, in each
+//! call of a program in turn. For a test binary of its own, whose allocator is a [`Reentrant`].
 
 use std::cell::RefCell;
 use std::thread;
@@ -115,7 +115,8 @@ impl<P: BufferPool + Send> Reentry<P> {
         }
     }
 
-    /// A pool whose handle goes while buffers are out, and another handle, or another pool, that the allocator may drop.
+    /// A pool whose handle goes while buffers are out, and another handle, or another pool, that
+    /// the allocator may drop.
     fn program(&self, world: &RefCell<World<P>>) {
         self.run(world, false);
     }
@@ -155,7 +156,8 @@ impl<P: BufferPool + Send> Reentry<P> {
         orphans::sweep();
     }
 
-    /// Pools that have ended elsewhere, and whose caches this thread finds among those of pools that the allocator drops.
+    /// Pools that have ended elsewhere, and whose caches this thread finds among those of pools
+    /// that the allocator drops.
     fn neighbours(&self, world: &RefCell<World<P>>) {
         const POOLS: usize = 24;
         let mut pools: Vec<_> = (0..POOLS).map(|_| (self.make)()).collect();
@@ -184,8 +186,9 @@ impl<P: BufferPool + Send> Reentry<P> {
         assert_eq!(orphans::pending(), 0, "memory that outlived its pool is kept");
     }
 
-    /// Each deed in each call of a program that looks through the caches of many pools, of which some have ended elsewhere. For a binary in
-    /// which nothing else runs at the same time: numbers of pools decide who is beside whom.
+    /// Each deed in each call of a program that looks through the caches of many pools, of which
+    /// some have ended elsewhere. For a binary in which nothing else runs at the same time: numbers
+    /// of pools decide who is beside whom.
     pub fn beside_each_other(&self) {
         self.each("neighbours", Self::neighbours);
     }

@@ -1,4 +1,5 @@
-//! The n-th allocation fails, for every n: each failure is an error, nothing is lost, nothing aborts.
+//! The n-th allocation fails, for every n: each failure is an error, nothing is lost, nothing
+//! aborts.
 //!
 //! For binaries with [`Failing`] as global allocator, so nothing here allocates while it is armed.
 
@@ -7,7 +8,8 @@ use bufcore::{AcquireError, Buf, BufferPool, Lease, SplitLease};
 use crate::alloc::Failing;
 use crate::pattern;
 
-/// Acquires and fills a buffer of each size, and then checks them all. `None` for those that failed, which `failures` is raised by.
+/// Acquires and fills a buffer of each size, and then checks them all. `None` for those that
+/// failed, which `failures` is raised by.
 pub fn fill_all<P: BufferPool, const N: usize>(
     pool: &mut P,
     sizes: [usize; N],
@@ -50,9 +52,10 @@ pub fn take_apart<L: SplitLease>(mut buf: Buf<L>) {
     pattern::check(&parts[0], 0, 700);
 }
 
-/// Runs `program`, which returns how many of its steps failed, on a new pool for every number of allocations that succeed, until none is
-/// refused, which is not before `least`. `silent` is how many refusals may show in no failure. `is_whole` is asked afterwards whether the
-/// pool is as good as new.
+/// Runs `program`, which returns how many of its steps failed, on a new pool for every number of
+/// allocations that succeed, until none is refused, which is not before `least`. `silent` is how
+/// many refusals may show in no failure. `is_whole` is asked afterwards whether the pool is as good
+/// as new.
 pub fn every_allocation<P: BufferPool>(
     make: impl Fn() -> P,
     program: impl Fn(&mut P) -> usize,

@@ -1,4 +1,5 @@
-//! T31 to T33: how much a buffer can hold, how it comes to hold more, and frames that are cut short.
+//! T31 to T33: how much a buffer can hold, how it comes to hold more, and frames that are cut
+//! short.
 
 use bufcore::{AcquireError, Buf, BufferPool};
 
@@ -12,8 +13,9 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
     buf
 }
 
-/// T31: the capacity of a buffer is what was asked for, whatever the pool rounds up to and whatever an earlier buffer in its place had.
-/// So what fills a buffer as far as it goes, as tokio's `read_buf` does, takes in as much from every pool.
+/// T31: the capacity of a buffer is what was asked for, whatever the pool rounds up to and whatever
+/// an earlier buffer in its place had. So what fills a buffer as far as it goes, as tokio's
+/// `read_buf` does, takes in as much from every pool.
 pub fn t31_exact<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     let most = pool.max_capacity().min(70_000);
@@ -55,7 +57,8 @@ pub fn t31_exact<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T32: a buffer grows with its bytes, to what is asked for, or is not changed by a refusal; and what was consumed comes back.
+/// T32: a buffer grows with its bytes, to what is asked for, or is not changed by a refusal; and
+/// what was consumed comes back.
 pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for bytes in 0..=130 {
@@ -121,7 +124,8 @@ pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// T33: a frame that is cut short has the bytes that are left, grows from there, and takes no more than these with it.
+/// T33: a frame that is cut short has the bytes that are left, grows from there, and takes no more
+/// than these with it.
 pub fn t33_frames_cut_short<P: BufferPool>(kit: &Kit<P>) {
     let mut rng = fastrand::Rng::with_seed(30);
     let mut pool = (kit.make)();

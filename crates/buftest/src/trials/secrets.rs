@@ -1,4 +1,5 @@
-//! T11: what one buffer held, no later one shows, unless the method's name says that recycled bytes show.
+//! T11: what one buffer held, no later one shows, unless the method's name says that recycled bytes
+//! show.
 
 use bufcore::{Buf, BufferPool};
 
@@ -28,7 +29,8 @@ fn store_secret<P: BufferPool>(pool: &mut P, bytes: usize) {
     assert!(shows(&buf), "the secret can be seen where it belongs");
 }
 
-/// Without wiping: dereferencing, freezing, printing, zeroed buffers, and resized ones show nothing.
+/// Without wiping: dereferencing, freezing, printing, zeroed buffers, and resized ones show
+/// nothing.
 pub fn filled_part_only<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for bytes in (0..=OLD_BYTES).step_by(61).chain([OLD_BYTES]) {

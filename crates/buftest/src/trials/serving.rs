@@ -9,15 +9,18 @@ use crate::Kit;
 use crate::identities;
 use crate::model::Shadow;
 
-/// T10: 2, then 64 pools used in turn on one thread serve at least 90 % as many as one, and nothing crosses over.
+/// T10: 2, then 64 pools used in turn on one thread serve at least 90 % as many as one, and nothing
+/// crosses over.
 pub fn pools_in_turn<P: BufferPool>(kit: &Kit<P>) {
     let rounds = scaled(100_000);
-    // One that holds no memory of its own takes it from the allocator, which may pass an address from one pool to another.
+    // One that holds no memory of its own takes it from the allocator, which may pass an address
+    // from one pool to another.
     let has_own_memory = (kit.make)().stats().reserved_bytes > 0;
     let served_by = |pools: usize| {
         let mut pools: Vec<P> = (0..pools).map(|_| (kit.make)()).collect();
         let shadow = Shadow::new();
-        // The addresses that each pool's buffers had, to see that no other pool hands them out from its own memory.
+        // The addresses that each pool's buffers had, to see that no other pool hands them out from
+        // its own memory.
         let mut owners: HashMap<usize, usize> = HashMap::new();
         let count = pools.len();
         let mut hits = 0;
@@ -47,7 +50,8 @@ pub fn pools_in_turn<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T13: one small buffer is held for ever; at least 99 % of a hundred thousand other requests are served from the pool.
+/// T13: one small buffer is held for ever; at least 99 % of a hundred thousand other requests are
+/// served from the pool.
 pub fn one_held<P: BufferPool>(kit: &Kit<P>) {
     for position in 0..4 {
         let mut pool = (kit.make)();
@@ -119,7 +123,8 @@ pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
         assert!(stats.fallbacks <= stats.fresh, "step {step}: {stats:?}");
         assert_eq!(stats.fallbacks, fallbacks, "fallbacks, step {step}");
         assert_eq!(stats.in_use, out.len(), "in use, step {step}");
-        // A frame whose front was discarded may count it, since it is out; nothing may count less than what is out.
+        // A frame whose front was discarded may count it, since it is out; nothing may count less
+        // than what is out.
         assert!(stats.in_use_bytes >= bytes_out, "step {step}: {bytes_out} bytes are out, {stats:?}");
         assert!(
             stats.in_use_bytes <= bytes_out + out.len() * 5000,
@@ -130,7 +135,7 @@ pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
     }
     drop(out);
     let stats = pool.stats();
-    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "all is back: {stats:?}");
+    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "all was released: {stats:?}");
     if counted {
         assert!(stats.acquired > 500, "{stats:?}");
     } else {

@@ -1,5 +1,5 @@
-//! The books of the global allocator, as in [`books`](super::books), for pools that threads share by their clones: of those threads and of
-//! the pool, any may go first.
+//! The books of the global allocator, as in [`books`](super::books), for pools that threads share
+//! by their clones: of those threads and of the pool, any may go first.
 
 use std::sync::mpsc;
 use std::thread;
@@ -24,11 +24,12 @@ pub struct SharedBooks<P> {
     pub ledger: &'static Ledger,
     /// A pool.
     pub make: fn() -> P,
-    /// Bytes of the pieces of memory that a pool takes for `usual` requests; much more than all bookkeeping.
+    /// Bytes of the pieces of memory that a pool takes for `usual` requests; much more than all
+    /// bookkeeping.
     pub piece: usize,
     /// A request that is served from a piece.
     pub usual: usize,
-    /// How many pieces so many `usual` buffers take.
+    /// How many pieces a number of `usual` buffers takes.
     pub pieces: fn(usize) -> usize,
     /// Requests of which forty take more memory than a pool keeps.
     pub many: fn(usize) -> usize,
@@ -36,15 +37,16 @@ pub struct SharedBooks<P> {
     pub single: usize,
     /// Rounds after which a thread alone has all that it needs, beside the first buffer.
     pub warm_up: usize,
-    /// Bytes that a sleeping thread keeps of a pool that it used and that is gone, at the most.
+    /// The most bytes that a sleeping thread keeps of a pool that it used and that is gone.
     pub kept: usize,
     /// Calls of the allocator that a steady traffic between threads may still need.
     pub late_calls: usize,
 }
 
 impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
-    /// Runs everything, and `special` among it: what this strategy does in its own way. `counts` is whether the steady state is to be
-    /// looked at, which is no use when the leak tracker allocates.
+    /// Runs everything, and `special` among it: what this strategy does in its own way. `counts` is
+    /// whether the steady state is to be looked at, which is no use when the leak tracker
+    /// allocates.
     pub fn check(&self, special: &[Special<P>], counts: bool) {
         wait_once();
         self.balanced("pools that go last", || self.pool_last());
@@ -59,7 +61,8 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         self.each(special, ", blocks kept");
     }
 
-    /// Many pools end elsewhere while a thread that used each of them sleeps: next to nothing is kept of each.
+    /// Many pools end elsewhere while a thread that used each of them sleeps: next to nothing is
+    /// kept of each.
     fn sleepers(&self) {
         const POOLS: usize = 1000;
         let base = self.bytes();
@@ -110,7 +113,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         self.ledger.outstanding().1
     }
 
-    /// Asserts that so many pieces of memory are out, beside `base` bytes.
+    /// Asserts that `pieces` pieces of memory are out, beside `base` bytes.
     #[track_caller]
     pub fn holds(&self, base: usize, pieces: usize, when: &str) {
         let bytes = self.bytes();
@@ -119,8 +122,9 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         assert_eq!(held, pieces, "{bytes} bytes are out, {base} were before: {when}");
     }
 
-    /// Asserts that a pool with one thread, which had one buffer, takes at most `of_pool` bytes beside its pieces of memory, and each further
-    /// thread `of_thread`. When the leak tracker allocates, it only says what they take.
+    /// Asserts that a pool with one thread, which had one buffer, takes at most `of_pool` bytes
+    /// beside its pieces of memory, and each further thread `of_thread`. When the leak tracker
+    /// allocates, it only says what they take.
     pub fn cost(&self, of_pool: usize, of_thread: usize, counts: bool) {
         let ledger = self.ledger;
         let beside = |pool: &P| ledger.outstanding().1 - pool.stats().reserved_bytes;
@@ -230,7 +234,8 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         let before = self.ledger.calls();
         (0..ROUNDS).for_each(&mut round);
         assert_eq!(self.ledger.calls(), before, "calls of the allocator in {ROUNDS} rounds on one thread");
-        // Pieces that the traffic between threads may need, which it would take whenever the other thread is first behind.
+        // Pieces that the traffic between threads may need, which it would take whenever the other
+        // thread is first behind.
         let bufs: [_; 4] = std::array::from_fn(|n| pool.acquire((self.many)(n)).expect("room"));
         drop(bufs);
         hand_over(self.ledger, [ROUNDS / 2; 2], self.late_calls, || {
@@ -240,8 +245,8 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
     }
 }
 
-/// Makes this thread wait in a channel: the standard library keeps a block for that from then on, and would take it at whichever
-/// wait is the first that really has to.
+/// Makes this thread wait in a channel: the standard library keeps a block for that from then on,
+/// and would take it at whichever wait is the first that really has to.
 fn wait_once() {
     let (sender, receiver) = mpsc::channel::<()>();
     assert!(receiver.recv_timeout(Duration::from_millis(1)).is_err());

@@ -1,5 +1,5 @@
-//! T21 to T23 of pools that have their memory piece by piece from a source of the program's: one that refuses, that panics at its n-th call,
-//! for every n, and that uses the pool which calls it.
+//! T21 to T23 of pools that have their memory piece by piece from a source of the program's. The
+//! source refuses, panics at its n-th call, for every n, and uses the pool which calls it.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -30,8 +30,8 @@ where
         (self.make)(Arc::clone(lender) as Arc<dyn Source>).expect("settings are right")
     }
 
-    /// What the source lends is zeroed where that was asked for. It goes back when pool and buffers are gone, in either order, and the
-    /// source with it.
+    /// What the source lends is zeroed where that was asked for. It goes back when pool and buffers
+    /// are gone, in either order, and the source with it.
     pub fn lends(&self) {
         let lender = Arc::new(Lender::new(|_| Loan::Old));
         let mut pool = self.over(&lender);
@@ -59,7 +59,8 @@ where
         ended(&lender, "unused");
     }
 
-    /// A refusal is an error of that request. Nothing counts that is not there, and the next request is served.
+    /// A refusal is an error of that request. Nothing counts that is not there, and the next
+    /// request is served.
     pub fn refuses(&self) {
         let (lends, turn) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
         let is_open = Arc::clone(&lends);
@@ -140,7 +141,8 @@ where
         calls.load(SeqCst)
     }
 
-    /// A source that acquires, releases, trims and drops handles, the last one too, in each of its calls.
+    /// A source that acquires, releases, trims and drops handles, the last one too, in each of its
+    /// calls.
     pub fn reenters(&self) {
         for last_one in [false, true] {
             let world = Arc::new(World::<P>::default());
@@ -180,7 +182,7 @@ where
     }
 }
 
-/// Asserts that all is back, and that nobody else keeps the source.
+/// Asserts that all was released, and that nobody else keeps the source.
 #[track_caller]
 fn ended(lender: &Arc<Lender>, when: &str) {
     orphans::sweep();

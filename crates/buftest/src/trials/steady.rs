@@ -1,4 +1,5 @@
-//! T26: what is kept does not grow while the same traffic goes on. To be run in a process of its own.
+//! T26: what is kept does not grow while the same traffic continues. To be run in a process of its
+//! own.
 
 use std::env;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use bufcore::BufferPool;
 use crate::process::{resident_bytes, steady_allocator};
 
 const THREADS: usize = 16;
-/// Buffers that each thread has at once: 64 are alive at the most.
+/// Buffers that each thread has at once: at most 64 are alive.
 const ALIVE: usize = 4;
 /// Part of the time for which memory may still grow, and the longest that this may last.
 const WARM_UP: u32 = 3;
@@ -18,8 +19,9 @@ const LONGEST_WARM_UP: Duration = Duration::from_secs(10);
 /// What the allocator's own arenas, one for each thread, may still add.
 const SLACK_BYTES: usize = 3 << 20;
 
-/// Sixteen threads take and drop buffers of `bytes` bytes, at most 64 of them alive, for `BUFTEST_STEADY_SECONDS` (3 unless set).
-/// After the first third, or ten seconds, resident memory does not grow.
+/// Sixteen threads take and drop buffers of `bytes` bytes, at most 64 of them alive, for
+/// `BUFTEST_STEADY_SECONDS` (3 unless set). After the first third, or ten seconds, resident memory
+/// does not grow.
 ///
 /// # Panics
 ///

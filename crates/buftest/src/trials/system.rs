@@ -1,5 +1,6 @@
-//! T25: a hostile system, for each strategy: calls that it refuses after the start, signals and forks amid traffic, and an address
-//! space that is used up. Each trial is for a process of its own.
+//! T25: a hostile system, for each strategy: calls that it refuses after the start, signals and
+//! forks amid traffic, and an address space that is used up. Each trial is for a process of its
+//! own.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -24,7 +25,8 @@ const SIZES: [usize; 7] = [1, 60, 1500, 5000, 20_000, 70_000, 300_000];
 const HELD: usize = 6;
 /// What a child ends with when all went well.
 const FINE: u8 = 7;
-/// How long the traffic beside signals lasts, and the signals that reach a thread in this time at the least.
+/// How long the traffic beside signals lasts, and the signals that reach a thread in this time at
+/// least.
 const SIGNALLED: Duration = Duration::from_millis(120);
 const LEAST_SIGNALS: usize = 20;
 /// Forks amid traffic.
@@ -36,8 +38,8 @@ const MOST_LARGE: usize = 4000;
 /// More than are held of those.
 const LISTED: usize = 64;
 
-/// The calls of a pool, its allocator and its locks, after the start. Not `brk`, which reports no error: the C library takes that of a
-/// filter for an address.
+/// The calls of a pool, its allocator and its locks, after the start. Not `brk`, which reports no
+/// error: the C library takes that of a filter for an address.
 fn calls() -> Vec<(&'static str, libc::c_long)> {
     vec![
         ("madvise", libc::SYS_madvise),
@@ -167,8 +169,8 @@ fn nothing_is_out<P: BufferPool>(pool: &P) {
     assert_eq!(pool.stats().in_use, 0, "nothing is out");
 }
 
-/// What a pool goes through once: requests, releases here and on another thread, trims, statistics, and its end on that thread, with
-/// buffers out here.
+/// What a pool goes through once: requests, releases here and on another thread, trims, statistics,
+/// and its end on that thread, with buffers out here.
 fn whole_life<P: Sent>(
     kit: Kit<P>,
     besides: Besides<P>,
@@ -202,7 +204,8 @@ fn whole_life<P: Sent>(
     orphans::sweep();
 }
 
-/// One call after another is refused once a pool was used: requests, releases, trims and the pool's end go on, or end in an error.
+/// One call after another is refused once a pool was used: requests, releases, trims and the pool's
+/// end go on, or end in an error.
 ///
 /// Each refusal is in a child of its own: a filter stays for good.
 pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
@@ -227,8 +230,8 @@ pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
     });
 }
 
-/// A signal comes to each thread every millisecond, amid traffic between threads and whole lives of pools: nothing is lost, and nothing
-/// fails.
+/// A signal comes to each thread every millisecond, amid traffic between threads and whole lives of
+/// pools: nothing is lost, and nothing fails.
 pub fn t25_signals<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
     let signals = sandbox::signalled(|| {
         let started = Instant::now();
@@ -247,7 +250,8 @@ pub fn t25_signals<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
 /// What is thrown away for other threads to release.
 type Basket<P> = Arc<Mutex<Vec<Filled<P>>>>;
 
-/// Uses pools of its own until it is `over`, most of which end with buffers out; releases what is in the `basket`; uses `handle`.
+/// Uses pools of its own until it is `over`, most of which end with buffers out; releases what is
+/// in the `basket`; uses `handle`.
 fn beside<P: Sent>(
     kit: Kit<P>,
     besides: Besides<P>,
@@ -273,11 +277,11 @@ fn beside<P: Sent>(
     }
 }
 
-/// Forks while other threads use the pool, release its buffers, and end pools with buffers out: the child goes on with the pool, with
-/// buffers from before, and with pools of its own, and ends.
+/// Forks while other threads use the pool, release its buffers, and end pools with buffers out: the
+/// child continues with the pool, with buffers from before, and with pools of its own, and ends.
 ///
-/// A pool that lists what is out (`is_tracked`) has a lock for that, which may be another thread's at the fork. Then no other thread has
-/// anything of the pool that is used in the child.
+/// A pool that lists what is out (`is_tracked`) has a lock for that, which may be another thread's
+/// at the fork. Then no other thread has anything of the pool that is used in the child.
 pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, besides: Besides<P>, is_tracked: bool) {
     let mut pool = Some((kit.make)());
     let (over, basket) = (Arc::new(AtomicBool::new(false)), Basket::<P>::default());
@@ -329,10 +333,11 @@ pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, besides: Besides<P>, is_tra
     assert!(work(kit, &mut pool, 1, Memory::Enough) > 0);
 }
 
-/// The address space is used up amid the traffic of two threads: requests end in an error, what is out stays as it is, and all is as
-/// before once there is room again.
+/// The address space is used up amid the traffic of two threads: requests end in an error, what is
+/// out stays as it is, and all is as before once there is room again.
 ///
-/// The list of what is out, where there is one, ends the process when it cannot grow, so it has room before.
+/// The list of what is out, where there is one, ends the process when it cannot grow, so it has
+/// room before.
 pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
     process::calm_allocator();
     let mut pool = (kit.make)();

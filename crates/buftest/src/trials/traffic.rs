@@ -61,7 +61,8 @@ pub fn whole_buffers<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T2: the same with frames grown in place, frames that have to move, frozen, split and cloned buffers.
+/// T2: the same with frames grown in place, frames that have to move, frozen, split and cloned
+/// buffers.
 pub fn every_way<P: BufferPool>(kit: &Kit<P>) {
     for consumers in [1, 3] {
         run(kit, Ways::Every, consumers, kit.scaled(100_000));
@@ -256,8 +257,9 @@ fn consume<L: Lease>(mut queue: Consumer<Parcel<L>>, seed: u64) {
     held.iter().for_each(Parcel::check);
 }
 
-/// T4: A fills, B reads, scribbles and drops, A uses the memory again. The queue is longer than the traffic and A never looks
-/// back at it, so that only the pool orders what B did before what A does next.
+/// T4: A fills, B reads, scribbles and drops, A uses the memory again. The queue is longer than the
+/// traffic and A never looks back at it, so that only the pool orders what B did before what A does
+/// next.
 pub fn handover<P: BufferPool>(kit: &Kit<P>) {
     const BYTES: usize = 256;
     let count = scaled(200_000);
@@ -306,6 +308,7 @@ pub fn handover<P: BufferPool>(kit: &Kit<P>) {
         drop(producer);
         other.join().expect("the other side saw what it should");
     });
-    // A pool without memory of its own leaves it to the allocator, which need not use any twice: AddressSanitizer's does not.
+    // A pool without memory of its own leaves it to the allocator, which need not use any twice:
+    // AddressSanitizer's does not.
     assert!(reused > 0 || !pools, "no memory was used twice: the trial showed nothing");
 }

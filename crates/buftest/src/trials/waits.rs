@@ -1,6 +1,8 @@
-//! T6 and T22 to T25 for requests that wait: polled late, without a wake, never again, forgotten, by wakers that panic or come back in.
+//! T6 and T22 to T25 for requests that wait: polled late, without a wake, never again, forgotten,
+//! by wakers that panic or come back in.
 //!
-//! [`waits!`](crate::waits!) stamps them out for a pool of 100 000 bytes: while 90 000 are out, 80 000 are waited for.
+//! [`waits!`](crate::waits!) stamps them out for a pool of 100 000 bytes: while 90 000 are out,
+//! 80 000 are waited for.
 
 pub mod allocators;
 mod many_buffers;
@@ -235,8 +237,8 @@ fn asleep<P: Waits>(request: &mut Request<'_, P>, wakes: &Counting, waker: &Wake
     }
 }
 
-/// A request is refused by `acquire`, waits, is woken by the release of what is in its way, and served. On another thread, and on this
-/// one. What is left of the pool is as before.
+/// A request is refused by `acquire`, waits, is woken by the release of what is in its way, and
+/// served. On another thread, and on this one. What is left of the pool is as before.
 pub fn t24_served_when_buffers_come_back<P: Waits>(make: impl Fn() -> P) {
     for (is_plain, is_elsewhere) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut pool = make();
@@ -300,8 +302,9 @@ pub fn t24_forgotten<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// Not of [`waits!`](crate::waits!): for pools whose releases are plain stores, which may wake nobody. So each request that begins to wait beside such buffers looks again some times
-/// by itself, also where another request was there before; and not for ever.
+/// Not of [`waits!`](crate::waits!): for pools whose releases are plain stores, which may wake
+/// nobody. So each request that begins to wait beside such buffers looks again some times by
+/// itself, also where another request was there before; and not for ever.
 pub fn t24_beside_plain_releases<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
     let plain = held(&mut pool, true);
@@ -341,7 +344,7 @@ pub fn t24_timeouts<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// What can never be served is refused at once.
+/// A request that can never be served is refused at once.
 pub fn t24_too_large<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
     let _held = held(&mut pool, true);
@@ -366,7 +369,8 @@ pub fn t24_moved<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// The release on another thread comes at any moment while a request begins to wait: it is woken, always.
+/// The release on another thread comes at any moment while a request begins to wait: it is woken,
+/// always.
 pub fn t24_releases_at_any_moment<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
     let (give, taken) = std::sync::mpsc::channel::<(Vec<Buf<P::Lease>>, usize)>();
@@ -394,7 +398,8 @@ pub fn t24_releases_at_any_moment<P: Waits>(make: impl Fn() -> P) {
     releaser.join().expect("a release does not panic");
 }
 
-/// Wakers that panic: woken by a release, which does not unwind, and dropped where they are replaced, given up, or served.
+/// Wakers that panic: woken by a release, which does not unwind, and dropped where they are
+/// replaced, given up, or served.
 pub fn t22_a_waker_panics<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
     let first = held(&mut pool, false);
@@ -451,7 +456,8 @@ pub fn t23_a_waker_comes_back_in<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// The pool ends after a request was forgotten, with buffers out or without: the waker goes, and releases do no harm.
+/// The pool ends after a request was forgotten, with buffers out or without: the waker goes, and
+/// releases do no harm.
 pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
     for (is_plain, is_out) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut pool = make();
@@ -474,8 +480,8 @@ pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// The same with a waker whose drop panics: neither the end nor a late release does, and nothing of the pool is left behind, also when
-/// the pool ends while its thread unwinds.
+/// The same with a waker whose drop panics: neither the end nor a late release does, and nothing of
+/// the pool is left behind, also when the pool ends while its thread unwinds.
 pub fn t22_a_waker_panics_when_the_pool_ends<P: Waits>(make: impl Fn() -> P) {
     for (is_out, unwinds) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut pool = make();
@@ -499,8 +505,8 @@ pub fn t22_a_waker_panics_when_the_pool_ends<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// For pools with a tracker, of whose buffers `asked` lists where they were asked for: the tracker names the calls that asked, and not
-/// the poll.
+/// For pools with a tracker, of whose buffers `asked` lists where they were asked for: the tracker
+/// names the calls that asked, and not the poll.
 pub fn tracked_where_it_was_asked_for<P: Waits>(
     mut pool: P,
     asked: impl Fn(&P) -> Vec<&'static Location<'static>>,

@@ -18,10 +18,10 @@ const BLOCK_BYTES: usize = 24 << 10;
 const RECORD_BYTES: usize = 8 << 10;
 /// The last block says how the recording ended.
 const LAST_BLOCK_BYTES: usize = 64;
-/// What is in memory is lost when the program is killed: it is written after so long, with the next
-/// event.
+/// An event that is only in memory is lost when the program is killed: it is written after so long,
+/// with the next event.
 const FLUSH_NS: u64 = 1_000_000_000;
-/// So many threads at once have numbers of their own.
+/// The number of threads that have numbers of their own at once.
 const NUMBERS: usize = 4096;
 
 /// The recording. All fields begin as zeros.

@@ -9,7 +9,7 @@ use core::ffi::CStr;
 use super::output::PATH_BYTES;
 use super::system::File;
 
-/// So many pieces of code are known.
+/// The number of pieces of code that can be known.
 const MAX_MODULES: usize = 1024;
 /// While addresses are of no known code, the map is read again at most this often.
 const AGAIN_NS: u64 = 1_000_000_000;

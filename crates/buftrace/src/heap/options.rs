@@ -10,10 +10,10 @@ use crate::profile::format::MAX_FRAMES;
 
 /// From this size on, an allocation is worth a buffer of a pool.
 pub(super) const DEFAULT_MIN_BYTES: usize = 512;
-/// One sample for so many requested bytes: the cost of a sample is shared by some thousand
+/// One sample for this number of requested bytes: the cost of a sample is shared by some thousand
 /// requests.
 pub(super) const DEFAULT_RATE_BYTES: u64 = 1 << 20;
-/// So many frames of a call stack.
+/// The number of frames of a call stack.
 pub(super) const DEFAULT_DEPTH: usize = 24;
 /// The longest file.
 pub(super) const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
@@ -173,7 +173,8 @@ impl HeapOptions {
         self
     }
 
-    /// Sets the longest file: 1 GiB by default. The recording stops there, and the program goes on.
+    /// Sets the longest file: 1 GiB by default. The recording stops there, and the program
+    /// continues.
     #[must_use]
     pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.settings.limit_bytes = bytes;

@@ -213,7 +213,7 @@ impl Output {
     pub(super) fn say(&self, reason: Stop) {
         let path = CStr::from_bytes_until_nul(&self.path).map(CStr::to_bytes).unwrap_or_default();
         let mut line = Line::<512>::new();
-        let _ = line.write_str("buftrace: the recording stops, the program goes on: ");
+        let _ = line.write_str("buftrace: the recording stops, the program continues: ");
         line.push(path.get(..path.len().min(300)).unwrap_or_default());
         let _ = writeln!(line, ": {reason}");
         system::say(line.bytes(), self.errors.get());

@@ -56,7 +56,7 @@ struct Shared {
 unsafe impl Zeroed for Shared {}
 
 impl Local {
-    /// Whether so many bytes pass without a sample.
+    /// Whether this number of bytes passes without a sample.
     #[inline]
     fn pass(&self, bytes: usize) -> bool {
         let left = self.left.get().wrapping_sub(bytes as i64);
@@ -280,7 +280,7 @@ pub(super) fn freed_of(address: usize, bytes: usize) {
 }
 
 /// Memory is about to be reallocated: takes out what is followed, since its address may be
-/// somebody else's before this thread goes on.
+/// somebody else's before this thread continues.
 #[inline]
 pub(super) fn reallocating(address: usize) -> Option<Entry> {
     if table::may_have(address) { take_out(address) } else { None }
@@ -458,7 +458,7 @@ unsafe extern "C" fn thread_ends(_: *mut c_void) {
 
 extern "C" fn before_fork() {
     local::with(|local| local.inside.set(true));
-    // What the child inherits is whole.
+    // The state that the child inherits is whole.
     let log = shared().and_then(|shared| shared.log.take());
     local::with(|local| local.forks.set(log.is_some()));
     mem::forget(log);

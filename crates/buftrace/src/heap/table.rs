@@ -15,8 +15,8 @@ const BUCKET_BITS: u32 = 16;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 const SHARDS: usize = 64;
 const SHARD_BUCKETS: usize = BUCKETS / SHARDS;
-/// For so many objects at once a shard has room: 2 MiB of addresses, of which only what is used
-/// becomes memory.
+/// A shard has room for this number of objects at once: 2 MiB of addresses, of which only what is
+/// used becomes memory.
 const SHARD_ENTRIES: usize = 1 << 16;
 
 /// By bucket: 1 if an object may be in it. In the program itself, so that no pointer is in the way.

@@ -81,7 +81,7 @@ impl Profile {
         max_events: usize,
         keep: impl FnMut(&Object) -> bool,
     ) -> Trace {
-        // What was rounded off goes to the next object of the stack.
+        // The part that was rounded off goes to the next object of the stack.
         let mut owed: HashMap<u32, f64> = HashMap::new();
         let (mut left, mut is_cut) = (max_events, false);
         let copies = |object: &Object| {

@@ -1,5 +1,5 @@
-//! T22: writers of recordings that fail at their n-th call, for every n. What was written before can be
-//! read, and the program goes on.
+//! T22: writers of recordings that fail at their n-th call, for every n. Events that were written
+//! before can be read, and the program continues.
 
 use core::hint::black_box;
 use std::fs;
@@ -80,8 +80,8 @@ fn t22_a_block_that_cannot_be_written() {
     assert!(counts.is_sorted_by(|less, more| less < more), "{counts:?}");
 }
 
-/// A trace whose file may have one byte more each time: an error, until all of it fits. The recording
-/// stays, and so does its pool.
+/// A trace whose file may have one byte more each time: an error, until all of it fits. The
+/// recording stays, and so does its pool.
 pub(crate) fn trace(file: &Path) {
     // Or else the first byte too many ends the process.
     // SAFETY: no handler is installed.
@@ -100,7 +100,7 @@ pub(crate) fn trace(file: &Path) {
         let error = Trace::load(file).expect_err("not all of it");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(whole.starts_with(&fs::read(file).expect("a part of it")));
-        assert_eq!(pool.acquire(5).map(|buf| buf.capacity()), Ok(5), "the pool goes on");
+        assert_eq!(pool.acquire(5).map(|buf| buf.capacity()), Ok(5), "the pool continues");
     }
     pool.save(file).expect("there is room again");
     assert_eq!(Trace::load(file).expect("all of it").encode(), whole);

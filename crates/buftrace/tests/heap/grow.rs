@@ -1,4 +1,5 @@
-//! Growth by `realloc`: followed in place and to other addresses, into the range of sizes and out of it.
+//! Growth by `realloc`: followed in place and to other addresses, into the range of sizes and out
+//! of it.
 
 use core::hint::black_box;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The recorder of the heap, in programs of its own: this binary calls itself for each scenario, with
-//! the recording allocator as its global one.
+//! The recorder of the heap, in programs of its own: this binary calls itself for each scenario,
+//! with the recording allocator as its global one.
 #![cfg(all(target_os = "linux", not(miri)))]
 
 mod count;

@@ -1,4 +1,5 @@
-//! Places: the stacks of a recording lead to the functions that made the requests, by addresses alone.
+//! Places: the stacks of a recording lead to the functions that made the requests, by addresses
+//! alone.
 
 use core::hint::black_box;
 use std::path::Path;

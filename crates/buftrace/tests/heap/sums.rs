@@ -1,5 +1,5 @@
-//! An exact recording has what an allocator behind it has counted, over threads that allocate and free
-//! for each other.
+//! An exact recording has what an allocator behind it has counted, over threads that allocate and
+//! free for each other.
 
 use std::path::Path;
 use std::sync::mpsc;

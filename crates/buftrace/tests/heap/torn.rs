@@ -1,4 +1,5 @@
-//! Recordings that do not come to their end: a program that is killed, a disk that is full, a limit.
+//! Recordings that do not come to their end: a program that is killed, a disk that is full, a
+//! limit.
 
 use core::hint::black_box;
 use std::fs;

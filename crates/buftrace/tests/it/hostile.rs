@@ -1,5 +1,5 @@
-//! T22: pools that panic behind a recorder, at their n-th call for every n. What was recorded is what
-//! was served, and pool, buffers and recording go on.
+//! T22: pools that panic behind a recorder, at their n-th call for every n. What was recorded is
+//! what was served, and pool, buffers and recording go on.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -94,7 +94,7 @@ fn t22_pools_that_panic() {
         if is_over {
             break;
         }
-        // It goes on: the pool, and the recording.
+        // It continues: the pool, and the recording.
         drop(pool.acquire(7).expect("the heap has room"));
         served.push(7);
         held.iter().for_each(|(buf, bytes)| pattern::check(buf, *bytes as u64, 0));

@@ -167,7 +167,8 @@ fn faults_say_what_and_where() {
         (recording(&[4, 0, 1, 5, 0]), behind + 4, Fault::BadReference),
         (recording(&[4, 0, 1, 5, 1, 5, 1]), behind + 6, Fault::BadReference),
         (recording(&[4, 0, 1, 5, 1, 6, 1, 9]), behind + 6, Fault::BadReference),
-        // Too many frames, an unknown end, events behind the end, a record over the end of its block.
+        // Too many frames, an unknown end, events behind the end, a record over the end of its
+        // block.
         (recording(&[3, MAX_FRAMES as u8 + 1, 1]), behind + 1, Fault::BadNumber),
         (recording(&[7, 0, 3]), behind + 2, Fault::BadNumber),
         (recording(&[7, 0, 1, 4, 0, 1]), behind + 3, bad(4)),

@@ -333,7 +333,8 @@ fn a_recorder_shows_what_it_wraps() {
     assert_eq!(pool.detach().unwrap(), b"ab");
 }
 
-/// A buffer that is split and joined again is one in the recording, also where the front of it was given up.
+/// A buffer that is split and joined again is one in the recording, also where the front of it was
+/// given up.
 #[test]
 fn a_recorded_buffer_moves_to_the_front_of_its_memory() {
     let recording = Recording::new();

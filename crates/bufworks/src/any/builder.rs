@@ -203,7 +203,7 @@ impl fmt::Display for HeapBuilder {
 }
 
 /// `name`, or `name:setting=value,setting=value` with the settings that differ from the defaults.
-/// What is read from it is equal to this.
+/// The builder that is read from it is equal to this.
 impl fmt::Display for AnyBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();

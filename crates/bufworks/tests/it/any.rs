@@ -211,7 +211,7 @@ fn a_budget_that_serves_nothing_is_refused() {
     }
 }
 
-/// What is printed is read as the same builder, for settings of all kinds.
+/// The printed text is read as the same builder, for settings of all kinds.
 #[test]
 fn prints_what_it_reads() {
     for (text, printed) in [
@@ -267,7 +267,7 @@ fn prints_what_it_reads() {
     }
 }
 
-/// What failed has changed nothing.
+/// A setting that failed has changed nothing.
 #[test]
 fn a_builder_outlives_bad_settings() {
     let mut builder = AnyBuilder::named("heap").expect("it is there");

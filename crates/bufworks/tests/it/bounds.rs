@@ -1,7 +1,7 @@
 //! T16: which types may go to other threads, or be shared by them, and which must not: the compiler
 //! says so.
 //!
-//! What a type is does not depend on features.
+//! The bounds of a type do not depend on features.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -39,8 +39,8 @@ fn every_strategy() {
         }
         assert_eq!(keeper.watched(), usize::from(is_shared), "{name}");
         let is_gone = || pool.stats().idle_bytes <= carved;
-        // Where a pool counts no uses, the same burst again looks as if nothing changed: up to eight
-        // ages from look to look.
+        // Where a pool counts no uses, the same burst again looks as if nothing changed: up to
+        // eight ages from look to look.
         for _ in 0..100 {
             if !is_shared || is_gone() {
                 break;

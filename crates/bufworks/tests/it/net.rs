@@ -161,7 +161,7 @@ fn a_read_that_is_dropped_loses_nothing() {
     assert!(pool.is_idle());
 }
 
-/// Says that it can be read when it cannot, so many times.
+/// Says that it can be read when it cannot, this number of times.
 struct Mistaken {
     mistakes: usize,
     asked: Rc<Cell<usize>>,
@@ -330,8 +330,9 @@ fn all_kinds_of_sockets_and_halves() {
     });
 }
 
-/// The straightforward server under a budget: each of its clients sends a frame of 1 MiB at once, and the pool has room for a few.
-/// Each frame is answered, no connection is lost, the budget is kept, and nothing is held while a task waits.
+/// The straightforward server under a budget: each of its clients sends a frame of 1 MiB at once,
+/// and the pool has room for a few. Each frame is answered, no connection is lost, the budget is
+/// kept, and nothing is held while a task waits.
 #[cfg(feature = "shard")]
 #[test]
 fn a_budget_for_some_of_the_clients() {
@@ -370,7 +371,8 @@ fn a_budget_for_some_of_the_clients() {
     assert!(pool.stats().reserved_bytes <= BUDGET);
 }
 
-/// Slot pools and rings behind a mutex for tasks, with room for two of the buffers that twenty tasks want.
+/// Slot pools and rings behind a mutex for tasks, with room for two of the buffers that twenty
+/// tasks want.
 #[test]
 fn tasks_that_wait_for_pools_in_a_mutex() {
     use bufworks::net::{read_exact_waiting, read_ready_waiting};
@@ -418,7 +420,8 @@ fn tasks_that_wait_for_pools_in_a_mutex() {
     assert!(pools.0.try_lock().unwrap().is_idle() && pools.1.try_lock().unwrap().is_idle());
 }
 
-/// A stream that ends in a frame, a buffer without room, a frame of no bytes, and a request that is given up: no byte is lost.
+/// A stream that ends in a frame, a buffer without room, a frame of no bytes, and a request that is
+/// given up: no byte is lost.
 #[test]
 fn exact_reads_that_fail() {
     use bufworks::net::read_exact_waiting;

@@ -79,9 +79,9 @@ fn use_stack() {
     std::hint::black_box([1_u8; STACK_BYTES]);
 }
 
-/// A server of 192 threads, each of which does little. A pool without settings takes at most a third
-/// more than vectors do at the peak. A second after the last request its keeper has freed nearly all
-/// of it, and the system has it back.
+/// A server of 192 threads, each of which does little. A pool without settings takes at most a
+/// third more than vectors do at the peak. A second after the last request its keeper has freed
+/// nearly all of it, and the system has it back.
 #[test]
 fn resident_memory_of_a_server() {
     alone(module_path!(), "resident_memory_of_a_server", Duration::from_secs(300), || {

@@ -33,7 +33,7 @@ fn t25_forks() {
             });
             assert_eq!(ended, Ended::With(7), "the child of round {round}");
         }
-        // The parent's goes on.
+        // The parent's continues.
         pool.events();
         pool.set_reserved(5);
         pool.bell.as_ref().expect("it has one").ring();
@@ -42,8 +42,8 @@ fn t25_forks() {
     });
 }
 
-/// A keeper that a program calls goes on in a child of that program, with all its handles: a daemon
-/// forks after its start.
+/// A keeper that a program calls continues in a child of that program, with all its handles: a
+/// daemon forks after its start.
 #[test]
 fn t25_a_keeper_that_ticks_goes_on_in_a_child() {
     alone(module_path!(), "t25_a_keeper_that_ticks_goes_on_in_a_child", LIMIT, || {
@@ -80,7 +80,7 @@ fn t25_a_keeper_that_ticks_goes_on_in_a_child() {
         });
         assert_eq!(ended, Ended::With(3));
         ticking.tick(Instant::now());
-        assert_eq!((first.looks(), ticking.watched()), (1, 1), "the parent's goes on");
+        assert_eq!((first.looks(), ticking.watched()), (1, 1), "the parent's continues");
     });
 }
 
@@ -108,7 +108,8 @@ fn t25_forks_amid_calls() {
         let mut early = Some(keeper());
         let handles = [ticking.handle(), early.as_ref().expect("it is there").handle()];
         let is_over = AtomicBool::new(false);
-        // Calls that are still to come: without a bound the keepers would soon have millions of pools.
+        // Calls that are still to come: without a bound the keepers would soon have millions of
+        // pools.
         let calls = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..3 {

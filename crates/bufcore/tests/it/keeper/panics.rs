@@ -79,7 +79,7 @@ fn a_panic_in_a_drop_stops_none_but_its_pool() {
     stops_none_but_its_pool(&Panics { in_drop: true });
 }
 
-/// All are woken, whichever of them panic; the first panic goes on.
+/// All are woken, whichever of them panic; the first panic continues.
 #[test]
 fn a_panic_in_a_waker_keeps_none_asleep() {
     struct Panicking(&'static str);
@@ -96,7 +96,7 @@ fn a_panic_in_a_waker_keeps_none_asleep() {
         assert!(bell.arm(&waker));
     }
     let rung = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bell.ring()));
-    let payload = rung.expect_err("the panic goes on");
+    let payload = rung.expect_err("the panic continues");
     assert_eq!(payload.downcast_ref(), Some(&"first"));
     bell.ring();
     assert_eq!(wakes.count(), 1);

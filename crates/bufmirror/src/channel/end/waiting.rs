@@ -13,7 +13,7 @@ use crate::parking;
 
 /// How often an end that waits looks before it sleeps: less than a sleep and its end take.
 const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 64 };
-/// As the part of the capacity for which an end that had to wait goes on waiting while it comes.
+/// As the part of the capacity for which an end that had to wait continues to wait while it comes.
 const ENOUGH: usize = 4;
 /// How long it lets the other one work in between: a look takes the position from the other
 /// processor's cache, and slows it down.
@@ -69,10 +69,10 @@ impl<S: Side> End<S> {
         }
     }
 
-    /// Looks for `n` bytes for a while. Once they are there, it goes on while each look finds more,
-    /// up to a part of the ring: two ends that work at the same speed would otherwise meet at each
-    /// message, and pass the cache lines that they share to and fro. It then looks less and less
-    /// often, because each look takes the position away from the end that moves it.
+    /// Looks for `n` bytes for a while. Once they are there, it continues while each look finds
+    /// more, up to a part of the ring: two ends that work at the same speed would otherwise meet at
+    /// each message, and pass the cache lines that they share to and fro. It then looks less and
+    /// less often, because each look takes the position away from the end that moves it.
     fn look_for(&mut self, n: usize) -> Option<Result<(), WaitError>> {
         if self.has(n) {
             return self.check(n);

@@ -14,7 +14,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// Who waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A thread: it goes on soon when it was woken.
+    /// A thread: it continues soon when it was woken.
     Thread,
     /// A task: it may not be polled.
     Task,

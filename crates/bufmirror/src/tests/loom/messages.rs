@@ -22,7 +22,7 @@ use crate::messages::{Receiver, RecvError, SendError, Sender};
 /// A frame of a message of up to eight bytes.
 const FRAME: usize = 16;
 
-/// The ends of a queue of so many frames.
+/// The ends of a queue of `frames` frames.
 fn queue(frames: usize) -> (Sender, Receiver) {
     MessageQueue::over(Mirror::on_heap(frames * FRAME).expect("the heap has room")).split()
 }

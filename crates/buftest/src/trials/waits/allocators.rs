@@ -1,5 +1,5 @@
-//! T18 and T23 for requests that wait: an allocator that refuses, and one that comes back into the pool. For test binaries of their
-//! own, whose allocator is a [`Failing`] or a [`Reentrant`].
+//! T18 and T23 for requests that wait: an allocator that refuses, and one that comes back into the
+//! pool. For test binaries of their own, whose allocator is a [`Failing`] or a [`Reentrant`].
 //!
 //! The pools have 1000 bytes.
 
@@ -13,7 +13,8 @@ use super::{LONG, Waits, now};
 use crate::alloc::{Failing, Reentrant};
 use crate::tasks::{counting, poll};
 
-/// There is no memory for the waiting itself: an error, and nothing is left behind. A request that waits needs no more.
+/// There is no memory for the waiting itself: an error, and nothing is left behind. A request that
+/// waits needs no more.
 pub fn t18_no_memory_to_wait<P: Waits>(mut pool: P) {
     let held = pool.acquire(900).expect("room");
     let none = AcquireError::OutOfMemory { requested: 500 };
@@ -35,8 +36,8 @@ pub fn t18_no_memory_to_wait<P: Waits>(mut pool: P) {
     assert!(matches!(polled, Poll::Ready(Ok(_))) && refused == 0);
 }
 
-/// A request waits, and is served, while `allocator`, in each of its calls in turn, releases a buffer that it waits for, and uses
-/// another pool.
+/// A request waits, and is served, while `allocator`, in each of its calls in turn, releases a
+/// buffer that it waits for, and uses another pool.
 pub fn t23_within_a_wait<P: Waits>(allocator: &Reentrant, make: impl Fn() -> P) {
     for before in 0.. {
         let (mut pool, mut other) = (make(), make());

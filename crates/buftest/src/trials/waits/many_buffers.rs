@@ -13,8 +13,9 @@ struct Took {
     time: Duration,
 }
 
-/// A request for the memory of all buffers, of which there are few or many, and which come back in each order: an executor polls it when
-/// it is woken. `make` makes a pool for so many buffers of 32 bytes, and says what all of them together are.
+/// A request for the memory of all buffers, of which there are few or many, and which come back in
+/// each order: an executor polls it when it is woken. `make` makes a pool for a number of buffers
+/// of 32 bytes, and says what all of them together are.
 pub fn t26_one_request_for_all<P: Waits>(make: impl Fn(usize) -> (P, usize)) {
     const FEW: usize = if cfg!(debug_assertions) { 1000 } else { 8000 };
     const MORE: usize = 4 * FEW;
@@ -22,7 +23,7 @@ pub fn t26_one_request_for_all<P: Waits>(make: impl Fn(usize) -> (P, usize)) {
         let (mut pool, all) = make(count);
         let acquire =
             |pool: &mut P| if is_plain { pool.acquire(32) } else { now::<P>(pool.acquire_async(32)) };
-        let mut held: Vec<_> = (0..count).map(|_| acquire(&mut pool).expect("made for so many")).collect();
+        let mut held: Vec<_> = (0..count).map(|_| acquire(&mut pool).expect("made for as many")).collect();
         match order {
             0 => {}
             1 => held.reverse(),

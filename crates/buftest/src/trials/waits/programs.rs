@@ -9,8 +9,9 @@ use super::Waits;
 use crate::tasks::{counting, poll};
 use crate::trials::scaled;
 
-/// Random programs of buffers of both kinds and of a request that waits among their releases: polled late, without a wake, by other
-/// executors, given up, forgotten. When all buffers have come back, it was woken, and is served.
+/// Random programs of buffers of both kinds and of a request that waits among their releases:
+/// polled late, without a wake, by other executors, given up, forgotten. When all buffers have come
+/// back, it was woken, and is served.
 pub fn t24_programs<P: Waits>(make: impl Fn() -> P) {
     for seed in 0..scaled(10_000).max(200) as u64 {
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -30,7 +31,8 @@ pub fn t24_programs<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// One request of a program. `None` when it sleeps though nothing is out; otherwise its buffer, if it was not given up.
+/// One request of a program. `None` when it sleeps though nothing is out; otherwise its buffer, if
+/// it was not given up.
 fn waits_among_releases<P: Waits>(
     pool: &mut P,
     bytes: usize,

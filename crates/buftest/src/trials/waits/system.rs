@@ -1,4 +1,5 @@
-//! T25 for requests that wait: calls that the system refuses, and signals. For processes of their own.
+//! T25 for requests that wait: calls that the system refuses, and signals. For processes of their
+//! own.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,8 +15,9 @@ use crate::tasks::block_on;
 /// Until a request times out, and until what it waits for is released.
 const SHORT: Duration = Duration::from_millis(25);
 const A_WHILE: Duration = Duration::from_millis(5);
-/// Requests time out when they should, and are served when a buffer comes back, here and there, as a thread and as a task. They sleep
-/// meanwhile, unless the system refuses that: then they do not `sleep`.
+/// Requests time out when they should, and are served when a buffer comes back, here and there, as
+/// a thread and as a task. They sleep meanwhile, unless the system refuses that: then they do not
+/// `sleep`.
 fn waits<P: Waits>(make: impl Fn() -> P, there: &Errands, sleeps: bool) {
     for is_plain in [true, false] {
         let mut pool = make();
@@ -67,7 +69,8 @@ pub fn t25_refused_calls<P: Waits>(make: impl Fn() -> P) {
     );
 }
 
-/// A signal comes to each thread every millisecond: no wait ends early for that, late, or in another way.
+/// A signal comes to each thread every millisecond: no wait ends early for that, late, or in
+/// another way.
 pub fn t25_signals<P: Waits>(make: impl Fn() -> P) {
     let signals = sandbox::signalled(|| {
         let there = Errands::new();

@@ -165,7 +165,7 @@ fn t22_a_subscriber_that_panics() {
         for _ in 0..2 {
             drop(pool.acquire(100_000).expect("there is room"));
             keep(&mut keeper, &pool);
-            assert_eq!(keeper.watched(), 1, "the keeper goes on with it");
+            assert_eq!(keeper.watched(), 1, "the keeper continues with it");
         }
         let monitor = Monitor::new();
         let says = Arc::new(Says::new(numbers(0)));

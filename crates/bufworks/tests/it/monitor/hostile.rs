@@ -91,7 +91,7 @@ impl Drop for Weak {
     fn drop(&mut self) {
         // ORDER: Relaxed: a count, which is read by the same thread, or after a join.
         self.0.fetch_add(1, Ordering::Relaxed);
-        // What it panics with panics likewise.
+        // The payload of its panic panics likewise.
         panic::panic_any(Self(Arc::clone(&self.0)));
     }
 }

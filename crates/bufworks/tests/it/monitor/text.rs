@@ -175,12 +175,12 @@ fn a_published_pool() {
     assert!(monitor.read().is_empty());
 }
 
-/// What a scrape costs for each pool stays the same, however many pools there are (T26). The pools here
-/// say their numbers at once, so that only the monitor is measured.
+/// What a scrape costs for each pool stays the same, however many pools there are (T26). The pools
+/// here say their numbers at once, so that only the monitor is measured.
 #[test]
 fn a_scrape_costs_the_same_for_each_pool() {
-    /// How many times as much it may be where names and numbers are in no near cache of the processor. A
-    /// scrape that looks at all pools for each would be 64 times.
+    /// How many times as much it may be where names and numbers are in no near cache of the
+    /// processor. A scrape that looks at all pools for each would be 64 times.
     const MOST: u32 = 6;
 
     let says = |count: usize| {
@@ -197,8 +197,9 @@ fn a_scrape_costs_the_same_for_each_pool() {
 }
 
 /// Prints the figures of docs/decisions.md:
-/// `cargo test --release --package bufworks --all-features --test it -- --nocapture what_a_scrape_costs`.
-/// A pool that was not looked at for long is in no cache of the processor, so many pools cost more than few.
+/// `cargo test --release --package bufworks --all-features --test it -- --nocapture
+/// what_a_scrape_costs`. A pool that was not looked at for long is in no cache of the processor, so
+/// many pools cost more than few.
 #[test]
 fn what_a_scrape_costs() {
     for count in [1, 64, 1024] {
@@ -211,8 +212,8 @@ fn what_a_scrape_costs() {
     }
 }
 
-/// Prints what each way to look at `pools` takes, and returns what the best of some scrapes took for each pool:
-/// what others do to the processor does not count.
+/// Prints what each way to look at `pools` takes, and returns what the best of some scrapes took
+/// for each pool: what others do to the processor does not count.
 fn each<P: Watch>(pools: &[P], stats: &dyn Fn(&P) -> usize) -> Vec<Duration> {
     const READINGS: usize = 21;
     let (monitor, count) = (Monitor::new(), pools.len());
@@ -229,7 +230,7 @@ fn each<P: Watch>(pools: &[P], stats: &dyn Fn(&P) -> usize) -> Vec<Duration> {
             .collect();
         took.sort_unstable();
         println!("{count} pools, {what}: {:?} (median of {READINGS})", took[READINGS / 2]);
-        took[0] / u32::try_from(count).expect("there are not so many")
+        took[0] / u32::try_from(count).expect("there are fewer")
     };
     let mut each = vec![
         time("stats()", &|| pools.iter().map(stats).sum()),

@@ -178,15 +178,18 @@ mod tests {
             let idle = pool.stats().reserved_bytes;
             assert!(idle >= large, "its thread keeps it");
             let look = shared.idle_since.lock();
+            // ORDER: Relaxed, here and below: one thread at a time.
             shared.claims.fetch_or(CLAIMED, Ordering::Relaxed);
             let ended = forked(LIMIT, || {
                 (0..3).for_each(|_| pool.trim_idle(Duration::ZERO));
+                // ORDER: as above.
                 let is_claimed = shared.claims.load(Ordering::Relaxed) & CLAIMED != 0;
                 u8::from(pool.stats().reserved_bytes >= large) + 2 * u8::from(is_claimed)
             });
             assert_eq!(ended, Ended::With(0), "the child's looks find what is idle, and its claims end");
             pool.trim_idle(Duration::ZERO);
             assert_eq!(pool.stats().reserved_bytes, idle, "one at a time in the parent");
+            // ORDER: as above.
             shared.claims.fetch_and(!CLAIMED, Ordering::Relaxed);
             drop(look);
             (0..3).for_each(|_| pool.trim_idle(Duration::ZERO));

@@ -62,10 +62,11 @@ mod own {
     /// the process whose thread has it. A child that finds another number gives up the value, which
     /// may be half changed, and begins with a new one. The old value is leaked there.
     ///
-    /// A thread that has the lock does not wait, and calls no code of the user's: a thread that
+    /// A thread that has the lock does not wait, and calls no code of the user's. A thread that
     /// wants the lock looks again and again, with short sleeps after a while.
     ///
-    /// Cost: an exchange and a call for the number of the process to lock it, and a store to unlock.
+    /// Cost: an exchange and a call for the number of the process to lock it, and a store to
+    /// unlock.
     ///
     /// ```
     /// use bufcore::strategy::sync::ForkLock;

@@ -39,7 +39,7 @@ const PARKED: u32 = u32::MAX;
 /// - With the feature `alloc`, a request that waits [tells](Self::tell) places: their
 ///   [late release](Self::release_late) wakes it.
 ///
-/// What the last holder did with the memory happened before what the next one does.
+/// All that the last holder did with the memory happened before the next one has it.
 ///
 /// A slot of `bufslot` and a guard of `bufring` have one.
 ///
@@ -156,7 +156,7 @@ impl ReleaseState {
     /// Ends the pool's use of the place. It returns whether a buffer holds it, whose release counts
     /// itself from then on, unless [`settle`](Self::settle) finds it. For the pool.
     ///
-    /// What the calling thread wrote before, a release that finds the mark sees.
+    /// A release that finds the mark sees all that the calling thread wrote before.
     ///
     /// Cost: a locked instruction.
     #[must_use]

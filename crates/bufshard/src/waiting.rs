@@ -261,32 +261,21 @@ impl fmt::Debug for Acquire<'_> {
 #[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
 mod tests {
     use core::pin::pin;
-    use core::sync::atomic::{AtomicU32, Ordering};
-    use core::task::Waker;
-    use std::sync::{Arc, mpsc};
-    use std::task::Wake;
+    use std::sync::mpsc;
 
     use buftest::process::alone;
     use buftest::sandbox::{Ended, forked};
+    use buftest::tasks::counting;
 
     use super::*;
     use crate::cache::ThreadCache;
-
-    #[derive(Default)]
-    struct Wakes(AtomicU32);
-
-    impl Wake for Wakes {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 
     /// Another thread is in its cache at the moment of the fork. The child lacks that thread, and
     /// never gets what the cache has: a request sleeps in the end, until something is released.
     #[test]
     fn t25_a_fork_while_a_thread_is_in_its_cache() {
         alone(module_path!(), "t25_a_fork_while_a_thread_is_in_its_cache", Duration::from_secs(60), || {
-            const MOST: u32 = 3 * FORKED_LOOKS;
+            const MOST: usize = 3 * FORKED_LOOKS as usize;
             let pool = ShardPool::builder().max_bytes(200_000).build().expect("settings are right");
             let mut held = Some(pool.acquire(100_000).expect("room"));
             let (inside, is_inside) = mpsc::channel();
@@ -305,22 +294,21 @@ mod tests {
             });
             is_inside.recv().unwrap();
             let ended = forked(Duration::from_secs(30), || {
-                let wakes = Arc::new(Wakes::default());
-                let waker = Waker::from(Arc::clone(&wakes));
+                let (wakes, waker) = counting();
                 let mut cx = Context::from_waker(&waker);
                 let mut request = pin!(pool.acquire_async(90_000));
-                let mut seen = u32::MAX;
-                while wakes.0.load(Ordering::Relaxed) != seen && seen.wrapping_add(1) < MOST {
-                    seen = wakes.0.load(Ordering::Relaxed);
+                let mut seen = usize::MAX;
+                while wakes.count() != seen && seen.wrapping_add(1) < MOST {
+                    seen = wakes.count();
                     if request.as_mut().poll(&mut cx).is_ready() {
                         return 1;
                     }
                 }
-                if seen < FORKED_LOOKS || seen + 1 >= MOST {
+                if seen < FORKED_LOOKS as usize || seen + 1 >= MOST {
                     return 2;
                 }
                 drop(held.take());
-                if wakes.0.load(Ordering::Relaxed) == seen {
+                if wakes.count() == seen {
                     return 3;
                 }
                 3 * u8::from(request.poll(&mut cx).is_pending())

@@ -9,8 +9,8 @@
 //!   out of either, and nobody owns them.
 //! - H2: each header is on the list from `first` on, once, or on the list from `leaving` on, and
 //!   then it was vacant, and is on no stack.
-//! - H3: a header is freed by whoever has locked `leaving`, after it was taken off the list, and when
-//!   nobody visits. A *visit* is a use of headers that the visitor does not own. A visit begins
+//! - H3: a header is freed by whoever has locked `leaving`, after it was taken off the list, and
+//!   when nobody visits. A *visit* is a use of headers that the visitor does not own. It begins
 //!   with its count, then a full fence, then the first look. A header is taken off the list and off
 //!   its stack, then comes a full fence, then the look at the count. So either the visitor does not
 //!   find the header, or its visit is seen.

@@ -17,8 +17,8 @@ use super::waits;
 /// The release of one block.
 #[derive(Debug)]
 pub(crate) struct GuardHandle {
-    /// A guard is valid until this handle's drop has freed its block, and not one instruction longer.
-    /// None for a buffer of no bytes.
+    /// A guard is valid until this handle's drop has freed its block, and not one instruction
+    /// longer. None for a buffer of no bytes.
     tagged: TaggedPtr<Guard>,
     /// Dangling for a buffer of no bytes.
     #[cfg(any(feature = "wipe", feature = "stats"))]
@@ -191,8 +191,8 @@ impl GuardHandle {
     ///
     /// # Safety
     ///
-    /// The guard is a handle's. [`ReleaseState::release`] has returned `false` for it, and the handle
-    /// is not used again.
+    /// The guard is a handle's. [`ReleaseState::release`] has returned `false` for it, and the
+    /// handle is not used again.
     #[cold]
     #[inline(never)]
     unsafe fn late(guard: At) {

@@ -89,8 +89,8 @@ impl SlotHandle {
     ///
     /// # Safety
     ///
-    /// The slot is a handle's. [`ReleaseState::release`] has returned `false` for it, and the handle
-    /// is not used again.
+    /// The slot is a handle's. [`ReleaseState::release`] has returned `false` for it, and the
+    /// handle is not used again.
     #[cold]
     #[inline(never)]
     unsafe fn late(slot: NonNull<Slot>) {

@@ -44,6 +44,7 @@ impl<T> Lock<T> {
             let taken = self.word.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_ok() {
                 if is_given_up {
+                    // ORDER: as above.
                     self.is_given_up.store(false, Ordering::Relaxed);
                 }
                 return Some(Held { lock: self });
@@ -54,6 +55,7 @@ impl<T> Lock<T> {
                 system::nap();
             }
         }
+        // ORDER: as above.
         self.is_given_up.store(true, Ordering::Relaxed);
         None
     }

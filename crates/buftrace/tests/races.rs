@@ -6,14 +6,14 @@
 
 #[cfg(target_os = "linux")]
 mod trials {
+    use core::ptr;
+    use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+    use core::time::Duration;
     use std::alloc::System;
     use std::env;
     use std::fs;
     use std::process;
-    use std::ptr;
-    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
     use std::thread;
-    use std::time::Duration;
 
     use buftrace::{Ending, HeapOptions, Profile, RecordingAlloc};
 

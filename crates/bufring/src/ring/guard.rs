@@ -51,6 +51,9 @@ const _: () = assert!(GUARD.is_multiple_of(UNIT), "a block starts where its guar
 #[cfg(not(loom))]
 const _: () = assert!(align_of::<Guard>() >= align_of::<usize>(), "an address is behind a guard in a table");
 
+// A release goes from a guard to its state.
+const _: () = assert!(core::mem::offset_of!(Guard, state) == 0);
+
 impl Guard {
     pub(super) fn new(state: ReleaseState, size: u32, before: u32) -> Self {
         Self { state, views: Views::new(), size: Cell::new(size), before: Cell::new(before) }

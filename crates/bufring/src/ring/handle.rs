@@ -175,10 +175,9 @@ impl GuardHandle {
             // SAFETY: the handle's guard, which lives until the store below.
             released.add(unsafe { Self::room(guard, here) });
         }
-        // SAFETY: the guard is valid until it is free.
-        let state = unsafe { NonNull::new_unchecked(&raw mut (*guard.as_ptr()).state) };
-        // SAFETY: likewise; this is the drop of the lease. From here on the guard may be gone.
-        if !unsafe { ReleaseState::release(state) } {
+        // SAFETY: the state is the first field of a guard, which is valid until it is free. This is
+        // the drop of the lease. From here on the guard may be gone.
+        if !unsafe { ReleaseState::release(guard.cast()) } {
             // SAFETY: the block is not released yet, and this is the drop of the lease.
             unsafe { Self::late(guard) };
         }
@@ -200,13 +199,11 @@ impl GuardHandle {
         let _ = guard;
         #[cfg(feature = "alloc")]
         {
-            // SAFETY: valid until it is free.
-            let state = unsafe { NonNull::new_unchecked(&raw mut (*guard.as_ptr()).state) };
             let mut taken = None;
             // SAFETY: the block was told by its allocator, and is not free yet.
             let take = |distance| unsafe { waits::take_waiter(guard, distance) };
-            // SAFETY: the caller's promise.
-            if !unsafe { ReleaseState::release_late(state, &mut taken, take) } {
+            // SAFETY: the caller's promise. The state is the first field of a guard.
+            if !unsafe { ReleaseState::release_late(guard.cast(), &mut taken, take) } {
                 // SAFETY: the block is not released yet, and its allocator has ended, which wrote
                 // `before` last.
                 let before = unsafe { &(*guard.as_ptr()).before }.get();

@@ -73,10 +73,9 @@ impl Drop for SlotHandle {
             let released = unsafe { &(*slot.extra.control.get()).released };
             released.add(slot.extra.capacity.get());
         }
-        // SAFETY: the slot is valid while the handle lives, which is until it is free.
-        let state = unsafe { NonNull::new_unchecked(&raw mut (*self.slot.as_ptr()).state) };
-        // SAFETY: likewise; this is the drop of the lease. From here on the slot may be gone.
-        if !unsafe { ReleaseState::release(state) } {
+        // SAFETY: the state is the first field of a slot, which is valid while the handle lives.
+        // This is the drop of the lease. From here on the slot may be gone.
+        if !unsafe { ReleaseState::release(self.slot.cast()) } {
             // SAFETY: the slot is not released yet, and this is the drop of the lease.
             unsafe { Self::late(self.slot) };
         }
@@ -98,13 +97,11 @@ impl SlotHandle {
         let _ = slot;
         #[cfg(feature = "alloc")]
         {
-            // SAFETY: valid until it is free.
-            let state = unsafe { NonNull::new_unchecked(&raw mut (*slot.as_ptr()).state) };
             let mut taken = None;
             // SAFETY: the slot was told by its pool, and is not free yet.
             let take = |at| unsafe { waits::take_waiter(slot, at) };
-            // SAFETY: the caller's promise.
-            if !unsafe { ReleaseState::release_late(state, &mut taken, take) } {
+            // SAFETY: the caller's promise. The state is the first field of a slot.
+            if !unsafe { ReleaseState::release_late(slot.cast(), &mut taken, take) } {
                 // SAFETY: the slot is not released yet, and its pool has ended, which wrote `prev`
                 // last.
                 let at = unsafe { &(*slot.as_ptr()).prev }.get();

@@ -42,6 +42,9 @@ pub(super) struct Slot {
     pub(super) extra: Extra,
 }
 
+// A release goes from a slot to its state.
+const _: () = assert!(core::mem::offset_of!(Slot, state) == 0);
+
 impl Slot {
     /// The slot at `at` as a table starts with it: free and on the stack, or the sentinel around an
     /// empty list. `memory` is the addresses of what is handed out.

@@ -137,7 +137,7 @@ mod tests {
         // The program does not wait like that for each event.
         let started = std::time::Instant::now();
         assert!(lock.take().is_none());
-        assert!(started.elapsed() < std::time::Duration::from_millis(200), "{:?}", started.elapsed());
+        assert!(started.elapsed() < core::time::Duration::from_millis(200), "{:?}", started.elapsed());
         // SAFETY: the owner was forgotten above (1).
         unsafe { lock.break_open() };
         assert_eq!(*lock.take().unwrap(), 7);

@@ -146,20 +146,21 @@ impl Bell {
 /// The fence between what a pool does and its ring.
 #[inline(always)]
 fn light_fence() {
-    #[cfg(feature = "fences")]
+    // Models look at the fences of this file.
+    #[cfg(all(feature = "fences", not(any(loom, shuttle))))]
     crate::fences::light();
     // ORDER: SeqCst pairs with that in `heavy_fence`.
-    #[cfg(not(feature = "fences"))]
+    #[cfg(not(all(feature = "fences", not(any(loom, shuttle)))))]
     crate::sync::fence(Ordering::SeqCst);
 }
 
 /// The fence between what `arm` does and the keeper's next look; `false` when the system refuses
 /// it.
 fn heavy_fence() -> bool {
-    #[cfg(feature = "fences")]
+    #[cfg(all(feature = "fences", not(any(loom, shuttle))))]
     return crate::fences::has_heavy() && crate::fences::heavy(false);
     // ORDER: SeqCst pairs with that in `light_fence`.
-    #[cfg(not(feature = "fences"))]
+    #[cfg(not(all(feature = "fences", not(any(loom, shuttle)))))]
     {
         crate::sync::fence(Ordering::SeqCst);
         true

@@ -7,7 +7,7 @@
 //!   until it makes it 0.
 
 #[cfg(any(loom, shuttle))]
-pub use models::{ForkGuard, ForkLock};
+pub use models::{ForkGuard, Modelled as ForkLock};
 #[cfg(not(any(loom, shuttle)))]
 pub use own::{ForkGuard, ForkLock};
 
@@ -189,16 +189,16 @@ mod models {
     use crate::sync::{self, Mutex, MutexGuard};
 
     #[derive(Debug)]
-    pub struct ForkLock<T>(Mutex<T>);
+    pub struct Modelled<T>(Mutex<T>);
     pub type ForkGuard<'a, T> = MutexGuard<'a, T>;
 
-    impl<T: Default> Default for ForkLock<T> {
+    impl<T: Default> Default for Modelled<T> {
         fn default() -> Self {
             Self(Mutex::new(T::default()))
         }
     }
 
-    impl<T> ForkLock<T> {
+    impl<T> Modelled<T> {
         pub fn lock(&self) -> ForkGuard<'_, T> {
             sync::lock(&self.0)
         }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(target_os = "linux")]
+use crate::recording;
 use crate::{advise, show};
 
 /// What the codes mean that the program ends with.
@@ -23,6 +25,14 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Run a program, record what it requests of its allocator, and say whether a pool would help
+    #[cfg(target_os = "linux")]
+    #[command(after_help = EXIT_CODES)]
+    Run(Box<recording::RunOptions>),
+    /// Run a program, and record what it requests of its allocator
+    #[cfg(target_os = "linux")]
+    #[command(after_help = EXIT_CODES)]
+    Record(recording::RecordOptions),
     /// Say which strategy fits a trace, with which settings, or that no pool would help
     #[command(after_help = EXIT_CODES)]
     Advise(Box<advise::Options>),
@@ -62,6 +72,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let answer = match command.task {
+        #[cfg(target_os = "linux")]
+        Task::Run(options) => options.run(),
+        #[cfg(target_os = "linux")]
+        Task::Record(options) => options.run(),
         Task::Advise(options) => options.run(),
         Task::Check(options) => options.run(),
         Task::Show(options) => options.run(),
@@ -76,5 +90,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Command;
+
+    #[test]
+    fn options_do_not_clash() {
+        Command::command().debug_assert();
     }
 }

@@ -27,6 +27,8 @@ mod input;
 pub mod measure;
 mod names;
 mod places;
+#[cfg(target_os = "linux")]
+mod recording;
 mod show;
 
 pub use command::run;

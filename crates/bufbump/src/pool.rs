@@ -242,7 +242,7 @@ impl BumpPool {
     /// It frees the idle shards and larger pieces of the pool, those that threads have put aside,
     /// and the shards of threads whose buffers other threads released. No thread is stopped for it.
     /// It does not touch a shard of which buffers are out, nor the one that a thread carves. While
-    /// another thread's trim looks at the shards of threads, it leaves them to that one.
+    /// another thread's trim looks at the shards of threads, it waits for that one.
     ///
     /// The headers of shards without memory are freed as well. If other threads are looking for a
     /// shard or at the statistics at that very moment, they are kept for the next call. The header

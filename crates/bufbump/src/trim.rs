@@ -29,12 +29,11 @@ impl Shared {
             // SAFETY: likewise.
             unsafe { chain.push(piece) };
         }
-        // Whoever has the lock takes from there at this moment.
-        if let Some(right) = self.idle_since.try_lock() {
-            self.take_from_caches(Reach::Idle, &mut chain);
-            self.take_from_lists(Reach::Idle, &mut chain);
-            drop(right);
-        }
+        // Whoever has it looks, calls nobody, and is soon done.
+        let right = self.idle_since.lock();
+        self.take_from_caches(Reach::Idle, &mut chain);
+        self.take_from_lists(Reach::Idle, &mut chain);
+        drop(right);
         // SAFETY: nothing is out of what was taken, and it is ours.
         unsafe { Self::free_all(chain, Piece::Trimmed) };
         // SAFETY: a cache of this thread's is valid (`local`, L2).
@@ -101,9 +100,8 @@ impl Shared {
             // unused has the lock.
             unsafe { cache.reach(reach, is_claimed, chain) };
         }
-        if wants {
-            self.unclaim();
-        }
+        // Also where nobody claimed: a process that is forked amid a claim has that.
+        self.unclaim();
     }
 
     /// Takes the memory of shards on the lists of all threads, of which nothing is out. For holders
@@ -187,6 +185,16 @@ mod tests {
                 u8::from(pool.stats().reserved_bytes >= large) + 2 * u8::from(is_claimed)
             });
             assert_eq!(ended, Ended::With(0), "the child's looks find what is idle, and its claims end");
+            // The thread that claimed has taken the last piece.
+            let empty = BumpPool::new().expect("settings are right");
+            // ORDER: as above.
+            empty.shared().claims.fetch_or(CLAIMED, Ordering::Relaxed);
+            let ended = forked(LIMIT, || {
+                empty.trim();
+                // ORDER: as above.
+                u8::from(empty.shared().claims.load(Ordering::Relaxed) & CLAIMED != 0)
+            });
+            assert_eq!(ended, Ended::With(0), "also where no thread has a piece");
             pool.trim_idle(Duration::ZERO);
             assert_eq!(pool.stats().reserved_bytes, idle, "one at a time in the parent");
             // ORDER: as above.

@@ -65,7 +65,12 @@ mod own {
     /// A thread that has the lock does not wait, and calls no code of the user's. A thread that
     /// wants the lock looks again and again, with short sleeps after a while.
     ///
-    /// Cost: an exchange and a call for the number of the process to lock it, and a store to
+    /// A thread that forks has no such lock: in the child, a guard of the parent's would be beside
+    /// that of a thread which takes the lock over. `fork` is unsafe, so its caller has to see to
+    /// that. A process that gets the number of a dead ancestor, which had the lock at a fork, waits
+    /// for that one.
+    ///
+    /// Cost: an exchange and a call for the number of the process to lock it, and an exchange to
     /// unlock.
     ///
     /// ```
@@ -100,7 +105,12 @@ mod own {
     /// assert_eq!(count(&mut ForkLock::default().lock()), 1);
     /// ```
     #[must_use = "the lock is unlocked otherwise"]
-    pub struct ForkGuard<'a, T>(&'a ForkLock<T>, PhantomData<*mut T>);
+    pub struct ForkGuard<'a, T> {
+        lock: &'a ForkLock<T>,
+        /// The number of the process that has it.
+        own: u32,
+        _here: PhantomData<*mut T>,
+    }
 
     impl<T: Default> Default for ForkLock<T> {
         fn default() -> Self {
@@ -111,10 +121,10 @@ mod own {
     impl<T: Default> ForkLock<T> {
         /// Locks it, after the thread of this process that has it.
         pub fn lock(&self) -> ForkGuard<'_, T> {
-            let own = own_process();
             let mut tries = 0;
             loop {
-                if let Some(guard) = self.enter(own) {
+                // A handler of a signal may have forked meanwhile.
+                if let Some(guard) = self.enter(own_process()) {
                     return guard;
                 }
                 pause(tries);
@@ -131,7 +141,7 @@ mod own {
             // ORDER: Acquire pairs with the Release in `drop`: the value is as it was left.
             let locked = self.holder.compare_exchange(NOBODY, own, Ordering::Acquire, Ordering::Relaxed);
             match locked {
-                Ok(_) => Some(ForkGuard(self, PhantomData)),
+                Ok(_) => Some(ForkGuard { lock: self, own, _here: PhantomData }),
                 Err(other) if other != own => {
                     // Before the lock is taken: it is others' code.
                     let new = T::default();
@@ -140,7 +150,7 @@ mod own {
                     // SAFETY: this thread has the lock (G1). The old value is not dropped: it may
                     // be half changed.
                     unsafe { self.value.get().write(new) };
-                    Some(ForkGuard(self, PhantomData))
+                    Some(ForkGuard { lock: self, own, _here: PhantomData })
                 }
                 Err(_) => None,
             }
@@ -164,21 +174,22 @@ mod own {
 
         fn deref(&self) -> &T {
             // SAFETY: this thread has the lock (G1).
-            unsafe { &*self.0.value.get() }
+            unsafe { &*self.lock.value.get() }
         }
     }
 
     impl<T> DerefMut for ForkGuard<'_, T> {
         fn deref_mut(&mut self) -> &mut T {
             // SAFETY: likewise, and the borrow of this is exclusive.
-            unsafe { &mut *self.0.value.get() }
+            unsafe { &mut *self.lock.value.get() }
         }
     }
 
     impl<T> Drop for ForkGuard<'_, T> {
         fn drop(&mut self) {
-            // ORDER: Release pairs with the Acquire in `enter`.
-            self.0.holder.store(NOBODY, Ordering::Release);
+            // Not that of a child's thread which has taken the lock over.
+            // ORDER: Release pairs with the Acquire in `enter`. A failure reads nothing.
+            let _ = self.lock.holder.compare_exchange(self.own, NOBODY, Ordering::Release, Ordering::Relaxed);
         }
     }
 }

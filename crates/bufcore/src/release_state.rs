@@ -156,7 +156,8 @@ impl ReleaseState {
     /// Ends the pool's use of the place. It returns whether a buffer holds it, whose release counts
     /// itself from then on, unless [`settle`](Self::settle) finds it. For the pool.
     ///
-    /// A release that finds the mark sees all that the calling thread wrote before.
+    /// [`release_late`](Self::release_late), which finds the mark, sees all that the calling thread
+    /// wrote before.
     ///
     /// Cost: a locked instruction.
     #[must_use]

@@ -50,7 +50,8 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
 
 /// Atomics and locks that strategies use.
 ///
-/// They are those of `core` and `std`, or of `portable-atomic` with the feature of that name. Under
+/// They are those of `core` and `std`, or of `portable-atomic` with the feature of that name, and a
+/// lock that a forked child takes over. Under
 /// `--cfg loom` or `--cfg shuttle` they are those of a model checker. Other packages in the program
 /// may decide which they are.
 pub mod sync {

@@ -198,6 +198,8 @@ impl Acquire<'_> {
     fn look_again(&mut self, cx: &Context<'_>) {
         self.looks = self.looks.saturating_add(1);
         if self.looks > FORKED_LOOKS && self.pool.shared().is_forked() {
+            // With the next event it looks as often again.
+            self.looks = 0;
             return;
         }
         if self.looks > LOOKS && !cfg!(any(loom, shuttle)) {

@@ -9,8 +9,8 @@
 //!   and write.
 //! - `stages`, `child`: which candidates are timed how often, in which processes.
 //! - `by_place`, `place_words`: the same for the largest places of a heap recording.
-//! - `choice`: the rule. `record`, `words`, `table`, `picture`: the advice. `emit`: the choice for
-//!   a program.
+//! - `choice`: the rule. `record`, `words`, `table`, `picture`, `page`: the advice. `emit`: the
+//!   choice for a program.
 //! - `check`: whether settings still fit a trace.
 
 mod by_place;
@@ -23,6 +23,7 @@ mod exact;
 mod handed;
 mod lives;
 mod marks;
+mod page;
 mod picture;
 mod place_words;
 mod play;
@@ -44,6 +45,9 @@ pub(crate) use check::Options as CheckOptions;
 pub(crate) use child::Job;
 
 use crate::command::Answer;
+use crate::held::Held;
+use crate::input;
+use crate::names::Stacks;
 use by_place::Verdict;
 use candidate::Candidate;
 use child::Read;
@@ -101,7 +105,14 @@ impl PriceOptions {
 pub(crate) struct Options {
     /// The recorded trace: a file that `buftrace`'s recorder wrote
     file: PathBuf,
-    /// Write `advice.json` and `advice.svg` to this folder
+    #[command(flatten)]
+    how: How,
+}
+
+/// How the answer is found, and printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct How {
+    /// Write `advice.json`, `advice.svg` and the page `advice.html` to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the advice as JSON
@@ -147,13 +158,20 @@ struct Study<'a> {
 }
 
 impl Options {
-    /// Measures, and prints the advice.
+    /// As [`How::run`].
+    pub(crate) fn run(&self) -> Result<Answer> {
+        self.how.run(&self.file)
+    }
+}
+
+impl How {
+    /// Measures, and prints the advice for a recorded file.
     ///
     /// # Errors
     ///
     /// When the trace cannot be read, a candidate fails, or the advice cannot be written.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        let (file, prices, seconds) = (&*self.file, &self.prices, self.seconds);
+    pub(crate) fn run(&self, file: &Path) -> Result<Answer> {
+        let (prices, seconds) = (&self.prices, self.seconds);
         // What is emitted is the choice for the whole.
         let places = if self.emit.is_some() { 0 } else { self.places };
         let frames = self.frames.max(1);
@@ -172,7 +190,9 @@ impl Options {
         if let Some(out) = &self.out {
             fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
             let picture = picture::draw(&advice).context("there is nothing to draw")?;
-            for (name, text) in [("advice.json", &json), ("advice.svg", &picture)] {
+            let held = input::read(file)?.heap.map(|heap| Held::of(&heap, &Stacks::of(&heap)).flamegraph());
+            let page = page::page(&advice, &picture, held.as_deref());
+            for (name, text) in [("advice.json", &json), ("advice.svg", &picture), ("advice.html", &page)] {
                 let path = out.join(name);
                 fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
             }

@@ -13,11 +13,16 @@ pub(super) fn text(verdicts: &[Verdict]) -> String {
     for (number, verdict) in (1..).zip(verdicts) {
         let lines = verdict.place.lines();
         let _ = writeln!(text, "\n{number}. {}", lines.replace('\n', "\n   "));
-        for line in [requests(verdict), now(verdict), choice(verdict), sure(verdict)] {
+        for line in lines_of(verdict) {
             let _ = writeln!(text, "   - {line}");
         }
     }
     text
+}
+
+/// What is said of one.
+pub(super) fn lines_of(verdict: &Verdict) -> [String; 4] {
+    [requests(verdict), now(verdict), choice(verdict), sure(verdict)]
 }
 
 fn requests(verdict: &Verdict) -> String {

@@ -219,7 +219,7 @@ fn fastest_private(entries: &[Entry]) -> Option<&Entry> {
 }
 
 /// How sure it is.
-fn sure(advice: &Advice) -> String {
+pub(crate) fn sure(advice: &Advice) -> String {
     let choice = &advice.choice;
     let word = match choice.sure {
         0.95.. => "sure",
@@ -245,6 +245,29 @@ fn sure(advice: &Advice) -> String {
             write!(text, " No difference in time to the choice could be measured of {}.", names.join(", "));
     }
     text
+}
+
+/// The answer, in a line.
+pub(crate) fn answer(advice: &Advice) -> String {
+    let no_pool = if advice.choice.no_pool { "No pool would help. " } else { "" };
+    format!("{no_pool}Take `{}`.", advice.pick().candidate)
+}
+
+/// What the choice costs.
+pub(crate) fn cost(advice: &Advice) -> String {
+    let pick = advice.pick();
+    let tail = pick.tail.as_ref().map_or_else(String::new, |tail| {
+        format!(", p99 {}, p99.9 {}", time(f64::from(tail.p99)), time(f64::from(tail.p999)))
+    });
+    format!(
+        "Cost: {} a request{tail}, {} of a processor; {} of memory at its peak, {} times the {} that are out at most; {} reserved.",
+        time(pick.times.median),
+        processor(pick.processor),
+        exact_memory(pick.bytes()),
+        three_digits(pick.bytes() as f64 / advice.needs.bytes.max(1) as f64),
+        exact_memory(advice.needs.bytes as u64),
+        exact_memory(pick.counted.reserved_bytes as u64),
+    )
 }
 
 /// All of it.
@@ -276,27 +299,11 @@ pub(crate) fn text(advice: &Advice) -> String {
     }
     line("\nThe trade-off. Each row takes less memory than the one above it, and more time:".into());
     line(table::front(advice).to_string());
-    let pick = advice.pick();
-    line(if advice.choice.no_pool {
-        format!("\nNo pool would help. Take `{}`.\n", pick.candidate)
-    } else {
-        format!("\nTake `{}`.\n", pick.candidate)
-    });
+    line(format!("\n{}\n", answer(advice)));
     for code in advice.code.lines() {
         line(if code.is_empty() { String::new() } else { format!("    {code}") });
     }
-    let tail = pick.tail.as_ref().map_or_else(String::new, |tail| {
-        format!(", p99 {}, p99.9 {}", time(f64::from(tail.p99)), time(f64::from(tail.p999)))
-    });
-    line(format!(
-        "\nCost: {} a request{tail}, {} of a processor; {} of memory at its peak, {} times the {} that are out at most; {} reserved.",
-        time(pick.times.median),
-        processor(pick.processor),
-        exact_memory(pick.bytes()),
-        three_digits(pick.bytes() as f64 / advice.needs.bytes.max(1) as f64),
-        exact_memory(advice.needs.bytes as u64),
-        exact_memory(pick.counted.reserved_bytes as u64),
-    ));
+    line(format!("\n{}", cost(advice)));
     for reason in &advice.why {
         line(format!("- {reason}"));
     }

@@ -10,6 +10,8 @@ mod heap;
 #[cfg(target_os = "linux")]
 mod objects;
 #[cfg(target_os = "linux")]
+mod recording;
+#[cfg(target_os = "linux")]
 mod verdicts;
 
 use std::fs;
@@ -113,6 +115,14 @@ fn settings_without_room_are_reported_and_not_taken() {
     assert_eq!(written, printed(&output));
     let picture = fs::read_to_string(folder.join("advice.svg")).expect("the picture is written");
     assert!(picture.starts_with("<svg") && picture.contains("→ "), "the choice is marked");
+    let page = fs::read_to_string(folder.join("advice.html")).expect("the page is written");
+    assert_eq!(
+        (page.matches("<svg").count(), page.matches("<tr class=\"chosen\"").count()),
+        (1, 2),
+        "{page}"
+    );
+    assert_eq!(page.matches("<tr>").count() + 2, front.len() + entries.len() + 2, "all rows and two headers");
+    assert!(!page.contains("What holds memory"), "the trace of a pool has no places");
 }
 
 /// A program that asks a few times a second: nothing is saved by a pool.

@@ -37,16 +37,25 @@ impl<T> Lock<T> {
     pub(super) fn take(&self) -> Option<Held<'_, T>> {
         // ORDER: Relaxed, for all of `is_given_up`: it says how long to wait, and nothing else.
         let is_given_up = self.is_given_up.load(Ordering::Relaxed);
-        let turns = if is_given_up { 1 } else { SPINS + NAPS };
+        let held = self.take_within(if is_given_up { 1 } else { SPINS + NAPS });
+        if held.is_some() == is_given_up {
+            // ORDER: as above.
+            self.is_given_up.store(!is_given_up, Ordering::Relaxed);
+        }
+        held
+    }
+
+    /// Takes the lock, or gives up after a long time, whatever others did: for what is done once.
+    pub(super) fn take_in_any_case(&self) -> Option<Held<'_, T>> {
+        self.take_within(SPINS + NAPS)
+    }
+
+    fn take_within(&self, turns: u32) -> Option<Held<'_, T>> {
         for turn in 0..turns {
             // ORDER: Acquire pairs with the Release in `Held::drop`: what the last owner wrote is
             // seen. A failure reads nothing, hence Relaxed.
             let taken = self.word.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_ok() {
-                if is_given_up {
-                    // ORDER: as above.
-                    self.is_given_up.store(false, Ordering::Relaxed);
-                }
                 return Some(Held { lock: self });
             }
             if turn < SPINS {
@@ -55,8 +64,6 @@ impl<T> Lock<T> {
                 system::nap();
             }
         }
-        // ORDER: as above.
-        self.is_given_up.store(true, Ordering::Relaxed);
         None
     }
 

@@ -177,7 +177,7 @@ fn begin(path: &[u8], settings: Settings) -> Result<(), Cause> {
 fn open(path: &[u8], settings: Settings) -> Result<(), Cause> {
     let shared = map().ok_or(Cause::NoMemory)?;
     shared.table.clear();
-    let mut log = shared.log.take().ok_or(Cause::Running)?;
+    let mut log = shared.log.take_in_any_case().ok_or(Cause::Running)?;
     // ORDER: Relaxed: only under the lock of the log (E2).
     ERA.fetch_add(1, Ordering::Relaxed);
     FORKED.store(false, Ordering::Relaxed);
@@ -226,7 +226,7 @@ pub(super) fn start_from_environment() {
 pub(super) fn stop() {
     let Some(_inside) = Inside::enter() else { return };
     if let Some(shared) = shared()
-        && let Some(mut log) = shared.log.take()
+        && let Some(mut log) = shared.log.take_in_any_case()
     {
         end(&mut log, None);
     }
@@ -459,7 +459,7 @@ unsafe extern "C" fn thread_ends(_: *mut c_void) {
 extern "C" fn before_fork() {
     local::with(|local| local.inside.set(true));
     // The state that the child inherits is whole.
-    let log = shared().and_then(|shared| shared.log.take());
+    let log = shared().and_then(|shared| shared.log.take_in_any_case());
     local::with(|local| local.forks.set(log.is_some()));
     mem::forget(log);
 }

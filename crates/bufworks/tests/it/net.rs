@@ -371,6 +371,89 @@ fn a_budget_for_some_of_the_clients() {
     assert!(pool.stats().reserved_bytes <= BUDGET);
 }
 
+/// Tasks that need a small and a large buffer of one budget, which has room for two tasks. By each
+/// of the rules of `read_ready_waiting` all of them end. Without a rule they wait for each other.
+#[cfg(feature = "shard")]
+#[test]
+fn t24_a_small_and_a_large_buffer_of_one_task() {
+    use bufworks::shard::ShardPool;
+
+    const TASKS: usize = 8;
+    const TURNS: usize = 50;
+    const SMALL: usize = 16 << 10;
+    const LARGE: usize = 256 << 10;
+    type Turn = fn(ShardPool) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    let rules: [(&str, Turn); 3] = [
+        ("nothing is held", |pool| {
+            Box::pin(async move {
+                drop(pool.acquire_async(SMALL).await.unwrap());
+                yield_now().await;
+                drop(pool.acquire_async(LARGE).await.unwrap());
+            })
+        }),
+        ("one buffer, split", |pool| {
+            Box::pin(async move {
+                let mut both = pool.acquire_async(SMALL + LARGE).await.unwrap();
+                both.resize(SMALL + LARGE, 1).unwrap();
+                yield_now().await;
+                let small = both.split_to(SMALL);
+                assert_eq!((small.len(), both.len()), (SMALL, LARGE));
+            })
+        }),
+        ("the largest first", |pool| {
+            Box::pin(async move {
+                let large = pool.acquire_async(LARGE).await.unwrap();
+                yield_now().await;
+                // Refused, perhaps, and then it does without.
+                let small = pool.acquire(SMALL);
+                yield_now().await;
+                drop((small, large));
+            })
+        }),
+    ];
+    let pool = || ShardPool::builder().max_bytes(2 * (SMALL + LARGE) + (64 << 10)).build().unwrap();
+    let runtime = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
+    for (rule, turn) in rules {
+        let pool = pool();
+        runtime.block_on(async {
+            let tasks = (0..TASKS).map(|_| {
+                let pool = pool.clone();
+                tokio::spawn(async move {
+                    for _ in 0..TURNS {
+                        turn(pool.clone()).await;
+                    }
+                })
+            });
+            for task in tasks.collect::<Vec<_>>() {
+                timeout(PATIENCE, task)
+                    .await
+                    .unwrap_or_else(|_| panic!("{rule}: a task waits for ever"))
+                    .unwrap();
+            }
+        });
+    }
+    // Each has its small one, and nobody gets a large one.
+    let pool = pool();
+    runtime.block_on(async {
+        let barrier = Arc::new(tokio::sync::Barrier::new(TASKS));
+        let tasks = (0..TASKS).map(|_| {
+            let (pool, barrier) = (pool.clone(), Arc::clone(&barrier));
+            tokio::spawn(async move {
+                let small = pool.acquire_async(SMALL + LARGE / 8).await.unwrap();
+                barrier.wait().await;
+                let large = timeout(Duration::from_millis(200), pool.acquire_async(LARGE)).await;
+                drop(small);
+                large.is_err()
+            })
+        });
+        let mut waited = 0;
+        for task in tasks.collect::<Vec<_>>() {
+            waited += usize::from(timeout(PATIENCE, task).await.expect("a task waits for ever").unwrap());
+        }
+        assert!(waited > 0, "there was room for all at once, so the trial shows nothing");
+    });
+}
+
 /// Slot pools and rings behind a mutex for tasks, with room for two of the buffers that twenty
 /// tasks want.
 #[test]

@@ -1,0 +1,116 @@
+//! The advice as a page: one file with all of it, to look at.
+
+use comfy_table::{Row, Table};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::record::Advice;
+use super::{place_words, table, words};
+
+/// The page. `picture` is time against memory; `held` is the hold-time profile of a heap
+/// recording.
+pub(super) fn page(advice: &Advice, picture: &str, held: Option<&str>) -> String {
+    let machine = &advice.machine;
+    let facts = [
+        ("trace", advice.trace.clone()),
+        ("requests", format!("{} replayed of {}", advice.replayed, advice.acquires)),
+        ("threads", format!("{} recorded, replayed by {} workers", advice.threads, advice.workers)),
+        ("machine", format!("{}, {} cores; {}", machine.cpu, machine.cores, machine.kernel)),
+        ("date", machine.date.clone()),
+        ("bufadvise", advice.version.clone()),
+        ("this took", format!("{:.0} s", advice.seconds)),
+    ];
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "bufadvise: " (advice.name) }
+                style { (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                header {
+                    h1 { (advice.name) }
+                    p class="answer" { (marked(&words::answer(advice))) }
+                    p { (marked(&words::cost(advice))) }
+                }
+                main {
+                    pre { (advice.code) }
+                    h2 { "Why" }
+                    ul {
+                        @for reason in &advice.why { li { (marked(reason)) } }
+                        li { (marked(&words::sure(advice))) }
+                    }
+                    h2 { "The trade-off" }
+                    p { "Each row takes less memory than the one above it, and more time." }
+                    (rows(&table::front(advice)))
+                    figure class="wide" { (PreEscaped(picture)) }
+                    (places(advice))
+                    @if let Some(held) = held {
+                        h2 { "What holds memory" }
+                        p { "The width of a bar is its share of all bytes times seconds. A leak is the widest bar." }
+                        figure class="wide" { (PreEscaped(held)) }
+                    }
+                    h2 { "All candidates" }
+                    (rows(&table::all(advice)))
+                    ul { @for line in table::LEGEND.lines() { li { (marked(line.trim_start_matches("- "))) } } }
+                    @for reason in &advice.left_out { p class="soft" { "Left out: " (reason) "." } }
+                    h2 { "Measured" }
+                    dl { @for (name, value) in facts { dt { (name) } dd { (value) } } }
+                }
+            }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+/// The largest places of a heap recording.
+fn places(advice: &Advice) -> Markup {
+    html! {
+        @if !advice.places.is_empty() {
+            h2 { "The places that request most" }
+            p { "Each was replayed by itself." }
+            ol {
+                @for verdict in &advice.places {
+                    li {
+                        pre { (verdict.place.lines()) }
+                        ul { @for line in place_words::lines_of(verdict) { li { (marked(&line)) } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A table of the terminal as one of the page. The row of the choice begins with an arrow.
+fn rows(table: &Table) -> Markup {
+    html! {
+        div class="wide" {
+            table {
+                @if let Some(header) = table.header() {
+                    thead { tr { @for cell in cells(header) { th scope="col" { (cell) } } } }
+                }
+                tbody {
+                    @for row in table.row_iter() {
+                        tr class=[cells(row).next().filter(|name| name.starts_with('→')).map(|_| "chosen")] {
+                            @for cell in cells(row) { td { (cell.trim()) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cells(row: &Row) -> impl Iterator<Item = String> {
+    row.cell_iter().map(comfy_table::Cell::content)
+}
+
+/// Text in which what is between backticks is code.
+fn marked(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The library that records: found, or built once from the sources that are in this program.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+
+use anyhow::{Context, Result, ensure};
+
+/// Its file name.
+const NAME: &str = "libbufpreload.so";
+/// Names a library that is to be taken in place of all others.
+const VARIABLE: &str = "BUFADVISE_LIBRARY";
+/// Names the folder of `buftrace`, where that is not to come from the registry.
+const BUFTRACE: &str = "BUFADVISE_BUFTRACE";
+
+/// The sources, by file name.
+const SOURCES: [(&str, &str); 3] = [
+    ("lib.rs", include_str!("../../preload/lib.rs")),
+    ("early.rs", include_str!("../../preload/early.rs")),
+    ("real.rs", include_str!("../../preload/real.rs")),
+];
+const MANIFEST: &str = include_str!("../../preload/manifest.toml");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A library that is open, so that its path has neither spaces nor colons: these part the paths in
+/// `LD_PRELOAD`.
+#[derive(Debug)]
+pub(super) struct Library {
+    file: File,
+}
+
+impl Library {
+    /// Takes the one that is `given`, or that the environment names, or that is beside this
+    /// program, or that was built before, or builds it.
+    pub(super) fn find(given: Option<&Path>) -> Result<Self> {
+        let named = given.map(Path::to_path_buf).or_else(|| env::var_os(VARIABLE).map(PathBuf::from));
+        if let Some(path) = named {
+            return Self::open(&path);
+        }
+        let beside = env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
+        let built = folder()?.join(NAME);
+        match beside.into_iter().chain([built.clone()]).find(|path| path.is_file()) {
+            Some(path) => Self::open(&path),
+            None => {
+                build(&folder()?)?;
+                Self::open(&built)
+            }
+        }
+    }
+
+    fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).with_context(|| format!("cannot open the library {}", path.display()))?;
+        Ok(Self { file })
+    }
+
+    /// What `LD_PRELOAD` is to be: this library, then those that are there already.
+    pub(super) fn preload(&self) -> OsString {
+        let mut all = OsString::from(format!("/proc/{}/fd/{}", process::id(), self.file.as_raw_fd()));
+        if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            all.push(":");
+            all.push(others);
+        }
+        all
+    }
+}
+
+/// Where the library is kept.
+fn folder() -> Result<PathBuf> {
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = cache.or_else(home).context("neither XDG_CACHE_HOME nor HOME says where to keep files")?;
+    Ok(cache.join("bufadvise").join(VERSION))
+}
+
+/// Builds the library, and puts it into `folder` when it is complete.
+fn build(folder: &Path) -> Result<()> {
+    eprintln!("The library that records is built once, with cargo, in {}.", folder.display());
+    let sources = folder.join("source");
+    fs::create_dir_all(&sources).with_context(|| format!("cannot make {}", sources.display()))?;
+    let manifest = manifest(env::var_os(BUFTRACE).as_deref())?;
+    for (name, text) in SOURCES.into_iter().chain([("Cargo.toml", &*manifest)]) {
+        let path = sources.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let target = folder.join("target");
+    let status = Command::new(&cargo)
+        .args(["build", "--release", "--manifest-path"])
+        .arg(sources.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .status()
+        .with_context(|| format!("cannot run {}, which builds the library", cargo.display()))?;
+    ensure!(
+        status.success(),
+        "cargo could not build the library that records. Build it elsewhere, and name it by --library or {VARIABLE}"
+    );
+    // Others may build it at this moment.
+    let (built, own) = (target.join("release").join(NAME), folder.join(format!("{NAME}.{}", process::id())));
+    fs::copy(&built, &own).with_context(|| format!("cannot copy {}", built.display()))?;
+    fs::rename(&own, folder.join(NAME)).with_context(|| format!("cannot rename {}", own.display()))?;
+    // What is left is of no use.
+    let _ = fs::remove_dir_all(&target);
+    Ok(())
+}
+
+/// The manifest, with `buftrace` from the registry, or from a folder.
+fn manifest(buftrace: Option<&OsStr>) -> Result<String> {
+    let mut manifest: toml::Table = MANIFEST.parse().context("the manifest of the library")?;
+    let recorder = manifest
+        .get_mut("dependencies")
+        .and_then(|dependencies| dependencies.get_mut("buftrace"))
+        .and_then(toml::Value::as_table_mut)
+        .context("the library depends on buftrace")?;
+    recorder.insert("version".into(), VERSION.into());
+    if let Some(folder) = buftrace {
+        recorder.insert("path".into(), folder.to_str().context("the path of buftrace is not UTF-8")?.into());
+    }
+    Ok(manifest.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests() {
+        let recorder = |from: Option<&str>| {
+            let text = manifest(from.map(OsStr::new)).unwrap();
+            text.parse::<toml::Table>().unwrap()["dependencies"]["buftrace"].clone()
+        };
+        let published = recorder(None);
+        assert_eq!(published["version"].as_str(), Some(VERSION));
+        assert_eq!(published["features"][0].as_str(), Some("heap"));
+        assert!(published.get("path").is_none());
+        assert_eq!(recorder(Some("/a \"b"))["path"].as_str(), Some("/a \"b"));
+    }
+
+    #[test]
+    fn libraries_that_are_not_there() {
+        let error = Library::find(Some(Path::new("/nowhere/lib.so"))).unwrap_err();
+        assert_eq!(error.to_string(), "cannot open the library /nowhere/lib.so");
+    }
+}

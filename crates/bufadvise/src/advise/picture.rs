@@ -3,13 +3,14 @@
 use super::record::{Advice, Entry};
 use crate::drawing::number;
 use crate::drawing::scale::{Log, apart};
-use crate::drawing::svg::{self, Drawing};
+use crate::drawing::svg::{self, Drawing, MARGIN, text_width};
 
-const WIDTH: f64 = 960.0;
+/// Up to the names.
+const WIDTH: f64 = 708.0;
 const HEIGHT: f64 = 430.0;
 const LEFT: f64 = 84.0;
-/// Where the names stand that belong to dots.
-const NAMES: f64 = 252.0;
+/// From the chart to a name, and behind the names.
+const NAMES: f64 = 32.0;
 const LABEL: f64 = 16.0;
 /// The least height of the scale of times, as a ratio: differences of a few percent should not fill
 /// the page.
@@ -36,7 +37,9 @@ pub(crate) fn draw(advice: &Advice) -> Option<String> {
     let bytes = Log { low: bytes.low / 1.1, high: bytes.high * 1.1 };
     let mut times = Log::around(entries.iter().map(|entry| entry.times.median))?;
     times.high = times.high.max(times.low * LEAST_RATIO);
-    let mut drawing = Drawing::new(WIDTH);
+    let widest = entries.iter().map(|entry| text_width(&format!("→ {}", entry.candidate)));
+    let width = WIDTH + NAMES + widest.fold(0.0, f64::max) + MARGIN;
+    let mut drawing = Drawing::new(width);
     let title = format!("{}: time and memory of {} candidates", advice.name, entries.len());
     drawing.title(&title);
     let named: Vec<(String, String)> = entries.iter().fold(Vec::new(), |mut named, entry| {
@@ -47,7 +50,7 @@ pub(crate) fn draw(advice: &Advice) -> Option<String> {
         named
     });
     let top = drawing.legend(&named) + 12.0;
-    let (right, bottom) = (WIDTH - NAMES, top + HEIGHT);
+    let (right, bottom) = (WIDTH, top + HEIGHT);
     let x = |value: f64| LEFT + bytes.place(value) * (right - LEFT);
     let y = |value: f64| bottom - times.place(value) * (bottom - top);
     for tick in times.ticks(HEIGHT, LABEL) {
@@ -119,7 +122,7 @@ fn names(
         let strong = if chosen.is_empty() { "" } else { "strong" };
         let text = format!("{chosen}{}", entry.candidate);
         drawing.dot(right + 22.0, height, class(entry), !entry.serves_all(), "");
-        drawing.text(right + 32.0, height + 4.0, "start", &format!("name {strong}"), &text);
+        drawing.text(right + NAMES, height + 4.0, "start", &format!("name {strong}"), &text);
     }
 }
 

@@ -43,9 +43,9 @@ pub fn front(results: &Results, chart: &str) -> Option<String> {
     let [bytes_mut, codec, bump, shard] =
         [Contestant::BytesMut, Contestant::Codec, Contestant::BumpKeeper, Contestant::ShardKeeper].map(kept);
     Some(format!(
-        "A server has {} connections, each of which once sent a frame of {}. When all are silent, it keeps {} with a \
+        "A server over glibc has {} connections, each of which once sent a frame of {}. When all are silent, it keeps {} with a \
          `BytesMut` for each, and {} with tokio-util's codec. With the keeper it keeps {} of bump-pointer shards, or {} of the \
-         sharded pool: [the morning after](docs/idle.md).\n\n![Resident memory of a server over time]({chart})\n",
+         sharded pool. [The morning after](docs/idle.md) has jemalloc and mimalloc too.\n\n![Resident memory of a server over time]({chart})\n",
         results.course.clients,
         table::size(results.course.large_bytes),
         bytes_mut?,

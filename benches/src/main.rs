@@ -107,15 +107,7 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
-    // backtrace.
-    match perform(Command::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    buftrials::finish(perform(Command::parse().task))
 }
 
 fn perform(task: Task) -> Result<()> {

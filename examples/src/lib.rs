@@ -1,5 +1,6 @@
 //! Small real programs over the bufworks buffer pools. The programs are in `src/bin`; what can be tested without them is here.
 
+pub mod datagrams;
 pub mod frames;
 pub mod limits;
 pub mod proxy;

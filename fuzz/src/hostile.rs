@@ -59,9 +59,14 @@ impl Baggage {
         thing.map(|thing| thing()).is_some()
     }
 
+    /// How many things are left.
+    pub(crate) fn count(&self) -> usize {
+        locked(&self.things).len()
+    }
+
     /// Whether nothing is left of it.
     pub(crate) fn is_empty(&self) -> bool {
-        locked(&self.things).is_empty()
+        self.count() == 0
     }
 
     /// Lets go of all.

@@ -19,7 +19,7 @@ use buftest::tasks::poll;
 use buftest::wakers::{Event, hooked};
 
 use crate::drive::Drive;
-use crate::hostile::{guarded, locked};
+use crate::hostile::{Baggage, guarded, locked};
 use crate::wakers::{World, plan};
 
 /// No request is for more.
@@ -71,26 +71,32 @@ struct Request<F> {
     woken: Arc<AtomicBool>,
     /// Whether the last poll found nothing, and put the waker where a release finds it.
     sleeps: bool,
+    /// What its wakers may release.
+    baggage: Baggage,
 }
 
 impl<F: Future + Unpin> Request<F> {
     fn new(future: F, world: &World, bytes: &mut Bytes<'_>) -> Self {
         let woken = Arc::default();
         let waker = world.waker(&woken, plan(bytes));
-        Self { future: ManuallyDrop::new(future), waker, woken, sleeps: false }
+        let baggage = world.baggage.clone();
+        Self { future: ManuallyDrop::new(future), waker, woken, sleeps: false, baggage }
     }
 
     /// Polls it. `None` when it waits.
     ///
     /// A poll looks for memory before it says that there is none. So one that finds some, though nobody woke the request since the
-    /// last one, shows that a wake-up was lost.
+    /// last one, shows that a wake-up was lost. Unless a waker released it in this very poll, which clones the new one and drops the
+    /// old one.
     fn poll(&mut self) -> Option<F::Output> {
         // ORDER: SeqCst, for ease.
         let was_woken = self.woken.swap(false, SeqCst);
         let slept = mem::replace(&mut self.sleeps, false);
+        let left = self.baggage.count();
         match guarded(|| poll(Pin::new(&mut *self.future), &self.waker)) {
             Some(Poll::Ready(output)) => {
-                assert!(!slept || was_woken, "a wake-up was lost");
+                let released = self.baggage.count() < left;
+                assert!(!slept || was_woken || released, "a wake-up was lost");
                 Some(output)
             }
             Some(Poll::Pending) => {
@@ -106,11 +112,14 @@ impl<F: Future + Unpin> Request<F> {
         }
     }
 
-    /// Polls it with another waker. The old one must not be woken from then on, or at least not alone.
+    /// Polls it with another waker. The old one must not be woken from that poll on, or at least not alone.
     fn poll_anew(&mut self, world: &World, bytes: &mut Bytes<'_>) -> Option<F::Output> {
-        self.woken = Arc::new(AtomicBool::new(self.is_woken()));
+        let before = mem::take(&mut self.woken);
         let old = mem::replace(&mut self.waker, world.waker(&self.woken, plan(bytes)));
+        // May release what the request waits for. The clone that the request has is woken then.
         guarded(|| drop(old));
+        // ORDER: SeqCst, for ease.
+        self.woken.fetch_or(before.load(SeqCst), SeqCst);
         self.poll()
     }
 

@@ -30,6 +30,7 @@ mod platforms;
 mod programs;
 mod proxy;
 mod queue;
+mod reader;
 mod sanitize;
 mod shell;
 mod steps;
@@ -38,6 +39,7 @@ mod stress;
 mod test;
 mod tidy;
 mod traces;
+mod trials;
 
 use std::env;
 use std::ffi::OsString;
@@ -82,6 +84,8 @@ enum Task {
     Nostd(nostd::Args),
     /// Measure the TCP proxy with each strategy, between real servers and a thousand clients.
     Proxy(proxy::Args),
+    /// Measure a reader of large files over every pool, past the page cache and out of it.
+    Reader(reader::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
     /// Run the larger models of shuttle: schedules of several threads that are drawn at random.
@@ -114,6 +118,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Loom => models::LOOM.check(),
         Task::Nostd(args) => args.run(),
         Task::Proxy(args) => args.run(),
+        Task::Reader(args) => args.run(),
         Task::Sanitize(args) => args.run(),
         Task::Shuttle => models::SHUTTLE.check(),
         Task::Strategy(args) => args.run(),

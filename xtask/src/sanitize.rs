@@ -17,7 +17,7 @@ const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
 /// Trials about resident and locked memory and limits of the address space: AddressSanitizer's shadow memory distorts the ones,
 /// and it makes `mlock` and `mallopt` do nothing. Forks amid the traffic of other threads: when one of them frees memory at that moment,
 /// the tool's quarantine stays locked in the child.
-const DISTORTED: [&str; 23] = [
+const DISTORTED: [&str; 18] = [
     "t12_",
     "regions::t17_",
     "t18_",
@@ -28,19 +28,14 @@ const DISTORTED: [&str; 23] = [
     "t25_refused_calls",
     "heap::alignment_is_not_filled",
     "pressure::of_a_group_that_is_made_for_it",
-    "room::resident_",
     "room::mapped::",
-    "keeper::resident_",
-    "trace::resident_",
-    "trims::resident_",
     "keeper::t25_forks_amid_",
     "keeper::forks::t25_forks_amid_",
-    "pages::resident_",
     "mapped::as_the_options_say",
+    "mapped::unless_set",
     "mapped::locks_that_are_refused",
     "mapped::trims_unmap",
-    "zeroed::resident::",
-    "live::resident_",
+    "::resident",
 ];
 
 /// How all of our code is built for AddressSanitizer, and where.

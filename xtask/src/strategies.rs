@@ -151,9 +151,9 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
                     "its instructions per operation",
                 ),
                 Item::text(
-                    "crates/bufadvise/src/advise/candidate.rs",
+                    "crates/bufadvise/src/advise/known.rs",
                     &format!("\"{name}"),
-                    "the settings that the adviser tries for a traffic",
+                    "its settings for a traffic, its words and its colour",
                 ),
                 Item::file(format!("fuzz/fuzz_targets/{name}.rs"), "a fuzz target for what only it does"),
                 Item::text("crates/bufworks/docs/guide.md", package, "when to take it, in the guide to all"),

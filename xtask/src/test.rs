@@ -15,7 +15,7 @@ use crate::shell::{self, cargo, command};
 
 /// Not in the release build: no trials of pools, and most of what would have to be compiled. `ci bench-test` runs the matrix and the
 /// proxy as they are released.
-const DEBUG_ONLY: [&str; 4] = ["bufbench", "bufidle", "bufworks-examples", "xtask"];
+const DEBUG_ONLY: [&str; 6] = ["bufbench", "bufidle", "bufreader", "buftrials", "bufworks-examples", "xtask"];
 /// The package whose tests are built once more with all of its features.
 const WITH_PEERS: &str = "bufbench";
 /// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
@@ -28,10 +28,11 @@ pub(crate) const SHORT: [(&str, &str); 4] = [
     ("BUFTEST_STEADY_SECONDS", "1"),
     ("PROPTEST_CASES", "64"),
 ];
-/// Tests that the tests of minutes leave to `--long`, by parts of their names: soaks, long programs, and trials that measure memory or
-/// time over much traffic. Each takes seconds in a debug build.
-const LONG_ONLY: [&str; 8] = [
+/// Tests that the tests of minutes leave to `--long`, by parts of their names: soaks, long programs, a build by cargo, and trials that
+/// measure memory or time over much traffic. Each takes seconds in a debug build.
+const LONG_ONLY: [&str; 9] = [
     "t19_",
+    "a_library_is_built_on_demand",
     "conformance::long_programs",
     "costs::t26_late_releases",
     "every_cell_is_built_or_refused_with_a_reason",

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
+use buftrials::mark;
 use clap::{Parser, Subcommand};
 
 use crate::contestant::{Allocator, Contestant};
@@ -11,7 +12,7 @@ use crate::plan::{Plan, Scale, own_folder};
 use crate::profile::Job;
 use crate::record::Results;
 use crate::server::Options;
-use crate::{report, system};
+use crate::{marks, report, system};
 
 /// What a server keeps resident once a burst is over.
 #[derive(Debug, Parser)]
@@ -73,15 +74,7 @@ struct Run {
 /// The program: all of them are this, each over its allocator.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
-    // backtrace.
-    match perform(Command::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    buftrials::finish(perform(Command::parse().task))
 }
 
 fn perform(task: Task) -> Result<()> {
@@ -94,7 +87,7 @@ fn perform(task: Task) -> Result<()> {
                 report::publish(&results, Path::new("."))?;
             }
             report::print(&results);
-            report::judge(&results, false)
+            mark::judge(&marks::all(&results), false)
         }
         Task::Serve(options) => options.run(),
         Task::Profile(job) => job.run(),
@@ -126,6 +119,6 @@ impl Run {
         println!("report: {}", self.out.join("idle.md").display());
         report::print(&results);
         // Nothing has to hold of four clients.
-        if scale == Scale::Test { Ok(()) } else { report::judge(&results, self.check) }
+        if scale == Scale::Test { Ok(()) } else { mark::judge(&marks::all(&results), self.check) }
     }
 }

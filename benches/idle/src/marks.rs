@@ -1,5 +1,7 @@
 //! What has to hold of the results.
 
+use buftrials::mark::Mark;
+
 use crate::contestant::{Allocator, Contestant};
 use crate::record::{BudgetRun, IdleRun, Results};
 
@@ -10,17 +12,6 @@ const MEMORY_NOISE: f64 = 1.02;
 const SPEED_NOISE: f64 = 1.05;
 /// Nobody waits longer than this number of times the mean.
 const MOST_OF_MEAN: f64 = 2.0;
-
-/// Something that has to hold, and whether it does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
-    /// What has to hold.
-    pub what: String,
-    /// What was found.
-    pub found: String,
-    /// Whether it holds.
-    pub holds: bool,
-}
 
 /// All that can be judged by these results.
 #[must_use]

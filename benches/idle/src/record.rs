@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use buftrials::median;
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::{Allocator, Contestant};
@@ -192,14 +193,6 @@ impl Results {
     }
 }
 
-/// The middle one; of an even number the lower one of the two.
-#[must_use]
-pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len().checked_sub(1)? / 2).copied()
-}
-
 impl Host {
     /// Looks around.
     #[must_use]
@@ -231,13 +224,6 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_are_of_the_middle() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
-        assert_eq!(median([4.0, 1.0].into_iter()), Some(1.0));
-        assert_eq!(median([].into_iter()), None);
-    }
 
     #[test]
     fn loads_have_rates() {

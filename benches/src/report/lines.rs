@@ -144,7 +144,9 @@ impl Lines<'_> {
     fn names_at_ends(drawing: &mut Drawing, frame: &Frame, mut ends: Vec<End<'_>>) {
         ends.sort_by(|one, other| one.y.total_cmp(&other.y));
         let heights: Vec<f64> = ends.iter().map(|end| end.y).collect();
-        let places = apart(&heights, LABEL, frame.top - 20.0, frame.bottom + 6.0);
+        let lowest = frame.bottom + 6.0;
+        let mut places = apart(&heights, LABEL, frame.top - 20.0, lowest);
+        keep_above(&mut places, lowest);
         for (end, place) in ends.iter().zip(places) {
             let path =
                 format!("M{:.1},{:.1} L{:.1},{place:.1}", frame.right + 5.0, end.y, frame.right + 16.0);
@@ -153,5 +155,29 @@ impl Lines<'_> {
             let strong = if end.class.starts_with('s') { " strong" } else { "" };
             drawing.text(frame.right + 33.0, place + 4.0, "start", &format!("name{strong}"), end.contestant);
         }
+    }
+}
+
+/// Moves sorted places up until the last is at `lowest`, and neighbours are as far apart as before,
+/// or by [`LABEL`]. Where many names crowd at the lower bound, `apart` leaves some below it.
+fn keep_above(places: &mut [f64], lowest: f64) {
+    let mut limit = lowest;
+    for place in places.iter_mut().rev() {
+        *place = place.min(limit);
+        limit = *place - LABEL;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_on_the_drawing() {
+        let heights = [vec![10.0], vec![370.0; 21]].concat();
+        let mut places = apart(&heights, LABEL, 0.0, 386.0);
+        keep_above(&mut places, 386.0);
+        assert!(places.iter().all(|place| (0.0..=386.0).contains(place)), "{places:?}");
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] > LABEL - 0.1), "{places:?}");
     }
 }

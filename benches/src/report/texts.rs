@@ -5,7 +5,7 @@ pub(super) const METHOD: &str = "Each row runs in processes of its own. Every co
 live buffers apart. Then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
 median over the rounds of several processes; ratios are formed of medians of the same rounds, since times on a shared machine mean little by \
 themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
-`floor` keeps no books at all: what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
+`floor` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
 
 /// What the part on defaults shows.
 pub(super) const DEFAULTS: &str = "A contestant whose name ends in `-default` is made with no settings at all, as in \

@@ -61,6 +61,7 @@ macro_rules! fail {
 }
 
 pub mod pattern;
+pub mod pipe;
 mod pools;
 mod ring;
 mod slot;
@@ -98,8 +99,8 @@ pub struct Memory {
     pub lost: [Region; 3],
 }
 
-/// All scenarios, each announced to `began`, with `rounds` of traffic. Returns the memory that is
-/// lent.
+/// Runs all scenarios, each announced to `began`, with `rounds` of traffic. Returns the memory that
+/// is lent.
 pub fn all(memory: Memory, rounds: u32, mut began: impl FnMut(&'static str)) -> Checked<Region> {
     let Memory { lent, lost: [slots, ring, stream] } = memory;
     let lent = of_strategy::<SlotPool<Reject>>(lent, slots, rounds, &mut began)?;
@@ -110,6 +111,8 @@ pub fn all(memory: Memory, rounds: u32, mut began: impl FnMut(&'static str)) -> 
     let lent = ring::growing_and_typed(lent)?;
     began("a ring of bytes");
     stream::around(ok!(MirrorBuilder::new().build_in(stream)))?;
+    began("a pipe");
+    pipe::around()?;
     Ok(lent)
 }
 
@@ -174,7 +177,7 @@ mod tests {
             let memory = Memory { lent: memory(bytes), lost: [2048; 3].map(memory) };
             let mut scenarios = 0;
             let region = all(memory, 3000, |_| scenarios += 1).unwrap_or_else(|failed| panic!("{failed}"));
-            assert_eq!((region.len(), scenarios), (bytes, 2 * 8 + 3));
+            assert_eq!((region.len(), scenarios), (bytes, 2 * 8 + 4));
         }
     }
 }

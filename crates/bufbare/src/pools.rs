@@ -10,8 +10,8 @@ use crate::{Checked, Strategy};
 /// Buffers that are held at a time.
 const HELD: usize = 12;
 
-/// Filled with buffers until no more fit, and released first to last, last to first, and every
-/// other one first: everything is there again each time.
+/// Fills the pool with buffers until no more fit, and releases them first to last, last to first,
+/// and every other one first: everything is available again each time.
 pub(crate) fn exhausted<S: Strategy>(pool: &mut S) -> Checked {
     let all = pool.max_capacity();
     let size = all / HELD;
@@ -49,7 +49,7 @@ pub(crate) fn exhausted<S: Strategy>(pool: &mut S) -> Checked {
     Ok(())
 }
 
-/// Absurd sizes, and writes past the end.
+/// Checks absurd sizes, and writes past the end.
 pub(crate) fn refused<S: Strategy>(pool: &mut S) -> Checked {
     let all = pool.max_capacity();
     for absurd in [all + 1, isize::MAX as usize, usize::MAX - 15, usize::MAX] {
@@ -73,7 +73,7 @@ pub(crate) fn refused<S: Strategy>(pool: &mut S) -> Checked {
     Ok(())
 }
 
-/// Filled in steps, beside buffers in its way, until there is no more room.
+/// Fills a frame in steps, beside buffers in its way, until there is no more room.
 pub(crate) fn frames<S: Strategy>(pool: &mut S) -> Checked {
     const STEP: usize = 7;
     let all = pool.max_capacity();
@@ -102,7 +102,7 @@ pub(crate) fn frames<S: Strategy>(pool: &mut S) -> Checked {
     Ok(())
 }
 
-/// Frozen, cloned, cut, and thawed when there is one view left.
+/// Freezes a buffer, and clones, cuts and thaws its views when there is one left.
 pub(crate) fn views<S: Strategy>(pool: &mut S) -> Checked {
     let mut buf = ok!(pool.acquire(100));
     ok!(buf.resize(100, 0));
@@ -123,7 +123,8 @@ pub(crate) fn views<S: Strategy>(pool: &mut S) -> Checked {
     Ok(())
 }
 
-/// Where buffers start, and what is in those that are asked for zeroed; of pools that wipe, in all.
+/// Checks where buffers start, and what is in those that are asked for zeroed; of pools that wipe,
+/// in all.
 pub(crate) fn aligned_and_zeroed<S: Strategy>(pool: &mut S) -> Checked {
     for size in [1, 2, 3, 17, pool.max_capacity() / 3] {
         let mut first = ok!(pool.acquire(size));
@@ -151,8 +152,8 @@ enum Held<L: Lease> {
     Views(Frozen<L>, Frozen<L>, usize),
 }
 
-/// Buffers of many sizes, as a whole and as views, released in no order; every byte is looked at
-/// when it goes.
+/// Takes buffers of many sizes, as a whole and as views, and releases them in no order; every byte
+/// is looked at when it goes.
 pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
     let mut numbers = Numbers::new(rounds);
     let mut held: [(u32, Held<S::Of>); HELD] = [const { (0, Held::Nothing) }; HELD];
@@ -220,7 +221,7 @@ pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
     Ok(())
 }
 
-/// Buffers and views that nobody drops cost their memory, and nothing else.
+/// Checks that buffers and views that nobody drops cost their memory, and nothing else.
 pub(crate) fn forgotten<S: Strategy>(region: Region) -> Checked {
     let mut pool = S::over(region)?;
     mem::forget(ok!(pool.acquire(32)));

@@ -5,7 +5,7 @@ use bufring::Builder;
 
 use crate::Checked;
 
-/// Fixed, growing and typed, until it is full.
+/// Takes fixed, growing and typed buffers, until the ring is full.
 pub(crate) fn growing_and_typed(region: Region) -> Checked<Region> {
     let mut ring = ok!(Builder::new().alignment(32).build_in(region));
     let capacity = ring.capacity();

@@ -5,7 +5,7 @@ use bufslot::{Builder, Mode};
 
 use crate::Checked;
 
-/// Whole buffers, to the last slot and past it, and what became of them.
+/// Takes whole buffers, to the last slot and past it, and checks what became of them.
 pub(crate) fn modes(region: Region) -> Checked<Region> {
     let mut pool = ok!(Builder::new().slots(4).build_in(region, Reject));
     let quarter = pool.capacity() / 5;

@@ -16,13 +16,13 @@ pub trait Strategy: BufferPool<Lease = Self::Of> + FrameBuffer<Lease = Self::Of>
     /// To what its buffers are aligned.
     const ALIGNMENT: usize = 16;
 
-    /// Made over `region`.
+    /// Makes a pool over `region`.
     fn over(region: Region) -> Checked<Self>;
 
-    /// Its memory, unless anything is out.
+    /// Returns its memory, unless anything is out.
     fn into_region(self) -> Result<Region, Self>;
 
-    /// Whether nothing is out.
+    /// Returns whether nothing is out.
     fn is_idle(&self) -> bool;
 }
 

@@ -5,7 +5,7 @@ use bufmirror::MirrorRing;
 use crate::Checked;
 use crate::pattern;
 
-/// Many times around, in windows of all lengths; what is read is what was written.
+/// Goes many times around, in windows of all lengths; what is read is what was written.
 ///
 /// For rings on the heap, too.
 pub fn around(mut ring: MirrorRing) -> Checked {

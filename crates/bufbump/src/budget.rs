@@ -61,7 +61,7 @@ impl Budget {
         self.owned.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether room for `bytes` has to be made, and can be.
+    /// Returns whether room for `bytes` has to be made, and can be.
     pub(crate) fn is_short_of(&self, bytes: usize) -> bool {
         // ORDER: Relaxed, for both: hints.
         let (all, owned) = (self.bytes.load(Ordering::Relaxed), self.owned.load(Ordering::Relaxed));
@@ -87,19 +87,19 @@ impl Budget {
         }
     }
 
-    /// Idle shards, or about to be.
+    /// Counts the shards that are idle, or about to be.
     pub(crate) fn shards(&self) -> usize {
         // ORDER: Relaxed: a count.
         self.shards.load(Ordering::Relaxed)
     }
 
-    /// How many idle shards nobody needed since `note_shards`.
+    /// Returns how many idle shards nobody needed since `note_shards`.
     pub(crate) fn unused_shards(&self) -> usize {
         // ORDER: Relaxed: a count.
         self.least.load(Ordering::Relaxed)
     }
 
-    /// From here on it is noted how many idle shards are needed.
+    /// Begins to note how many idle shards are needed.
     pub(crate) fn note_shards(&self) {
         // ORDER: Relaxed: a count.
         self.least.store(self.shards(), Ordering::Relaxed);

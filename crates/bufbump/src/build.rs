@@ -290,8 +290,8 @@ impl Builder {
         BumpPool::with(settings, PoolSource::none(), preallocate)
     }
 
-    /// The settings, and how many shards there are from the start; `mapped` is the memory that has
-    /// pages of its own.
+    /// Checks the settings, and returns them with the number of shards from the start. `mapped` is
+    /// the memory that has pages of its own.
     pub(crate) fn check(&self, mapped: Option<Mapped>) -> Result<(Settings, usize), ConfigError> {
         if self.shard_bytes == 0 {
             return Err(ConfigError::Zero { setting: "shard_size" });

@@ -35,7 +35,7 @@ impl Counts {
         let _ = piece;
     }
 
-    /// How many were counted.
+    /// Returns how many were counted.
     pub(crate) fn of(&self, piece: Piece) -> u64 {
         #[cfg(feature = "stats")]
         // ORDER: Relaxed, as above.

@@ -78,14 +78,14 @@ pub struct BumpLease {
 bufcore::one_word_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// Whether no other buffer or view shares the memory, at this moment. For the lease of a
-    /// buffer.
+    /// Returns whether no other buffer or view shares the memory, at this moment. The lease is that
+    /// of a buffer.
     pub(crate) fn is_alone(&self) -> bool {
         !self.is_shared() || self.views().is_none_or(Views::is_one)
     }
 
-    /// Whether the bytes are zero, since nobody had them before. For the lease of a buffer that the
-    /// calling thread has just acquired.
+    /// Returns whether the bytes are zero because nobody had them before. The lease is that of a
+    /// buffer that the calling thread has just acquired.
     pub(crate) fn is_untouched(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.
         self.block().is_some_and(|block| unsafe { Block::is_untouched(block) })

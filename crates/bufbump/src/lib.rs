@@ -3,7 +3,7 @@
 //!
 //! # What it gives you
 //!
-//! Buffers of any size, exact to the alignment, at the cost of moving a pointer. Acquiring and
+//! A buffer of any size, exact to the alignment, costs the moving of a pointer. Acquiring and
 //! releasing on one thread takes no locked instruction; a release on another thread takes one. The
 //! pool is shared by its clones and grows with what is out. Buffers can be frozen, and split into
 //! several that share their memory, without an allocation.
@@ -28,7 +28,7 @@
 //!  pool      idle shards and larger pieces, up to a budget of bytes
 //! ```
 //!
-//! From an [alignment](Builder::alignment) of 512 on, the headers stand in a table in front of all
+//! From an [alignment](Builder::alignment) of 512 on, the headers are in a table in front of all
 //! bytes, with a place for each multiple of the alignment. So 32 buffers of a page take 32 pages.
 //!
 //! When the newest buffer is released on its thread, the pointer goes back with it. When all have
@@ -67,6 +67,19 @@
 //! thread-local. When it ends, its shards go back to the pool, and those with buffers out follow
 //! with the last of these. A buffer that is acquired while its thread's variables are being
 //! destroyed is an allocation of its own.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `bytes`, `embedded-io` | the traits of these crates for buffers |
+//! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
+//! | `mmap` | mappings for shards and larger pieces: freed to the system at once, with huge pages, or locked |
+//! | `wipe` | pools that zero bytes on release |
+//! | `stats` | counters that threads share: some locked instructions for each buffer |
+//! | `track` | a list of the buffers that are out, for debugging |
+//!
+//! No feature turns the standard library off, since threads are found through thread-locals.
 //!
 //! # Example
 //!

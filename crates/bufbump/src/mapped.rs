@@ -4,6 +4,8 @@ use alloc::sync::Arc;
 
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
+#[cfg(feature = "mmap")]
+use bufcore::Region;
 use bufcore::strategy::{OwnPages, PoolSource};
 use bufcore::{ConfigError, Source};
 
@@ -13,7 +15,12 @@ use crate::{Builder, BumpPool};
 #[cfg(feature = "mmap")]
 impl Builder {
     /// Gives each shard, and each larger piece, of `bytes` bytes or more a mapping of its own from
-    /// the system, in place of memory of the global allocator. None has one unless set.
+    /// the system, in place of memory of the global allocator.
+    ///
+    /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the system
+    /// refuses it. They count as the bytes that were asked for then. With this setting a request
+    /// fails for which the system refuses a mapping, as
+    /// [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX` none has one.
     ///
     /// Memory of these that the pool frees reaches the system at once, under any allocator. Where
     /// the system has no room for another mapping (`vm.max_map_count`, on Linux), some of their
@@ -45,7 +52,8 @@ impl Builder {
     }
 
     /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether they are
-    /// there from the start, and whether they are locked in memory.
+    /// there from the start, and whether they are locked in memory. Without `mapped_from`, shards
+    /// and larger pieces of 128 KiB and more have such mappings.
     ///
     /// With huge pages a mapping is a multiple of 2 MiB, and a shard has all of it. So
     /// [`shard_size`](Self::shard_size) should be near such a multiple, with some bytes left for
@@ -129,13 +137,17 @@ impl Builder {
         BumpPool::with(settings, PoolSource::new(source), preallocate)
     }
 
-    /// Which shards and pieces have mappings of their own.
+    /// Returns which shards and pieces have mappings of their own.
     #[cfg(feature = "mmap")]
     pub(crate) fn mapped(&self) -> Option<Mapped> {
-        Some(Mapped { from: self.mapped_from?, pages: OwnPages::mapped(self.map_options) })
+        if self.mapped_from.is_none() && self.map_options == MapOptions::new() {
+            return None;
+        }
+        let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
+        Some(Mapped { from, pages: OwnPages::mapped(self.map_options) })
     }
 
-    /// None has.
+    /// Returns `None`: nothing has a mapping of its own.
     #[cfg(not(feature = "mmap"))]
     #[allow(clippy::unused_self, reason = "there is no such setting")]
     pub(crate) fn mapped(&self) -> Option<Mapped> {

@@ -22,7 +22,7 @@ pub(crate) struct Places<const N: usize> {
     places: [AtomicPtr<Shard>; N],
 }
 
-/// What is in a place that takes in nothing any more.
+/// Returns the mark in a place that takes in nothing any more.
 fn closed() -> *mut Shard {
     ptr::without_provenance_mut(1)
 }
@@ -32,8 +32,8 @@ impl<const N: usize> Places<N> {
         Self { places: [(); N].map(|()| AtomicPtr::new(ptr::null_mut())) }
     }
 
-    /// Puts a shard into one of the first `limit` places. `false` when none of them is free, or the
-    /// pool is gone, and then the shard is still the caller's.
+    /// Puts a shard into one of the first `limit` places. Returns `false` when none of them is
+    /// free, or the pool is gone, and then the shard is still the caller's.
     ///
     /// # Safety
     ///
@@ -96,7 +96,7 @@ impl<const N: usize> Places<N> {
         }
     }
 
-    /// How many are filled, as far as can be seen.
+    /// Counts the places that are filled, as far as can be seen.
     pub(crate) fn count(&self) -> usize {
         // ORDER: Relaxed: a number for people.
         self.places.iter().filter(|place| !place.load(Ordering::Relaxed).is_null()).count()

@@ -62,7 +62,7 @@ impl BumpPool {
         Ok(pool)
     }
 
-    /// The pool of a handle.
+    /// Makes the pool of a handle.
     fn over(handle: Handle<Shared>) -> Self {
         let id = if handle.settings.has_table() { APART } else { handle.id };
         Self { id, mask: handle.settings.alignment - 1, handle }
@@ -169,7 +169,7 @@ impl BumpPool {
         Ok(buf)
     }
 
-    /// The buffer in a block.
+    /// Makes the buffer in a block whose bytes start at `start`.
     ///
     /// # Safety
     ///
@@ -195,7 +195,7 @@ impl BumpPool {
         self.shared().tracker.attach(buf)
     }
 
-    /// The same, wherever the bytes of the block are.
+    /// Makes the buffer in a block, wherever its bytes are.
     ///
     /// # Safety
     ///
@@ -373,3 +373,6 @@ impl BumpPool {
         }
     }
 }
+
+// Behind the methods of its own, which documentation shows first.
+bufcore::shared_pool!(impl BumpPool => BumpLease);

@@ -41,8 +41,8 @@ pub(crate) unsafe fn release(block: NonNull<Block>) {
     }
 }
 
-/// A release by the owner's thread. By pointer, here and below: a borrow would have to last until
-/// the end of the function, and the shard need not (B4).
+/// Releases a buffer on its owner's thread. The functions here take the shard by pointer: a borrow
+/// would have to last until the end of the function, and the shard need not (B4).
 ///
 /// # Safety
 ///
@@ -74,8 +74,8 @@ unsafe fn release_here(shard: NonNull<Shard>, block: *mut u8, step: usize) {
     own.returned.store(returned, RELEASE);
 }
 
-/// The release of the last buffer, on the owner's thread, of a shard that is not being carved or
-/// that others released from.
+/// Releases the last buffer of a shard, on the owner's thread. The shard is not being carved, or
+/// others released from it.
 ///
 /// # Safety
 ///
@@ -121,7 +121,7 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
     }
 }
 
-/// A release by another thread than the owner's, or without owner.
+/// Releases a buffer on another thread than the owner's, or one without owner.
 ///
 /// # Safety
 ///
@@ -147,7 +147,7 @@ unsafe fn release_elsewhere(shard: NonNull<Shard>) {
     }
 }
 
-/// A release after the pool's end, of a shard whose owner may be releasing too.
+/// Releases a buffer after the pool's end. The owner of its shard may be releasing too.
 ///
 /// # Safety
 ///

@@ -17,8 +17,8 @@ pub(crate) struct Found {
 }
 
 impl Shared {
-    /// A block in the larger piece that the calling thread has to itself, if that serves the
-    /// request; `current` is the shard that the thread carves. For holders of a handle.
+    /// Takes a block in the larger piece that the calling thread has to itself, if that serves the
+    /// request. `current` is the shard that the thread carves. The caller holds a handle.
     ///
     /// It is small, and returns an address: so it needs no room on the stack.
     #[cold]
@@ -32,17 +32,17 @@ impl Shared {
         unsafe { &*cache }.reuse_at_once(self, bytes)
     }
 
-    /// A block of the shard that the calling thread carves, or in its larger piece, where headers
-    /// stand in a table: the fast path takes the bytes to be right behind them. For holders of a
-    /// handle.
+    /// Takes a block of the shard that the calling thread carves, or in its larger piece, where
+    /// headers are in a table. (The fast path takes the bytes to be right behind the headers.) The
+    /// caller holds a handle.
     pub(crate) fn recall_block(&self, bytes: usize) -> Option<NonNull<Block>> {
         // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
         let shard = unsafe { local::shard(self.id)?.as_ref() };
         NonNull::new(shard.carve_in_table(bytes)).or_else(|| self.reuse(shard, bytes))
     }
 
-    /// A block for a request of at least one byte: from another shard, or in memory of its own. For
-    /// holders of a handle.
+    /// Finds a block for a request of at least one byte: in another shard, or in memory of its own.
+    /// The caller holds a handle.
     pub(crate) fn find(&self, bytes: usize) -> Result<Found, AcquireError> {
         let settings = &self.settings;
         let limit = settings.max_capacity();
@@ -58,8 +58,8 @@ impl Shared {
         Ok(Found { block, served: Served::Fallback })
     }
 
-    /// The calling thread's cache, which is made if there is none; `None` on a thread that is
-    /// ending. For holders of a handle, for a request of `bytes` bytes.
+    /// Returns the calling thread's cache, which is made if there is none, or `None` on a thread
+    /// that is ending. The caller holds a handle, and serves a request of `bytes` bytes.
     fn cache_here(&self, bytes: usize) -> Result<Option<&ThreadCache>, AcquireError> {
         // SAFETY: a cache of this thread's is valid (`local`, L2).
         if let Some(cache) = unsafe { local::find(self.id).as_ref() } {
@@ -78,8 +78,8 @@ impl Shared {
         Ok(Some(cache))
     }
 
-    /// A block from another shard than the one that the thread carves, which it carves from then
-    /// on; `None` on a thread that is ending.
+    /// Takes a block from another shard than the one that the thread carves. The thread carves that
+    /// one from then on. Returns `None` on a thread that is ending.
     fn refill(&self, bytes: usize) -> Result<Option<Found>, AcquireError> {
         let Some(cache) = self.cache_here(bytes)? else { return Ok(None) };
         let (shard, is_fresh) = cache.refill(bytes)?;
@@ -93,8 +93,9 @@ impl Shared {
         Ok(NonNull::new(block).map(|block| Found { block, served }))
     }
 
-    /// A block in a piece for a request larger than a shard; `None` where no pieces of that size
-    /// are kept, on a thread that is ending, and where there is no memory of a piece's size.
+    /// Takes a block in a piece for a request larger than a shard. Returns `None` where no pieces
+    /// of that size are kept, on a thread that is ending, and where there is no memory of a piece's
+    /// size.
     fn large(&self, bytes: usize) -> Result<Option<Found>, AcquireError> {
         let settings = &self.settings;
         let Some((class, size)) = settings.large_class(bytes) else { return Ok(None) };
@@ -120,7 +121,8 @@ impl Shared {
         Ok(Some(Found { block, served }))
     }
 
-    /// A piece that is kept for requests of a class. Stale ones are freed. For holders of a handle.
+    /// Takes a piece that is kept for requests of a class, and frees stale ones. The caller holds a
+    /// handle.
     fn kept_piece(&self, class: usize) -> Option<NonNull<Shard>> {
         loop {
             let piece = self.depot.piece(class)?;
@@ -136,7 +138,7 @@ impl Shared {
     }
 
     /// Frees what the pool keeps, other pieces first, until a piece of `bytes` bytes can be kept
-    /// when it is released: so that sizes may change. For holders of a handle.
+    /// when it is released: so that sizes may change. The caller holds a handle.
     fn make_room(&self, bytes: usize) {
         let mut chain = Chain::new();
         while self.budget.is_short_of(bytes) {

@@ -39,26 +39,28 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The largest request that can ever succeed.
+    /// Returns the largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
         // Room for a header, to round up, and to align the start.
         // In 32 bits the largest alignment leaves nothing.
-        (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(HEADER_BYTES))
+        (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(OwnPages::ALIGNMENT))
     }
 
-    /// Whether the headers of buffers stand in a table, and not in front of their bytes.
+    /// Returns whether the headers of buffers are in a table, and not in front of their bytes.
     pub(crate) fn has_table(&self) -> bool {
         has_table(self.alignment)
     }
 
-    /// How a shard lies in memory, or a piece of `bytes` bytes, which are not a shard's.
+    /// Returns the layout in memory of a shard, or of a piece of `bytes` bytes, which are not a
+    /// shard's.
     pub(crate) fn layout(&self, bytes: usize) -> Result<Layout, RegionError> {
         let pages = self.mapped.filter(|mapped| bytes >= mapped.from).map(|mapped| mapped.pages);
-        Layout::new(bytes, self.alignment, bytes != self.shard_bytes, pages)
+        let layout = Layout::new(bytes, self.alignment, bytes != self.shard_bytes, pages)?;
+        Ok(if self.mapped.is_none() { layout.apart_if_large() } else { layout })
     }
 
-    /// The class of pieces that serve requests of `bytes` bytes, which are more than a shard's, and
-    /// the size of those pieces; `None` where none are kept.
+    /// Returns the class and the size of the pieces that serve requests of `bytes` bytes, which are
+    /// more than a shard's. Returns `None` where no such pieces are kept.
     pub(crate) fn large_class(&self, bytes: usize) -> Option<(usize, usize)> {
         let (number, size) = class_of(bytes)?;
         let (first, _) = class_of(self.shard_bytes + 1)?;
@@ -66,7 +68,8 @@ impl Settings {
         (class < CLASSES && self.idle_bytes(size)? <= self.max_idle_bytes).then_some((class, size))
     }
 
-    /// What of the budget a piece of `bytes` bytes takes, or a shard; `None` where none can exist.
+    /// Returns how much of the budget a piece of `bytes` bytes takes, or a shard. Returns `None`
+    /// where none can exist.
     pub(crate) fn idle_bytes(&self, bytes: usize) -> Option<usize> {
         if self.mapped.is_none() {
             return Some(bytes);
@@ -75,8 +78,8 @@ impl Settings {
     }
 }
 
-/// The number of the class of pieces for requests of `bytes` bytes, and their size: 4, 5, 6 or 7
-/// times a power of two.
+/// Returns the number of the class of pieces for requests of `bytes` bytes, and their size: 4, 5, 6
+/// or 7 times a power of two.
 fn class_of(bytes: usize) -> Option<(usize, usize)> {
     let last = bytes.max(LEAST_CLASS_BYTES) - 1;
     let number = last.ilog2() as usize * 4 + (last >> (last.ilog2() - 2) & 3) + 1;
@@ -88,7 +91,8 @@ fn class_of(bytes: usize) -> Option<(usize, usize)> {
 mod tests {
     use super::class_of;
 
-    /// Each request fits its class, less than a quarter of which is over, and not the one below.
+    /// Checks that each request fits its class, of which less than a quarter is over, and not the
+    /// class below.
     #[test]
     fn classes_fit() {
         let mut before = 0;

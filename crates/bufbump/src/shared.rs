@@ -20,7 +20,7 @@ use bufcore::strategy::sync::{AtomicUsize, ForkLock, Ordering};
 use bufcore::strategy::{
     self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, SharedCounters, Tracker, fences, threads,
 };
-use bufcore::{ConfigError, RegionError};
+use bufcore::{ConfigError, Region, RegionError};
 
 use crate::budget::Budget;
 use crate::cache::{PLAIN, ThreadCache, local};
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) trims: AtomicUsize,
     /// `CLAIMED` while a thread takes pieces out of caches, and `PLAIN` (`cache::large`).
     pub(crate) claims: AtomicUsize,
-    /// How often `clear` was called: memory from before it is freed when it is back.
+    /// How often `clear` was called: memory from before it is freed when it has been released.
     pub(crate) generation: AtomicUsize,
     pub(crate) counters: SharedCounters,
     /// Shards that came and went.
@@ -70,7 +70,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A pool with one handle.
+    /// Makes a pool, and returns its first handle.
     pub(crate) fn new(settings: Settings, source: PoolSource) -> Result<Handle<Self>, ConfigError> {
         let id = threads::new_id()?;
         let shared = Self {
@@ -94,7 +94,8 @@ impl Shared {
             .ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
     }
 
-    /// The bookkeeping of a shard's pool, which is there while the shard has memory (`shard`, B3).
+    /// Returns the bookkeeping of a shard's pool, which is there while the shard has memory
+    /// (`shard`, B3).
     pub(crate) fn of(shard: &Shard) -> NonNull<Self> {
         shard.pool().cast()
     }
@@ -104,8 +105,8 @@ impl Shared {
         self.depot.each(f);
     }
 
-    /// A cache for the calling thread, which is not on its list yet; `None` when there is no memory
-    /// for one. For holders of a handle.
+    /// Returns a cache for the calling thread, which is not on its list yet, or `None` when there
+    /// is no memory for one. The caller holds a handle.
     pub(crate) fn cache(&self, token: usize) -> Option<&ThreadCache> {
         let cache = match self.caches.iter().find(|cache| cache.take(token)) {
             Some(cache) => cache,
@@ -115,29 +116,29 @@ impl Shared {
         Some(cache)
     }
 
-    /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. For holders of a
-    /// handle.
+    /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. The caller holds
+    /// a handle.
     pub(crate) fn give_back(&self, cache: &ThreadCache) {
         cache.give_back();
         let was_last = self.ref_counts.drop_refs(1);
         debug_assert!(!was_last, "the handles' reference is there");
     }
 
-    /// Pieces that the pool keeps for any thread, or is about to.
+    /// Counts the pieces that the pool keeps for any thread, or is about to keep.
     pub(crate) fn kept(&self) -> usize {
         self.budget.shards() + self.depot.kept_pieces()
     }
 
-    /// A header without memory, which is the caller's alone; `None` when there is no memory for
-    /// one. For holders of a handle.
+    /// Takes a header without memory, which is the caller's alone. Returns `None` when there is no
+    /// memory for one. The caller holds a handle.
     pub(crate) fn bare(&self) -> Option<NonNull<Shard>> {
         let header = self.depot.vacant(|| Shard::new(NonNull::from(self).cast(), try_free))?;
         header.bare();
         Some(NonNull::from(header))
     }
 
-    /// A free shard with memory for `bytes` bytes, which is the caller's alone. It is counted as
-    /// `piece`.
+    /// Makes a free shard with memory for `bytes` bytes, which is the caller's alone. It is counted
+    /// as `piece`.
     ///
     /// # Errors
     ///
@@ -160,14 +161,14 @@ impl Shared {
         Ok(shard)
     }
 
-    /// A free shard that was used before, if there is one. For holders of a handle.
+    /// Takes a free shard that was used before, if there is one. The caller holds a handle.
     pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
         let shard = self.depot.idle()?;
         self.budget.give_back_shard(self.settings.shard_idle_bytes);
         Some(shard)
     }
 
-    /// Whether the memory of a free shard is not to be used again.
+    /// Returns whether the memory of a free shard is not to be used again.
     #[inline]
     pub(crate) fn is_stale(&self, shard: &Shard) -> bool {
         // ORDER: Relaxed, as in `fresh`.
@@ -192,9 +193,11 @@ impl Shared {
                 return;
             }
         }
-        shared.counts.count(Piece::Discarded);
+        let mut chain = Chain::new();
+        // SAFETY: the caller's, who gives it up.
+        unsafe { chain.push(shard) };
         // SAFETY: the caller's promise.
-        unsafe { Self::free(shard) };
+        unsafe { Self::free_all(chain, Piece::Discarded) };
     }
 
     /// Keeps a free shard for any thread, within the budget; `false` when it is still the caller's.
@@ -218,7 +221,7 @@ impl Shared {
         is_kept
     }
 
-    /// The same for a piece, which is kept if it has the size of a class.
+    /// Keeps a piece, if it has the size of a class. Returns whether it is kept.
     ///
     /// # Safety
     ///
@@ -264,7 +267,8 @@ impl Shared {
         drop(unsafe { Refs::new(this, 1) });
     }
 
-    /// Frees the memory of free shards, counted as `why`.
+    /// Frees the memory of free shards, counted as `why`. Memory that was trimmed reaches the
+    /// system, and other memory does so if it is large.
     ///
     /// # Safety
     ///
@@ -276,10 +280,9 @@ impl Shared {
             let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
             unsafe { this.as_ref() }.counts.count(why);
-            if why == Piece::Trimmed {
-                // SAFETY: as above; the memory is the caller's alone.
-                unsafe { shard.as_ref() }.free_to_system();
-            }
+            let least = if why == Piece::Trimmed { 0 } else { Region::LARGE_BYTES };
+            // SAFETY: as above; the memory is the caller's alone.
+            unsafe { shard.as_ref() }.free_to_system(least);
             // SAFETY: the caller's promise.
             unsafe { Self::free(shard) };
         }
@@ -312,8 +315,7 @@ unsafe impl Bookkeeping for Shared {
         &self.ref_counts
     }
 
-    /// The end of the pool: frees what nothing is out of, and leaves each other shard to its last
-    /// buffer.
+    /// Ends the pool: frees what nothing is out of, and leaves each other shard to its last buffer.
     unsafe fn close(this: NonNull<Self>) {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };

@@ -69,7 +69,7 @@ impl<T> Default for Place<T> {
 }
 
 impl<T> Place<T> {
-    /// Whether neither a stack nor a pop refers to it. For the element's owner.
+    /// Returns whether neither a stack nor a pop refers to the element. The caller owns it.
     pub(crate) fn is_alone(&self) -> bool {
         // ORDER: Relaxed: for an assertion, and for those who have seen that no pop is at work.
         self.refs.load(Ordering::Relaxed) == 0
@@ -83,7 +83,7 @@ impl<T> Place<T> {
 /// [`place`](Self::place) returns the same place of a value each time, which nobody but the stacks
 /// uses.
 pub(crate) unsafe trait Stacked: Sized {
-    /// Where the stacks note what they have to know of it.
+    /// Returns the place where the stacks note what they have to know of the element.
     fn place(&self) -> &Place<Self>;
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Stacks<T> {
     tops: [AtomicPtr<T>; 2],
 }
 
-/// What a top is when nothing may be pushed any more.
+/// Returns the mark of a top on which nothing may be pushed any more.
 fn closed<T>() -> *mut T {
     ptr::without_provenance_mut(1)
 }

@@ -98,7 +98,7 @@ impl BumpStats {
         }
     }
 
-    /// The pool's.
+    /// Reads the statistics of a pool.
     pub(crate) fn of(shared: &Shared) -> Self {
         let mut stats = Self {
             allocations: shared.counts.of(Piece::Allocated),

@@ -15,7 +15,7 @@ use crate::shared::Shared;
 
 impl Shared {
     /// Frees idle memory, that of caches too, and asks other threads to free what is only theirs to
-    /// free. For holders of a handle.
+    /// free. The caller holds a handle.
     pub(crate) fn trim(&self) {
         // ORDER: Relaxed: a request; each thread reads it when it next looks.
         self.trims.fetch_add(1, Ordering::Relaxed);
@@ -43,8 +43,8 @@ impl Shared {
         self.free_headers();
     }
 
-    /// Frees what nobody needed since the last look, if that was `age` ago or more, and looks. For
-    /// holders of a handle.
+    /// Frees what nobody needed since the last look, if that was `age` ago or more, and looks. The
+    /// caller holds a handle.
     pub(crate) fn trim_idle(&self, age: Duration) {
         let Some(mut since) = self.idle_since.try_lock() else { return };
         let now = Instant::now();
@@ -79,7 +79,7 @@ impl Shared {
         }
     }
 
-    /// Takes idle shards of the pool. For holders of a handle.
+    /// Takes idle shards of the pool. The caller holds a handle.
     fn take_shards(&self, most: usize, chain: &mut Chain) {
         // A bound, so that this ends while others give shards back all the time.
         for _ in 0..most {
@@ -89,8 +89,8 @@ impl Shared {
         }
     }
 
-    /// Takes what nothing is out of from the caches of all threads, as far as it can be had. For
-    /// holders of a handle with the right to look.
+    /// Takes what nothing is out of from the caches of all threads, as far as it can be had. The
+    /// caller holds a handle, and has the right to look.
     fn take_from_caches(&self, reach: Reach, chain: &mut Chain) {
         let _visit = self.depot.visit();
         let wants = self.caches.iter().any(ThreadCache::has_piece);
@@ -104,8 +104,8 @@ impl Shared {
         self.unclaim();
     }
 
-    /// Takes the memory of shards on the lists of all threads, of which nothing is out. For holders
-    /// of a handle with the right to look.
+    /// Takes the memory of shards on the lists of all threads, of which nothing is out. The caller
+    /// holds a handle, and has the right to look.
     fn take_from_lists(&self, reach: Reach, chain: &mut Chain) {
         self.each_shard(|shard| {
             if shard.take_listed(reach == Reach::Unused) {
@@ -115,9 +115,9 @@ impl Shared {
         });
     }
 
-    /// Claims the pieces in caches; `false` when they are not to be had, for want of a fence. For
-    /// holders of a handle with the right to look. A claim that is there already was made by a
-    /// thread that this process lacks.
+    /// Claims the pieces in caches; `false` when they are not to be had, for want of a fence. The
+    /// caller holds a handle, and has the right to look. A claim that is there already was made by
+    /// a thread that this process lacks.
     fn claim(&self) -> bool {
         // ORDER: Relaxed: the fence orders it.
         let before = self.claims.fetch_or(CLAIMED, Ordering::Relaxed);
@@ -131,15 +131,15 @@ impl Shared {
         self.claims.fetch_and(PLAIN, Ordering::Release);
     }
 
-    /// Frees headers that have no memory, if nobody looks at headers at this moment. For holders of
-    /// a handle.
+    /// Frees headers that have no memory, if nobody looks at headers at this moment. The caller
+    /// holds a handle.
     fn free_headers(&self) {
         let chain = self.depot.take_off();
         // SAFETY: taken off just now.
         unsafe { Depot::free(chain) };
     }
 
-    /// Frees what is idle, and makes all other memory stale. For holders of a handle.
+    /// Frees what is idle, and makes all other memory stale. The caller holds a handle.
     pub(crate) fn clear(&self) {
         // ORDER: Relaxed, as in `fresh`.
         self.generation.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +165,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    /// A look of another thread lasts at the moment of the fork, and the child lacks that thread.
+    /// Forks while a look of another thread lasts: the child lacks that thread.
     #[test]
     fn t25_a_fork_amid_a_look() {
         alone(module_path!(), "t25_a_fork_amid_a_look", Duration::from_secs(60), || {
@@ -205,7 +205,7 @@ mod tests {
         });
     }
 
-    /// The same for a thread that is about to free headers.
+    /// Forks while another thread is about to free headers: the child lacks that thread.
     #[test]
     fn t25_a_fork_amid_the_end_of_headers() {
         alone(module_path!(), "t25_a_fork_amid_the_end_of_headers", Duration::from_secs(60), || {

@@ -27,11 +27,11 @@ const SLACK_BYTES: usize = 1 << 13;
 type Books = SharedBooks<BumpPool>;
 
 fn pool() -> BumpPool {
-    BumpPool::builder()
-        .shard_size(SHARD_BYTES)
-        .max_idle_bytes(4 * SHARD_BYTES)
-        .build()
-        .expect("settings are right")
+    let builder = BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(4 * SHARD_BYTES);
+    // The ledger has what comes from the allocator.
+    #[cfg(feature = "mmap")]
+    let builder = builder.mapped_from(usize::MAX);
+    builder.build().expect("settings are right")
 }
 
 /// Asserts that some shard is out, beside `base` bytes.

@@ -62,6 +62,9 @@ unsafe impl<L: Lease> Send for Buf<L> {}
 // SAFETY: a shared `Buf` gives out shared bytes only, and its lease is `Sync`.
 unsafe impl<L: Lease> Sync for Buf<L> {}
 
+/// A buffer does not pin its lease.
+impl<L: Lease> Unpin for Buf<L> {}
+
 // Here, because messages of the compiler name the function that a buffer was moved into.
 impl<L: Lease> Buf<L> {
     /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].

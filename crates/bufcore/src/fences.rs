@@ -69,8 +69,9 @@ mod membarrier {
         state == REGISTERED
     }
 
-    /// A filter may come later, as sandboxes are often closed after the start; who asks for
-    /// `has_heavy` from then on is told.
+    /// Executes the fence on all of the process's processors, and returns whether the system did
+    /// so. A filter may come later, as sandboxes are often closed after the start. From then on
+    /// `has_heavy` says so.
     pub(super) fn execute() -> bool {
         let is_executed = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
         if !is_executed {

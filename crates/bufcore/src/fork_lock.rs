@@ -26,7 +26,7 @@ mod own {
     /// `holder` while nobody has the lock.
     const NOBODY: u32 = 0;
 
-    /// The number of this process, where processes fork.
+    /// Returns the number of this process, where processes fork, or 1.
     fn own_process() -> u32 {
         if cfg!(unix) { process::id() } else { 1 }
     }

@@ -184,6 +184,8 @@ fn less(error: AcquireError, additional: usize, len: usize) -> AcquireError {
 impl<P: BufferPool> FrameBuffer for FrameWriter<P> {
     type Lease = P::Lease;
 
+    /// Appends `additional` bytes to the open frame and lends them to be written.
+    ///
     /// Cost: two comparisons while the frame can grow in place; otherwise it moves, with its bytes.
     #[inline]
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
@@ -223,6 +225,8 @@ impl<P: BufferPool> FrameBuffer for FrameWriter<P> {
         }
     }
 
+    /// Closes the frame and returns its bytes as an owned buffer.
+    ///
     /// # Errors
     ///
     /// There are none with a pool that keeps to [`BufferPool`]: the open frame has its place

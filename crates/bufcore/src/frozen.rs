@@ -67,6 +67,9 @@ unsafe impl<L: Lease> Send for Frozen<L> {}
 // `Sync`.
 unsafe impl<L: Lease> Sync for Frozen<L> {}
 
+/// A view does not pin its lease.
+impl<L: Lease> Unpin for Frozen<L> {}
+
 impl<L: Lease> Frozen<L> {
     #[inline]
     pub(crate) fn new(buf: Buf<L>) -> Self {
@@ -376,14 +379,14 @@ impl<L: Lease> Frozen<L> {
         drop(self.take_all());
     }
 
-    /// The view with all that it holds; a view of nothing stays.
+    /// Takes the view with all that it holds; a view of nothing stays.
     #[cold]
     fn take_all(&mut self) -> Self {
         let nothing = self.nothing();
         mem::replace(self, nothing)
     }
 
-    /// A view without bytes, which holds nothing.
+    /// Makes a view without bytes, which holds nothing.
     #[cold]
     fn nothing(&self) -> Self {
         let lease = self.guard.as_ref().and_then(|guard| guard.lease.another_of_nothing());
@@ -391,7 +394,7 @@ impl<L: Lease> Frozen<L> {
         Self { ptr: NonNull::dangling(), len: 0, capacity: 0, guard: ManuallyDrop::new(guard) }
     }
 
-    /// Whether its pool was told to wipe.
+    /// Returns whether its pool was told to wipe.
     pub(crate) fn is_wiped(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.lease.wipe_range().is_some())
     }

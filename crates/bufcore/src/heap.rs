@@ -321,7 +321,7 @@ impl HeapPool {
         self.tracker.outstanding()
     }
 
-    /// A buffer of no bytes, which holds nothing: nothing is allocated, and nothing counted.
+    /// Makes a buffer of no bytes, which holds nothing: nothing is allocated, and nothing counted.
     #[cold]
     fn nothing(&self) -> Buf<HeapLease> {
         // Aligned as any other buffer is.
@@ -367,6 +367,8 @@ impl HeapPool {
 impl BufferPool for HeapPool {
     type Lease = HeapLease;
 
+    /// Takes one empty buffer with room for `capacity` bytes.
+    ///
     /// Cost: one allocation; none for no bytes.
     #[inline]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
@@ -381,6 +383,8 @@ impl BufferPool for HeapPool {
         Ok(self.tracker.attach(buf))
     }
 
+    /// Takes one buffer of `len` zero bytes.
+    ///
     /// Cost: as [`acquire`](Self::acquire); the allocator zeroes.
     #[inline]
     fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<HeapLease>, AcquireError> {

@@ -15,7 +15,7 @@ pub(crate) struct LeaseGuard<L: Lease> {
 }
 
 impl<L: Lease> LeaseGuard<L> {
-    /// Whether this is the only handle of its memory, for a buffer's lease. Other handles'
+    /// Returns whether this is the only handle of its memory, for a buffer's lease. Other handles'
     /// uses of the memory happened before the caller's next step.
     pub(crate) fn is_alone(&self) -> bool {
         !self.lease.is_shared() || self.lease.views().is_none_or(Views::is_one)

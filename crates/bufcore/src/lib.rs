@@ -12,7 +12,7 @@
 //! - [`AcquireError`], [`ReserveError`], [`ConfigError`] and [`RegionError`] are small, `Copy`, and
 //!   have the numbers of the failed call in them.
 //! - A [`Region`] is where the bytes come from: the heap, a caller's static memory, or mapped
-//!   pages.
+//!   pages. Several pools have parts of a [`SharedRegion`].
 //! - A [`Keeper`] gives the idle memory of pools back without being asked. [`Pressure`] says how
 //!   short of memory the system is.
 //! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback, and
@@ -40,8 +40,11 @@
 //! | --- | --- |
 //! | `std` (default) | `std::io` for buffers; [`Keeper`] and [`Pressure`]; it implies `alloc` |
 //! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
+//! | `allocator-api2` | [`allocator::PoolAllocator`]: collections whose memory is in a pool |
 //! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
-//! | `embedded-io` | the traits of `embedded_io` |
+//! | `embedded-io`, `embedded-io-async` | the traits of `embedded_io` and `embedded_io_async` |
+//! | `tokio-uring`, `monoio` | their `IoBuf` and `IoBufMut`; on Linux, on Unix |
+//! | `compio` | its `IoBuf`, and [`compio::ReadBuf`] for reads; on Unix and Windows |
 //! | `serde` | `Serialize` for buffers and views; mapping options in a configuration file |
 //! | `mmap` | regions of mapped pages |
 //! | `wipe` | pools that zero bytes on release |
@@ -76,6 +79,7 @@
 //! ```
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(std_allocator, feature(allocator_api))]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -132,6 +136,8 @@ mod release_state;
 mod roll;
 mod settings;
 mod shared;
+#[cfg(feature = "std")]
+mod shared_region;
 #[cfg(feature = "alloc")]
 mod sinks;
 #[cfg(feature = "alloc")]
@@ -153,6 +159,8 @@ mod views;
 #[cfg(feature = "alloc")]
 mod waiting;
 
+#[cfg(feature = "allocator-api2")]
+pub mod allocator;
 pub mod size;
 pub mod strategy;
 
@@ -162,6 +170,8 @@ pub use frame_writer::FrameWriter;
 pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
 pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
+#[cfg(all(feature = "compio", any(unix, windows)))]
+pub use integrations::compio;
 #[cfg(feature = "std")]
 pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, TrimMut, Watch, WeakPool};
 pub use lease::{Lease, NoLease, SplitLease};
@@ -173,6 +183,8 @@ pub use pool::{BufferPool, FrameBuffer, Reject};
 pub use pressure::{MemoryUse, Pressure, PressureLevel, PressureSource, Stall};
 pub use region::Region;
 pub use shared::SharedBytes;
+#[cfg(feature = "std")]
+pub use shared_region::SharedRegion;
 #[cfg(feature = "alloc")]
 pub use sinks::VecSink;
 #[cfg(feature = "alloc")]

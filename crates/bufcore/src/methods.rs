@@ -282,6 +282,16 @@ macro_rules! shared_pool {
 
         $crate::shared_pool!(impl $pool => $lease, for $pool);
         $crate::shared_pool!(impl $pool => $lease, for &$pool);
+
+        #[cfg(feature = "allocator-api2")]
+        impl $crate::allocator::SharedPool for $pool {
+            type Lease = $lease;
+
+            #[inline]
+            fn acquire_shared(&self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+                self.acquire(capacity)
+            }
+        }
     };
     (impl $pool:ty => $lease:ty, for $holder:ty) => {
         /// The pool's own methods, as the trait. A shared pool serves through a shared reference,

@@ -61,13 +61,13 @@ macro_rules! one_word_lease {
         unsafe impl ::core::marker::Sync for $lease {}
 
         impl $lease {
-            /// The lease of a block that was just taken.
+            /// Makes the lease of a block that was just taken.
             #[inline(always)]
             pub(crate) fn of(block: ::core::ptr::NonNull<$header>) -> Self {
                 Self { tagged: $crate::strategy::TaggedPtr::of(block) }
             }
 
-            /// The block; `None` for a buffer of no bytes.
+            /// Returns the block, or `None` for a buffer of no bytes.
             #[inline(always)]
             pub(crate) fn block(&self) -> ::core::option::Option<::core::ptr::NonNull<$header>> {
                 self.tagged.block()

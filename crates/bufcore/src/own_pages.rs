@@ -38,6 +38,8 @@ enum Kind {
     Mapped(MapOptions),
     /// The pool's source supplies them.
     Source,
+    /// A mapping, or the global allocator's memory.
+    Large,
 }
 
 impl OwnPages {
@@ -57,17 +59,44 @@ impl OwnPages {
         Self { kind: Kind::Source }
     }
 
+    /// Says where large memory comes from that a program said nothing of: from
+    /// [`Region::LARGE_BYTES`] on.
+    ///
+    /// With the feature `mmap` each has a mapping of its own. Without it, or where the system
+    /// refuses one, it has pages of the global allocator's, on which nothing else is: they can go
+    /// to the system before, with [`Region::free_to_system`]. An allocator may keep what it gets
+    /// back otherwise. It also has bookkeeping for each page that it ever had.
+    ///
+    /// ```
+    /// use bufcore::strategy::{OwnPages, PoolSource};
+    ///
+    /// let region = OwnPages::large().take(500_000, &PoolSource::none())?;
+    /// assert_eq!((region.len(), region.as_ptr().addr().get() % 4096), (123 * 4096, 0));
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
+    #[must_use]
+    pub const fn large() -> Self {
+        Self { kind: Kind::Large }
+    }
+
     /// Takes zeroed memory of [`rounded`](Self::rounded)`(len)` bytes; `source` is the pool's.
     ///
     /// # Errors
     ///
-    /// As for [`Region::mapped`], and for [`Region::from_source`]. A panic of the source ends when
-    /// its hook has reported it, and counts as a refusal.
+    /// As for [`Region::mapped`], [`Region::from_source`] and [`Region::heap`]. A panic of the
+    /// source ends when its hook has reported it, and counts as a refusal.
     pub fn take(self, len: usize, source: &PoolSource) -> Result<Region, RegionError> {
         match self.kind {
             #[cfg(feature = "mmap")]
             Kind::Mapped(options) => Region::mapped(len, options),
             Kind::Source => source.take(self.rounded(len).unwrap_or(len)),
+            Kind::Large => {
+                #[cfg(feature = "mmap")]
+                if let Ok(region) = Region::mapped(len, MapOptions::new()) {
+                    return Ok(region);
+                }
+                Region::heap(self.rounded(len).unwrap_or(len), Self::ALIGNMENT)
+            }
         }
     }
 
@@ -83,7 +112,20 @@ impl OwnPages {
         match self.kind {
             #[cfg(feature = "mmap")]
             Kind::Mapped(options) => options.page_bytes(),
-            Kind::Source => Self::ALIGNMENT,
+            Kind::Source | Kind::Large => Self::ALIGNMENT,
+        }
+    }
+
+    /// Returns the bytes that [`take`](Self::take) asks for beyond those of the pages, to start at
+    /// one. Nobody writes to them.
+    ///
+    /// It is 0 for mappings, also for memory that the allocator supplied because the system refused
+    /// one.
+    #[must_use]
+    pub fn aligning_bytes(self) -> usize {
+        match self.kind {
+            Kind::Large if cfg!(not(feature = "mmap")) => Self::ALIGNMENT - 1,
+            _ => 0,
         }
     }
 }
@@ -121,7 +163,7 @@ impl PoolSource {
         Self { source: None }
     }
 
-    /// A region that keeps the source.
+    /// Makes a region that keeps the source.
     fn take(&self, len: usize) -> Result<Region, RegionError> {
         let refused = RegionError::OutOfMemory { requested: len };
         let Some(source) = &self.source else { return Err(refused) };

@@ -10,6 +10,13 @@ use core::ops::Range;
 use crate::Region;
 
 impl Region {
+    /// From this number of bytes on a pool gives memory that it has no room to keep to the system,
+    /// with [`free_to_system`](Self::free_to_system). Less goes to the allocator alone.
+    ///
+    /// It is where the `malloc` of glibc begins to map memory (`M_MMAP_THRESHOLD`). The page faults
+    /// of the next use take about as long as zeroing the memory does.
+    pub const LARGE_BYTES: usize = 128 << 10;
+
     /// Returns whether pages of the region may go back to the system while the region is in use.
     ///
     /// They may where the memory comes from the global allocator or from
@@ -127,7 +134,7 @@ impl Region {
         unsafe { self.return_pages(start..start + self.len()) };
     }
 
-    /// The bytes of what goes back as one, a power of two, or 0 where nothing may go back.
+    /// Returns the bytes of what goes back as one, a power of two, or 0 where nothing may go back.
     fn returned_unit(&self) -> usize {
         self.pages().map_or(0, |least| match system::page_bytes() {
             0 => 0,
@@ -138,15 +145,15 @@ impl Region {
 
 #[cfg(all(any(feature = "mmap", feature = "fences"), target_os = "linux", not(miri)))]
 mod system {
-    /// The bytes of an ordinary page, a power of two. It is asked for: advice for less than a page
-    /// is taken to be for all of it.
+    /// Asks the system for the bytes of an ordinary page, a power of two. Advice for less than a
+    /// page is taken to be for all of it.
     pub(super) fn page_bytes() -> usize {
         // SAFETY: it takes a number, and touches none of our memory.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(0)
     }
 
-    /// Has the system take pages back, if that is private anonymous memory.
+    /// Lets the system take pages back, if that is private anonymous memory.
     ///
     /// # Safety
     ///
@@ -174,7 +181,7 @@ mod system {
 
 #[cfg(not(all(any(feature = "mmap", feature = "fences"), target_os = "linux", not(miri))))]
 mod system {
-    /// None that go back.
+    /// Returns 0: no pages go back.
     pub(super) fn page_bytes() -> usize {
         0
     }

@@ -150,7 +150,7 @@ impl fmt::Debug for PiecesIter<'_> {
     }
 }
 
-/// Where the first such byte is. In steps that a compiler makes a few wide comparisons of.
+/// Finds the first such byte, in steps that a compiler makes a few wide comparisons of.
 fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
     let (steps, rest) = bytes.as_chunks::<STEP_BYTES>();
     for (index, step) in steps.iter().enumerate() {

@@ -151,7 +151,7 @@ impl Stall {
         }
     }
 
-    /// The larger numbers of both.
+    /// Returns the larger numbers of both.
     fn or(self, other: Self) -> Self {
         Self {
             some_percent: self.some_percent.max(other.some_percent),

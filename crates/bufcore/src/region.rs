@@ -169,7 +169,7 @@ impl Region {
         Ok(Self { ptr, len, backing: Backing::Heap(ptr, layout) })
     }
 
-    /// The layout of a region that can exist.
+    /// Returns the layout of a region that can exist.
     #[cfg(feature = "alloc")]
     pub(crate) fn layout(len: usize, alignment: usize) -> Result<Layout, RegionError> {
         if len == 0 {
@@ -181,7 +181,7 @@ impl Region {
         Layout::from_size_align(len, alignment).map_err(|_error| RegionError::TooLarge { requested: len })
     }
 
-    /// A region of memory that a source keeps.
+    /// Makes a region of memory that a source keeps.
     ///
     /// # Safety
     ///
@@ -192,8 +192,8 @@ impl Region {
         Self { ptr, len, backing }
     }
 
-    /// The least that may go back to the system as one, while the region is in use; `None` where
-    /// nothing may.
+    /// Returns the least that may go back to the system as one, while the region is in use, or
+    /// `None` where nothing may.
     pub(crate) fn pages(&self) -> Option<usize> {
         match self.backing {
             Backing::Static => None,
@@ -210,7 +210,7 @@ impl Region {
         }
     }
 
-    /// Whether dropping the region gives its pages to the system, as they are.
+    /// Returns whether dropping the region gives its pages to the system, as they are.
     pub(crate) fn is_mapped(&self) -> bool {
         match self.backing {
             #[cfg(feature = "mmap")]

@@ -200,8 +200,8 @@ impl ReleaseState {
 /// The part for requests that wait.
 #[cfg(feature = "alloc")]
 impl ReleaseState {
-    /// Has the release see whether somebody waits. For the thread that took the place, before the
-    /// buffer is handed out.
+    /// Makes the release see whether somebody waits. The caller is the thread that took the place,
+    /// before the buffer is handed out.
     pub fn watch(&self) {
         // ORDER: Relaxed. Only this thread reads the state until the buffer is handed over, and
         // that publishes it.
@@ -288,7 +288,7 @@ impl ReleaseState {
     }
 }
 
-/// How a place of this state is held.
+/// Returns how a place of this state is held.
 #[cfg(feature = "alloc")]
 fn holder(state: u32) -> Holder {
     match state {

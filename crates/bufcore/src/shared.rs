@@ -160,14 +160,14 @@ impl SharedBytes {
         self.guard.is_none()
     }
 
-    /// The bytes, if this handle holds no memory: then they are there for ever.
+    /// Returns the bytes, if this handle holds no memory: then they are there for ever.
     #[cfg(feature = "bytes")]
     pub(crate) fn static_bytes(&self) -> Option<&'static [u8]> {
         // SAFETY: without a guard, they are valid, initialised and not written for ever (H1).
         self.is_static().then(|| unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) })
     }
 
-    /// Whether the bytes may be secrets, which are not shown: their pool wipes.
+    /// Returns whether the bytes may be secrets, which are not shown: their pool wipes.
     pub(crate) fn is_wiped(&self) -> bool {
         self.guard.as_ref().is_some_and(ErasedGuard::is_wiped)
     }

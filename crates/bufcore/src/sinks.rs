@@ -65,6 +65,8 @@ impl ByteSink for VecSink<'_> {
         Ok(&mut self.vec[self.len..][..n])
     }
 
+    /// Appends the first `n` bytes of the room.
+    ///
     /// # Panics
     ///
     /// Panics when `n` is over the room that was reserved.
@@ -101,6 +103,8 @@ impl<T: AsRef<[u8]>> ByteSource for std::io::Cursor<T> {
         rest(self)
     }
 
+    /// Moves the position `n` bytes on.
+    ///
     /// # Panics
     ///
     /// Panics when `n` is over the number of bytes behind the position.

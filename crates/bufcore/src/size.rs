@@ -11,7 +11,7 @@ pub const STAGGER_FROM_BYTES: usize = 1024;
 /// The largest size that any object in Rust can have, `isize::MAX`.
 pub const MAX_BYTES: usize = isize::MAX as usize;
 
-/// The part of `len` bytes that `range` names.
+/// Returns the part of `len` bytes that `range` names.
 ///
 /// # Panics
 ///

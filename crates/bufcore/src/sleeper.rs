@@ -28,7 +28,7 @@ impl TaskWaker {
         Self(ManuallyDrop::new(waker))
     }
 
-    /// Whether it wakes the same task as `waker`.
+    /// Returns whether it wakes the same task as `waker`.
     #[must_use]
     pub fn will_wake(&self, waker: &Waker) -> bool {
         self.0.will_wake(waker)

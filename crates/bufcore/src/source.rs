@@ -226,7 +226,7 @@ impl<S: Source> Drop for Lent<S> {
 
 /// What a region keeps of its source until it is dropped.
 pub(crate) trait Kept {
-    /// Whether pages of the memory may go back to the system.
+    /// Returns whether pages of the memory may go back to the system.
     fn returns_pages(&self) -> bool;
 }
 
@@ -240,7 +240,7 @@ impl<S: Source> Kept for Lent<S> {
 pub(crate) struct FromSource(Box<dyn Kept>);
 
 impl FromSource {
-    /// What the source says of it.
+    /// Returns what the source says of it.
     pub(crate) fn returns_pages(&self) -> bool {
         self.0.returns_pages()
     }

@@ -129,7 +129,7 @@ impl<L: SplitLease> Buf<L> {
         Ok(())
     }
 
-    /// Whether `other` is the next part of the same memory.
+    /// Returns whether `other` is the next part of the same memory.
     fn is_before(&self, other: &Self) -> bool {
         let (Some(views), Some(others)) = (self.lease().views(), other.lease().views()) else { return false };
         // One counter is that of one memory (`Lease`, rule 3). That the one ends where the other
@@ -159,7 +159,7 @@ impl<L: SplitLease> Buf<L> {
         unsafe { Self::from_guard(middle, len - front_len, capacity - at, back_guard) }
     }
 
-    /// An empty buffer of no bytes.
+    /// Makes an empty buffer of no bytes.
     fn of_nothing() -> Self {
         // SAFETY: no bytes are claimed.
         unsafe { Self::from_raw_parts(ptr::NonNull::dangling(), 0, L::nothing()) }

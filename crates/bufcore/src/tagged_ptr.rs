@@ -109,8 +109,8 @@ impl<B> TaggedPtr<B> {
     }
 }
 
-/// Whether a marked address is that of a block. In a call, so that the compiler does not look at
-/// this first.
+/// Returns whether a marked address is that of a block. It is a call, so that the compiler does not
+/// look at this first.
 #[cold]
 #[inline(never)]
 fn is_some(address: usize) -> bool {

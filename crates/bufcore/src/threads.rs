@@ -112,7 +112,7 @@ impl Drop for Caches {
     }
 }
 
-/// The end of the thread.
+/// Ends the thread's use of its caches.
 fn end(caches: &Caches) {
     // No fast path finds a cache from here on. Where the table is gone already, none looks.
     let _ = LOCAL.try_with(|local| local.entries.iter().for_each(|entry| entry.id.set(0)));
@@ -155,7 +155,7 @@ pub fn end_of_thread() {
     CACHES.with(end);
 }
 
-/// The next of numbers that only have to differ, up to the last.
+/// Returns the next of numbers that only have to differ, up to the last.
 fn next_of(numbers: &AtomicUsize) -> Option<usize> {
     // ORDER: Relaxed: the numbers only have to differ.
     let number = numbers.fetch_add(1, Ordering::Relaxed);

@@ -173,8 +173,8 @@ impl Builder {
         Mirror::new(self.capacity.unwrap_or(0), self.options).map(crate::channel::over)
     }
 
-    /// The memory alone, of a multiple of `granule` bytes where nothing is mapped; pages are a
-    /// multiple of all that is asked for.
+    /// Makes the memory alone, of a multiple of `granule` bytes where nothing is mapped. Pages are
+    /// a multiple of all that is asked for.
     #[cfg(feature = "std")]
     pub(crate) fn mirror(self, granule: usize) -> Result<Mirror, MapError> {
         let requested = self.capacity.unwrap_or(0);

@@ -17,9 +17,11 @@
 //!
 //! # Threads and processes
 //!
-//! A [`MirrorRing`] is one thread's at a time. `channel` gives two ends of one, for two threads,
-//! and `SharedRing` for two processes (with `std`; processes on Linux only). `MessageQueue` carries
-//! framed messages between any number of threads, each in one piece (with `std`).
+//! A [`MirrorRing`] is one thread's at a time. The ends of a [`Pipe`] are in two places, such as an
+//! interrupt handler and the main program; it needs neither an operating system nor an allocator.
+//! `channel` gives two ends of one, for two threads, and `SharedRing` for two processes (with
+//! `std`; processes on Linux only). `MessageQueue` carries framed messages between any number of
+//! threads, each in one piece (with `std`).
 //!
 //! # The memory
 //!
@@ -42,10 +44,10 @@
 //! shared memory (`shm_open`), whose name is removed at once. That part is type-checked only, since
 //! our tests run on Linux. Everywhere else, without the feature `std`, and over a given region, the
 //! ring has the same interface over ordinary memory of *twice* its capacity. When `head` reaches
-//! the second half, the bytes in the ring are copied to the first. Windows are contiguous all the
-//! same, and the whole capacity is available, which a bip buffer would not give. The price is that
-//! the memory is twice the capacity, and that each byte may be copied once more on its way. One
-//! `consume` in every capacity's worth of bytes takes as long as that copy. A ring that becomes
+//! the second half, the bytes in the ring are copied to the first. Both slices are contiguous all
+//! the same, and the whole capacity is available, which a bip buffer would not give. The price is
+//! that the memory is twice the capacity, and that each byte may be copied once more on its way.
+//! One `consume` in every capacity's worth of bytes takes as long as that copy. A ring that becomes
 //! empty now and then hardly pays.
 //!
 //! # Invariants
@@ -64,10 +66,17 @@
 //!
 //! # Features
 //!
-//! `std` (default): mapped rings, `std::io`. `alloc`: rings on the heap. `bytes`: `Buf` and
-//! `BufMut` for rings. `embedded-io`: `Read`, `BufRead`, `Write`. `tokio`: `AsyncRead`,
-//! `AsyncBufRead`, `AsyncWrite` for the ends of a channel. Without any, rings over a caller's
-//! memory need neither an operating system nor an allocator.
+//! | feature | adds |
+//! | --- | --- |
+//! | `std` (default) | mapped rings, channels, message queues, `std::io`; it implies `alloc` |
+//! | `alloc` | rings on the heap |
+//! | `bytes` | `Buf` and `BufMut` for rings |
+//! | `embedded-io` | `Read`, `BufRead` and `Write` for rings |
+//! | `embedded-io-async` | the same as futures, for rings and the ends of a channel |
+//! | `tokio` | `AsyncRead`, `AsyncBufRead` and `AsyncWrite` for the ends of a channel |
+//!
+//! Without any of them, rings over a caller's memory need neither an operating system nor an
+//! allocator. `portable-atomic` adds no items: it is for processors without compare-and-swap.
 //!
 //! # Example
 //!
@@ -120,6 +129,7 @@ mod map;
 pub mod messages;
 #[cfg(feature = "std")]
 mod parking;
+mod pipe;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
 mod shared;
 mod sync;
@@ -143,6 +153,7 @@ pub use config::{BuildInError, Builder};
 pub use error::{GetError, MapError};
 #[cfg(feature = "std")]
 pub use messages::MessageQueue;
+pub use pipe::{Pipe, PipeConsumer, PipeProducer};
 pub use ring::MirrorRing;
 #[cfg(all(
     feature = "std",

@@ -21,8 +21,8 @@ impl<T> Lock<T> {
         Self { mutex: Mutex::new(value), turn: AtomicUsize::new(0) }
     }
 
-    /// The value, whatever became of those who had it before: nothing that is done behind the lock
-    /// panics half way.
+    /// Locks the value, whatever became of those who had it before: nothing that is done behind the
+    /// lock panics half way.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_, T> {
         let value = sync::lock(&self.mutex);

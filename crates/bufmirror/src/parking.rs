@@ -12,7 +12,7 @@ mod real {
 
     use bufcore::strategy::Sleeper;
 
-    /// Whom to wake when this thread is to go on.
+    /// Returns the sleeper to wake when this thread is to go on.
     pub(crate) fn sleeper() -> Sleeper {
         Sleeper::this_thread()
     }

@@ -444,7 +444,7 @@ impl MirrorRing {
         self.mirror.is_mapped()
     }
 
-    /// The `len` bytes at `at`, as one slice's pointer.
+    /// Returns the `len` bytes at `at`, as one slice's pointer.
     #[inline(always)]
     fn window(&self, at: usize, len: usize) -> NonNull<[u8]> {
         debug_assert!(at + len <= 2 * self.capacity());

@@ -41,6 +41,34 @@ fn channel(sleeps: bool) {
     writer.join().expect("all was taken");
 }
 
+/// Words through a pipe. Threads of a scope would do, but the sanitizer does not see what orders the
+/// end of a scope.
+fn pipe() {
+    const WORD: usize = 8;
+    let place = Box::into_raw(Box::new(bufmirror::Pipe::<256>::new()));
+    // SAFETY: just made, and nobody else has it until both ends are gone, below.
+    let (mut producer, mut consumer) = unsafe { &mut *place }.ends();
+    let words = scaled(2_000_000) as u64;
+    let writer = thread::spawn(move || {
+        for word in 0..words {
+            while producer.put(&word.to_ne_bytes()).is_err() {
+                thread::yield_now();
+            }
+        }
+    });
+    for word in 0..words {
+        let mut found = [0; WORD];
+        while consumer.get(&mut found).is_err() {
+            thread::yield_now();
+        }
+        assert_eq!(u64::from_ne_bytes(found), word);
+    }
+    writer.join().expect("it only writes");
+    drop(consumer);
+    // SAFETY: of `into_raw` above, and both ends are gone.
+    drop(unsafe { Box::from_raw(place) });
+}
+
 /// A number of producers and consumers; each message's bytes are those of its length.
 fn messages(bytes: usize, producers: usize, consumers: usize, longest: usize) {
     let (sender, receiver) = MessageQueue::new(bytes).expect("the system maps").split();
@@ -93,6 +121,7 @@ fn messages(bytes: usize, producers: usize, consumers: usize, longest: usize) {
 fn main() {
     let ran = races::run_own("channel", || channel(false))
         + races::run_own("channel_sleeping", || channel(true))
+        + races::run_own("pipe", pipe)
         + races::run_own("messages_one_to_one", || messages(4096, 1, 1, 64))
         + races::run_own("messages_one_to_eight", || messages(4096, 1, 8, 8))
         + races::run_own("messages_four_to_four", || messages(8192, 4, 4, 2000));

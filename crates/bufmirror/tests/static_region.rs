@@ -5,7 +5,7 @@
 //! ```
 
 use bufmirror::bufcore::{ByteSink, ByteSource};
-use bufmirror::{Builder, MapError};
+use bufmirror::{Builder, MapError, Pipe};
 
 /// Memory that is lent once.
 fn memory<const BYTES: usize>() -> &'static mut [u8] {
@@ -25,4 +25,16 @@ fn a_ring_without_features() {
         ByteSource::consume(&mut ring, left + 6);
     }
     assert_eq!(Builder::new().build_static(memory::<1>()).unwrap_err(), MapError::Empty);
+}
+
+#[test]
+fn a_pipe_without_features() {
+    let pipe: &'static mut Pipe<64> = Box::leak(Box::new(Pipe::new()));
+    let (mut producer, mut consumer) = pipe.ends();
+    for round in 0..100u8 {
+        producer.put(&[round; 7]).unwrap();
+        let left = consumer.len() - 7;
+        assert!(consumer.peek()[left..].iter().all(|&byte| byte == round));
+        consumer.consume(left + 6);
+    }
 }

@@ -120,7 +120,7 @@ impl Builder {
     /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at least. Blocks
     /// are then a multiple of that in size, guard included.
     ///
-    /// From 512 on the guards stand in a table of their own, of 32 bytes for each multiple of the
+    /// From 512 on the guards are in a table of their own, of 32 bytes for each multiple of the
     /// alignment. Buffers of whole multiples then take no more than their bytes, and a request
     /// takes some nanoseconds more.
     ///
@@ -278,7 +278,7 @@ impl Builder {
         Ok(grid)
     }
 
-    /// Bytes of blocks and their guards for `capacity` bytes.
+    /// Returns the bytes of blocks and their guards for `capacity` bytes.
     fn blocks(&self, capacity: usize) -> Result<usize, ConfigError> {
         let grid = Grid::new(self.alignment);
         blocks_bytes(capacity, self.buffers, grid)

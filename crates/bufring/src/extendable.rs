@@ -318,6 +318,8 @@ impl std::io::Write for Extendable<'_> {
         Ok(self.extend_by_some(bytes).unwrap_or(0))
     }
 
+    /// Appends all of `bytes`.
+    ///
     /// # Errors
     ///
     /// `StorageFull`, with the [`AcquireError`] in it, when the ring has no room for all of
@@ -347,6 +349,8 @@ impl embedded_io::Write for Extendable<'_> {
         self.extend_by_some(bytes)
     }
 
+    /// Appends all of `bytes`.
+    ///
     /// # Errors
     ///
     /// When the ring has no room for all of `bytes`; then nothing is appended.
@@ -356,6 +360,25 @@ impl embedded_io::Write for Extendable<'_> {
 
     fn flush(&mut self) -> Result<(), AcquireError> {
         Ok(())
+    }
+}
+
+/// As `embedded_io::Write`: no room is an error, and nothing is waited for.
+#[cfg(feature = "embedded-io-async")]
+impl embedded_io_async::Write for Extendable<'_> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
+        self.extend_by_some(bytes)
+    }
+
+    async fn flush(&mut self) -> Result<(), AcquireError> {
+        Ok(())
+    }
+
+    /// # Errors
+    ///
+    /// When the ring has no room for all of `bytes`; then nothing is appended.
+    async fn write_all(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
+        self.extend_from_slice(bytes)
     }
 }
 

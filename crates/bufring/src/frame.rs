@@ -39,13 +39,13 @@ impl Frame {
         self.at != ring.front()
     }
 
-    /// Bytes.
+    /// Returns the number of the frame's bytes.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.next.addr().get() - self.start.addr().get()
     }
 
-    /// What it can grow by without asking.
+    /// Returns how many bytes the frame can grow by without asking.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.limit - self.next.addr().get()
@@ -87,13 +87,13 @@ impl Frame {
         ring.wipe(self.next, end);
     }
 
-    /// Has its block, whose size has changed, to its end.
+    /// Sets the limit to the end of the frame's block, whose size has changed.
     #[inline]
     fn reach(&mut self, ring: &Ring) {
         self.limit = ring.block_end(self.at).addr().get();
     }
 
-    /// Bytes of its block up to the end of what is filled.
+    /// Returns the bytes of the frame's block up to the end of what is filled.
     fn used(&self, ring: &Ring) -> usize {
         self.next.addr().get() - ring.data(self.at).addr().get()
     }
@@ -115,7 +115,7 @@ impl RingPool {
         }
     }
 
-    /// The same where guards stand in a table; refuses the request where they do not.
+    /// Opens a frame where guards are in a table, and refuses the request where they are not.
     #[cold]
     #[inline(never)]
     fn open_beside_table(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
@@ -125,7 +125,7 @@ impl RingPool {
         }
     }
 
-    /// The frame of no bytes in a block that was just occupied.
+    /// Makes the frame of no bytes in a block that was just occupied.
     fn frame_at(&self, at: At) -> Frame {
         let start = self.ring.data(at);
         let mut frame = Frame { at, start, next: start, limit: 0 };
@@ -180,8 +180,8 @@ impl RingPool {
         enough
     }
 
-    /// The first of the free blocks in front of the frame, or its own, and the bytes from there to
-    /// the frame's limit.
+    /// Returns the first of the free blocks in front of the frame, or its own, and the bytes from
+    /// there to the frame's limit.
     fn slides_to(&self, frame: &Frame) -> (At, usize) {
         let mut first = frame.at;
         while self.ring.is_vacant(self.ring.before(first)) {
@@ -239,7 +239,7 @@ impl RingPool {
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn finish(&mut self, frame: Frame) -> Buf<RingLease> {
-        // Of no bytes, as a closed frame is, or any where guards stand in a table (P4).
+        // Of no bytes, as a closed frame is, or any where guards are in a table (P4).
         if frame.len() <= self.long {
             return self.finish_elsewhere(frame);
         }
@@ -252,7 +252,8 @@ impl RingPool {
         buf
     }
 
-    /// [`finish`](Self::finish) for a frame without bytes, and where guards stand in a table.
+    /// Finishes a frame as [`finish`](Self::finish) does, if the frame has no bytes or guards are
+    /// in a table.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -315,6 +316,8 @@ bufcore::frame_methods!(impl[] RingPool => RingLease);
 impl FrameBuffer for RingPool {
     type Lease = RingLease;
 
+    /// Appends `additional` bytes to the open frame and lends them to be written.
+    ///
     /// Cost: one comparison and one store while the frame can grow in place. Otherwise it takes in
     /// the free blocks behind it, or moves, with its bytes.
     #[inline]
@@ -348,11 +351,15 @@ impl FrameBuffer for RingPool {
         self.frame.consume(&self.ring, bytes);
     }
 
+    /// Keeps the first `len` bytes of the open frame.
+    ///
     /// Cost: nothing, unless the ring wipes.
     fn truncate(&mut self, len: usize) {
         self.frame.truncate(&self.ring, len);
     }
 
+    /// Closes the frame and returns its bytes as an owned buffer.
+    ///
     /// # Errors
     ///
     /// Never: the open frame has its place already.

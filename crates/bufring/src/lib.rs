@@ -3,9 +3,9 @@
 //!
 //! # What it gives you
 //!
-//! Fixed buffers, buffers that grow while they are filled, typed vectors, and frozen views of
-//! buffers, out of memory that is taken once. Acquiring takes some fifteen plain instructions where
-//! sizes recur, releasing one plain store, on any thread; neither has a locked instruction in it,
+//! The ring carves fixed buffers, buffers that grow while they are filled, and typed vectors out of
+//! memory that is taken once. Acquiring takes some fifteen plain instructions where sizes recur,
+//! and releasing takes one plain store, on any thread. Neither has a locked instruction in it, and
 //! neither allocates. The bookkeeping is between the buffers, so it is in the cache when they are.
 //! When the ring has no room, it returns [`AcquireError::Exhausted`]. A request may also wait until
 //! buffers come back: `acquire_timeout` blocks, `acquire_async` is a future.
@@ -29,7 +29,7 @@
 //! starts. A request takes the block at the head. It takes the block as it is when it fits, its
 //! front when it is longer, and also the free ones behind when it is shorter. When the newest block
 //! is free again, the requests go back to where they started, because that memory is hot. At the
-//! end they start over at the front; blocks that are held they step over. From an
+//! end they start over at the front, and they step over blocks that are held. From an
 //! [alignment](Builder::alignment) of 512 on the guards are beside the blocks, in a table.
 //!
 //! # Invariants
@@ -46,6 +46,21 @@
 //!
 //! One thread at a time acquires (`&mut self`); the ring may move between threads. Buffers and
 //! frozen views may be dropped on any thread, before or after the ring.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `std` (default) | `std::io` for buffers; requests that wait on a thread; `LocalRing`; it implies `alloc` |
+//! | `alloc` | rings on the heap; requests that wait as tasks |
+//! | `bytes`, `embedded-io` | the traits of these crates for buffers; `embedded_io::Write` for buffers that grow |
+//! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
+//! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
+//! | `wipe` | rings that zero bytes on release |
+//! | `stats`, `track` | counters, and a list of the buffers that are out, for debugging |
+//!
+//! Without any of them, rings over static memory need neither an operating system nor an allocator.
+//! `portable-atomic` adds no items: it is for processors without compare-and-swap.
 //!
 //! # Example
 //!

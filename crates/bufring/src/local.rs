@@ -86,7 +86,7 @@ impl LocalRing {
         Self { settings, ring: RefCell::new(None) }
     }
 
-    /// This thread's ring.
+    /// Returns this thread's ring, and builds it if there is none.
     #[inline]
     fn ring(&self) -> Result<RefMut<'_, RingPool>, LocalError> {
         let mut ring = self.ring.try_borrow_mut().map_err(|_| LocalError::InUse)?;
@@ -253,8 +253,8 @@ pub trait LocalAcquire: sealed::Sealed {
     fn with_ring<R>(&'static self, f: impl FnOnce(&mut RingPool) -> R) -> Result<R, LocalError>;
 }
 
-/// The value of this thread. Not inside of a closure, where the caller's place in the source would
-/// be lost to the leak tracker.
+/// Returns the value of this thread. It is not used inside of a closure, where the caller's place
+/// in the source would be lost to the leak tracker.
 ///
 /// # Safety
 ///

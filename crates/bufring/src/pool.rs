@@ -48,16 +48,13 @@ const MAX_REWIND: usize = 64;
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// In this order: what each request reads is in one cache line, at the shortest offsets.
+#[repr(C)]
 pub struct RingPool {
-    pub(crate) ring: Ring,
     pub(crate) grid: Grid,
-    /// The largest request that can ever succeed, in bytes.
-    pub(crate) capacity: usize,
     /// The largest request for the short way, which is for guards in front of their blocks: the
     /// capacity, or none with a table (P4).
     short: usize,
-    /// The longest frame that is not finished in the short way: one of no bytes, or any (P4).
-    pub(crate) long: usize,
     /// The newest block (P1).
     pub(crate) newest: At,
     /// The one behind it, where the next request looks while the newest block is live. Kept,
@@ -65,10 +62,15 @@ pub struct RingPool {
     pub(crate) head: At,
     /// Where the requests go back to when the newest block is free.
     pub(crate) base: At,
-    /// Where they go on after that, or the guard at the front.
-    pub(crate) resume: At,
+    pub(crate) ring: Ring,
     /// The frame of the `FrameBuffer` that this is.
     pub(crate) frame: Frame,
+    /// Where requests continue after those at `base`, or the guard at the front.
+    pub(crate) resume: At,
+    /// The largest request that can ever succeed, in bytes.
+    pub(crate) capacity: usize,
+    /// The longest frame that is not finished in the short way: one of no bytes, or any (P4).
+    pub(crate) long: usize,
     /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was
     /// forgotten; the guard at the front stands for none.
     pub(crate) lent: At,
@@ -153,8 +155,8 @@ impl RingPool {
         }
     }
 
-    /// Takes a block for `bytes` bytes; none when there is none, for no bytes, and where guards
-    /// stand in a table.
+    /// Takes a block for `bytes` bytes; none when there is none, for no bytes, and where guards are
+    /// in a table.
     #[inline(always)]
     pub(crate) fn take(&mut self, bytes: usize) -> Option<At> {
         // One comparison for `1 <= bytes <= short`.
@@ -191,7 +193,7 @@ impl RingPool {
     }
 
     /// Takes all of a block that has room for `bytes` bytes; none when there is none, for no bytes,
-    /// and where guards stand in a table.
+    /// and where guards are in a table.
     #[inline]
     pub(crate) fn take_whole(&mut self, bytes: usize) -> Option<At> {
         if bytes.wrapping_sub(1) >= self.short {
@@ -207,14 +209,14 @@ impl RingPool {
         Some(at)
     }
 
-    /// Whether there is a free block to go back to from the newest one.
+    /// Returns whether there is a free block to go back to from the newest one.
     #[inline(always)]
     pub(crate) fn is_free_before(&self, newest: At) -> bool {
         (self.base != newest && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(newest))
     }
 
-    /// The free block that is tried first: one that was released already and is still hot, or the
-    /// one behind the newest.
+    /// Returns the free block that is tried first: one that was released already and is still hot,
+    /// or the one behind the newest.
     #[inline(always)]
     pub(crate) fn at_hand(&mut self) -> Option<At> {
         let at = if !self.ring.is_free(self.newest) {
@@ -254,7 +256,7 @@ impl RingPool {
         at
     }
 
-    /// Has `at` as the newest block.
+    /// Makes `at` the newest block.
     pub(crate) fn move_to(&mut self, at: At) {
         self.newest = at;
         self.head = self.ring.next(at);
@@ -314,7 +316,8 @@ impl RingPool {
         }
     }
 
-    /// The buffer of the first `bytes` bytes from `start` on in a block that was just occupied.
+    /// Makes the buffer of the first `bytes` bytes from `start` on in a block that was just
+    /// occupied.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(&mut self, at: At, start: NonNull<u8>, bytes: usize) -> Buf<RingLease> {
@@ -330,7 +333,7 @@ impl RingPool {
         self.tracker.attach(buf)
     }
 
-    /// A buffer of no bytes, which holds nothing.
+    /// Makes a buffer of no bytes, which holds nothing.
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_nothing(&mut self) -> Buf<RingLease> {
         // SAFETY: no bytes are claimed.
@@ -338,7 +341,7 @@ impl RingPool {
         self.tracker.attach(buf)
     }
 
-    /// A request that was not served in the short way, or one of no bytes.
+    /// Serves a request that was not served in the short way, or one of no bytes.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -352,8 +355,8 @@ impl RingPool {
         }
     }
 
-    /// Why there are no `requested` bytes more. An open frame has `held` bytes already, and can
-    /// grow by `reach` where it is.
+    /// Returns why there are no `requested` bytes more, and counts the refusal. An open frame has
+    /// `held` bytes already, and can grow by `reach` where it is.
     #[cold]
     pub(crate) fn refuse(&mut self, requested: usize, held: usize, reach: usize) -> AcquireError {
         let limit = self.capacity - held;
@@ -371,9 +374,11 @@ impl RingPool {
 impl BufferPool for RingPool {
     type Lease = RingLease;
 
+    /// Takes one empty buffer with room for `capacity` bytes.
+    ///
     /// Cost: some fifteen plain instructions when the block at hand fits, as it does where sizes
-    /// recur; splitting and merging otherwise, and a search past blocks that are held; all the way
-    /// round before a request is refused. Allocates nothing.
+    /// recur. Otherwise it splits and merges blocks, and searches past blocks that are held. Before
+    /// a request is refused, the search goes all the way round. It allocates nothing.
     ///
     /// # Source
     ///
@@ -395,6 +400,8 @@ impl BufferPool for RingPool {
         self.capacity
     }
 
+    /// Returns a snapshot of the pool's counters, and of the memory that it holds.
+    ///
     /// Cost: a look at every block, unless the `stats` feature is on.
     fn stats(&self) -> PoolStats {
         let mut stats = self.counters.snapshot(self.ring.released(), &PoolStats::default(), self.capacity);

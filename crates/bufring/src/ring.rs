@@ -147,13 +147,13 @@ impl Ring {
         unsafe { self.control.as_ref() }
     }
 
-    /// The guard at the front, which has no block and is never free.
+    /// Returns the guard at the front, which has no block and is never free.
     #[inline(always)]
     pub(crate) fn front(&self) -> At {
         self.front
     }
 
-    /// The guard at the end, which has no block and is never free.
+    /// Returns the guard at the end, which has no block and is never free.
     #[inline(always)]
     pub(crate) fn end(&self) -> At {
         self.end
@@ -163,31 +163,31 @@ impl Ring {
         &self.control().released
     }
 
-    /// The region that all of this is in.
+    /// Returns the region that all of this is in.
     pub(crate) fn region(&self) -> &Region {
         &self.control().region
     }
 
-    /// The guards that have a block, from the front on.
+    /// Iterates over the guards that have a block, from the front on.
     pub(crate) fn all(&self) -> impl Iterator<Item = At> {
         let first = self.next(self.front);
         core::iter::successors(Some(first), |&at| Some(self.next(at))).take_while(|&at| at != self.end)
     }
 
-    /// Whether the block is free. Never true for the guards at the ends.
+    /// Returns whether the block is free. It is never true for the guards at the ends.
     #[inline(always)]
     pub(crate) fn is_free(&self, at: At) -> bool {
         self.guard(at).state.is_free()
     }
 
-    /// Whether the block was put aside.
+    /// Returns whether the block was put aside.
     #[inline]
     pub(crate) fn is_parked(&self, at: At) -> bool {
         self.guard(at).state.is_parked()
     }
 
-    /// Whether no buffer is in the block: it is free, or parked. Never true for the guards at the
-    /// ends.
+    /// Returns whether no buffer is in the block: it is free, or parked. It is never true for the
+    /// guards at the ends.
     pub(crate) fn is_vacant(&self, at: At) -> bool {
         self.is_free(at) || self.is_parked(at)
     }
@@ -198,35 +198,35 @@ impl Ring {
         self.guard(at).state.set_parked(parked);
     }
 
-    /// Units from the guard to the next one.
+    /// Returns the units from the guard to the next one.
     #[inline(always)]
     pub(crate) fn size(&self, at: At) -> usize {
         self.guard(at).size.get() as usize
     }
 
-    /// Whether the guards stand in a table, and not in front of their blocks.
+    /// Returns whether the guards are in a table, and not in front of their blocks.
     pub(crate) fn has_table(&self) -> bool {
         self.step != 0
     }
 
-    /// Bytes of a block that has `units` from its guard to the next one.
+    /// Returns the bytes of a block that has `units` from its guard to the next one.
     pub(crate) fn room_in(&self, units: usize) -> usize {
         layout::room(units, self.step)
     }
 
-    /// Bytes of the block.
+    /// Returns the bytes of the block.
     #[inline]
     pub(crate) fn room(&self, at: At) -> usize {
         self.room_in(self.size(at))
     }
 
-    /// The next guard; the one at the end leads to itself.
+    /// Returns the next guard; the one at the end leads to itself.
     #[inline(always)]
     pub(crate) fn next(&self, at: At) -> At {
         self.behind(at, self.size(at) * UNIT)
     }
 
-    /// The guard behind the block of `at`, whose size is `bytes`.
+    /// Returns the guard behind the block of `at`, whose size is `bytes`.
     #[inline(always)]
     pub(crate) fn behind(&self, at: At, bytes: usize) -> At {
         debug_assert_eq!(bytes, self.size(at) * UNIT);
@@ -234,30 +234,31 @@ impl Ring {
         unsafe { at.byte_add(bytes) }
     }
 
-    /// The guard in front; the one at the front leads to itself.
+    /// Returns the guard in front; the one at the front leads to itself.
     #[inline(always)]
     pub(crate) fn before(&self, at: At) -> At {
         // SAFETY: `before` leads to the guard in front (R1).
         unsafe { at.byte_sub(self.guard(at).before.get() as usize * UNIT) }
     }
 
-    /// The first byte behind a guard: that of its block, where guards are in front of these.
+    /// Returns the first byte behind a guard. It is that of the guard's block, where guards are in
+    /// front of their blocks.
     #[inline(always)]
     pub(crate) fn behind_guard(&self, at: At) -> NonNull<u8> {
         // SAFETY: a guard is in the region (R1), so this is as well, or one past its end.
         unsafe { at.byte_add(GUARD) }.cast()
     }
 
-    /// The first byte of the block. The guards at the ends have none.
+    /// Returns the first byte of the block. The guards at the ends have none.
     #[inline]
     pub(crate) fn data(&self, at: At) -> NonNull<u8> {
         debug_assert!(at != self.front && at != self.end);
-        // SAFETY: a guard that has a block (R2), and its address, if it stands in a table (R5), is
+        // SAFETY: a guard that has a block (R2), and its address, if it is in a table (R5), is
         // written by this ring only.
         unsafe { guard::data(at) }
     }
 
-    /// Behind the last byte of the block.
+    /// Returns the end of the block, behind its last byte.
     pub(crate) fn block_end(&self, at: At) -> NonNull<u8> {
         // SAFETY: the block has `room` bytes (R5).
         unsafe { self.data(at).add(self.room(at)) }
@@ -297,7 +298,7 @@ impl Ring {
         self.guard(behind).before.set((size - units) as u32);
     }
 
-    /// The same where guards are in front of their blocks.
+    /// Cuts a block as `cut` does, where guards are in front of their blocks.
     #[inline]
     pub(crate) fn split(&self, at: At, units: usize) {
         let size = self.size(at);
@@ -359,7 +360,7 @@ impl Ring {
         let _ = (from, to);
     }
 
-    /// The lease's part of a block that was just occupied.
+    /// Makes the lease's part of a block that was just occupied.
     #[inline(always)]
     pub(crate) fn handle(&self, at: At) -> GuardHandle {
         GuardHandle::new(
@@ -369,14 +370,14 @@ impl Ring {
         )
     }
 
-    /// Units from the guard at the front. No more than all blocks and that guard have, which are
-    /// counted in a `u32`.
+    /// Returns the units from the guard at the front. They are no more than all blocks and that
+    /// guard have, which are counted in a `u32`.
     fn distance(&self, at: At) -> u32 {
         ((at.addr().get() - self.front.addr().get()) / UNIT) as u32
     }
 
-    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all
-    /// initialised, as those of any region.
+    /// Leaves the region as [`leave`](Self::leave) does, and clears it so that it can be used
+    /// again: its bytes are all initialised, as those of any region.
     ///
     /// The control block is not: it has padding, and what was padding may be handed out by the
     /// region's next user. The guards go with it, so that a region that was zero is zero again

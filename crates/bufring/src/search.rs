@@ -57,7 +57,7 @@ impl RingPool {
         }
     }
 
-    /// The largest buffer that the free blocks have room for.
+    /// Returns the largest buffer that the free blocks have room for.
     pub(crate) fn largest(&self) -> usize {
         let (mut largest, mut run) = (0, 0);
         for at in self.ring.all() {
@@ -67,7 +67,7 @@ impl RingPool {
         self.ring.room_in(largest)
     }
 
-    /// Takes a block for `bytes` bytes where guards stand in a table; none when there is none.
+    /// Takes a block for `bytes` bytes where guards are in a table; none when there is none.
     pub(crate) fn take_beside_table(&mut self, bytes: usize) -> Option<At> {
         let (at, units) = self.free_beside_table(bytes)?;
         self.ring.cut(at, units);
@@ -76,8 +76,8 @@ impl RingPool {
         Some(at)
     }
 
-    /// Takes all of a block that has room for `bytes` bytes where guards stand in a table; none
-    /// when there is none.
+    /// Takes all of a block that has room for `bytes` bytes where guards are in a table; none when
+    /// there is none.
     pub(crate) fn take_whole_beside_table(&mut self, bytes: usize) -> Option<At> {
         let (at, _) = self.free_beside_table(bytes)?;
         self.ring.occupy(at);
@@ -85,8 +85,8 @@ impl RingPool {
         Some(at)
     }
 
-    /// A free block of as many units as `bytes` bytes need, which are not none, where guards stand
-    /// in a table.
+    /// Finds a free block of as many units as `bytes` bytes need, which are not none, where guards
+    /// are in a table.
     fn free_beside_table(&mut self, bytes: usize) -> Option<(At, usize)> {
         if !self.ring.has_table() || bytes > self.capacity {
             return None;

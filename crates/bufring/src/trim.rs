@@ -127,7 +127,7 @@ impl RingPool {
         self.move_to(front);
     }
 
-    /// The addresses of the block.
+    /// Returns the addresses of the block.
     fn addresses(&self, at: At) -> core::ops::Range<usize> {
         self.ring.data(at).addr().get()..self.ring.block_end(at).addr().get()
     }
@@ -142,13 +142,14 @@ impl RingPool {
         let _bytes = unsafe { self.ring.region().return_pages(addresses.start + kept..addresses.end) };
     }
 
-    /// Whether pages may go back. Never without this crate's own feature, though another crate of
-    /// the program may have switched on that of `bufcore`.
+    /// Returns whether pages may go back. They never do without this crate's own feature, though
+    /// another crate of the program may have switched on that of `bufcore`.
     fn returns_pages(&self) -> bool {
         cfg!(feature = "mmap") && self.ring.region().returns_pages()
     }
 
-    /// Whether anything is parked. The same holds for it, except in tests.
+    /// Returns whether anything is parked. Without this crate's own feature nothing is, except in
+    /// tests.
     #[inline]
     pub(crate) fn has_parked(&self) -> bool {
         cfg!(any(feature = "mmap", test)) && self.parking.parts() != 0
@@ -165,8 +166,8 @@ impl RingPool {
         }
     }
 
-    /// Frees of what is parked from `at` on as much as it needs for a free block of `units` there,
-    /// when what is free is merged, or all up to the next live one. The block of `at` itself is
+    /// Frees parked memory from `at` on, as much as is needed for a free block of `units` there
+    /// once free blocks are merged. It stops at the next live block. The block of `at` itself is
     /// vacant, or a frame's.
     pub(crate) fn unpark_from(&mut self, at: At, units: usize) {
         let (mut here, mut found) = (at, 0);

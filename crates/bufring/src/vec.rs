@@ -444,7 +444,7 @@ impl<T> RingVec<T> {
         self.capacity
     }
 
-    /// The place of the value at `index`, at most `capacity`.
+    /// Returns the place of the value at `index`, at most `capacity`.
     #[inline]
     fn place(&self, index: usize) -> NonNull<T> {
         debug_assert!(index <= self.capacity, "{index} of {}", self.capacity);

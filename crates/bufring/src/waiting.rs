@@ -56,7 +56,7 @@ pub struct Acquire<'a>(WaitingRequest<Turn<'a>>);
 /// A request's access to its ring.
 struct Turn<'a> {
     pool: &'a mut RingPool,
-    /// Who asked for the buffer. Who polls a future is no caller of the user's.
+    /// Who asked for the buffer. The code that polls a future is no caller of the user's.
     #[cfg(feature = "track")]
     caller: &'static Location<'static>,
 }
@@ -71,7 +71,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The buffer, whose release sees whether somebody waits.
+    /// Returns the buffer, and makes its release see whether somebody waits.
     fn watched(&self, buf: Buf<RingLease>) -> Buf<RingLease> {
         buf.lease().handle.watch();
         #[cfg(feature = "track")]

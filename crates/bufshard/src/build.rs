@@ -353,7 +353,7 @@ impl Builder {
         ShardPool::with(self.check(self.mapped())?, PoolSource::none())
     }
 
-    /// The settings; `mapped` are the blocks that have pages of their own.
+    /// Checks the settings and returns them; `mapped` says which blocks have pages of their own.
     pub(crate) fn check(&self, mapped: Option<Mapped>) -> Result<Settings, ConfigError> {
         let shards = self.shards.unwrap_or_else(settings::default_shards);
         for (setting, value) in

@@ -61,7 +61,7 @@ impl Chain {
         Some(block)
     }
 
-    /// Blocks in it.
+    /// Returns the number of blocks in the chain.
     pub(crate) fn len(&self) -> usize {
         self.count
     }

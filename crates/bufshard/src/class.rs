@@ -20,19 +20,19 @@ const REST_BITS: u32 = f64::MANTISSA_DIGITS - 1 - 2;
 /// What the last byte of class 0, at 63, begins with.
 const FIRST: usize = (((LEAST_BYTES - 1) as f64).to_bits() >> REST_BITS) as usize;
 
-/// The class of a request of `bytes` bytes; beyond all classes for no bytes and for what is larger
-/// than the largest.
+/// Returns the class of a request of `bytes` bytes. The result is beyond all classes for no bytes,
+/// and for more than the largest class has.
 ///
-/// The exponent and the first bits of the mantissa of the offset of the last byte. By way of a
-/// number with sign, which is one instruction, and the sign makes what it is set for the largest of
-/// all. (Sizes that a `f64` rounds are far beyond the classes.)
+/// The number is the exponent and the first bits of the mantissa of the offset of the last byte. A
+/// signed number is converted, since that is one instruction, and since for no bytes the sign makes
+/// the result the largest of all. (Sizes that a `f64` rounds are far beyond the classes.)
 #[inline(always)]
 pub(crate) const fn class_of(bytes: usize) -> usize {
     let last = bytes.wrapping_sub(1) as isize as f64;
     ((last.to_bits() >> REST_BITS) as usize).saturating_sub(FIRST)
 }
 
-/// Bytes of a class.
+/// Returns the bytes of a class.
 #[inline]
 pub(crate) const fn bytes_of(class: usize) -> usize {
     if class == 0 {
@@ -42,7 +42,7 @@ pub(crate) const fn bytes_of(class: usize) -> usize {
     (5 + quarter) << (doubling + 4)
 }
 
-/// What a buffer of a class counts as in the statistics; without them, not worth computing.
+/// Returns the bytes that a buffer of a class counts as in the statistics, or 0 without statistics.
 #[inline(always)]
 pub(crate) const fn counted_bytes(class: usize) -> usize {
     if cfg!(feature = "stats") { bytes_of(class) } else { 0 }

@@ -123,8 +123,8 @@ impl Inner {
         sum
     }
 
-    /// What is out, buffers or bytes, as far as these counters say: it may be less than none, and
-    /// wraps around then.
+    /// Returns how many buffers or bytes are out, as far as these counters say. The number may be
+    /// less than none, and wraps around then.
     fn out(&self, unit: usize) -> usize {
         load(&self.acquired[unit]).wrapping_sub(load(&self.released[unit]))
     }
@@ -132,7 +132,7 @@ impl Inner {
 
 #[cfg_attr(not(feature = "stats"), allow(clippy::unused_self, reason = "nothing is counted then"))]
 impl Counts {
-    /// Counters that several threads write.
+    /// Makes counters that several threads write.
     pub(crate) fn common() -> Self {
         Self {
             #[cfg(feature = "stats")]
@@ -240,7 +240,7 @@ impl Counts {
         let _ = (buffers, bytes);
     }
 
-    /// The sum of all counts of a pool.
+    /// Adds up all counts of a pool.
     pub(crate) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> PoolStats {
         let mut stats = PoolStats::default();
         all.for_each(|counts| counts.add_to(&mut stats));
@@ -273,7 +273,7 @@ impl Counts {
         let _ = stats;
     }
 
-    /// What was counted of one class.
+    /// Returns what was counted of one class.
     pub(crate) fn of_class(&self, class: usize) -> OfClass {
         #[cfg(feature = "stats")]
         {

@@ -19,21 +19,29 @@ impl Trim for ShardPool {
         Self::trim_idle(self, age);
     }
 
+    /// Returns the bytes of all blocks.
+    ///
     /// Cost: one load.
     fn reserved_bytes(&self) -> usize {
         self.shared().reserved()
     }
 
+    /// Returns the bytes of all idle blocks.
+    ///
     /// Cost: a look at every cache and at the shards with something in them. It stops no thread.
     fn idle_bytes(&self) -> usize {
         self.shared().idle_bytes()
     }
 
+    /// Returns a snapshot of the pool's counters, and of the memory that it holds.
+    ///
     /// Cost: as [`stats`](Self::stats).
     fn snapshot(&self) -> Option<PoolStats> {
         Some(self.stats())
     }
 
+    /// Returns a number that changes when the pool is used.
+    ///
     /// Cost: a look at every cache. It stops no thread.
     fn uses(&self) -> usize {
         self.shared().uses()
@@ -51,7 +59,7 @@ impl Watch for ShardPool {
 }
 
 impl Shared {
-    /// A number that changes when a thread's cache is used.
+    /// Returns a number that changes when a thread's cache is used.
     fn uses(&self) -> usize {
         self.caches().map(ThreadCache::uses).fold(0, usize::wrapping_add)
     }

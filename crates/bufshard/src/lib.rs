@@ -20,8 +20,10 @@
 //! # Memory
 //!
 //! ```text
-//!  block     | alignment, colour | header, 16 bytes | bytes of the size class |    one allocation
-//!  thread    for each class a magazine of up to 1024 blocks, or 4 MiB; as many as its traffic needs
+//!  block     | alignment, colour | header, 16 bytes | bytes of the size class |
+//!            one allocation
+//!  thread    for each class a magazine of up to 1024 blocks, or 4 MiB,
+//!            of as many as its traffic needs
 //!  shard     for each class a bin of up to 128 blocks, within 1 MiB, or 16
 //! ```
 //!
@@ -51,6 +53,19 @@
 //!
 //! The standard library allocates a few bytes for a thread's first cache, and ends the process when
 //! it gets none.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `bytes`, `embedded-io` | the traits of these crates for buffers |
+//! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
+//! | `mmap` | mappings for large buffers: freed to the system at once, with huge pages, or locked |
+//! | `wipe` | pools that zero bytes on release |
+//! | `stats` | counters by tier and size class, of each thread: some plain stores for each buffer |
+//! | `track` | a list of the buffers that are out, for debugging |
+//!
+//! No feature turns the standard library off, since threads are found through thread-locals.
 //!
 //! # Example
 //!

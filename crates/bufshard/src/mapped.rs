@@ -1,11 +1,11 @@
-//! Blocks with pages of their own: mappings, or memory of a source.
+//! Blocks with pages of their own: mappings, memory of a source, or of the allocator.
 
 use alloc::sync::Arc;
 
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
 use bufcore::strategy::{OwnPages, PoolSource};
-use bufcore::{ConfigError, Source};
+use bufcore::{ConfigError, Region, Source};
 
 use crate::block::Mapped;
 use crate::{Builder, ShardPool};
@@ -13,7 +13,11 @@ use crate::{Builder, ShardPool};
 #[cfg(feature = "mmap")]
 impl Builder {
     /// Gives each buffer of `bytes` bytes or more a mapping of its own from the system, in place of
-    /// memory of the global allocator. None has one unless set.
+    /// memory of the global allocator.
+    ///
+    /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the system
+    /// refuses it. With this setting a request fails for which the system refuses a mapping, as
+    /// [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX` no buffer has one.
     ///
     /// Memory of these that the pool frees reaches the system at once, under any allocator. Where
     /// the system has no room for another mapping (`vm.max_map_count`, on Linux), some of their
@@ -45,7 +49,8 @@ impl Builder {
     }
 
     /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether they are
-    /// there from the start, and whether they are locked in memory.
+    /// there from the start, and whether they are locked in memory. Without `mapped_from`, buffers
+    /// of 128 KiB and more have such mappings.
     ///
     /// With huge pages a mapping is a multiple of 2 MiB, which the budget counts. A mapping that
     /// the system refuses fails the request, as
@@ -128,16 +133,14 @@ impl Builder {
         ShardPool::with(self.check(mapped)?, PoolSource::new(source))
     }
 
-    /// Which blocks have mappings of their own.
-    #[cfg(feature = "mmap")]
+    /// Returns which blocks have pages of their own: those that the settings name, or the large
+    /// ones.
     pub(crate) fn mapped(&self) -> Option<Mapped> {
-        Mapped::new(self.mapped_from?, self.alignment, OwnPages::mapped(self.map_options))
-    }
-
-    /// None has.
-    #[cfg(not(feature = "mmap"))]
-    #[allow(clippy::unused_self, reason = "there is no such setting")]
-    pub(crate) fn mapped(&self) -> Option<Mapped> {
-        None
+        #[cfg(feature = "mmap")]
+        if self.mapped_from.is_some() || self.map_options != MapOptions::new() {
+            let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
+            return Mapped::new(from, self.alignment, OwnPages::mapped(self.map_options));
+        }
+        Mapped::new(Region::LARGE_BYTES, self.alignment, OwnPages::large())
     }
 }

@@ -53,13 +53,13 @@ impl ShardPool {
         Ok(Self::over(Shared::new(settings, source)?))
     }
 
-    /// The pool of a handle.
+    /// Makes the pool of a handle.
     pub(crate) fn over(handle: Handle<Shared>) -> Self {
         let id = if handle.settings.has_headers_apart() { APART } else { handle.id };
         Self { handle, id }
     }
 
-    /// What finds the pool, and does not keep it.
+    /// Returns a weak handle, which finds the pool and does not keep it.
     pub(crate) fn weak(&self) -> WeakHandle<Shared> {
         self.handle.downgrade()
     }
@@ -148,7 +148,7 @@ impl ShardPool {
         Ok(buf)
     }
 
-    /// The buffer in a block.
+    /// Makes the buffer in a block.
     ///
     /// # Safety
     ///
@@ -162,7 +162,7 @@ impl ShardPool {
         unsafe { self.hand_out_at(start, block, capacity) }
     }
 
-    /// The same, where the bytes are known to start at `start`.
+    /// Makes the buffer in a block whose bytes are known to start at `start`.
     ///
     /// # Safety
     ///
@@ -181,7 +181,7 @@ impl ShardPool {
         self.shared().tracker.attach(buf)
     }
 
-    /// The buffer in a block that was found just now, on the slow path.
+    /// Makes the buffer in a block that was found just now, on the slow path.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn deliver(&self, found: Found, capacity: usize) -> Buf<ShardLease> {
@@ -462,7 +462,7 @@ impl ShardPool {
 bufcore::shared_pool!(impl ShardPool => ShardLease);
 
 impl Clone for ShardPool {
-    /// Another handle of the same pool.
+    /// Makes another handle of the same pool.
     ///
     /// Cost: one locked instruction.
     ///

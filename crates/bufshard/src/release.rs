@@ -9,8 +9,8 @@ use crate::counts::Why;
 use crate::shared::{Refs, Shared};
 use crate::wait_queue::Event;
 
-/// A release that a thread's cache did not take at once. Where that cache was found, the release is
-/// counted already.
+/// Releases a block that a thread's cache did not take at once. Where that cache was found, the
+/// release is counted already.
 ///
 /// # Safety
 ///
@@ -28,8 +28,8 @@ pub(crate) unsafe fn slow(block: NonNull<Block>) {
     }
 }
 
-/// A release by a thread whose cache was found at once, and did not take the block: it is full, or
-/// claimed, or its pool is gone, or the block is for one buffer only.
+/// Releases a block by a thread whose cache was found at once, and did not take the block: it is
+/// full, or claimed, or its pool is gone, or the block is for one buffer only.
 ///
 /// # Safety
 ///
@@ -120,8 +120,8 @@ unsafe fn overflow(cache: &ThreadCache, pool: &Shared, block: NonNull<Block>) ->
     (rest, pool.keep_for_waiters())
 }
 
-/// A release by a thread whose cache was not found at once, because it has none, or has used other
-/// pools since, or is ending.
+/// Releases a block by a thread whose cache was not found at once. The thread has no cache, or has
+/// used other pools since, or is ending.
 ///
 /// # Safety
 ///

@@ -48,78 +48,78 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// What the start of a buffer is a multiple of, by the bytes of its class, or of its request if
-    /// it has none.
+    /// Returns the alignment of a buffer's start, by the bytes of its class, or of its request if
+    /// it has no class.
     pub(crate) fn alignment_of(&self, bytes: usize) -> usize {
         let least = if bytes < LINES_FROM_BYTES { LEAST_ALIGNMENT } else { size::CACHE_LINE_BYTES };
         self.alignment.max(least)
     }
 
-    /// Whether the budget has room for a block of this class. One that it has none for is not
+    /// Returns whether the budget has room for a block of this class. A class without room is not
     /// pooled: its requests are served to the byte.
     pub(crate) fn has_room(&self, class: usize) -> bool {
         // The last colour takes the most.
         self.class_shape(class).coloured(usize::MAX).total() <= self.max_bytes
     }
 
-    /// How a block of a class with `bytes` bytes lies in memory, or one for one buffer.
+    /// Returns the shape of a block of a class with `bytes` bytes, or of one for one buffer.
     pub(crate) fn shape_of(&self, class: u16, bytes: usize) -> Shape {
         Shape::of(class, bytes, self.alignment_of(bytes), self.mapped)
     }
 
-    /// The same of a class.
+    /// Returns the shape of a block of a class.
     fn class_shape(&self, class: usize) -> Shape {
         self.shape_of(class as u16, class::bytes_of(class))
     }
 
-    /// Whether the headers of all blocks are apart from their bytes.
+    /// Returns whether the headers of all blocks are apart from their bytes.
     pub(crate) fn has_headers_apart(&self) -> bool {
         block::is_apart(self.alignment_of(1))
     }
 
-    /// The largest request that can ever succeed.
+    /// Returns the largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
         let single = self.most_single(size::MAX_BYTES.min(self.max_bytes));
         // A block of a class has the shorter header.
         if self.smallest_class < self.classes { single.max(self.largest_pooled()) } else { single }
     }
 
-    /// The largest request that `left` bytes of the budget serve, with nothing idle; 0 when they
-    /// serve none.
+    /// Returns the largest request that `left` bytes of the budget serve, with nothing idle; 0 when
+    /// they serve none.
     pub(crate) fn most_within(&self, left: usize) -> usize {
         let single = self.most_single(size::MAX_BYTES.min(left));
         let class = class::class_of(single);
-        // A class is served as a whole, and has the shorter header: the next may fit where as many
-        // bytes without a class do not. The one before is smaller than the request for which there
-        // is room to the byte.
-        for class in [class.saturating_add(1), class] {
-            if self.is_pooled(class) && self.class_shape(class).total() <= left {
-                return class::bytes_of(class);
-            }
+        // A class is served as a whole. Its header is shorter: the next may fit where as many bytes
+        // without a class do not. Or it has more around, to lie evenly: then this one may not fit.
+        let fits = |class: usize| self.is_pooled(class) && self.class_shape(class).total() <= left;
+        if let Some(class) = [class.saturating_add(1), class].into_iter().find(|&class| fits(class)) {
+            return class::bytes_of(class);
         }
         if single == 0 || !self.is_pooled(class) {
             return single;
         }
-        class.checked_sub(1).map_or(0, class::bytes_of)
+        // Two classes below there is room for what lies around any.
+        let below = class.checked_sub(1).filter(|&class| !self.is_pooled(class) || fits(class));
+        below.or(class.checked_sub(2)).map_or(0, class::bytes_of)
     }
 
-    /// The largest request that `limit` bytes serve, with an allocation to the byte.
+    /// Returns the largest request that `limit` bytes serve, with an allocation to the byte.
     fn most_single(&self, limit: usize) -> usize {
         block::most_single(limit, self.mapped, |bytes| self.alignment_of(bytes))
     }
 
-    /// Whether requests of this class are pooled.
+    /// Returns whether requests of this class are pooled.
     #[inline]
     pub(crate) fn is_pooled(&self, class: usize) -> bool {
         class >= self.smallest_class && class < self.classes
     }
 
-    /// Whether threads keep any blocks.
+    /// Returns whether threads keep any blocks.
     pub(crate) fn has_thread_caches(&self) -> bool {
         self.thread_cache > 0
     }
 
-    /// Blocks of a class that a thread keeps.
+    /// Returns how many blocks of a class a thread keeps.
     pub(crate) fn thread_limit(&self, class: usize) -> usize {
         if !self.is_pooled(class) {
             return 0;
@@ -127,14 +127,14 @@ impl Settings {
         self.thread_cache.min((THREAD_CLASS_BYTES / class::bytes_of(class)).max(1))
     }
 
-    /// Blocks of a class that a shard keeps.
+    /// Returns how many blocks of a class a shard keeps.
     pub(crate) fn shard_limit(&self, class: usize) -> usize {
         let bytes = class::bytes_of(class);
         let usual = (USUAL_SHARD_BYTES / bytes).clamp(LEAST_SHARD_BUFFERS, MOST_USUAL_SHARD_BUFFERS);
         self.shard_buffers.unwrap_or(usual).min((SHARD_CLASS_BYTES / bytes).max(1))
     }
 
-    /// What a request takes of the budget at least.
+    /// Returns how much of the budget a request takes at least.
     pub(crate) fn need(&self, bytes: usize) -> usize {
         let class = class_of(bytes);
         let shape =
@@ -142,13 +142,14 @@ impl Settings {
         shape.total()
     }
 
-    /// The largest request that is pooled; 0 when the budget has no room for the smallest class.
+    /// Returns the largest request that is pooled; 0 when the budget has no room for the smallest
+    /// class.
     pub(crate) fn largest_pooled(&self) -> usize {
         self.classes.checked_sub(1).map_or(0, class::bytes_of)
     }
 }
 
-/// Threads that the machine runs at once, if it says so.
+/// Returns how many threads the machine runs at once, or 1 if it does not say so.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, core::num::NonZero::get)
 }

@@ -221,7 +221,7 @@ impl ShardStats {
         lately
     }
 
-    /// The pool's.
+    /// Reads the statistics of a pool.
     pub(crate) fn of(shared: &Shared) -> Self {
         let totals = Counts::sum(shared.counts());
         let mut stats = Self {

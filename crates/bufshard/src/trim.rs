@@ -22,8 +22,8 @@ pub(crate) enum Slots {
 impl Shared {
     /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is
     /// in the shards first, then the calling thread's cache, then those of others. `slots` says
-    /// what becomes of those of the magazines that this empties. `false` when a cache was not to be
-    /// had. For holders of a handle.
+    /// what becomes of those of the magazines that this empties. Returns `false` when a cache was
+    /// not to be had. The caller holds a handle.
     pub(crate) fn shrink(&self, target: usize, slots: Slots) -> bool {
         let this = NonNull::from(self);
         // A request that is short of budget takes from the allocator at once.
@@ -69,8 +69,8 @@ impl Shared {
         saw_all
     }
 
-    /// Frees what was not used since the last look, if that was `age` ago or more, and looks. For
-    /// holders of a handle.
+    /// Frees what was not used since the last look, if that was `age` ago or more, and looks. The
+    /// caller holds a handle.
     pub(crate) fn shrink_idle(&self, age: Duration) {
         // Before the lock: it may call what is not ours.
         let own = ThreadCache::find(self.id);
@@ -128,8 +128,8 @@ impl Shared {
         rest
     }
 
-    /// Runs `f` with the magazines of a cache, the calling thread's `own` or another's. For holders
-    /// of a handle.
+    /// Runs `f` with the magazines of a cache, the calling thread's `own` or another's. The caller
+    /// holds a handle.
     fn with_magazines<R>(
         &self,
         cache: &ThreadCache,
@@ -148,7 +148,7 @@ impl Shared {
     }
 
     /// Takes blocks out of a cache, the largest first, as many as are over the target; and slots.
-    /// For those who have the cache.
+    /// The caller has the cache.
     fn take_excess(&self, cache: &ThreadCache, target: usize, slots: Slots) -> (Chain, Arrays) {
         let mut excess = self.reserved().saturating_sub(target);
         let (mut chain, mut arrays) = (Chain::new(), Arrays::new());
@@ -177,7 +177,7 @@ mod tests {
 
     use crate::pool::ShardPool;
 
-    /// A look of another thread lasts at the moment of the fork, and the child lacks that thread.
+    /// Forks while a look of another thread lasts: the child lacks that thread.
     #[test]
     fn t25_a_fork_amid_a_look() {
         alone(module_path!(), "t25_a_fork_amid_a_look", Duration::from_secs(60), || {

@@ -272,8 +272,8 @@ mod tests {
     use super::*;
     use crate::cache::ThreadCache;
 
-    /// Another thread is in its cache at the moment of the fork. The child lacks that thread, and
-    /// never gets what the cache has: a request sleeps in the end, until something is released.
+    /// Forks while another thread is in its cache. The child lacks that thread, and never gets what
+    /// the cache has: a request sleeps in the end, until something is released.
     #[test]
     fn t25_a_fork_while_a_thread_is_in_its_cache() {
         alone(module_path!(), "t25_a_fork_while_a_thread_is_in_its_cache", Duration::from_secs(60), || {

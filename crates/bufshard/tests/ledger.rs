@@ -72,7 +72,11 @@ const LARGEST_BYTES: usize = 16 << 20;
 type Books = SharedBooks<ShardPool>;
 
 fn pool() -> ShardPool {
-    ShardPool::builder().largest_pooled(LARGEST_BYTES).build().expect("settings are right")
+    let builder = ShardPool::builder().largest_pooled(LARGEST_BYTES);
+    // The ledger has what comes from the allocator.
+    #[cfg(feature = "mmap")]
+    let builder = builder.mapped_from(usize::MAX);
+    builder.build().expect("settings are right")
 }
 
 /// Threads that end with buffers out, of pools that are there and of pools that are gone.

@@ -8,8 +8,10 @@ use bufcore::{BufferPool, ConfigError, Region, size};
 use crate::SlotPool;
 use crate::table::{Layout, MAX_SLOTS, Table, overhead_bytes};
 
-/// The number of slots unless another is asked for.
-const DEFAULT_SLOTS: usize = 8;
+/// The least and the most slots unless another number is asked for, and the bytes for each between.
+const LEAST_SLOTS: usize = 8;
+const MOST_SLOTS: usize = 1024;
+const SLOT_BYTES: usize = 1 << 10;
 /// The capacity over heap memory unless another is asked for.
 #[cfg(feature = "alloc")]
 const DEFAULT_CAPACITY: usize = 1 << 20;
@@ -48,7 +50,8 @@ const DEFAULT_CAPACITY: usize = 1 << 20;
 pub struct Builder {
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     capacity: Option<usize>,
-    slots: usize,
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    slots: Option<usize>,
     alignment: usize,
     stagger: bool,
     // Not a setting without the feature: a file that asks for it is refused.
@@ -58,18 +61,18 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { capacity: None, slots: DEFAULT_SLOTS, alignment: 1, stagger: true, wipe: false }
+        Self { capacity: None, slots: None, alignment: 1, stagger: true, wipe: false }
     }
 }
 
 impl Builder {
-    /// Returns the defaults: 8 slots, 1 MiB for them to share, no alignment, staggered.
+    /// Returns the defaults: 1 MiB, 1024 slots to share it, no alignment, staggered.
     ///
     /// ```
     /// use bufslot::Builder;
     ///
     /// let defaults = Builder::new();
-    /// assert_eq!(defaults, Builder::new().slots(8).alignment(1).stagger(true));
+    /// assert_eq!(defaults, Builder::new().alignment(1).stagger(true));
     /// assert_eq!(defaults.slots(64).to_string(), "slots=64"); // shows what differs
     /// ```
     #[must_use]
@@ -99,8 +102,10 @@ impl Builder {
         self
     }
 
-    /// Sets how many buffers of the region can be out at once; 8 unless set. Each slot costs 32
-    /// bytes of bookkeeping.
+    /// Sets how many buffers of the region can be out at once. Each slot costs 32 bytes of
+    /// bookkeeping. Unless set, there is one for each KiB of the capacity, or of a given region; at
+    /// least 8, and at most 1024. In a given region there are fewer where the capacity leaves no
+    /// room for them.
     ///
     /// Requests beyond that number go to the fallback, even while the region has room.
     ///
@@ -116,7 +121,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn slots(mut self, slots: usize) -> Self {
-        self.slots = slots;
+        self.slots = Some(slots);
         self
     }
 
@@ -199,9 +204,10 @@ impl Builder {
     /// For settings that no region can serve.
     pub fn required_bytes(&self) -> Result<usize, ConfigError> {
         self.check()?;
-        let overhead = overhead_bytes(self.slots, self.alignment);
+        let slots = self.slots_for(self.capacity.unwrap_or(1));
+        let overhead = overhead_bytes(slots, self.alignment);
         overhead
-            .and_then(|overhead| overhead.checked_add(self.wanted()?))
+            .and_then(|overhead| overhead.checked_add(self.wanted(slots)?))
             .filter(|&bytes| bytes <= size::MAX_BYTES)
             .ok_or(ConfigError::TooLarge {
                 setting: "capacity",
@@ -290,33 +296,34 @@ impl Builder {
             return Err(BuildInError { error, region, fallback });
         }
         let address = region.as_ptr().addr().get();
-        let Some(layout) = Layout::new(address, self.slots, self.alignment) else {
+        let slots = self.slots_in(region.len());
+        let Some(layout) = Layout::new(address, slots, self.alignment) else {
             let error =
-                ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: region.len() / 32 };
+                ConfigError::TooLarge { setting: "slots", requested: slots, limit: region.len() / 32 };
             return Err(BuildInError { error, region, fallback });
         };
         let room = region.len().saturating_sub(layout.overhead());
-        let (capacity, stagger) = match (self.capacity, self.wanted()) {
-            (None, _) => (room, self.staggers(room)),
+        let (capacity, stagger) = match (self.capacity, self.wanted(slots)) {
+            (None, _) => (room, self.staggers(room, slots)),
             // The gaps come on top of the capacity, or not at all: they take no buffer's place.
-            (Some(capacity), Some(wanted)) if wanted <= room => (wanted, self.staggers(capacity)),
+            (Some(capacity), Some(wanted)) if wanted <= room => (wanted, self.staggers(capacity, slots)),
             (Some(capacity), _) => (capacity, false),
         };
-        match Table::build(region, layout, self.slots, capacity, self.wipe) {
+        match Table::build(region, layout, slots, capacity, self.wipe) {
             Ok(table) => Ok(SlotPool::over(table, capacity, self.alignment, stagger, fallback)),
             Err((error, region)) => Err(BuildInError { error, region, fallback }),
         }
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if self.slots == 0 {
+        if self.slots == Some(0) {
             return Err(ConfigError::Zero { setting: "slots" });
         }
         if self.capacity == Some(0) {
             return Err(ConfigError::Zero { setting: "capacity" });
         }
-        if self.slots > MAX_SLOTS {
-            return Err(ConfigError::TooLarge { setting: "slots", requested: self.slots, limit: MAX_SLOTS });
+        if let Some(slots) = self.slots.filter(|&slots| slots > MAX_SLOTS) {
+            return Err(ConfigError::TooLarge { setting: "slots", requested: slots, limit: MAX_SLOTS });
         }
         if !self.alignment.is_power_of_two() || self.alignment > size::MAX_BYTES / 4 {
             return Err(ConfigError::BadAlignment { alignment: self.alignment });
@@ -324,20 +331,39 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether buffers are staggered in this number of bytes. Not where they are aligned to more
-    /// than the lines of a cache: a gap would be a whole alignment then, and take buffers their
-    /// places.
-    fn staggers(&self, capacity: usize) -> bool {
+    /// Returns whether buffers are staggered in this number of bytes. They are not where they are
+    /// aligned to more than a cache line: a gap would be a whole alignment then, and take the place
+    /// of buffers.
+    fn staggers(&self, capacity: usize, slots: usize) -> bool {
         self.stagger
             && self.alignment <= size::CACHE_LINE_BYTES
-            && capacity / self.slots >= size::STAGGER_FROM_BYTES
+            && capacity / slots >= size::STAGGER_FROM_BYTES
     }
 
-    /// The capacity that was asked for and the gaps that may stand behind its buffers.
-    fn wanted(&self) -> Option<usize> {
+    /// Returns the number of slots for this number of bytes.
+    fn slots_for(&self, bytes: usize) -> usize {
+        self.slots.unwrap_or((bytes / SLOT_BYTES).clamp(LEAST_SLOTS, MOST_SLOTS))
+    }
+
+    /// Returns the number of slots in a region of that many bytes. The slots leave room for the
+    /// capacity.
+    fn slots_in(&self, bytes: usize) -> usize {
+        let mut slots = self.slots_for(self.capacity.unwrap_or(bytes));
+        let fits = |slots| {
+            let needs = overhead_bytes(slots, self.alignment)?.checked_add(self.capacity.unwrap_or(0))?;
+            Some(needs <= bytes)
+        };
+        while self.slots.is_none() && slots > LEAST_SLOTS && fits(slots) != Some(true) {
+            slots = (slots / 2).max(LEAST_SLOTS);
+        }
+        slots
+    }
+
+    /// Returns the capacity that was asked for, with the gaps that may be behind its buffers.
+    fn wanted(&self, slots: usize) -> Option<usize> {
         let capacity = self.capacity.unwrap_or(1);
-        if self.staggers(capacity) {
-            capacity.checked_add(self.slots.checked_mul(2 * size::CACHE_LINE_BYTES)?)
+        if self.staggers(capacity, slots) {
+            capacity.checked_add(slots.checked_mul(2 * size::CACHE_LINE_BYTES)?)
         } else {
             Some(capacity)
         }

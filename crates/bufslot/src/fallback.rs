@@ -18,7 +18,8 @@ use crate::lease::SlotLease;
 use crate::pool::SlotPool;
 
 impl<F: BufferPool> SlotPool<F> {
-    /// What is out of the fallback, for the statistics. Called before anything changes (E1).
+    /// Returns what is out of the fallback, for the statistics. The caller has changed nothing yet
+    /// (E1).
     #[inline(always)]
     pub(crate) fn out_elsewhere(&self) -> PoolStats {
         if cfg!(feature = "stats") { self.fallback.stats() } else { PoolStats::default() }
@@ -50,7 +51,7 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// A buffer of no bytes, which holds nothing.
+    /// Makes a buffer of no bytes, which holds nothing.
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_nothing(&mut self) -> Buf<SlotLease<F::Lease>> {
         // SAFETY: no bytes are claimed.
@@ -91,10 +92,9 @@ impl<F: BufferPool> SlotPool<F> {
         Err(AcquireError::Exhausted { requested: bytes, available: 0 })
     }
 
-    /// Says in this pool's own terms why a request for `bytes` bytes is refused, of which an open
-    /// frame has `held` already: the numbers are those of the request, without what is held.
-    /// `error` is the fallback's, whose numbers may be nonsense; `largest` is what the region could
-    /// give.
+    /// Translates the fallback's error for a request of `bytes` bytes into this pool's own terms.
+    /// An open frame has `held` of them already: the numbers are those of the request without
+    /// these. The numbers of `error` may be nonsense; `largest` is what the region could give.
     #[cold]
     pub(crate) fn refusal(
         &mut self,

@@ -15,25 +15,25 @@ use crate::pool::{Carved, SlotPool};
 use crate::table::NONE;
 
 impl<F: BufferPool> SlotPool<F> {
-    /// What the frame can grow by without asking (P6).
+    /// Returns how many bytes the frame can grow by without asking (P6).
     #[inline]
     fn frame_room(&self) -> usize {
         self.frame_limit - self.frame_next.addr().get()
     }
 
-    /// The number of the open frame's bytes.
+    /// Returns the number of the open frame's bytes.
     #[inline]
     fn frame_len(&self) -> usize {
         self.frame_next.addr().get() - self.frame_first.addr().get()
     }
 
-    /// Address of the open frame's first byte.
+    /// Returns the address of the open frame's first byte.
     #[inline]
     fn frame_start(&self) -> usize {
         self.frame_first.addr().get()
     }
 
-    /// Address behind the open frame's last byte.
+    /// Returns the address behind the open frame's last byte.
     #[inline]
     pub(crate) fn frame_end(&self) -> usize {
         self.frame_next.addr().get()
@@ -62,7 +62,8 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// [`FrameBuffer::detach`] when there is no open frame in the region.
+    /// Detaches the frame as [`FrameBuffer::detach`] does, when there is no open frame in the
+    /// region.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -106,7 +107,7 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// There is no open frame any more; what held it has another owner. The gap was returned.
+    /// Forgets the open frame; what held it has another owner. The gap was returned.
     #[inline]
     fn forget_frame(&mut self) {
         self.frame = NONE;
@@ -121,6 +122,8 @@ bufcore::frame_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 impl<F: BufferPool> FrameBuffer for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
+    /// Appends `additional` bytes to the open frame and lends them to be written.
+    ///
     /// Cost: one comparison and one store while the frame can grow in place. Otherwise it moves
     /// once, with its bytes.
     #[inline]
@@ -156,6 +159,8 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         self.frame_first = unsafe { self.frame_first.add(bytes) };
     }
 
+    /// Keeps the first `len` bytes of the open frame.
+    ///
     /// Cost: nothing, unless the pool wipes.
     fn truncate(&mut self, len: usize) {
         let Some(cut) = self.frame_len().checked_sub(len).filter(|&cut| cut > 0) else { return };
@@ -165,6 +170,8 @@ impl<F: BufferPool> FrameBuffer for SlotPool<F> {
         self.frame_next = unsafe { self.frame_next.sub(cut) };
     }
 
+    /// Closes the frame and returns its bytes as an owned buffer.
+    ///
     /// # Errors
     ///
     /// Never: the open frame has its place already.

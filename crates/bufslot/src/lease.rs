@@ -101,25 +101,25 @@ impl<L> SlotLease<L> {
         Self { place: ManuallyDrop::new(place) }
     }
 
-    /// The lease of a slot that was just taken.
+    /// Makes the lease of a slot that was just taken.
     #[inline(always)]
     pub(crate) fn of(handle: SlotHandle) -> Self {
         Self::at(Place::Slot(handle))
     }
 
-    /// The lease of a buffer of the fallback's.
+    /// Makes the lease of a buffer of the fallback's.
     #[inline]
     pub(crate) fn fallback(lease: L) -> Self {
         Self::at(Place::Fallback(lease))
     }
 
-    /// The lease of a buffer of no bytes.
+    /// Makes the lease of a buffer of no bytes.
     #[inline]
     pub(crate) fn nowhere() -> Self {
         Self::at(Place::Nowhere)
     }
 
-    /// The slot, if the memory is in one.
+    /// Returns the slot, if the memory is in one.
     #[inline]
     pub(crate) fn slot(&self) -> Option<&SlotHandle> {
         match &*self.place {
@@ -146,8 +146,8 @@ impl<L> SlotLease<L> {
     }
 }
 
-/// Whether a buffer that has not all of a slot is one of several. By value and in a call: so a
-/// release looks at nothing of this first.
+/// Returns whether a buffer that has not all of a slot is one of several. It takes the place by
+/// value and in a call, so that a release looks at nothing of this first.
 #[cold]
 #[inline(never)]
 fn is_shared_elsewhere<L: Lease>(place: ManuallyDrop<Place<L>>) -> bool {

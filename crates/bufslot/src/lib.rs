@@ -3,12 +3,12 @@
 //!
 //! # What it gives you
 //!
-//! Buffers and growing frames out of memory that is taken once. Acquiring takes some twenty plain
-//! instructions, releasing one plain store, on any thread; neither has a locked instruction in it,
-//! neither allocates. The newest memory is used again first, while it is in the cache. When the
-//! region has no room the request goes to a fallback: the heap, a pool of yours, or an error. Where
-//! that refuses, a request may wait until buffers come back: `acquire_timeout` blocks,
-//! `acquire_async` is a future.
+//! The pool carves buffers and growing frames out of memory that is taken once. Acquiring takes
+//! some twenty plain instructions, and releasing takes one plain store, on any thread. Neither has
+//! a locked instruction in it, and neither allocates. The newest memory is used again first, while
+//! it is in the cache. When the region has no room, the request goes to a fallback: the heap, a
+//! pool of yours, or an error. Where that refuses, a request may wait until buffers come back:
+//! `acquire_timeout` blocks, `acquire_async` is a future.
 //!
 //! # When not to use it
 //!
@@ -44,6 +44,21 @@
 //!
 //! One thread at a time acquires (`&mut self`); the pool may move between threads. Buffers and
 //! frozen views may be dropped on any thread, before or after the pool.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `std` (default) | `std::io` for buffers; requests that wait on a thread; it implies `alloc` |
+//! | `alloc` | pools on the heap, and the heap as a fallback; requests that wait as tasks |
+//! | `bytes`, `embedded-io` | the traits of these crates for buffers |
+//! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
+//! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
+//! | `wipe` | pools that zero bytes on release |
+//! | `stats`, `track` | counters, and a list of the buffers that are out, for debugging |
+//!
+//! Without any of them, pools over static memory need neither an operating system nor an allocator.
+//! `portable-atomic` adds no items: it is for processors without compare-and-swap.
 //!
 //! # Example
 //!

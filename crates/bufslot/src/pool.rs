@@ -62,9 +62,9 @@ type DefaultFallback = bufcore::Reject;
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// In this order: what each request reads is in one cache line or two, at the shortest offsets.
+#[repr(C)]
 pub struct SlotPool<F: BufferPool = DefaultFallback> {
-    pub(crate) table: Table,
-    pub(crate) capacity: usize,
     /// The slot in front of the gap being carved (P1).
     pub(crate) tail: u32,
     /// Top of the stack of slots that hold nothing (P4).
@@ -78,18 +78,20 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) hand: u32,
     /// The open frame's slot (P5).
     pub(crate) frame: u32,
-    /// Its first byte, and the address behind its last one (P5); the start of the region's memory
-    /// while no frame is open.
-    pub(crate) frame_first: NonNull<u8>,
-    pub(crate) frame_next: NonNull<u8>,
-    pub(crate) frame_limit: usize,
-    /// Whether the frame has the gap behind it (P6).
-    pub(crate) gap_borrowed: bool,
     /// The start of every buffer is a multiple of this plus one.
     alignment_mask: usize,
     /// Buffers of at least this number of bytes are staggered.
     stagger_from: usize,
     pub(crate) fell_back: bool,
+    /// Whether the frame has the gap behind it (P6).
+    pub(crate) gap_borrowed: bool,
+    pub(crate) table: Table,
+    /// The first byte of the open frame, and the address behind its last one (P5); the start of the
+    /// region's memory while no frame is open.
+    pub(crate) frame_first: NonNull<u8>,
+    pub(crate) frame_next: NonNull<u8>,
+    pub(crate) frame_limit: usize,
+    pub(crate) capacity: usize,
     pub(crate) fallback: F,
     /// The open frame, when it is with the fallback (P7).
     pub(crate) spill: Option<Buf<F::Lease>>,
@@ -211,7 +213,7 @@ impl<F: BufferPool> SlotPool<F> {
         (address + self.alignment_mask) & !self.alignment_mask
     }
 
-    /// Where a buffer of `bytes` bytes starts in the gap behind the slot `before`.
+    /// Returns where a buffer of `bytes` bytes starts in the gap behind the slot `before`.
     #[inline]
     pub(crate) fn behind(&self, slots: Slots, before: u32, bytes: usize) -> usize {
         let end = slots.end(before);
@@ -317,7 +319,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.search(bytes)
     }
 
-    /// [`carve`](Self::carve) and [`carve_elsewhere`](Self::carve_elsewhere), for frames.
+    /// Finds a place for a frame, as [`carve`](Self::carve) and
+    /// [`carve_elsewhere`](Self::carve_elsewhere) do for buffers.
     #[inline(never)]
     pub(crate) fn find(&mut self, bytes: usize) -> Carved {
         match self.carve(bytes) {
@@ -326,7 +329,7 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// Takes `bytes` where the newest buffers were, which are back: the memory is still hot.
+    /// Takes `bytes` where the newest buffers were, which were released: the memory is still hot.
     #[inline(always)]
     fn take_over(&mut self, slots: Slots, mut tail: u32, bytes: usize) -> Option<Carved> {
         if slots.is_free(slots.prev(tail)) {
@@ -339,8 +342,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.take_over_resized(bytes).found()
     }
 
-    /// [`take_over`](Self::take_over) when the tail's own place does not do as it was: with the gap
-    /// behind it, and what is free around.
+    /// Takes over the tail's place with the gap behind it and what is free around, when the place
+    /// itself does not do.
     #[inline(never)]
     fn take_over_resized(&mut self, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
@@ -389,8 +392,8 @@ impl<F: BufferPool> SlotPool<F> {
         Carved { slot, start }
     }
 
-    /// The buffer over `bytes` bytes of a place that was just taken. `taken` is what its release
-    /// will count as back, `elsewhere` what is out of the fallback.
+    /// Makes the buffer over `bytes` bytes of a place that was just taken. `taken` is what its
+    /// release will count as back, `elsewhere` what is out of the fallback.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(

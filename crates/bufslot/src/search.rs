@@ -35,7 +35,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.carve_parked(bytes)
     }
 
-    /// The search in what is not parked.
+    /// Searches what is not parked.
     fn search_in_use(&mut self, bytes: usize) -> Carved {
         self.resume = self.tail;
         if self.free == NONE {
@@ -113,7 +113,7 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     /// Lets go of the next slot in the table that is free and in the list, and of the free ones
-    /// around it; the probes go on with the gap that they leave, behind the one that comes after
+    /// around it; the probes continue with the gap that they leave, behind the one that comes after
     /// `resume`. Returns whether there is one, and takes what it looks at from `looks`.
     ///
     /// The table is read in the order of its memory, which costs far less for each slot than the

@@ -130,7 +130,7 @@ impl Table {
         Ok(Self { control, slots: Slots { first: table }, memory, sentinel, left: false })
     }
 
-    /// The slots.
+    /// Returns the slots.
     #[inline(always)]
     pub(crate) fn slots(&self) -> Slots {
         self.slots
@@ -142,13 +142,13 @@ impl Table {
         unsafe { self.control.as_ref() }
     }
 
-    /// Where the slot stands that closes the list.
+    /// Returns the position of the slot that closes the list.
     #[inline]
     pub(crate) fn sentinel(&self) -> u32 {
         self.sentinel
     }
 
-    /// Where the slots stand that can hold a buffer.
+    /// Iterates over the positions of the slots that can hold a buffer.
     pub(crate) fn all(&self) -> impl Iterator<Item = u32> + use<> {
         (0..self.sentinel).step_by(STEP as usize)
     }
@@ -157,23 +157,23 @@ impl Table {
         &self.control().released
     }
 
-    /// The region that all of this is in.
+    /// Returns the region that all of this is in.
     pub(crate) fn region(&self) -> &Region {
         &self.control().region
     }
 
-    /// The start of the memory.
+    /// Returns the start of the memory.
     #[inline]
     pub(crate) fn memory(&self) -> NonNull<u8> {
         self.memory
     }
 
-    /// The address behind the memory.
+    /// Returns the address behind the memory.
     pub(crate) fn end(&self) -> usize {
         self.slots.start(self.sentinel)
     }
 
-    /// The byte at `address`, which is in the memory or behind its end.
+    /// Returns the byte at `address`, which is in the memory or behind its end.
     #[inline]
     pub(crate) fn byte(&self, address: usize) -> NonNull<u8> {
         debug_assert!(address >= self.memory.addr().get(), "{address:#x} is in front of the memory");
@@ -195,7 +195,7 @@ impl Table {
         self.slots.slot(at).state.let_go();
     }
 
-    /// Whether the pool wipes.
+    /// Returns whether the pool wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipes(&self) -> bool {
         self.control().wipe
@@ -215,15 +215,15 @@ impl Table {
         let _ = (start, end);
     }
 
-    /// Which slot of this table a lease holds.
+    /// Returns the index of the slot that a lease holds, if it is of this table.
     pub(crate) fn index_of(&self, handle: &SlotHandle) -> Option<usize> {
         let first = self.slots.first.addr().get();
         let index = handle.slot.addr().get().checked_sub(first)? / size_of::<Slot>();
         (index < self.control().slots as usize).then_some(index)
     }
 
-    /// As [`leave`](Self::leave), for a region that will be used again: its bytes are all
-    /// initialised, as those of any region.
+    /// Leaves the region as [`leave`](Self::leave) does, and clears it so that it can be used
+    /// again: its bytes are all initialised, as those of any region.
     ///
     /// The table's values are not: they have padding, and what was padding may be handed out by the
     /// region's next pool.

@@ -145,13 +145,14 @@ impl<F: BufferPool> SlotPool<F> {
         let _bytes = unsafe { self.table.region().return_pages(start..limit) };
     }
 
-    /// Whether pages may go back. Never without this crate's own feature, though another crate of
-    /// the program may have switched on that of `bufcore`.
+    /// Returns whether pages may go back. They never do without this crate's own feature, though
+    /// another crate of the program may have switched on that of `bufcore`.
     fn returns_pages(&self) -> bool {
         cfg!(feature = "mmap") && self.table.region().returns_pages()
     }
 
-    /// Whether anything is parked. The same holds for it, except in tests.
+    /// Returns whether anything is parked. Without this crate's own feature nothing is, except in
+    /// tests.
     #[inline]
     pub(crate) fn has_parked(&self) -> bool {
         cfg!(any(feature = "mmap", test)) && self.parking.parts() != 0
@@ -189,8 +190,8 @@ impl<F: BufferPool> SlotPool<F> {
         }
     }
 
-    /// Takes of what is parked behind `before` as much as it needs for the gap there to reach to
-    /// `until`, if it can, and for a slot to be on the stack if one is `wanted`.
+    /// Takes parked memory behind `before`, as much as the gap there needs to reach to `until`, if
+    /// it can. If a slot is `wanted`, it takes as much as puts one on the stack.
     pub(crate) fn unpark_behind(&mut self, before: u32, until: usize, wanted: bool) {
         let slots = self.table.slots();
         loop {

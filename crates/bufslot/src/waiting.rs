@@ -57,7 +57,7 @@ pub struct Acquire<'a, F: BufferPool = HeapPool>(WaitingRequest<Turn<'a, F>>);
 /// A request's access to its pool.
 struct Turn<'a, F: BufferPool> {
     pool: &'a mut SlotPool<F>,
-    /// Who asked for the buffer. Who polls a future is no caller of the user's.
+    /// Who asked for the buffer. The code that polls a future is no caller of the user's.
     #[cfg(feature = "track")]
     caller: &'static Location<'static>,
 }
@@ -72,7 +72,7 @@ impl<'a, F: BufferPool> Turn<'a, F> {
         }
     }
 
-    /// The buffer, whose release sees whether somebody waits.
+    /// Returns the buffer, and makes its release see whether somebody waits.
     fn watched(&self, buf: Buf<SlotLease<F::Lease>>) -> Buf<SlotLease<F::Lease>> {
         if let Some(slot) = buf.lease().slot() {
             slot.watch();
@@ -154,14 +154,14 @@ impl<F: BufferPool> WaitingRow for Row<'_, F> {
 }
 
 impl<F: BufferPool> SlotPool<F> {
-    /// The largest buffer that there is room for behind one slot and in front of another, if all
-    /// slots in between are free.
+    /// Returns the largest buffer that there is room for behind one slot and in front of another,
+    /// if all slots in between are free.
     fn room_between(&self, before: u32, behind: u32) -> usize {
         let slots = self.table.slots();
         slots.start(behind).saturating_sub(self.align(slots.end(before)))
     }
 
-    /// Whether a gap has room for `bytes` bytes, and all that is missing is a slot for them.
+    /// Returns whether a gap has room for `bytes` bytes, and only a slot for them is missing.
     fn lacks_a_slot_alone(&self, bytes: usize) -> bool {
         if self.free != NONE {
             return false;

@@ -8,58 +8,58 @@ pub struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// All of `bytes`.
+    /// Makes a reader of all of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// What is left.
+    /// Returns what is left.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// One byte.
+    /// Takes one byte.
     pub fn byte(&mut self) -> u8 {
         let Some((&first, rest)) = self.rest.split_first() else { return 0 };
         self.rest = rest;
         first
     }
 
-    /// A number of two bytes.
+    /// Takes a number of two bytes.
     pub fn number(&mut self) -> u16 {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// A number of eight bytes.
+    /// Takes a number of eight bytes.
     pub fn word(&mut self) -> u64 {
         u64::from_le_bytes([(); 8].map(|()| self.byte()))
     }
 
-    /// A number below `limit`, which is 1 to 256: one byte.
+    /// Takes a number below `limit`, which is 1 to 256, from one byte.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::from(self.byte()) % limit
     }
 
-    /// One of `choices`, which are 1 to 256: one byte.
+    /// Picks one of `choices`, which are 1 to 256, by one byte.
     pub fn pick<T: Copy, const N: usize>(&mut self, choices: [T; N]) -> T {
         choices[self.below(N)]
     }
 
-    /// What patterns are made from. One byte is enough.
+    /// Takes a seed of patterns. One byte is enough.
     pub fn seed(&mut self) -> u64 {
         u64::from(self.byte())
     }
 
-    /// A size as traffic has them: mostly small, some large, some of no bytes, some at the borders
-    /// of powers of two.
+    /// Takes a size as traffic has them: mostly small, some large, some of no bytes, some at the
+    /// borders of powers of two.
     pub fn size(&mut self) -> usize {
         match self.byte() % 16 {
             0 => 0,

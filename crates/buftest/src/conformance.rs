@@ -25,7 +25,7 @@ pub struct Kit<P: BufferPool> {
 }
 
 impl<P: BufferPool> Kit<P> {
-    /// [`scaled`], of which a variant gets its share.
+    /// Returns [`scaled`], of which a variant gets its share.
     pub(crate) fn scaled(&self, full: usize) -> usize {
         scaled(full).div_ceil(self.share)
     }
@@ -92,7 +92,7 @@ macro_rules! conformance {
                 }
             }
 
-            /// What the pool has besides.
+            /// Returns what the pool has besides.
             #[cfg(target_os = "linux")]
             fn besides() -> trials::system::Besides<$pool> {
                 fn handle(_pool: &$pool) -> Option<$pool> {
@@ -487,7 +487,7 @@ macro_rules! conformance_split {
             $crate::trials::parts::noted_again::<$pool>($make, listed);
         }
 
-        /// The list of what is out names a split buffer until its last part goes.
+        /// Checks that the list of what is out names a split buffer until its last part goes.
         #[cfg(feature = "track")]
         #[test]
         fn tracked() {

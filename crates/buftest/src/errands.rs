@@ -55,7 +55,7 @@ impl Errands {
         Self { told, thread: Some(thread) }
     }
 
-    /// Has the thread do `errand`, after what it does now.
+    /// Gives the thread `errand` to do, after what it does now.
     pub fn start<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> Begun<R> {
         let done = Arc::new(Mutex::new(None));
         let theirs = Arc::clone(&done);
@@ -68,7 +68,7 @@ impl Errands {
         Begun(done)
     }
 
-    /// Has the thread do `errand`, and waits for it. A panic in it continues here.
+    /// Lets the thread do `errand`, and waits for it. A panic in it continues here.
     pub fn run<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> R {
         self.start(errand).wait()
     }

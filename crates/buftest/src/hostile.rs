@@ -32,7 +32,7 @@ pub struct Hostile {
 pub struct Remote(Arc<AtomicUsize>);
 
 impl Remote {
-    /// From now on the pool is in this mood.
+    /// Sets the pool's mood from now on.
     pub fn set(&self, mood: Mood) {
         // ORDER: SeqCst, for ease: a test's switch.
         self.0.store(mood as usize, SeqCst);
@@ -40,7 +40,7 @@ impl Remote {
 }
 
 impl Hostile {
-    /// A kind pool, its switch, and what it calls in [`Mood::Reenters`].
+    /// Makes a kind pool, with its switch; `reenter` is what it calls in [`Mood::Reenters`].
     #[must_use]
     pub fn new(reenter: impl FnMut() + Send + 'static) -> (Self, Remote) {
         let mood = Arc::new(AtomicUsize::new(Mood::Kind as usize));
@@ -124,7 +124,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A pool that asks `script` what to do.
+    /// Makes a pool that asks `script` what to do.
     #[must_use]
     pub fn new(script: impl FnMut(Call) -> Answer + Send + 'static) -> Self {
         Self { heap: HeapPool::new(), script: Box::new(Mutex::new(script)) }

@@ -88,13 +88,13 @@ impl<P: BufferPool> fmt::Debug for Lockstep<P> {
 }
 
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
-    /// A pool of the kit's.
+    /// Makes a pool of the kit's.
     #[must_use]
     pub fn new(kit: &Kit<P>) -> Self {
         Self::over((kit.make)(), kit.frames, kit.rejects)
     }
 
-    /// This pool, with nothing out. `frames` and `rejects` as in [`Kit`].
+    /// Takes this pool, with nothing out. `frames` and `rejects` are as in [`Kit`].
     #[must_use]
     pub fn over(pool: P, frames: fn(&mut P) -> Frames<'_, P>, rejects: bool) -> Self {
         Self {
@@ -111,30 +111,30 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         }
     }
 
-    /// From now on this looks at errors, instead of what holds for pools whose fallback keeps its
-    /// promises and whom nobody else uses.
+    /// Sets how to look at errors, from now on. It replaces what holds for pools whose fallback
+    /// keeps its promises and that nobody else uses.
     pub fn set_refusal(&mut self, refusal: Refusal) {
         self.refusal = Some(refusal);
     }
 
-    /// Which fresh buffers have nothing but zeroes in them: those of a pool that wipes.
+    /// Sets which fresh buffers have nothing but zeroes in them: those of a pool that wipes.
     pub fn set_zeroed(&mut self, zeroed: fn(&Buf<P::Lease>) -> bool) {
         self.zeroed = zeroed;
     }
 
-    /// The pool. Buffers that are taken from it elsewhere are the caller's, or are
+    /// Returns the pool. Buffers that are taken from it elsewhere are the caller's, or are
     /// [admitted](Self::admit).
     pub fn pool(&mut self) -> &mut P {
         &mut self.pool
     }
 
-    /// The pool, what is to be in its open frame, and how many bytes more that has had, which are
-    /// gone.
+    /// Returns the pool, what is to be in its open frame, and how many bytes more that has had,
+    /// which are gone.
     pub fn pool_and_frame(&mut self) -> (&mut P, &mut Vec<u8>, &mut usize) {
         (&mut self.pool, &mut self.frame, &mut self.forgotten)
     }
 
-    /// The frame was closed, and none is open.
+    /// Notes that the frame was closed, and none is open.
     pub fn frame_is_closed(&mut self) {
         self.frame.clear();
         self.forgotten = 0;
@@ -153,14 +153,14 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         self.shadow.claim(start, len)
     }
 
-    /// Whether nothing is out, nor was forgotten.
+    /// Returns whether nothing is out, nor was forgotten.
     #[must_use]
     pub fn is_clear(&self) -> bool {
         self.live.is_empty() && self.shadow.live() == 0 && !self.has_place
     }
 
-    /// Bytes of the buffers that are out and that `is_fallback` does not say are a fallback's.
-    /// Views are not counted.
+    /// Counts the bytes of the buffers that are out and that `is_fallback` does not say are a
+    /// fallback's. Views are not counted.
     pub fn own_bytes(&self, is_fallback: fn(&Buf<P::Lease>) -> bool) -> usize {
         let bytes = |live: &Live<P::Lease>| match &live.handle {
             Handle::Buf(buf) if !is_fallback(buf) => buf.capacity(),
@@ -237,7 +237,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         }
     }
 
-    /// A step on one handle.
+    /// Does a step on one handle.
     fn handle(&mut self, live: Live<P::Lease>, op: Op) {
         let Live { mut expected, handle } = live;
         match op {
@@ -460,8 +460,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 }
 
-/// Whether `call` panics, as it has to: without a message, let alone a backtrace, since programs do
-/// this often.
+/// Returns whether `call` panics, as it has to. The panic prints no message, let alone a backtrace,
+/// since programs do this often.
 pub fn panics(call: impl FnOnce()) -> bool {
     thread_local!(static ON_PURPOSE: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
@@ -479,7 +479,7 @@ pub fn panics(call: impl FnOnce()) -> bool {
     panicked
 }
 
-/// The claim ends before the memory does.
+/// Drops the claim, and then the handle: the claim ends before the memory does.
 fn drop_in_order<L: Lease>(expected: Expected, handle: Handle<L>) {
     drop(expected);
     drop(handle);

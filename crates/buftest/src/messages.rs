@@ -7,13 +7,13 @@ use crate::pattern;
 /// Bytes in front of a message. Frames are a multiple of them.
 const WORD_BYTES: usize = 8;
 
-/// Bytes that a message takes for which there is room for `len` bytes.
+/// Returns the bytes that a message takes for which there is room for `len` bytes.
 #[must_use]
 pub fn frame_bytes(len: usize) -> usize {
     (WORD_BYTES + len).next_multiple_of(WORD_BYTES)
 }
 
-/// The bytes of a message, which are those of its number.
+/// Makes the bytes of a message, which are those of its number.
 #[must_use]
 pub fn message(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
@@ -75,13 +75,13 @@ pub struct NaiveQueue {
 }
 
 impl NaiveQueue {
-    /// An empty queue of `capacity` bytes.
+    /// Makes an empty queue of `capacity` bytes.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { capacity, frames: VecDeque::new(), next: 0 }
     }
 
-    /// The number that the next message gets.
+    /// Returns the number that the next message gets.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.next
@@ -108,7 +108,7 @@ impl NaiveQueue {
         Ok(number)
     }
 
-    /// The message that is received next. Whoever asks passes by what was abandoned.
+    /// Returns the message that is received next, and passes by what was abandoned.
     pub fn first(&mut self) -> Option<Frame> {
         for frame in &mut self.frames {
             match frame.fate {
@@ -132,7 +132,7 @@ impl NaiveQueue {
         self.sweep();
     }
 
-    /// What is done at the front is free.
+    /// Frees what is done at the front.
     fn sweep(&mut self) {
         while self.frames.front().is_some_and(|frame| frame.fate == Fate::Done) {
             self.frames.pop_front();

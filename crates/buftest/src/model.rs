@@ -17,21 +17,21 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// A map with nothing taken.
+    /// Makes a map with nothing taken.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// From now on no map of this process notes anything. For ThreadSanitizer: the map's lock would
-    /// order what a pool has to order, and so hide that it does not; and the locks of a precompiled
-    /// standard library give false reports.
+    /// Switches off all maps of this process, for ThreadSanitizer. The map's lock would order what
+    /// a pool has to order, and so hide that it does not. The locks of a precompiled standard
+    /// library give false reports, too.
     pub fn switch_off() {
         // ORDER: Relaxed: called before there are threads.
         OFF.store(true, Relaxed);
     }
 
-    /// Whether they are: this is a program for a sanitizer, then.
+    /// Returns whether they are off: this is a program for a sanitizer, then.
     #[must_use]
     pub fn is_off() -> bool {
         // ORDER: Relaxed, as in `switch_off`.
@@ -63,14 +63,14 @@ impl Shadow {
         Claim { shadow: Some(Arc::clone(self)), start }
     }
 
-    /// Bytes of all live ranges.
+    /// Counts the bytes of all live ranges.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         ranges.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// Number of live ranges.
+    /// Counts the live ranges.
     #[must_use]
     pub fn live(&self) -> usize {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -86,13 +86,13 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A claim of no bytes.
+    /// Makes a claim of no bytes.
     #[must_use]
     pub fn nothing() -> Self {
         Self { shadow: None, start: 0 }
     }
 
-    /// Whether it is of no bytes.
+    /// Returns whether it is of no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shadow.is_none()
@@ -126,12 +126,12 @@ impl Expected {
         self.capacity -= n;
     }
 
-    /// As a view that lets go of its memory, since it has no bytes.
+    /// Lets go of the memory, as a view without bytes does.
     pub fn let_go(&mut self) {
         *self = Self { bytes: Vec::new(), capacity: 0, memory: Arc::new(Claim::nothing()) };
     }
 
-    /// The view `from .. to` of this view; without bytes it has no share in the memory.
+    /// Makes the view `from .. to` of this view; without bytes it has no share in the memory.
     #[must_use]
     pub fn view(&self, from: usize, to: usize) -> Self {
         let mut view = self.slice(from, to);
@@ -141,7 +141,7 @@ impl Expected {
         view
     }
 
-    /// As `split_to` of a view; the front.
+    /// Splits a view as its `split_to` does, and returns the front.
     #[must_use]
     pub fn split_view_to(&mut self, index: usize) -> Self {
         let front = self.view(0, index);
@@ -152,7 +152,7 @@ impl Expected {
         front
     }
 
-    /// As `split_off` of a view; the back.
+    /// Splits a view as its `split_off` does, and returns the back.
     #[must_use]
     pub fn split_view_off(&mut self, index: usize) -> Self {
         let back = self.view(index, self.bytes.len());
@@ -163,7 +163,7 @@ impl Expected {
         back
     }
 
-    /// The part `from .. to` of what is filled, with the memory behind it.
+    /// Makes the part `from .. to` of what is filled, with the memory behind it.
     #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl Expected {
         }
     }
 
-    /// Whether no other view shares the memory.
+    /// Returns whether no other view shares the memory.
     #[must_use]
     pub fn is_unique(&self) -> bool {
         Arc::strong_count(&self.memory) == 1

@@ -105,7 +105,7 @@ pub fn explore(iterations: usize, model: impl Fn() + Clone + Send + Sync + 'stat
     Runner::new(PctScheduler::new(PREEMPTIONS, iterations), config).run(model);
 }
 
-/// A number below `limit`, of the schedule's own choice: the same when it is replayed.
+/// Chooses a number below `limit`, as the schedule does: the same when it is replayed.
 #[cfg(shuttle)]
 #[must_use]
 pub fn choice(limit: usize) -> usize {
@@ -150,7 +150,7 @@ impl Default for Shadow {
 }
 
 impl Shadow {
-    /// One for several threads.
+    /// Makes one for several threads.
     #[must_use]
     pub fn shared() -> Arc<Self> {
         Arc::new(Self::default())
@@ -183,8 +183,8 @@ pub fn acquire_again<P: BufferPool>(
     again
 }
 
-/// The handles of `pool`'s only memory are dropped on a thread each: what all did with the bytes
-/// happens before they are written again.
+/// Drops the handles of `pool`'s only memory on a thread each, and checks the order: what all did
+/// with the bytes happens before they are written again.
 ///
 /// # Panics
 ///
@@ -217,8 +217,8 @@ pub fn reuse_after_the_last<P: BufferPool, H: Send + 'static>(
     }
 }
 
-/// A part that is the only handle left of `back` has all of the memory: what the other part's owner
-/// did with it, it did before.
+/// Checks that a part which is the only handle left of `back` has all of the memory: what the other
+/// part's owner did with it, it did before.
 ///
 /// # Panics
 ///
@@ -242,7 +242,8 @@ pub fn compact_after_the_other_part_is_gone<L: SplitLease>(mut back: Buf<L>) {
     reader.join().expect("the order is right");
 }
 
-/// The only view left of `buf` may be written to: what the other one read, it read before.
+/// Checks that the only view left of `buf` may be written to: what the other one read, it read
+/// before.
 ///
 /// # Panics
 ///
@@ -275,7 +276,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// One that was not given.
+    /// Makes a signal that was not given.
     #[must_use]
     pub fn new() -> StdArc<Self> {
         StdArc::new(Self { is_given: Mutex::new(false), changed: Condvar::new() })

@@ -50,8 +50,8 @@ pub enum Op {
 }
 
 impl Op {
-    /// The operation that the next bytes stand for: any of them but [`Forget`](Self::Forget). Most
-    /// bytes are acquires and drops, as in [`op`].
+    /// Decodes the operation that the next bytes mean: any of them except [`Forget`](Self::Forget).
+    /// Most bytes are acquires and drops, as in [`op`].
     #[must_use]
     pub fn decode(bytes: &mut Bytes<'_>) -> Self {
         let kind = bytes.below(64);
@@ -95,12 +95,12 @@ impl Op {
 /// A program, and whether the pool is dropped before the handles at its end.
 pub type Program = (Vec<Op>, bool);
 
-/// Sizes as traffic has them: mostly small, some large, some of no bytes.
+/// Generates sizes as traffic has them: mostly small, some large, some of no bytes.
 fn size() -> impl Strategy<Value = usize> {
     prop_oneof![1 => Just(0_usize), 8 => 1..200_usize, 4 => 200..5000_usize, 1 => 5000..70_000_usize]
 }
 
-/// One operation.
+/// Generates one operation.
 pub fn op() -> impl Strategy<Value = Op> {
     let at = || any::<u8>().prop_map(usize::from);
     let n = || any::<u16>().prop_map(usize::from);
@@ -137,7 +137,7 @@ pub fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Programs of up to `steps` steps.
+/// Generates programs of up to `steps` steps.
 pub fn program(steps: usize) -> impl Strategy<Value = Program> {
     (prop::collection::vec(op(), 1..=steps), any::<bool>())
 }
@@ -175,8 +175,8 @@ pub fn run_long<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, steps: usize, op
     }
 }
 
-/// The settings of generated programs: `cases` of them, and a bound for the search for a shorter
-/// one that fails, which `PROPTEST_MAX_SHRINK_ITERS` may lower.
+/// Returns the settings of generated programs: `cases` of them, and a bound for the search for a
+/// shorter one that fails, which `PROPTEST_MAX_SHRINK_ITERS` may lower.
 pub fn config(cases: u32) -> Config {
     const MAX_SHRINK_ITERS: u32 = 2000;
     let default = Config::default();

@@ -15,7 +15,7 @@ fn byte(seed: u64, position: usize) -> u8 {
     word(seed, position / 8).to_le_bytes()[position % 8]
 }
 
-/// Bytes before the next multiple of eight.
+/// Returns how many bytes are before the next multiple of eight.
 fn head(position: usize, len: usize) -> usize {
     (position.next_multiple_of(8) - position).min(len)
 }
@@ -35,7 +35,7 @@ pub fn fill(bytes: &mut [u8], seed: u64, position: usize) {
     }
 }
 
-/// The position of the first byte that is not what [`fill`] writes.
+/// Finds the position of the first byte that is not what [`fill`] writes.
 #[inline(never)]
 #[must_use]
 pub fn mismatch(bytes: &[u8], seed: u64, position: usize) -> Option<usize> {
@@ -67,7 +67,8 @@ pub fn check(bytes: &[u8], seed: u64, position: usize) {
     }
 }
 
-/// Whether `needle` is anywhere in `bytes`. Of eight bytes, so that they are compared at once.
+/// Returns whether `needle` is anywhere in `bytes`. It has eight bytes, so that they are compared
+/// at once.
 #[inline(never)]
 #[must_use]
 pub fn contains(bytes: &[u8], needle: &[u8; 8]) -> bool {

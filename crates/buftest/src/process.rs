@@ -69,13 +69,13 @@ pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
     assert!(stdout.contains("1 passed"), "{name} was not run in its own process:\n{stdout}");
 }
 
-/// What takes at most `limit` may take so long in an emulator.
+/// Returns how long an emulator may take for what takes at most `limit`.
 fn as_long_here(limit: Duration) -> Duration {
     const SLOWER: u32 = 20;
     if env::var_os(RUNNER).is_some() { limit * SLOWER } else { limit }
 }
 
-/// All that comes out of a pipe, in the background so that it never fills up.
+/// Reads all that comes out of a pipe, in the background so that it never fills up.
 fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -86,14 +86,14 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// Whether this is the child that [`alone`] started.
+/// Returns whether this is the child that [`alone`] started.
 #[must_use]
 pub fn is_alone() -> bool {
     env::var_os(ALONE).is_some()
 }
 
-/// Resident memory of this process in bytes, after the allocator gave back what it only keeps for
-/// later.
+/// Returns the resident memory of this process in bytes, after the allocator gave back what it only
+/// keeps for later.
 #[must_use]
 pub fn resident_bytes() -> usize {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -101,6 +101,11 @@ pub fn resident_bytes() -> usize {
     unsafe {
         libc::malloc_trim(0);
     }
+    resident_bytes_as_it_is()
+}
+
+/// Returns the resident memory of this process in bytes, with what the allocator keeps.
+pub fn resident_bytes_as_it_is() -> usize {
     // `statm` and `status` add up what each processor last handed in: some hundred KiB off where
     // there are many. The roll-up counts pages.
     let counted = fs::read_to_string("/proc/self/smaps_rollup").expect("procfs is mounted");
@@ -115,7 +120,19 @@ pub fn steady_allocator() {
     calm_allocator();
 }
 
-/// As [`steady_allocator`], for a program that has its process to itself.
+/// Makes glibc keep what is freed, as allocators do that have caches of their own.
+pub fn keeping_allocator() {
+    assert!(is_alone(), "the allocator belongs to the other tests of this process too");
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    for (setting, value) in [(libc::M_MMAP_MAX, 0), (libc::M_TRIM_THRESHOLD, libc::c_int::MAX)] {
+        // SAFETY: no preconditions.
+        let set = unsafe { libc::mallopt(setting, value) };
+        assert_eq!(set, 1, "mallopt({setting})");
+    }
+}
+
+/// Steadies the allocator as [`steady_allocator`] does, for a program that has its process to
+/// itself.
 pub(crate) fn calm_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (setting, value) in [(libc::M_MMAP_THRESHOLD, 64 << 10), (libc::M_TRIM_THRESHOLD, 64 << 10)] {
@@ -134,7 +151,8 @@ pub fn spoil_freed_memory() {
     let _ = unsafe { libc::mallopt(libc::M_PERTURB, 0xA5) };
 }
 
-/// Time that the calling thread has run for: not the time for which others had its processor.
+/// Returns the time that the calling thread has run for, without the time for which others had its
+/// processor.
 #[must_use]
 pub fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -144,7 +162,7 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Page faults of the calling thread that needed no file.
+/// Counts the page faults of the calling thread that needed no file.
 #[must_use]
 pub fn thread_faults() -> usize {
     // SAFETY: a structure of plain numbers.
@@ -155,7 +173,7 @@ pub fn thread_faults() -> usize {
     usize::try_from(usage.ru_minflt).expect("a count")
 }
 
-/// Bytes of a page.
+/// Returns the bytes of a page.
 #[must_use]
 pub fn page_bytes() -> usize {
     // SAFETY: no preconditions.
@@ -163,25 +181,25 @@ pub fn page_bytes() -> usize {
     usize::try_from(bytes).expect("a page has a size")
 }
 
-/// Number of open descriptors.
+/// Counts the open descriptors.
 #[must_use]
 pub fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").expect("procfs is mounted").count()
 }
 
-/// Number of mappings.
+/// Counts the mappings.
 #[must_use]
 pub fn mappings() -> usize {
     fs::read_to_string("/proc/self/maps").expect("procfs is mounted").lines().count()
 }
 
-/// A line of `/proc/self/status` that is given in KiB, such as `VmLck`, in bytes.
+/// Reads a line of `/proc/self/status` that is given in KiB, such as `VmLck`, in bytes.
 #[must_use]
 pub fn status_bytes(field: &str) -> usize {
     field_bytes(&fs::read_to_string("/proc/self/status").expect("procfs is mounted"), field)
 }
 
-/// The line of `text` that gives `field` in KiB, in bytes.
+/// Reads the line of `text` that gives `field` in KiB, in bytes.
 fn field_bytes(text: &str, field: &str) -> usize {
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     let words = line.unwrap_or_else(|| panic!("no {field} in {text}"));
@@ -189,7 +207,7 @@ fn field_bytes(text: &str, field: &str) -> usize {
     kib * 1024
 }
 
-/// The lines of `/proc/self/smaps` about the mapping that holds `address`.
+/// Returns the lines of `/proc/self/smaps` about the mapping that holds `address`.
 #[must_use]
 pub fn smaps(address: usize) -> String {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
@@ -205,7 +223,7 @@ pub fn smaps(address: usize) -> String {
     std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-/// Lowers a resource limit of this process for good. Only for tests that run [`alone`].
+/// Lowers a resource limit of this process for good. Only tests that run [`alone`] call it.
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     assert!(is_alone(), "a limit would hit the other tests of this process");
     // As wide as the machine's addresses, which all limits are within.
@@ -216,7 +234,7 @@ pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Runs `body` with a lower limit of a resource. Only for tests that run [`alone`].
+/// Runs `body` with a lower limit of a resource. Only tests that run [`alone`] call it.
 pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl FnOnce() -> R) -> R {
     assert!(is_alone(), "a limit would hit the other tests of this process");
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -235,8 +253,8 @@ pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl Fn
     result
 }
 
-/// Becomes nobody, if this is the superuser, whom some limits do not bind. Only for tests that run
-/// [`alone`].
+/// Becomes nobody, if this is the superuser, whom some limits do not bind. Only tests that run
+/// [`alone`] call it.
 #[cfg(target_os = "linux")]
 pub fn give_up_privileges() {
     const NOBODY: libc::uid_t = 65_534;
@@ -254,7 +272,7 @@ pub fn give_up_privileges() {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// The address space that this process uses now, in bytes.
+/// Returns the address space that this process uses now, in bytes.
 #[must_use]
 pub fn address_space_bytes() -> usize {
     status_bytes("VmSize")

@@ -13,7 +13,7 @@ use crate::trials::{lifetime, traffic};
 
 type Trial<P> = fn(&Kit<P>);
 
-/// Whether the trial is asked for: by its name, or because all are.
+/// Returns whether the trial is asked for: by its name, or because all are.
 fn is_wanted(name: &str) -> bool {
     let wanted = env::args().skip_while(|argument| argument != "--exact").nth(1);
     wanted.as_deref().is_none_or(|wanted| wanted == name)

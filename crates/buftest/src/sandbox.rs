@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::process::is_alone;
 
-/// The system refuses the call `number` with `error` from here on, in all threads of this process.
-/// Only for tests that run [`alone`](crate::process::alone). `false` where such filters are not to
-/// be had.
+/// Makes the system refuse the call `number` with `error` from here on, in all threads of this
+/// process. Only tests that run [`alone`](crate::process::alone) call it. Returns `false` where
+/// there are no such filters.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn refuse(number: libc::c_long, error: i32) -> bool {
@@ -47,8 +47,8 @@ pub fn refuse_fences() -> bool {
 }
 
 /// Runs `body` while each thread of this process gets a signal every millisecond, which interrupts
-/// the call that it is in. Returns how many there were for each. Only for tests that run
-/// [`alone`](crate::process::alone).
+/// the call that it is in. Returns how many there were for each. Only tests that run
+/// [`alone`](crate::process::alone) call it.
 #[cfg(target_os = "linux")]
 pub fn signalled(body: impl FnOnce()) -> usize {
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
@@ -112,7 +112,7 @@ pub const MMAP: libc::c_long = libc::SYS_mmap2;
 ///
 /// `make` makes what the child is about, in the parent. `body` has it in the child, and calls the
 /// function that it is given where the refusals are to begin. Where no filters are to be had, that
-/// is noted, and nothing shown. Only for tests that run [`alone`](crate::process::alone).
+/// is noted, and nothing shown. Only tests that run [`alone`](crate::process::alone) call it.
 ///
 /// A call of the standard library's that asserts success where that library is built for the
 /// platform is left out there.
@@ -159,8 +159,8 @@ pub enum Ended {
     Hangs,
 }
 
-/// Forks, and runs `body` in the child, which has this thread alone. Only for tests that run
-/// [`alone`](crate::process::alone).
+/// Forks, and runs `body` in the child, which has this thread alone. Only tests that run
+/// [`alone`](crate::process::alone) call it.
 ///
 /// `body` gets by without what other threads may have had at the moment of the fork. It does not
 /// return to the caller's code.

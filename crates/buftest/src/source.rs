@@ -42,13 +42,13 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// A source that does what `script` says. What it says to [`Ask::TakeBack`] is ignored.
+    /// Makes a source that does what `script` says. What it says to [`Ask::TakeBack`] is ignored.
     #[must_use]
     pub fn new(script: impl Fn(Ask) -> Loan + Send + Sync + 'static) -> Self {
         Self { script: Box::new(script), out: Mutex::default() }
     }
 
-    /// How many pieces of memory are out.
+    /// Returns how many pieces of memory are out.
     #[must_use]
     pub fn out(&self) -> usize {
         self.ledger().len()
@@ -138,7 +138,8 @@ impl Noting {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether these bytes are in memory that it has supplied, perhaps before it took that back.
+    /// Returns whether these bytes are in memory that it has supplied, perhaps before it took that
+    /// back.
     pub fn has(&self, start: *const u8, len: usize) -> bool {
         self.asked().iter().any(|(from, layout)| {
             (*from..from + layout.size()).contains(&start.addr())
@@ -146,7 +147,7 @@ impl Noting {
         })
     }
 
-    /// The layouts that it was asked for.
+    /// Returns the layouts that it was asked for.
     pub fn layouts(&self) -> Vec<Layout> {
         self.asked().iter().map(|(_, layout)| *layout).collect()
     }

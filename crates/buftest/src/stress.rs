@@ -59,7 +59,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Whether its threads are to come to an end.
+    /// Returns whether its threads are to come to an end.
     #[must_use]
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.end
@@ -71,7 +71,7 @@ impl Round {
         STEPS.fetch_add(1, Relaxed);
     }
 
-    /// The choices of one thread of it.
+    /// Makes the choices of one thread of it.
     #[must_use]
     pub fn rng(&self, thread: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ thread)
@@ -103,7 +103,7 @@ fn seconds(name: &str) -> Option<Duration> {
     Some(Duration::from_secs_f64(seconds))
 }
 
-/// How long one wait may take before its wake-up counts as lost.
+/// Returns how long one wait may take before its wake-up counts as lost.
 #[must_use]
 pub fn patience() -> Duration {
     static PATIENCE: OnceLock<Duration> = OnceLock::new();
@@ -136,7 +136,7 @@ pub fn run(program: &str, parts: &[Part<'_>]) {
     }
 }
 
-/// A panic anywhere ends the process: threads that wait for the one that panicked would wait for
+/// Ends the process at a panic anywhere: threads that wait for the one that panicked would wait for
 /// ever.
 fn end_at_the_first_panic(program: &str) {
     let (program, before) = (program.to_owned(), panic::take_hook());
@@ -206,8 +206,8 @@ fn run_part(name: &str, time: Duration, seed: u64, part: &dyn Fn(&Round)) {
     );
 }
 
-/// The most that was resident in the first tenth, of two rounds at least, and the least in the
-/// last.
+/// Returns the most that was resident in the first tenth, of two rounds at least, and the least in
+/// the last.
 fn ends(samples: &[(Duration, usize)], whole: Duration) -> (usize, usize) {
     let (first, last) = (whole / 10, whole - whole / 10);
     let is_early = |at: usize| at < 2 || samples[at].0 <= first;

@@ -20,7 +20,7 @@ impl Wake for Counting {
 }
 
 impl Counting {
-    /// How often it was woken.
+    /// Returns how often it was woken.
     #[must_use]
     pub fn count(&self) -> usize {
         // ORDER: SeqCst, for ease.
@@ -28,7 +28,7 @@ impl Counting {
     }
 }
 
-/// A waker, and what it counts.
+/// Makes a waker, and what it counts.
 #[must_use]
 pub fn counting() -> (Arc<Counting>, Waker) {
     let counting = Arc::new(Counting::default());
@@ -93,7 +93,7 @@ impl Drop for Hostile {
     }
 }
 
-/// A waker whose drop panics, when its last clone goes, after it was counted.
+/// Makes a waker whose drop panics, when its last clone goes, after it was counted.
 #[must_use]
 pub fn drop_panics(dropped: &Arc<Counting>) -> Waker {
     let count = Waker::from(Arc::clone(dropped));
@@ -104,7 +104,7 @@ pub fn drop_panics(dropped: &Arc<Counting>) -> Waker {
     hostile(|| {}, panics)
 }
 
-/// A waker that does `wake` when it is first woken, and `drop` when its last clone goes.
+/// Makes a waker that does `wake` when it is first woken, and `drop` when its last clone goes.
 #[must_use]
 pub fn hostile(wake: impl FnOnce() + Send + 'static, drop: impl FnOnce() + Send + 'static) -> Waker {
     let wake: Act = Box::new(wake);

@@ -18,8 +18,8 @@ pub enum Event {
 /// What a waker does then. It may panic, and use or drop anything.
 type Hook = dyn Fn(Event) + Send + Sync;
 
-/// A waker that calls `hook` at each event, also for its clones: before a clone is made, a wake is
-/// counted as done, or memory goes.
+/// Makes a waker that calls `hook` at each event, also for its clones: before a clone is made, a
+/// wake is counted as done, or memory goes.
 #[must_use]
 pub fn hooked(hook: impl Fn(Event) + Send + Sync + 'static) -> Waker {
     let hook: Arc<Box<Hook>> = Arc::new(Box::new(hook));
@@ -61,7 +61,7 @@ unsafe fn drop_it(data: *const ()) {
 pub struct Wakes(AtomicUsize);
 
 impl Wakes {
-    /// The count, and a waker for it.
+    /// Makes the count, and a waker for it.
     #[must_use]
     pub fn new() -> (Arc<Self>, Waker) {
         let wakes = Arc::new(Self::default());
@@ -69,7 +69,7 @@ impl Wakes {
         (wakes, waker)
     }
 
-    /// How often it was woken.
+    /// Returns how often it was woken.
     #[must_use]
     pub fn count(&self) -> usize {
         // ORDER: Relaxed: a count.

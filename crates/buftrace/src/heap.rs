@@ -1,5 +1,6 @@
 //! The recorder of a program's heap, for Linux.
 
+mod forks;
 mod local;
 mod lock;
 mod log;

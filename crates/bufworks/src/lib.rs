@@ -16,17 +16,21 @@
 //!
 //! # Features
 //!
-//! Each strategy is a module here, its crate's, and a feature; all five are on by default.
-//! `default-features = false` and one of them pulls in nothing of the others. The slot pool, the
-//! ring and the mirrored ring then need neither the standard library nor, over static memory, an
-//! allocator. `bump` and `shard` turn `std` on.
+//! Each strategy is a module here, which is its crate, behind a feature. All five are on by
+//! default. A program that sets `default-features = false` and names one strategy gets nothing of
+//! the others. The slot pool, the ring and the mirrored ring then do without the standard library,
+//! and over static memory without an allocator. `bump` and `shard` turn `std` on.
 //!
-//! `std`, `alloc`, `bytes`, `embedded-io`, `stats`, `track`, `mmap`, `wipe` and `serde` are
-//! forwarded to the strategies that are on. `tokio` adds `net`, for sockets whose buffers are taken
-//! when there is something to read. `prometheus`, `metrics` and `tracing` add `monitor`, which
-//! exports the numbers of pools while the program runs. `portable-atomic` is for processors without
-//! compare-and-swap. `full` is everything except that, `stats` and `track`; the last two cost
-//! something on every buffer.
+//! | feature | adds |
+//! | --- | --- |
+//! | `slot`, `ring`, `shard`, `bump`, `mirror` (default) | the strategies |
+//! | `std`, `alloc`, `allocator-api2`, `bytes`, `embedded-io`, `embedded-io-async`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
+//! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
+//! | `tokio` | `net`: sockets whose buffers are taken when there is something to read |
+//! | `tokio-uring`, `monoio`, `compio` | these runtimes read into buffers, and write from buffers and views |
+//! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
+//! | `portable-atomic` | nothing: it is for processors without compare-and-swap |
+//! | `full` | all of these, except `stats`, `track`, `portable-atomic` and the three runtimes |
 //!
 //! # Example
 //!

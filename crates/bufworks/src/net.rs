@@ -396,7 +396,7 @@ where
     Ok(buf)
 }
 
-/// The error of a stream that ends in a frame.
+/// Makes the error of a stream that ends in a frame.
 fn ended() -> ReadError {
     ReadError::Io(io::ErrorKind::UnexpectedEof.into())
 }

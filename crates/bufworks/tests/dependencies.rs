@@ -62,6 +62,9 @@ fn features_bring_what_they_name() {
     assert_eq!(packages("mirror,std"), ["bufcore", "bufmirror", "bufworks", "crossbeam-utils", "libc"]);
     assert_eq!(packages("ring,bytes"), ["bufcore", "bufring", "bufworks", "bytes"]);
     assert_eq!(packages("ring,embedded-io"), ["bufcore", "bufring", "bufworks", "embedded-io"]);
+    assert_eq!(packages("ring,allocator-api2"), ["allocator-api2", "bufcore", "bufring", "bufworks"]);
+    let embedded = ["bufcore", "bufring", "bufworks", "embedded-io", "embedded-io-async"];
+    assert_eq!(packages("ring,embedded-io-async"), embedded);
     assert_eq!(packages("slot,wipe"), ["bufcore", "bufslot", "bufworks", "zeroize"]);
     assert_eq!(packages("slot,mmap"), ["bufcore", "bufslot", "bufworks", "libc", "memmap2"]);
     assert_eq!(packages("slot,prometheus"), ["bufcore", "bufslot", "bufworks"]);
@@ -76,6 +79,13 @@ fn features_bring_what_they_name() {
     let mut serde = packages("ring,serde");
     serde.retain(|name| name.starts_with("buf") || name == "serde");
     assert_eq!(serde, ["bufcore", "bufring", "bufworks", "serde"]);
+    // Nor are those of runtimes.
+    for (feature, package) in [("tokio-uring", "tokio-uring"), ("monoio", "monoio"), ("compio", "compio-buf")]
+    {
+        let mut runtime = packages(&format!("ring,{feature}"));
+        runtime.retain(|name| name.starts_with("buf") || name == package);
+        assert_eq!(runtime, ["bufcore", "bufring", "bufworks", package]);
+    }
     // Tokio brings along more packages in a build of our tests.
     let mut tokio = packages("ring,tokio");
     tokio.retain(|name| name.starts_with("buf") || name == "tokio");

@@ -9,8 +9,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, fail, ok, some};
 use bufcore::{AcquireError, Buf, BufferPool, Frozen, Region, Reject};
-use bufring::{RingPool, RingLease};
+use bufring::{RingLease, RingPool};
 use bufslot::SlotPool;
+use cortex_m::peripheral::SYST;
 use cortex_m::peripheral::syst::SystClkSource;
 use cortex_m_rt::exception;
 use cortex_m_semihosting::hprintln;
@@ -59,6 +60,9 @@ fn count(counter: &AtomicU32) {
 
 #[exception]
 fn SysTick() {
+    if crate::pipe::tick() {
+        return;
+    }
     let next =
         critical_section::with(|section| INBOX.borrow_ref_mut(section).as_mut().and_then(Consumer::dequeue));
     let Some(parcel) = next else { return };
@@ -73,12 +77,11 @@ fn SysTick() {
     }
 }
 
-/// Runs it over two regions, the first of which comes back.
-pub(crate) fn run(lent: Region, second: Region) -> Checked<Region> {
+/// Runs it over two regions, the first of which comes back. The timer is left set up, and stopped.
+pub(crate) fn run(lent: Region, second: Region, timer: &mut SYST) -> Checked<Region> {
     let queue = cortex_m::singleton!(: Queue<Parcel, 16> = Queue::new());
     let (mut outbox, inbox) = some!(queue).split();
     critical_section::with(|section| INBOX.borrow_ref_mut(section).replace(inbox));
-    let mut timer = some!(cortex_m::Peripherals::take()).SYST;
     timer.set_clock_source(SystClkSource::Core);
     timer.set_reload(PERIOD);
     timer.clear_current();

@@ -2,7 +2,8 @@
 //!
 //! 1. The scenarios of `bufbare`, which a program on Linux runs as well.
 //! 2. Buffers that are released in an exception handler, in the middle of what the main program does ([`interrupts`]).
-//! 3. A serial link in frames: received in interrupt handlers, straight into pools ([`link`]).
+//! 3. Bytes from an exception handler to the main program, through a pipe ([`pipe`]).
+//! 4. A serial link in frames: received in interrupt handlers, straight into pools ([`link`]).
 //!
 //! It ends by semihosting: with success when all of that held, with failure otherwise. On the command line, `corrupt` damages a
 //! byte on the wire behind the receiver's back, and `panic` panics: both have to end in failure.
@@ -12,6 +13,7 @@
 mod command_line;
 mod interrupts;
 mod link;
+mod pipe;
 mod uart;
 
 use core::panic::PanicInfo;
@@ -57,7 +59,10 @@ fn run(corrupt: bool) -> Checked {
     let memory = Memory { lent: region!(8192), lost: [region!(2048), region!(2048), region!(2048)] };
     let lent = bufbare::all(memory, ROUNDS, |scenario| hprintln!("{}", scenario))?;
     hprintln!("== released in exception handlers");
-    let lent = interrupts::run(lent, region!(4096))?;
+    let mut timer = bufbare::some!(cortex_m::Peripherals::take()).SYST;
+    let lent = interrupts::run(lent, region!(4096), &mut timer)?;
+    hprintln!("== a pipe from an exception handler");
+    pipe::run(&mut timer)?;
     hprintln!("== a serial link");
     link::run(lent, region!(4096), region!(4096), corrupt)?;
     handles()

@@ -17,11 +17,11 @@ const ORDER_LINES: usize = 6;
 /// A statement and the comment in front of it are looked for over at most this number of lines.
 const SAFETY_LINES: usize = 16;
 
-/// Libraries that hand out no memory of their own, or only before there is a second thread.
-const UNMODELLED: [&str; 4] = ["bufadvise", "bufpreload", "buftest", "buftrace"];
+/// Libraries that hand out no memory of their own, or only before there is a second thread; and `bufuring`, whose other side is the kernel.
+const UNMODELLED: [&str; 5] = ["bufadvise", "bufpreload", "buftest", "buftrace", "bufuring"];
 
 /// The test kits.
-const UNPUBLISHED: [&str; 3] = ["bufbare", "bufrefused", "buftest"];
+const UNPUBLISHED: [&str; 4] = ["bufbare", "bufrefused", "bufruntimes", "buftest"];
 
 const UNFINISHED_WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const ORDERINGS: [&str; 5] = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];

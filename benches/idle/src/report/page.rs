@@ -3,6 +3,8 @@
 use core::fmt::Write;
 
 use super::{chart, table};
+use buftrials::mark;
+
 use crate::contestant::{Allocator, Contestant};
 use crate::marks;
 use crate::record::Results;
@@ -31,7 +33,7 @@ pub fn block(results: &Results, folder: &str) -> String {
     for (title, table) in table::all(results) {
         let _ = write!(text, "\n### {title}\n\n{}", table.markdown());
     }
-    let _ = write!(text, "\n### What has to hold\n\n{}", table::of_marks(&marks::all(results)).markdown());
+    let _ = write!(text, "\n### What has to hold\n\n{}", mark::table(&marks::all(results)).markdown());
     text
 }
 

@@ -1,55 +1,12 @@
 //! Tables.
 
 use bufadvise::drawing::number;
+use buftrials::median;
+use buftrials::table::Table;
 
 use crate::contestant::{Allocator, Contestant};
-use crate::marks::Mark;
 use crate::profile::Source;
-use crate::record::{BudgetRun, IdleRun, ProfileRun, Results, median};
-
-/// A table, whose first column is of names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Table {
-    head: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn new(head: &[&str]) -> Self {
-        Self { head: head.iter().map(|&name| name.to_owned()).collect(), rows: Vec::new() }
-    }
-
-    /// In Markdown.
-    #[must_use]
-    pub fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let marks: Vec<String> =
-            (0..self.head.len()).map(|at| if at == 0 { "---" } else { "---:" }.to_owned()).collect();
-        let rows: String = self.rows.iter().map(|row| line(row)).collect();
-        line(&self.head) + &line(&marks) + &rows
-    }
-
-    /// For a terminal.
-    #[must_use]
-    pub fn plain(&self) -> String {
-        let lines = || core::iter::once(&self.head).chain(&self.rows);
-        let width = |at: usize| {
-            lines().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cells = row.iter().zip(&widths).enumerate();
-            let cells =
-                cells.map(
-                    |(at, (cell, &width))| {
-                        if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-                    },
-                );
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        };
-        lines().map(line).collect()
-    }
-}
+use crate::record::{BudgetRun, IdleRun, ProfileRun, Results};
 
 /// All tables that the results have figures for, each with its title.
 #[must_use]
@@ -164,17 +121,6 @@ fn profile(runs: &[ProfileRun]) -> Table {
     table
 }
 
-/// What has to hold.
-#[must_use]
-pub fn of_marks(marks: &[Mark]) -> Table {
-    let mut table = Table::new(&["what has to hold", "found", "holds"]);
-    table.rows.extend(marks.iter().map(|mark| {
-        let holds = if mark.holds { "yes" } else { "**no**" };
-        vec![mark.what.clone(), mark.found.clone(), holds.to_owned()]
-    }));
-    table
-}
-
 /// A size that was chosen, as `1 MiB`.
 #[must_use]
 pub fn size(bytes: usize) -> String {
@@ -207,14 +153,6 @@ fn spread(values: impl Iterator<Item = f64> + Clone, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_are_drawn_twice() {
-        let mut table = Table::new(&["name", "µs"]);
-        table.rows.push(vec!["one".to_owned(), "10".to_owned()]);
-        assert_eq!(table.markdown(), "| name | µs |\n| --- | ---: |\n| one | 10 |\n");
-        assert_eq!(table.plain(), "name  µs\none   10\n");
-    }
 
     #[test]
     fn several_runs_have_a_spread() {

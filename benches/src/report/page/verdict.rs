@@ -88,7 +88,8 @@ fn standings(results: &Results, reference: &str) -> Markup {
                 tr {
                     th scope="col" { "contestant" }
                     th scope="col" { "rows" } th scope="col" { "mean" }
-                    th scope="col" { "best" } th scope="col" {} th scope="col" { "worst" } th scope="col" {}
+                    th scope="col" { "best" } th scope="col" class="text" { "at" }
+                    th scope="col" { "worst" } th scope="col" class="text" { "at" }
                 }
             }
             tbody {

@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::candidate::{self, Candidate};
 use super::choice::{Choice, NOTICED, Prices};
 use super::handed::Handed;
+use super::over_time::OverTime;
 use super::record::{Entry, Times};
-use super::stages::{Effort, Outcome, Parent, Size, summary};
+use super::stages::{Effort, Parent, Size, summary};
 use super::traffic::{Needs, Traffic};
-use super::{Study, TEST_EVENTS, choose_of};
+use super::{Study, TEST_EVENTS, choose_of, without_pool};
 use crate::names::Stacks;
 use crate::places::{Joined, Place};
 
@@ -102,6 +103,8 @@ pub(crate) struct Verdict {
     pub(crate) saved: f64,
     pub(crate) saved_error: f64,
     pub(crate) sure: Certainty,
+    /// Memory over time, now and with the choice.
+    pub(crate) memory: OverTime,
 }
 
 /// Replays the largest places, each by itself.
@@ -136,6 +139,7 @@ pub(super) fn advise(study: &Study<'_>, heap: &Profile, parent: &Parent<'_>) -> 
             choice: found.choice.map(|(_, cost)| cost),
             now: found.now,
             largest_at_once: found.at_once,
+            memory: found.memory,
             saved,
             saved_error,
             place: place.clone(),
@@ -158,6 +162,7 @@ struct Found {
     now: Cost,
     at_once: Option<Cost>,
     choice: Option<(Choice, Cost)>,
+    memory: OverTime,
 }
 
 impl Found {
@@ -186,21 +191,18 @@ impl Replay<'_> {
         }
         let (candidates, _) = candidate::sweep(&Needs::of(&traffic).with_margin());
         let outcome = self.replay(&traffic, &candidates, |parent| parent.run(&effort))?;
-        let control = if is_zeroed { "heap" } else { "vec" };
-        let entry = |outcome: &Outcome| {
-            let found = outcome.entries.iter().find(|entry| entry.strategy == control);
-            found.map(Cost::of).context("what is no pool was not replayed")
-        };
-        let at_once = entry(&outcome)?;
+        let control = without_pool(&outcome.entries, is_zeroed);
+        let at_once = Cost::of(&outcome.entries[control]);
         let steps = self.allocations(&mut is_it);
         let grows = steps > 1.0 + GROWS;
         let now = if grows { self.growing(is_it, &at_once, steps, most)? } else { at_once.clone() };
         let choice = choose_of(&outcome, &self.prices);
+        let memory = OverTime::of(&traffic, &outcome, control, choice.as_ref().map(|choice| choice.pick));
         let choice = choice.map(|choice| {
             let cost = Cost::of(&outcome.entries[choice.pick]);
             (choice, cost)
         });
-        Ok(Some(Found { steps, now, at_once: grows.then_some(at_once), choice }))
+        Ok(Some(Found { steps, now, at_once: grows.then_some(at_once), choice, memory }))
     }
 
     /// Allocations for each object: one, and one for each time that it grew.
@@ -274,6 +276,7 @@ fn sure(place: &Place, near: f64, saved: f64, error: f64) -> Certainty {
 
 #[cfg(test)]
 mod tests {
+    use super::super::over_time::tests::unseen;
     use super::*;
 
     fn place(samples: usize, requests: f64, requests_error: f64) -> Place {
@@ -315,7 +318,8 @@ mod tests {
             };
             Some((choice, cost))
         };
-        let found = |choice| Found { steps: 1.0, now: cost("vec", 500.0, 0.0), at_once: None, choice };
+        let now = || cost("vec", 500.0, 0.0);
+        let found = |choice| Found { steps: 1.0, now: now(), at_once: None, choice, memory: unseen() };
         let close = |one: (f64, f64), other: (f64, f64)| {
             assert!((one.0 - other.0).abs() < 1e-9 && (one.1 - other.1).abs() < 1e-9, "{one:?}");
         };

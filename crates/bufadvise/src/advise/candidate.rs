@@ -7,6 +7,7 @@ use std::str::FromStr;
 use bufworks::any::{AnyBuilder, SettingError};
 use serde::{Deserialize, Serialize};
 
+use super::known::{self, Known, Owner, VEC};
 use super::traffic::Needs;
 use crate::drawing::number::exact_memory;
 
@@ -22,11 +23,6 @@ const MOST_SHARD_BYTES: usize = 1 << 30;
 const USUAL_BUFFERS: usize = 128;
 const MOST_CACHE: usize = 1024;
 const MOST_BUFFERS: usize = 1 << 16;
-/// The name of a strategy that is replayed under another: a slot pool never falls back here.
-const BOUNDED: &str = "bounded-slot";
-/// The name of what one writes without any pool.
-const VEC: &str = "vec";
-
 /// A strategy with its settings, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -48,50 +44,40 @@ impl Candidate {
 
     /// Whether it is what one has without a pool.
     pub(crate) fn is_control(&self) -> bool {
-        matches!(self, Self::Vec | Self::Pool(AnyBuilder::Heap(_)))
+        self.known().is_some_and(|known| known.is_control)
     }
 
     /// Whether each thread that acquires has a pool of its own.
     pub(crate) fn one_per_thread(&self) -> bool {
-        match self {
-            Self::Vec => false,
-            Self::Pool(AnyBuilder::Slot(_) | AnyBuilder::BoundedSlot(_) | AnyBuilder::Ring(_)) => true,
-            Self::Pool(AnyBuilder::Bump(_) | AnyBuilder::Shard(_) | AnyBuilder::Heap(_)) => false,
-            Self::Pool(builder) => builder.build().is_ok_and(|pool| pool.share().is_none()),
+        match (self.known(), self) {
+            (Some(known), _) => known.owner == Owner::Thread,
+            (None, Self::Vec) => false,
+            (None, Self::Pool(builder)) => builder.build().is_ok_and(|pool| pool.share().is_none()),
         }
     }
 
     /// Whether a request of this many bytes is by these settings an allocation of its own.
     pub(crate) fn is_apart(&self, bytes: usize) -> bool {
-        let Self::Pool(builder) = self else { return true };
-        let setting = |name| setting(builder, name);
-        match builder {
-            AnyBuilder::Heap(_) => true,
-            AnyBuilder::Bump(_) => setting("shard_size").is_some_and(|most| bytes > most),
-            AnyBuilder::Shard(_) => {
-                setting("smallest_pooled").is_some_and(|least| bytes < least)
-                    || setting("largest_pooled").is_some_and(|most| bytes > most)
-            }
-            _ => false,
-        }
+        let setting = |name: &str| match self {
+            Self::Vec => None,
+            Self::Pool(builder) => setting(builder, name),
+        };
+        self.known().is_some_and(|known| (known.is_apart)(&setting, bytes))
     }
 
     /// What a program sees when there are more buffers out than the settings have room for.
     pub(crate) fn beyond(&self) -> &'static str {
-        match self.strategy() {
-            "slot" => "further requests fall back to the heap, one allocation each, until slots come back",
-            BOUNDED | "ring" => {
-                "further requests are refused, or wait where the program asks with `acquire_timeout` or \
-                 `acquire_async`, until buffers come back"
-            }
-            "bump" => "the pool takes further shards from the heap, and frees what it need not keep",
-            "shard" => {
-                "the pool takes further blocks from the heap, and frees what its caches and shards have no room \
-                 for; with `max_bytes` set, requests beyond it are refused or wait"
-            }
-            "heap" | VEC => "nothing changes: each buffer is an allocation",
-            _ => "its documentation says what happens",
-        }
+        self.known().map_or("its documentation says what happens", |known| known.beyond)
+    }
+
+    /// The class of its colour in the charts.
+    pub(crate) fn colour(&self) -> &'static str {
+        self.known().map_or(known::OTHER_COLOUR, |known| known.colour)
+    }
+
+    /// What is known of its strategy.
+    pub(crate) fn known(&self) -> Option<&'static Known> {
+        known::of(self.strategy())
     }
 }
 
@@ -149,31 +135,64 @@ fn rounded(bytes: usize) -> usize {
 
 /// Lists all candidates with room for such traffic, and the strategies that are left out, with the
 /// reason.
-pub(crate) fn sweep(room: &Needs) -> (Vec<Candidate>, Vec<String>) {
+pub(crate) fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
     let left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
-    let mut sweep = Sweep { room, all: Vec::new(), left_out, swept: vec![BOUNDED] };
-    sweep.add_bounded();
-    sweep.add_shared();
-    sweep.add("heap", &[]);
-    sweep.all.push(Candidate::Vec);
-    sweep.add_others();
+    let mut sweep = Sweep { owners: needs.owners, all: Vec::new(), left_out };
+    let room = Room::of(needs);
+    known::ALL.iter().for_each(|known| (known.sweep)(&mut sweep, &room));
+    for name in AnyBuilder::NAMES.iter().filter(|name| known::of(name).is_none()) {
+        match other(name, needs) {
+            Some(candidate) => sweep.all.push(candidate),
+            None => sweep.left_out.push(format!("{name}: no settings of it are for so much traffic")),
+        }
+    }
     (sweep.all, sweep.left_out)
 }
 
-/// The candidates so far.
-struct Sweep<'a> {
-    room: &'a Needs,
-    all: Vec<Candidate>,
-    left_out: Vec<String>,
-    /// The names of the strategies whose settings are known here.
-    swept: Vec<&'static str>,
+/// Settings with room for some traffic.
+pub(crate) struct Room {
+    /// Buffers that a thread has out.
+    pub(crate) live: usize,
+    /// Bytes of a thread's own pool.
+    pub(crate) capacities: [usize; 4],
+    /// Bytes of bump-pointer shards, and what a pool of them keeps.
+    pub(crate) shard_sizes: [usize; 3],
+    pub(crate) idle_bytes: [usize; 2],
+    /// Blocks of each class that a thread keeps; the last is the most.
+    pub(crate) caches: [usize; 3],
+    /// Blocks of a class that a shard keeps; the first is the default.
+    pub(crate) shard_buffers: [usize; 2],
+    /// The least bytes of the larger half of the requests.
+    pub(crate) larger_half: usize,
 }
 
-impl Sweep<'_> {
+impl Room {
+    fn of(needs: &Needs) -> Self {
+        let unit = needs.largest.next_power_of_two().clamp(4 << 10, MOST_SHARD_BYTES);
+        Self {
+            live: needs.own_live,
+            capacities: CAPACITIES.map(|percent| rounded(share(needs.own_bytes, percent))),
+            shard_sizes: SHARD_FACTORS.map(|factor| unit.saturating_mul(factor).min(MOST_SHARD_BYTES)),
+            idle_bytes: [1, 4].map(|times| rounded(needs.bytes.saturating_mul(times))),
+            caches: [1, needs.own_live.clamp(1, MOST_CACHE), MOST_CACHE],
+            shard_buffers: [USUAL_BUFFERS, needs.live.clamp(1, MOST_BUFFERS)],
+            larger_half: needs.median_size + 1,
+        }
+    }
+}
+
+/// The candidates so far.
+pub(crate) struct Sweep {
+    /// Threads that acquire.
+    owners: usize,
+    all: Vec<Candidate>,
+    left_out: Vec<String>,
+}
+
+impl Sweep {
     /// Adds a candidate, unless its pools would take too much memory, or it is in the list.
-    fn add(&mut self, name: &'static str, settings: &[(&str, usize)]) {
-        self.swept.push(name);
-        let owners = self.room.owners;
+    pub(crate) fn add(&mut self, name: &str, settings: &[(&str, usize)]) {
+        let owners = self.owners;
         let capacity = settings.iter().find(|setting| setting.0 == "capacity").map_or(0, |setting| setting.1);
         let reserved = capacity.saturating_mul(owners);
         match pool(name, settings) {
@@ -187,54 +206,9 @@ impl Sweep<'_> {
         }
     }
 
-    /// Adds the pools over one region, of which each thread has its own.
-    fn add_bounded(&mut self) {
-        let room = self.room;
-        let capacities = CAPACITIES.map(|percent| rounded(share(room.own_bytes, percent)));
-        for slots in [room.own_live, 2 * room.own_live] {
-            for capacity in capacities {
-                self.add("slot", &[("slots", slots), ("capacity", capacity)]);
-            }
-        }
-        for capacity in capacities {
-            self.add("ring", &[("buffers", room.own_live), ("capacity", capacity)]);
-        }
-    }
-
-    /// Adds the pools that all threads share.
-    fn add_shared(&mut self) {
-        let room = self.room;
-        let unit = room.largest.next_power_of_two().clamp(4 << 10, MOST_SHARD_BYTES);
-        for factor in SHARD_FACTORS {
-            let shard_size = unit.saturating_mul(factor).min(MOST_SHARD_BYTES);
-            for idle in [1, 4] {
-                let idle = rounded(room.bytes.saturating_mul(idle)).max(shard_size);
-                self.add("bump", &[("shard_size", shard_size), ("max_idle_bytes", idle)]);
-            }
-        }
-        let own_cache = room.own_live.clamp(1, MOST_CACHE);
-        for cache in [1, own_cache, MOST_CACHE] {
-            for buffers in [USUAL_BUFFERS, room.live.clamp(1, MOST_BUFFERS)] {
-                self.add("shard", &[("thread_cache", cache), ("shard_buffers", buffers)]);
-            }
-        }
-        // Whether the smaller half is better left to the allocator.
-        let smallest = room.median_size + 1;
-        let settings = [("thread_cache", MOST_CACHE), ("shard_buffers", USUAL_BUFFERS)];
-        self.add("shard", &[settings[0], settings[1], ("smallest_pooled", smallest)]);
-    }
-
-    /// Adds the strategies of which only the names are known.
-    fn add_others(&mut self) {
-        for name in AnyBuilder::NAMES {
-            if self.swept.contains(name) {
-                continue;
-            }
-            match other(name, self.room) {
-                Some(candidate) => self.all.push(candidate),
-                None => self.left_out.push(format!("{name}: no settings of it are for so much traffic")),
-            }
-        }
+    /// Adds what one writes without any pool.
+    pub(crate) fn add_vec(&mut self) {
+        self.all.push(Candidate::Vec);
     }
 }
 
@@ -307,7 +281,7 @@ mod tests {
             let told = serde_json::to_string(&candidate).expect("plain data");
             assert_eq!(serde_json::from_str::<Candidate>(&told).expect("the same"), candidate, "{told}");
         }
-        let candidate = other(BOUNDED, &NEEDS).expect("settings");
+        let candidate = other(known::BOUNDED, &NEEDS).expect("settings");
         assert_eq!(candidate.to_string(), "bounded-slot:capacity=88KiB,slots=60");
         assert!(candidate.one_per_thread() && !candidate.is_control());
         assert!("shard:thread_cach=1".parse::<Candidate>().is_err());

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use buftrace::{EventKind, Profile, Trace};
 
 use super::candidate::Candidate;
-use super::exact::Exact;
+use super::exact::{Exact, Replayed};
 use super::handed;
 use super::play::{Run, Stage};
 use super::record::Said;
@@ -49,6 +49,16 @@ pub(crate) struct Read {
     pub(crate) acquires: usize,
     /// The recording that the trace was made of, if the file has one.
     pub(crate) heap: Option<Profile>,
+}
+
+impl Read {
+    /// Whether most requests of a heap recording are for zeros.
+    pub(crate) fn requests_zeros(&self) -> bool {
+        let sites = self.heap.iter().flat_map(|heap| heap.sites());
+        let (zeroed, all) =
+            sites.fold((0.0, 0.0), |(zeroed, all), site| (zeroed + site.zeroed, all + site.count));
+        zeroed > all / 2.0
+    }
 }
 
 /// Reads a trace, up to as many events.
@@ -138,9 +148,9 @@ impl Job {
 
     fn count(&self, traffic: &Traffic, candidate: &Candidate) -> Result<()> {
         let exact = Exact { traffic, processor: self.processor };
-        let counted = candidate.accept(traffic.owners().len(), exact);
-        let counted = counted.with_context(|| format!("cannot build {candidate}"))?;
+        let replayed = candidate.accept(traffic.owners().len(), exact);
+        let Replayed { counted, bytes } = replayed.with_context(|| format!("cannot build {candidate}"))?;
         ensure!(counted.wrong == 0, "{candidate}: {} buffers came back with wrong bytes", counted.wrong);
-        say(&Said::Counted { counted })
+        say(&Said::Counted { counted, bytes })
     }
 }

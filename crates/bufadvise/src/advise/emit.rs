@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use bufworks::any::{AnyBuilder, HeapBuilder};
 
 use super::candidate::{Candidate, pool};
+use super::known::Owner;
 use super::record::Advice;
 
 /// What the choice is written as.
@@ -54,18 +55,14 @@ impl Form {
     }
 }
 
-/// The type of a strategy's pool, and the note on who has it.
-fn pool_type(strategy: &str) -> Option<(&'static str, &'static str)> {
-    const OWN: &str =
-        "Builds the pool. Each thread that acquires has one; its buffers may be dropped on any thread.";
-    const SHARED: &str = "Builds the pool. All threads share it: each has a clone.";
-    Some(match strategy {
-        "slot" => ("slot::SlotPool", OWN),
-        "ring" => ("ring::RingPool", OWN),
-        "bump" => ("bump::BumpPool", SHARED),
-        "shard" => ("shard::ShardPool", SHARED),
-        _ => return None,
-    })
+/// The note on who has the pool.
+fn note(owner: Owner) -> &'static str {
+    match owner {
+        Owner::Thread => {
+            "Builds the pool. Each thread that acquires has one; its buffers may be dropped on any thread."
+        }
+        Owner::All => "Builds the pool. All threads share it: each has a clone.",
+    }
 }
 
 fn rust(pick: &Candidate) -> String {
@@ -79,7 +76,8 @@ fn rust(pick: &Candidate) -> String {
     };
     let settings = set(builder);
     let are_numbers = settings.iter().all(|(_, value)| digits(value).is_some());
-    let Some((path, note)) = pool_type(name).filter(|_| are_numbers) else {
+    let known = pick.known().filter(|_| are_numbers);
+    let Some((path, owner)) = known.and_then(|known| Some((known.pool_type?, known.owner))) else {
         return format!(
             "{head}/// The same with its settings.\npub const SETTINGS: &str = \"{builder}\";\n\n\
              /// Builds the pool.\n\
@@ -94,8 +92,9 @@ fn rust(pick: &Candidate) -> String {
         calls += &format!(".{setting}({constant})");
     }
     format!(
-        "{head}{constants}\n/// {note}\npub fn pool() -> Result<bufworks::{path}, bufworks::ConfigError> {{\n    \
-         bufworks::{path}::builder(){calls}.build()\n}}\n"
+        "{head}{constants}\n/// {}\npub fn pool() -> Result<bufworks::{path}, bufworks::ConfigError> {{\n    \
+         bufworks::{path}::builder(){calls}.build()\n}}\n",
+        note(owner)
     )
 }
 

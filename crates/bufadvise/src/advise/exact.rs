@@ -50,6 +50,15 @@ impl Counted {
     }
 }
 
+/// What a replay found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Replayed {
+    pub(crate) counted: Counted,
+    /// Memory before the first event, and after each event of [`looks`]: resident, or what the
+    /// pools say where the system does not.
+    pub(crate) bytes: Vec<u64>,
+}
+
 /// Replays the traffic.
 pub(crate) struct Exact<'a> {
     pub(crate) traffic: &'a Traffic,
@@ -68,7 +77,7 @@ struct Shared<'a, S: Source> {
     world: Mutex<World<S>>,
 }
 
-/// What is whose turn's it is.
+/// What belongs to the thread whose turn it is.
 struct World<S: Source> {
     /// By number.
     sources: Vec<S>,
@@ -78,11 +87,11 @@ struct World<S: Source> {
     from_heap: usize,
     /// What was resident before the sources were built.
     before: Option<u64>,
-    counted: Counted,
+    replayed: Replayed,
 }
 
 impl Visitor for Exact<'_> {
-    type Out = Result<Counted, ConfigError>;
+    type Out = Result<Replayed, ConfigError>;
 
     fn visit<S: Source>(self, make: impl FnOnce() -> Result<Vec<S>, ConfigError>) -> Self::Out {
         let traffic = self.traffic;
@@ -121,7 +130,7 @@ impl Visitor for Exact<'_> {
             shared.threads.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
             built
         })
-        .map(|()| shared.world().counted)
+        .map(|()| std::mem::take(&mut shared.world().replayed))
     }
 }
 
@@ -141,17 +150,21 @@ fn turns(traffic: &Traffic, threads: usize) -> Vec<VecDeque<usize>> {
 impl<'a, S: Source> Shared<'a, S> {
     /// Before the first turn.
     fn new(traffic: &'a Traffic, threads: usize) -> Self {
+        let looks = looks(traffic);
+        // Written once: its pages are not the candidate's.
+        let mut bytes = vec![1; looks.len() + 1];
+        bytes.clear();
         let world = World {
             sources: Vec::new(),
             live: traffic.buffers.iter().map(|_| None).collect(),
             out: 0,
             from_heap: 0,
             before: None,
-            counted: Counted::default(),
+            replayed: Replayed { counted: Counted::default(), bytes },
         };
         Self {
             traffic,
-            looks: looks(traffic),
+            looks,
             turn: AtomicUsize::new(usize::MAX),
             threads: (0..threads).map(|_| OnceLock::new()).collect(),
             world: Mutex::new(world),
@@ -203,12 +216,14 @@ impl<S: Source> World<S> {
     /// Looks at memory.
     fn look(&mut self) {
         let grown = resident().zip(self.before).map(|(now, before)| now.saturating_sub(before));
-        self.counted.resident_bytes = self.counted.resident_bytes.max(grown);
         let held = self.sources.iter().map(Source::reserved);
         let held: usize = if S::SHARED { held.take(1).sum() } else { held.sum() };
         // What is no pool holds what is out.
         let held = if held == 0 { self.out } else { held + self.from_heap };
-        self.counted.reserved_bytes = self.counted.reserved_bytes.max(held);
+        let Replayed { counted, bytes } = &mut self.replayed;
+        counted.resident_bytes = counted.resident_bytes.max(grown);
+        counted.reserved_bytes = counted.reserved_bytes.max(held);
+        bytes.push(grown.unwrap_or(held as u64));
     }
 
     fn act(&mut self, traffic: &Traffic, act: Act, source: Option<u32>) {
@@ -218,7 +233,7 @@ impl<S: Source> World<S> {
                     return;
                 };
                 let bytes = traffic.buffers[number as usize].bytes as usize;
-                let mut buf = self.counted.refused.take(source, bytes);
+                let mut buf = self.replayed.counted.refused.take(source, bytes);
                 self.out += bytes;
                 self.from_heap += if matches!(buf, Held::Heap(_)) { bytes } else { 0 };
                 marks::mark(&mut buf, bytes, number as u8);
@@ -229,18 +244,19 @@ impl<S: Source> World<S> {
                 if let Some(mut buf) = self.live[number as usize].take() {
                     self.out -= bytes;
                     self.from_heap -= if matches!(buf, Held::Heap(_)) { bytes } else { 0 };
-                    self.counted.wrong += u64::from(!marks::all(&mut buf, bytes, number as u8));
+                    self.replayed.counted.wrong += u64::from(!marks::all(&mut buf, bytes, number as u8));
                 }
             }
         }
     }
 }
 
-/// The events after which memory is looked at: at equal distances, and when the most bytes are out.
-fn looks(traffic: &Traffic) -> Vec<usize> {
+/// The events after which memory is looked at, ascending: at equal distances, and when the most
+/// bytes are out.
+pub(crate) fn looks(traffic: &Traffic) -> Vec<usize> {
     let events = traffic.acts.len();
     let count = (events / EVENTS_EACH).clamp(1, LOOKS);
-    let mut looks: Vec<usize> = (1..=count).map(|look| look * events / count).collect();
+    let mut looks: Vec<usize> = (1..=count).map(|look| look * events / count - 1).collect();
     let (mut out, mut most, mut when) = (0, 0, 0);
     for (at, (_, act)) in traffic.acts.iter().enumerate() {
         match act {
@@ -253,6 +269,7 @@ fn looks(traffic: &Traffic) -> Vec<usize> {
     }
     looks.push(when);
     looks.sort_unstable();
+    looks.dedup();
     looks
 }
 
@@ -276,6 +293,8 @@ mod tests {
         for candidate in sweep(&needs).0 {
             let count = || candidate.accept(needs.owners, Exact { traffic: &traffic, processor: 0 }).unwrap();
             let (one, other) = (count(), count());
+            assert_eq!(one.bytes.len(), looks(&traffic).len() + 1, "{candidate}");
+            let (one, other) = (one.counted, other.counted);
             assert_eq!(one.wrong, 0, "{candidate}");
             assert_eq!(one.refused, other.refused, "{candidate}");
             assert!(candidate.one_per_thread() || one.refused == Refused::default(), "{candidate}");
@@ -296,7 +315,7 @@ mod tests {
         ];
         let traffic = Traffic::new(&trace(&events));
         let candidate = pool("slot", &[("slots", 1), ("capacity", 64)]).unwrap();
-        let counted = candidate.accept(2, Exact { traffic: &traffic, processor: 0 }).unwrap();
+        let counted = candidate.accept(2, Exact { traffic: &traffic, processor: 0 }).unwrap().counted;
         assert_eq!(counted.refused, Refused { exhausted: 1, too_large: 1 });
         assert!(counted.reserved_bytes >= 128, "two pools: {counted:?}");
     }

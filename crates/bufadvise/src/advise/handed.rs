@@ -85,6 +85,7 @@ pub(crate) fn read(path: &Path) -> Result<Traffic> {
     let (buffers, acts) = (next()? as usize, next()? as usize);
     let mut traffic = Traffic {
         acts: Vec::with_capacity(acts),
+        at_ns: Vec::new(),
         buffers: Vec::with_capacity(buffers),
         threads,
         left_out: 0,

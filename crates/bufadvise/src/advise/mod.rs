@@ -9,6 +9,7 @@
 //!   and write.
 //! - `stages`, `child`: which candidates are timed how often, in which processes.
 //! - `by_place`, `place_words`: the same for the largest places of a heap recording.
+//! - `over_time`, `memory_chart`: memory over time, now and with the choice.
 //! - `choice`: the rule. `record`, `words`, `table`, `picture`, `page`: the advice. `emit`: the
 //!   choice for a program.
 //! - `check`: whether settings still fit a trace.
@@ -21,8 +22,11 @@ mod choice;
 mod emit;
 mod exact;
 mod handed;
+mod known;
 mod lives;
 mod marks;
+mod memory_chart;
+mod over_time;
 mod page;
 mod picture;
 mod place_words;
@@ -53,6 +57,7 @@ use candidate::Candidate;
 use child::Read;
 use choice::{Choice, Entrant, First, Prices, choose, front};
 use handed::Handed;
+use over_time::OverTime;
 use record::{Advice, Check, Entry, SCHEMA};
 use script::Script;
 use stages::{Effort, Outcome, Parent, Size, summary};
@@ -112,7 +117,7 @@ pub(crate) struct Options {
 /// How the answer is found, and printed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct How {
-    /// Write `advice.json`, `advice.svg` and the page `advice.html` to this folder
+    /// Write `advice.json`, `advice.svg`, `memory.svg` and the page `advice.html` to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the advice as JSON
@@ -125,7 +130,7 @@ pub(crate) struct How {
     /// them more
     #[arg(long, default_value_t = 75, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Say it of so many places of a heap recording too, those that request most
+    /// Say it of this number of places of a heap recording too, those that request most
     #[arg(long, default_value_t = 3, value_name = "N")]
     places: usize,
     /// Take call stacks as one place whose innermost N frames look alike
@@ -152,7 +157,7 @@ struct Study<'a> {
     checks: bool,
     /// Settings that take part besides those that follow from the trace.
     given: Option<Candidate>,
-    /// So many places are replayed by themselves, of so many frames.
+    /// The number of places that are replayed by themselves, and of their frames.
     places: usize,
     frames: usize,
 }
@@ -191,8 +196,15 @@ impl How {
             fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
             let picture = picture::draw(&advice).context("there is nothing to draw")?;
             let held = input::read(file)?.heap.map(|heap| Held::of(&heap, &Stacks::of(&heap)).flamegraph());
-            let page = page::page(&advice, &picture, held.as_deref());
-            for (name, text) in [("advice.json", &json), ("advice.svg", &picture), ("advice.html", &page)] {
+            let memory = memory_chart::draw(&advice.name, &advice.memory);
+            let page = page::page(&advice, &[&picture, &memory], held.as_deref());
+            let files = [
+                ("advice.json", &json),
+                ("advice.svg", &picture),
+                ("memory.svg", &memory),
+                ("advice.html", &page),
+            ];
+            for (name, text) in files {
                 let path = out.join(name);
                 fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
             }
@@ -255,7 +267,7 @@ impl Study<'_> {
         let check = self.checks.then(|| check_all(&parent, &outcome.entries, &choice)).transpose()?;
         parent.bar.finish_and_clear();
         let found = Found { places: places.unwrap_or_default(), check, left_out, seconds };
-        Ok(Some(self.write_up(&read, &parent, outcome.entries, choice, found)))
+        Ok(Some(self.write_up(&read, &parent, outcome, choice, found)))
     }
 
     /// The advice, in full.
@@ -263,7 +275,7 @@ impl Study<'_> {
         &self,
         read: &Read,
         parent: &Parent<'_>,
-        entries: Vec<Entry>,
+        outcome: Outcome,
         choice: Choice,
         found: Found,
     ) -> Advice {
@@ -271,6 +283,9 @@ impl Study<'_> {
         let needs = Needs::of(traffic);
         let script = Script::new(traffic, child::workers_here(traffic));
         let pick = &parent.candidates[choice.pick];
+        let now = without_pool(&outcome.entries, read.requests_zeros());
+        let memory = OverTime::of(traffic, &outcome, now, Some(choice.pick));
+        let entries = outcome.entries;
         let mut advice = Advice {
             schema: SCHEMA,
             trace: self.file.display().to_string(),
@@ -295,6 +310,7 @@ impl Study<'_> {
             check: found.check,
             entries,
             choice,
+            memory,
             seconds: found.seconds,
         };
         advice.why = words::why(&read.trace.summary(), &advice);
@@ -312,19 +328,19 @@ struct Found {
 
 /// Applies the rule to those that came to the last stage. The numbers are those of the entries.
 fn choose_of(outcome: &Outcome, prices: &Prices) -> Option<Choice> {
-    let entrant = |(index, times): &(usize, Vec<f64>)| {
-        let entry = &outcome.entries[*index];
-        Entrant {
-            times: times.clone(),
-            bytes: entry.bytes(),
-            serves_all: entry.serves_all(),
-            is_control: entry.candidate.is_control(),
-        }
-    };
-    let entrants: Vec<Entrant> = outcome.last.iter().map(entrant).collect();
+    let last = outcome.last.iter();
+    let entrants: Vec<Entrant> = last.map(|(index, times)| outcome.entries[*index].entrant(times)).collect();
     let mut choice = choose(&entrants, prices)?;
     choice.renumber(|place| outcome.last[place].0);
     Some(choice)
+}
+
+/// The number of what there is without a pool: `heap` for a program that requests zeros, and `vec`
+/// for one that does not.
+fn without_pool(entries: &[Entry], is_zeroed: bool) -> usize {
+    let control = if is_zeroed { known::HEAP } else { known::VEC };
+    let found = entries.iter().position(|entry| entry.strategy == control);
+    found.expect("both take part in every sweep")
 }
 
 /// The trade-off among those that can be chosen.
@@ -351,16 +367,8 @@ fn check_all(parent: &Parent<'_>, entries: &[Entry], choice: &Choice) -> Result<
     let times = parent.time(&all, CHECK, "check: all candidates")?;
     let medians: Vec<f64> = times.iter().map(|times| summary(times).median).collect();
     let prices = &parent.prices;
-    let entrants: Vec<Entrant> = entries
-        .iter()
-        .zip(&times)
-        .map(|(entry, times)| Entrant {
-            times: times.clone(),
-            bytes: entry.bytes(),
-            serves_all: entry.serves_all(),
-            is_control: entry.candidate.is_control(),
-        })
-        .collect();
+    let entrants: Vec<Entrant> =
+        entries.iter().zip(&times).map(|(entry, times)| entry.entrant(times)).collect();
     let best = choose(&entrants, prices).context("no candidate served all requests")?.pick;
     let ratio = medians[choice.pick] / medians[best];
     // Another choice by the same rule may be faster by what nobody notices, or smaller.

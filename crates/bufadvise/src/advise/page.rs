@@ -4,11 +4,12 @@ use comfy_table::{Row, Table};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::record::Advice;
-use super::{place_words, table, words};
+use super::{memory_chart, place_words, table, words};
 
-/// The page. `picture` is time against memory; `held` is the hold-time profile of a heap
-/// recording.
-pub(super) fn page(advice: &Advice, picture: &str, held: Option<&str>) -> String {
+/// The page. The pictures are time against memory, and memory over time; `held` is the hold-time
+/// profile of a heap recording.
+pub(super) fn page(advice: &Advice, pictures: &[&str; 2], held: Option<&str>) -> String {
+    let [trade_off, memory] = pictures;
     let machine = &advice.machine;
     let facts = [
         ("trace", advice.trace.clone()),
@@ -44,7 +45,10 @@ pub(super) fn page(advice: &Advice, picture: &str, held: Option<&str>) -> String
                     h2 { "The trade-off" }
                     p { "Each row takes less memory than the one above it, and more time." }
                     (rows(&table::front(advice)))
-                    figure class="wide" { (PreEscaped(picture)) }
+                    figure class="wide" { (PreEscaped(trade_off)) }
+                    h2 { "Memory over time" }
+                    p { (marked(&memory_chart::sentence(&advice.memory))) }
+                    figure class="wide" { (PreEscaped(memory)) }
                     (places(advice))
                     @if let Some(held) = held {
                         h2 { "What holds memory" }
@@ -71,10 +75,13 @@ fn places(advice: &Advice) -> Markup {
             h2 { "The places that request most" }
             p { "Each was replayed by itself." }
             ol {
-                @for verdict in &advice.places {
+                @for (number, verdict) in (1..).zip(&advice.places) {
                     li {
                         pre { (verdict.place.lines()) }
                         ul { @for line in place_words::lines_of(verdict) { li { (marked(&line)) } } }
+                        figure class="wide" {
+                            (PreEscaped(memory_chart::draw(&format!("place {number}"), &verdict.memory)))
+                        }
                     }
                 }
             }

@@ -16,19 +16,6 @@ const LABEL: f64 = 16.0;
 /// the page.
 const LEAST_RATIO: f64 = 1.5;
 
-/// The colours of the strategies in all charts.
-fn class(entry: &Entry) -> &'static str {
-    match entry.candidate.strategy() {
-        "slot" => "s0",
-        "ring" => "s1",
-        "bump" => "s2",
-        "shard" => "s3",
-        "heap" => "c0",
-        "vec" => "c1",
-        _ => "s4",
-    }
-}
-
 /// The drawing, as a file of its own.
 #[must_use]
 pub(crate) fn draw(advice: &Advice) -> Option<String> {
@@ -45,7 +32,7 @@ pub(crate) fn draw(advice: &Advice) -> Option<String> {
     let named: Vec<(String, String)> = entries.iter().fold(Vec::new(), |mut named, entry| {
         let name = entry.candidate.strategy().to_owned();
         if !named.iter().any(|(other, _)| *other == name) {
-            named.push((name, class(entry).to_owned()));
+            named.push((name, entry.candidate.colour().to_owned()));
         }
         named
     });
@@ -80,7 +67,7 @@ pub(crate) fn draw(advice: &Advice) -> Option<String> {
             number::memory(entry.bytes())
         );
         let (x, y) = (x(entry.bytes() as f64), y(entry.times.median));
-        drawing.dot(x, y, class(entry), !entry.serves_all(), &title);
+        drawing.dot(x, y, entry.candidate.colour(), !entry.serves_all(), &title);
     }
     names(&mut drawing, advice, right, top, bottom, |entry| (x(entry.bytes() as f64), y(entry.times.median)));
     Some(svg::standalone(&drawing.finish(bottom + 68.0)))
@@ -117,11 +104,11 @@ fn names(
     for (entry, height) in named.iter().zip(apart(&heights, LABEL, top, bottom)) {
         let (x, y) = place(entry);
         let path = format!("M{:.1},{y:.1} L{:.1},{height:.1}", x + 6.0, right + 14.0);
-        drawing.path(&path, &format!("leader {}", class(entry)), false);
+        drawing.path(&path, &format!("leader {}", entry.candidate.colour()), false);
         let chosen = if entry.candidate == pick.candidate { "→ " } else { "" };
         let strong = if chosen.is_empty() { "" } else { "strong" };
         let text = format!("{chosen}{}", entry.candidate);
-        drawing.dot(right + 22.0, height, class(entry), !entry.serves_all(), "");
+        drawing.dot(right + 22.0, height, entry.candidate.colour(), !entry.serves_all(), "");
         drawing.text(right + NAMES, height + 4.0, "start", &format!("name {strong}"), &text);
     }
 }

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use super::by_place::{Certainty, Cost, Verdict};
 use super::choice::NOTICED;
+use super::known;
+use super::memory_chart;
 use super::words::{percent, processor};
 use crate::drawing::number::{exact_memory, memory, share, three_digits, time};
 
@@ -21,8 +23,9 @@ pub(super) fn text(verdicts: &[Verdict]) -> String {
 }
 
 /// What is said of one.
-pub(super) fn lines_of(verdict: &Verdict) -> [String; 4] {
-    [requests(verdict), now(verdict), choice(verdict), sure(verdict)]
+pub(super) fn lines_of(verdict: &Verdict) -> [String; 5] {
+    let memory = memory_chart::sentence(&verdict.memory);
+    [requests(verdict), now(verdict), choice(verdict), memory, sure(verdict)]
 }
 
 fn requests(verdict: &Verdict) -> String {
@@ -68,7 +71,7 @@ fn now(verdict: &Verdict) -> String {
     } else {
         ("Allocating", String::new())
     };
-    let zeros = if now.settings.strategy() == "heap" { " zeros" } else { "" };
+    let zeros = if now.settings.strategy() == known::HEAP { " zeros" } else { "" };
     format!("{what}{zeros} takes {}, with {} of memory.{steps}", cost(now), exact_memory(now.bytes))
 }
 
@@ -114,6 +117,7 @@ fn sure(verdict: &Verdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::over_time::tests::unseen;
     use crate::advise::record::Times;
     use crate::places::Place;
 
@@ -143,6 +147,7 @@ mod tests {
             now,
             choice: Some(choice),
             sure: Certainty::FairlySure,
+            memory: unseen(),
         }
     }
 

@@ -4,14 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::by_place::Verdict;
 use super::candidate::Candidate;
-use super::choice::{Choice, Prices};
+use super::choice::{Choice, Entrant, Prices};
 use super::exact::Counted;
+use super::over_time::OverTime;
 use super::traffic::Needs;
 use crate::measure::host::Host;
 use crate::measure::tail::Tail;
 
 /// The version of [`Advice`]. It rises with every change that a reader could stumble over.
-pub(crate) const SCHEMA: u32 = 3;
+pub(crate) const SCHEMA: u32 = 4;
 
 /// What a child process says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,8 +26,8 @@ pub(crate) enum Said {
     Time { candidate: usize, nanos: f64 },
     /// Its single operations.
     Tail { candidate: usize, tail: Tail },
-    /// What its pools refused and took.
-    Counted { counted: Counted },
+    /// What its pools refused and took, and memory over time.
+    Counted { counted: Counted, bytes: Vec<u64> },
 }
 
 /// Times of a candidate.
@@ -152,6 +153,8 @@ pub(crate) struct Advice {
     pub(crate) left_out: Vec<String>,
     /// What to take; the numbers are those of entries.
     pub(crate) choice: Choice,
+    /// Memory over time, now and with the choice.
+    pub(crate) memory: OverTime,
     /// The trade-off: entries that none is better than in both time and memory, the fastest first.
     pub(crate) front: Vec<usize>,
     /// How to make it.
@@ -177,6 +180,16 @@ impl Advice {
 }
 
 impl Entry {
+    /// Makes what the rule chooses from: the candidate with these times.
+    pub(crate) fn entrant(&self, times: &[f64]) -> Entrant {
+        Entrant {
+            times: times.to_vec(),
+            bytes: self.bytes(),
+            serves_all: self.serves_all(),
+            is_control: self.candidate.is_control(),
+        }
+    }
+
     /// Memory at its peak: resident, or what the pools say where the system does not.
     pub(crate) fn bytes(&self) -> u64 {
         self.counted.bytes()

@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::candidate::Candidate;
 use super::choice::{First, NOTICED, Prices, front};
-use super::exact::Counted;
+use super::exact::{Counted, Replayed};
 use super::handed::Handed;
 use super::record::{Entry, Said, Times};
 use super::traffic::Traffic;
@@ -105,6 +105,8 @@ pub(crate) struct Outcome {
     pub(crate) entries: Vec<Entry>,
     /// Who came to the last stage, by number, with the times there.
     pub(crate) last: Vec<(usize, Vec<f64>)>,
+    /// Memory of each candidate, in the order of the entries, as [`Replayed`] has it.
+    pub(crate) memory: Vec<Vec<u64>>,
 }
 
 /// The parent of the children.
@@ -135,7 +137,7 @@ impl Parent<'_> {
     /// All three stages.
     pub(crate) fn run(&self, effort: &Effort) -> Result<Outcome> {
         let started = Instant::now();
-        let mut entries = self.count()?;
+        let (mut entries, memory) = self.count()?;
         let mut going: Vec<usize> = (0..entries.len()).collect();
         let mut stages = Vec::new();
         let mut per_round = 0.0;
@@ -168,7 +170,7 @@ impl Parent<'_> {
                 entry.tail = Some(tail);
             }
         }
-        Ok(Outcome { entries, last: going.into_iter().zip(times).collect() })
+        Ok(Outcome { entries, last: going.into_iter().zip(times).collect(), memory })
     }
 
     /// Rounds of these candidates in this number of processes.
@@ -207,13 +209,14 @@ impl Parent<'_> {
     }
 
     /// Replays in exact order what each candidate refuses and takes, each in a process of its own.
-    fn count(&self) -> Result<Vec<Entry>> {
+    /// With the memory over time.
+    fn count(&self) -> Result<(Vec<Entry>, Vec<Vec<u64>>)> {
         self.bar.set_message("refusals and memory, in the recorded order");
         self.bar.set_length(2 * self.candidates.len() as u64);
         let next = AtomicUsize::new(0);
         let processors = thread::available_parallelism().map_or(1, usize::from);
         // Nothing is timed here, so one of them runs on each processor.
-        let counted: Vec<Vec<(usize, [Counted; 2])>> = thread::scope(|scope| {
+        let counted: Vec<Vec<(usize, [Replayed; 2])>> = thread::scope(|scope| {
             let one = |processor: usize| {
                 let next = &next;
                 scope.spawn(move || {
@@ -237,15 +240,19 @@ impl Parent<'_> {
         })?;
         let mut counted = counted.concat();
         counted.sort_unstable_by_key(|one| one.0);
-        Ok(counted.into_iter().map(|(index, counted)| self.entry(&self.candidates[index], counted)).collect())
+        let of_one = |(index, [once, twice]): (usize, [Replayed; 2])| {
+            let candidate: &Candidate = &self.candidates[index];
+            (self.entry(candidate, [once.counted, twice.counted]), once.bytes)
+        };
+        Ok(counted.into_iter().map(of_one).unzip())
     }
 
     /// The same of one candidate.
-    fn count_one(&self, index: usize, handed: &Handed, processor: usize) -> Result<Counted> {
+    fn count_one(&self, index: usize, handed: &Handed, processor: usize) -> Result<Replayed> {
         let mut found = None;
         self.child(&[index], handed, &["--processor", &processor.to_string()], |said| {
-            if let Said::Counted { counted } = said {
-                found = Some(counted);
+            if let Said::Counted { counted, bytes } = said {
+                found = Some(Replayed { counted, bytes });
             }
         })?;
         self.bar.inc(1);

@@ -39,6 +39,9 @@ pub(crate) struct Buffer {
 pub(crate) struct Traffic {
     /// Who does what, in order. All buffers are back at the end.
     pub(crate) acts: Vec<(u32, Act)>,
+    /// When, in nanoseconds since the recording began. Empty in child processes, and at twice the
+    /// connections: nobody looks at it there.
+    pub(crate) at_ns: Vec<u64>,
     /// The buffers, by number: in the order in which they were taken.
     pub(crate) buffers: Vec<Buffer>,
     /// Recorded threads: all are below this.
@@ -51,8 +54,13 @@ impl Traffic {
     /// Numbers the buffers, leaves out what cannot be replayed, and releases at the end what the
     /// program still held.
     pub(crate) fn new(trace: &Trace) -> Self {
-        let mut traffic =
-            Self { acts: Vec::new(), buffers: Vec::new(), threads: trace.threads(), left_out: 0 };
+        let mut traffic = Self {
+            acts: Vec::new(),
+            at_ns: Vec::new(),
+            buffers: Vec::new(),
+            threads: trace.threads(),
+            left_out: 0,
+        };
         let mut live: HashMap<u32, u32> = HashMap::new();
         for event in trace.events() {
             match event.kind {
@@ -63,13 +71,13 @@ impl Traffic {
                     };
                     let number = traffic.buffers.len() as u32;
                     traffic.buffers.push(Buffer { bytes, from: event.thread, to: event.thread });
-                    traffic.acts.push((event.thread, Act::Acquire(number)));
+                    traffic.act(event.at_ns, event.thread, Act::Acquire(number));
                     live.insert(id, number);
                 }
                 EventKind::Release { id } => {
                     if let Some(number) = live.remove(&id) {
                         traffic.buffers[number as usize].to = event.thread;
-                        traffic.acts.push((event.thread, Act::Release(number)));
+                        traffic.act(event.at_ns, event.thread, Act::Release(number));
                     }
                 }
             }
@@ -77,9 +85,15 @@ impl Traffic {
         let mut left: Vec<u32> = live.into_values().collect();
         left.sort_unstable();
         for number in left {
-            traffic.acts.push((traffic.buffers[number as usize].to, Act::Release(number)));
+            let thread = traffic.buffers[number as usize].to;
+            traffic.act(trace.duration_ns(), thread, Act::Release(number));
         }
         traffic
+    }
+
+    fn act(&mut self, at_ns: u64, thread: u32, act: Act) {
+        self.acts.push((thread, act));
+        self.at_ns.push(at_ns);
     }
 
     /// The same traffic twice at once: each thread serves twice the connections. The second one is
@@ -87,6 +101,7 @@ impl Traffic {
     pub(crate) fn at_twice_the_connections(&self) -> Self {
         let mut twice = Self {
             acts: Vec::with_capacity(2 * self.acts.len()),
+            at_ns: Vec::new(),
             buffers: Vec::with_capacity(2 * self.buffers.len()),
             threads: self.threads,
             left_out: 2 * self.left_out,

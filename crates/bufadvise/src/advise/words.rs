@@ -5,6 +5,8 @@ use std::fmt::Write;
 use buftrace::Summary;
 
 use super::choice::{First, NOTICED, Prices};
+use super::known;
+use super::memory_chart;
 use super::record::{Advice, Check, Entry};
 use super::table;
 use super::traffic::{LEAST_BUFFERS, MARGIN};
@@ -34,6 +36,8 @@ fn against(one: f64, other: f64) -> String {
     let ratio = one / other;
     if (0.985..=1.015).contains(&ratio) {
         "the same time as".into()
+    } else if ratio < 0.1 {
+        format!("1/{:.0} of the time of", 1.0 / ratio)
     } else {
         format!("{} times the time of", three_digits(ratio))
     }
@@ -120,28 +124,18 @@ fn rule(advice: &Advice) -> String {
 fn reason(pick: &Entry, advice: &Advice) -> String {
     let needs = &advice.needs;
     let own = format!("{} with {}", needs.own_live, exact_memory(needs.own_bytes as u64));
-    match pick.candidate.strategy() {
-        "slot" => format!(
-            "Each thread that acquires has few buffers out at a time ({own}), so a small bounded pool of its own serves it without a lock. \
-             A thread that drops a buffer only gives its slot back."
-        ),
-        "ring" => format!(
-            "Each thread that acquires has few buffers out at a time ({own}), so a ring of its own serves it with a few instructions. No buffer \
-             was kept so long that the ring ran full behind it. A buffer that is kept for long would do that."
-        ),
-        "bump" => "Buffers of any size are cut one after the other from shards that each thread has to itself. A shard is used again as a \
-                   whole, so a release on another thread touches one counter and no list."
-            .into(),
-        "shard" => "Blocks go from the threads that drop them, through caches, to those that acquire, by size class. All threads share one \
-                    pool, so idle memory of one thread serves another."
-            .into(),
-        _ if advice.choice.no_pool => format!(
+    if let Some(reason) = pick.candidate.known().and_then(|known| known.reason) {
+        return reason.replace("{own}", &own);
+    }
+    if advice.choice.no_pool {
+        return format!(
             "No pool would help: the best one saves less than {} of a processor, or less than 5 % of the time, and no memory. Memory counts as \
              saved if it is more than 5 % and more than 64 KiB.",
             percent(NOTICED)
-        ),
-        name => format!("`{name}` is an `AnyPool` by its name. Its own documentation describes it."),
+        );
     }
+    let name = pick.candidate.strategy();
+    format!("`{name}` is an `AnyPool` by its name. Its own documentation describes it.")
 }
 
 /// How the choice compares with the fastest.
@@ -167,7 +161,7 @@ fn against_fastest(advice: &Advice) -> String {
 /// How the choice compares with the controls, and what was out.
 fn compared(advice: &Advice, why: &mut Vec<String>) {
     let (pick, entries) = (advice.pick(), &advice.entries);
-    for strategy in ["vec", "heap"] {
+    for strategy in [known::VEC, known::HEAP] {
         let control = entries.iter().find(|entry| entry.candidate.strategy() == strategy);
         if let Some(control) = control.filter(|control| control.candidate != pick.candidate) {
             why.push(format!(
@@ -307,6 +301,7 @@ pub(crate) fn text(advice: &Advice) -> String {
     for reason in &advice.why {
         line(format!("- {reason}"));
     }
+    line(format!("- {}", memory_chart::sentence(&advice.memory)));
     line(format!("- {}", sure(advice)));
     text
 }

@@ -55,7 +55,8 @@ fn is_allocator(frame: &Frame) -> bool {
     if last_part(&frame.module).starts_with("libbufpreload") {
         return true;
     }
-    if frame.file.as_ref().is_some_and(|file| SOURCES.iter().any(|source| file.contains(source))) {
+    let is_source = |file: &String| SOURCES.iter().any(|source| file.contains(source)) || is_recorder(file);
+    if frame.file.as_ref().is_some_and(is_source) {
         return true;
     }
     let Some(name) = frame.function.as_deref() else { return false };
@@ -63,6 +64,12 @@ fn is_allocator(frame: &Frame) -> bool {
         || PASS_ON.iter().any(|start| name.starts_with(start))
         || name.contains(" as core::alloc::global::GlobalAlloc>::")
         || package(name) == "buftrace"
+}
+
+/// Whether a file is one of the recorder's sources: in `buftrace`, or in `buftrace-0.1.0` where it
+/// comes from a registry.
+fn is_recorder(file: &str) -> bool {
+    file.split_once("/src/heap/").is_some_and(|(folder, _)| last_part(folder).starts_with("buftrace"))
 }
 
 /// Whether a frame is of the standard library of Rust or C++.
@@ -115,6 +122,12 @@ mod tests {
         let named =
             [("with_capacity_in<u8>", Some(&*raw)), ("with_capacity<u8>", Some(&vec)), ("read", None)];
         assert_eq!(first(&named), "with_capacity<u8>");
+        // The recorder, where names lack their path.
+        let registry = Some("/registry/src/buftrace-0.1.0/src/heap/recorder.rs");
+        let recorder = [("allocated", registry), ("__rustc::__rust_alloc", None), ("allocated", None)];
+        assert_eq!(first(&recorder), "allocated");
+        assert_eq!(shown(&recorder.map(|(name, file)| frame(name, file))).len(), 1);
+        assert_eq!(first(&[("allocated", Some("/app/src/heap/recorder.rs")), ("main", None)]), "allocated");
         // C and C++: what passes requests on is left out, and what a program calls so is not.
         assert_eq!(first(&[("malloc", None), ("xmalloc", None), ("main", None)]), "xmalloc");
         assert_eq!(first(&[("__libc_calloc", None), ("main", None)]), "main");

@@ -1,5 +1,6 @@
 //! `record` and `run`: run a program with the library that records in front of it.
 
+mod found;
 mod library;
 
 use std::ffi::OsString;
@@ -13,10 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
-use buftrace::{Ending, Profile};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use self::found::{Recording, recordings};
 use self::library::Library;
 use crate::advise;
 use crate::command::Answer;
@@ -64,6 +65,8 @@ pub(crate) struct RunOptions {
 }
 
 impl RecordOptions {
+    /// Records the program, and prints which files have it.
+    ///
     /// # Errors
     ///
     /// When the program cannot be run, or nothing of it was recorded.
@@ -76,6 +79,8 @@ impl RecordOptions {
 }
 
 impl RunOptions {
+    /// Records the program, and prints the answer for its largest process.
+    ///
     /// # Errors
     ///
     /// As [`RecordOptions::run`], and as `advise`.
@@ -128,9 +133,10 @@ impl Recorded {
         Ok(files)
     }
 
+    /// Runs the program until it ends, or has to end, with the library in front of it.
     fn run_program(&self, library: &Library, output: &Path) -> Result<ExitStatus> {
         let (interrupted, terminated) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        // An interrupt from the terminal is for the program. This one goes on when it has ended.
+        // An interrupt from the terminal is for the program. This one continues when it has ended.
         signal_hook::flag::register(SIGINT, interrupted).context("cannot look after interrupts")?;
         signal_hook::flag::register(SIGTERM, Arc::clone(&terminated)).context("cannot look after signals")?;
         let mut command = Command::new(&self.program[0]);
@@ -170,65 +176,4 @@ fn stop(child: &mut Child) -> Result<ExitStatus> {
     }
     child.kill().context("cannot end the program")?;
     child.wait().context("cannot wait for the program")
-}
-
-/// The recording of one process.
-#[derive(Debug)]
-struct Recording {
-    path: PathBuf,
-    objects: usize,
-    /// Requested, by the estimate of the samples.
-    bytes: u64,
-    lost: u64,
-    ending: Ending,
-}
-
-impl std::fmt::Display for Recording {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { path, objects, lost, .. } = self;
-        write!(f, "{}: {objects} objects", path.display())?;
-        if *lost > 0 {
-            write!(f, ", {lost} lost")?;
-        }
-        f.write_str(match self.ending {
-            Ending::Stopped => "",
-            Ending::Limit => "; the file reached its limit while the program continued",
-            Ending::Open => "; it has no end: the process was killed, or left without its exit handlers",
-            // Torn.
-            _ => "; the end of the file is damaged",
-        })
-    }
-}
-
-/// The recordings that were written since `started`: to the path, and of other processes to the
-/// path with their numbers behind it.
-fn recordings(output: &Path, started: SystemTime) -> Result<Vec<Recording>> {
-    let (folder, name) = (output.parent(), output.file_name());
-    let (folder, name) = folder.zip(name).context("the recording has no file name")?;
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
-        let entry = entry.with_context(|| format!("cannot list {}", folder.display()))?;
-        let other = entry.file_name();
-        let rest = other.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
-        let is_one = rest.is_some_and(|rest| match rest {
-            [] => true,
-            [b'.', number @ ..] => !number.is_empty() && number.iter().all(u8::is_ascii_digit),
-            _ => false,
-        });
-        // Clocks of files are coarse.
-        let is_new = |time: SystemTime| time + Duration::from_secs(2) >= started;
-        if is_one && entry.metadata().and_then(|of| of.modified()).is_ok_and(is_new) {
-            let path = entry.path();
-            let profile = Profile::load(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let bytes = profile.objects().iter().map(|object| object.bytes).sum();
-            found.push(Recording {
-                path,
-                objects: profile.objects().len(),
-                bytes,
-                lost: profile.lost(),
-                ending: profile.ending(),
-            });
-        }
-    }
-    Ok(found)
 }

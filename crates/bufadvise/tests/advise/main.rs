@@ -93,7 +93,7 @@ fn settings_without_room_are_reported_and_not_taken() {
     let output = advise(&trace, &["--json", "--out", out]);
     assert_eq!(code(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
     let advice = json(&output);
-    assert_eq!(advice["schema"], 3);
+    assert_eq!(advice["schema"], 4);
     assert_eq!(advice["needs"]["own_bytes"], 16_000);
     assert_eq!(advice["room"]["own_bytes"], 32_000);
     let entries = entries(&advice);
@@ -109,6 +109,7 @@ fn settings_without_room_are_reported_and_not_taken() {
         assert!(entry["processor"].as_f64().expect("timed") > 0.0, "{entry}");
         assert!(entry["stage"] != 3 || entry["tail"]["p99"].as_u64().expect("timed") > 0, "{entry}");
     }
+    memory_follows_the_gaps(&advice);
     let front = advice["front"].as_array().expect("a trade-off");
     assert!(!front.is_empty() && front.len() < entries.len(), "{front:?}");
     let written = fs::read_to_string(folder.join("advice.json")).expect("the file is written");
@@ -118,11 +119,38 @@ fn settings_without_room_are_reported_and_not_taken() {
     let page = fs::read_to_string(folder.join("advice.html")).expect("the page is written");
     assert_eq!(
         (page.matches("<svg").count(), page.matches("<tr class=\"chosen\"").count()),
-        (1, 2),
+        (2, 2),
         "{page}"
     );
     assert_eq!(page.matches("<tr>").count() + 2, front.len() + entries.len() + 2, "all rows and two headers");
     assert!(!page.contains("What holds memory"), "the trace of a pool has no places");
+    let chart = fs::read_to_string(folder.join("memory.svg")).expect("the chart is written");
+    assert!(page.contains(&chart), "the page has the chart of memory");
+}
+
+/// Memory over time is that of the traffic `gaps`: it rises and falls with the buffers that are out,
+/// and the figures of a candidate are those of its series.
+fn memory_follows_the_gaps(advice: &Value) {
+    let memory = &advice["memory"];
+    let numbers = |value: &Value| -> Vec<f64> {
+        let values = value.as_array().unwrap_or_else(|| panic!("no series: {memory}"));
+        values.iter().map(|value| value.as_f64().expect("a number")).collect()
+    };
+    let most = |values: &[f64]| values.iter().copied().reduce(f64::max);
+    let (seconds, out) = (numbers(&memory["seconds"]), numbers(&memory["out"]));
+    assert_eq!(
+        (seconds[0], out[0], out.last(), most(&out)),
+        (0.0, 0.0, Some(&0.0), Some(16_000.0)),
+        "{memory}"
+    );
+    // There are 40 events of a nanosecond in each of the ten turns.
+    assert!(seconds.is_sorted() && (seconds.last().expect("looks") * 1e9 - 399.0).abs() < 0.1, "{memory}");
+    assert_eq!(memory["now"]["settings"], "vec");
+    let now = numbers(&memory["now"]["bytes"]);
+    assert_eq!((now.len(), seconds.len()), (out.len(), out.len()));
+    let vec = entries(advice).iter().find(|entry| entry["strategy"] == "vec").expect("no pool");
+    let printed = [&vec["counted"]["resident_bytes"], &vec["counted"]["reserved_bytes"]];
+    assert_eq!(most(&now), printed.iter().find_map(|bytes| bytes.as_f64()), "{memory}");
 }
 
 /// A program that asks a few times a second: nothing is saved by a pool.

@@ -1,6 +1,7 @@
 //! Programs that are run with the library in front of them.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -66,4 +67,51 @@ fn programs_that_are_not_there() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
     let output = command.arg("record").stdin(Stdio::null()).output().expect("the program starts");
     assert_eq!(code(&output), 2, "a program is needed");
+}
+
+/// `bufadvise` in a folder of its own, with no library beside it and none that was built before.
+fn without_library(name: &str) -> (PathBuf, Command) {
+    let folder = folder(name);
+    let program = folder.join("bufadvise");
+    fs::copy(env!("CARGO_BIN_EXE_bufadvise"), &program).expect("the program is copied");
+    let mut command = Command::new(&program);
+    command.env("XDG_CACHE_HOME", folder.join("cache")).env_remove("BUFADVISE_LIBRARY");
+    command.arg("record").arg("--output").arg(folder.join("sort.heap")).args(["--settings", "exact", "--"]);
+    command.args(SORT);
+    (folder, command)
+}
+
+/// Takes a release build of the recorder, without a network: it is for `--long`.
+#[test]
+fn a_library_is_built_on_demand() {
+    let (folder, mut command) = without_library("built");
+    command.env("BUFADVISE_BUFTRACE", Path::new(env!("CARGO_MANIFEST_DIR")).join("../buftrace"));
+    command.env("CARGO_NET_OFFLINE", "true");
+    let mut record = || {
+        let output = command.output().expect("the program starts");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(code(&output), 0, "{errors}");
+        assert!(printed(&output).contains(" objects"), "{errors}");
+        errors
+    };
+    assert!(record().contains("built once"), "it was not there");
+    let kept = folder.join("cache/bufadvise").join(env!("CARGO_PKG_VERSION"));
+    let files: Vec<_> =
+        fs::read_dir(&kept).expect("its folder").map(|file| file.expect("a file").file_name()).collect();
+    assert!(files.iter().any(|name| name == "libbufpreload.so"), "{files:?}");
+    assert!(!kept.join("target").exists(), "what the build left is deleted: {files:?}");
+    assert!(!record().contains("built once"), "it is there now");
+}
+
+#[test]
+fn a_library_that_cannot_be_built() {
+    let (folder, mut command) = without_library("unbuilt");
+    let output = command.env("CARGO", "false").output().expect("the program starts");
+    assert_eq!(code(&output), 2);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("cargo could not build the library that records. Build it elsewhere"),
+        "{errors}"
+    );
+    assert!(!folder.join("sort.heap").exists(), "the program was not run");
 }

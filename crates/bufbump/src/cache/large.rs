@@ -39,16 +39,16 @@ pub(crate) enum Reach {
 }
 
 impl ThreadCache {
-    /// Uses the thread's piece for a request larger than a shard, if it was released and fits. For
-    /// the cache's thread with a handle.
+    /// Uses the thread's piece for a request larger than a shard, if it was released and fits. The
+    /// caller is the cache's thread, and holds a handle.
     pub(crate) fn reuse(&self, bytes: usize) -> Option<NonNull<Block>> {
         self.begin();
         fences::full();
         self.reuse_begun(self.shared(), bytes, PLAIN)
     }
 
-    /// The same, with the fence that costs nothing; `None` where the system has none for the other
-    /// side. `shared` is the pool's bookkeeping.
+    /// Carves a block as `reuse` does, with the fence that costs nothing. Returns `None` where the
+    /// system has no fence for the other side. `shared` is the pool's bookkeeping.
     #[inline(always)]
     pub(crate) fn reuse_at_once(&self, shared: &Shared, bytes: usize) -> Option<NonNull<Block>> {
         self.begin();
@@ -62,7 +62,8 @@ impl ThreadCache {
         self.is_busy.store(1, Ordering::Relaxed);
     }
 
-    /// The rest of it. `unclaimed` is what `claims` is while nobody claims the pieces.
+    /// Completes a reuse that has begun. `unclaimed` is the value of `claims` while nobody claims
+    /// the pieces.
     #[inline(always)]
     fn reuse_begun(&self, shared: &Shared, bytes: usize, unclaimed: usize) -> Option<NonNull<Block>> {
         // ORDER: Acquire pairs with the Release in `Shared::unclaim`: what was taken is gone from
@@ -75,7 +76,7 @@ impl ThreadCache {
         block
     }
 
-    /// The same, while nobody else takes the piece.
+    /// Carves a block in the thread's piece while nobody else takes that piece.
     #[inline(always)]
     fn reuse_own(&self, shared: &Shared, bytes: usize) -> Option<NonNull<Block>> {
         // ORDER: Relaxed: what is there this thread put in itself.
@@ -85,14 +86,14 @@ impl ThreadCache {
         if shared.is_stale(shard) { None } else { shard.reuse(bytes) }
     }
 
-    /// Whether the thread has a piece, as far as can be seen.
+    /// Returns whether the thread has a piece, as far as can be seen.
     pub(crate) fn has_piece(&self) -> bool {
         // ORDER: Relaxed: a hint.
         !self.large.load(Ordering::Relaxed).is_null()
     }
 
     /// Hands out a free piece, which the thread has to itself from then on, if the budget allows
-    /// it. For the cache's thread with a handle.
+    /// it. The caller is the cache's thread, and holds a handle.
     ///
     /// # Safety
     ///
@@ -129,8 +130,8 @@ impl ThreadCache {
         block
     }
 
-    /// Gives the thread's piece up: if its buffer is out, to that. For the cache's thread with a
-    /// handle.
+    /// Gives the thread's piece up: if its buffer is out, to that. The caller is the cache's
+    /// thread, and holds a handle.
     pub(crate) fn give_up_large(&self) {
         // SAFETY: this thread's until now.
         unsafe { Self::let_piece_go(self.take_large()) };
@@ -152,7 +153,7 @@ impl ThreadCache {
         }
     }
 
-    /// Takes the thread's piece out of the cache, whether its buffer is out or not. For whoever has
+    /// Takes the thread's piece out of the cache, whether its buffer is out or not. The caller has
     /// the cache.
     pub(super) fn take_large(&self) -> Option<NonNull<Shard>> {
         // ORDER: Acquire pairs with the Release in `hand_out`.
@@ -209,8 +210,8 @@ impl ThreadCache {
         }
     }
 
-    /// Whether the thread's piece was released, as it was at the last look, and was not used since.
-    /// Notes what this look sees.
+    /// Returns whether the thread's piece was released, as it was at the last look, and was not
+    /// used since. Notes what this look sees.
     fn is_unused(&self, piece: &Shard, is_back: bool) -> bool {
         let uses = piece.uses();
         // A piece that was seen was here then, so the number is its own.

@@ -22,7 +22,7 @@ use crate::shard::Shard;
 /// What the lists do with a cache.
 pub(crate) static METHODS: Methods = Methods { is_closed, end_of_thread: end_of_thread_of, let_go };
 
-/// Whether the pool of a cache is gone.
+/// Returns whether the pool of a cache is gone.
 ///
 /// # Safety
 ///
@@ -33,7 +33,7 @@ unsafe fn is_closed(head: NonNull<Cache>) -> bool {
     unsafe { head.cast::<ThreadCache>().as_ref() }.is_closed()
 }
 
-/// The end of the thread.
+/// Ends the use of the cache by its thread, which ends.
 ///
 /// # Safety
 ///
@@ -43,7 +43,7 @@ unsafe fn end_of_thread_of(head: NonNull<Cache>) {
     unsafe { ThreadCache::end_of_thread(head.cast()) };
 }
 
-/// The end of the pool, seen by the thread.
+/// Lets go of the cache for its thread, which sees the end of the pool.
 ///
 /// # Safety
 ///
@@ -53,7 +53,7 @@ unsafe fn let_go(head: NonNull<Cache>) {
     unsafe { ThreadCache::let_go(head.cast()) };
 }
 
-/// The shard that the calling thread carves for the pool `id`, if it is to be found at once.
+/// Returns the shard that the calling thread carves for the pool `id`, if it is found at once.
 #[inline(always)]
 pub(crate) fn shard(id: usize) -> Option<NonNull<Shard>> {
     threads::recall(id).map(NonNull::cast)
@@ -66,8 +66,8 @@ pub(crate) fn remember(id: usize, shard: &Shard) {
     unsafe { threads::remember(id, NonNull::from(shard).cast()) };
 }
 
-/// The calling thread's cache for the pool `id`, which the caller has a handle of; null when there
-/// is none. Lets go of those that it meets whose pool is gone.
+/// Returns the calling thread's cache for the pool `id`, or null when there is none. The caller has
+/// a handle of that pool. Lets go of caches that it meets whose pool is gone.
 pub(crate) fn find(id: usize) -> *const ThreadCache {
     threads::find(id).cast()
 }

@@ -103,7 +103,7 @@ unsafe impl Listed for ThreadCache {
 }
 
 impl ThreadCache {
-    /// A cache that the thread with that token has.
+    /// Makes a cache that the thread with that token has.
     pub(crate) fn new(shared: NonNull<Shared>, id: usize, token: usize) -> Self {
         Self {
             _head: Cache::new(id, &local::METHODS),
@@ -150,14 +150,14 @@ impl ThreadCache {
         taken
     }
 
-    /// Whether the pool is gone.
+    /// Returns whether the pool is gone.
     pub(crate) fn is_closed(&self) -> bool {
         // ORDER: Relaxed: nothing of the cache is used then.
         self.state.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Begins work on the cache, by its thread, without a handle of the pool. `false` when the pool
-    /// is gone.
+    /// Begins work on the cache, by its thread, without a handle of the pool. Returns `false` when
+    /// the pool is gone.
     pub(crate) fn enter(&self) -> bool {
         // ORDER: Relaxed: what is in the cache this thread wrote itself. A failure ends the work.
         let entered = self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed);
@@ -180,8 +180,8 @@ impl ThreadCache {
         Chain::new()
     }
 
-    /// Makes a cache that was taken, and not used, one that no thread has. For its thread with a
-    /// handle.
+    /// Makes a cache that was taken, and not used, one that no thread has. The caller is its
+    /// thread, and holds a handle.
     pub(crate) fn give_back(&self) {
         // ORDER: Release pairs with the Acquire in `take`.
         self.state.store(FREE, Ordering::Release);
@@ -250,9 +250,9 @@ impl ThreadCache {
         unsafe { self.shared().depot.vacate(header) };
     }
 
-    /// The end of the pool; `is_own` says whether the calling thread has the cache. Adds the shards
-    /// with nothing out to `free`, which are the caller's alone then, and those that were orphaned,
-    /// and are to be adopted, to `left`.
+    /// Closes the cache at the end of the pool; `is_own` says whether the calling thread has it.
+    /// Adds the shards with nothing out to `free`, which are the caller's alone then. Adds those
+    /// that were orphaned, and are to be adopted, to `left`.
     pub(crate) fn close(&self, is_own: bool, free: &mut Chain, left: &mut Chain) {
         // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did
         // in its acquires happened before the last handle went. Release pairs with the Acquire in
@@ -282,7 +282,7 @@ impl ThreadCache {
         });
     }
 
-    /// The end of the thread that has the cache.
+    /// Ends the use of the cache by its thread, which ends.
     ///
     /// # Safety
     ///

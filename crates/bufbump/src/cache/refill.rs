@@ -15,8 +15,8 @@ use crate::shared::Shared;
 const LEAST_VISITS: usize = 2;
 
 impl ThreadCache {
-    /// Makes a shard with room for `bytes` bytes, at most a shard's, the current one. For the
-    /// cache's thread with a handle.
+    /// Makes a shard with room for `bytes` bytes, at most a shard's, the current one. The caller is
+    /// the cache's thread, and holds a handle.
     ///
     /// # Errors
     ///
@@ -80,8 +80,8 @@ impl ThreadCache {
     }
 
     /// Makes a header without memory the current shard, if there is none: by it the next request
-    /// finds the cache at once. For the cache's thread with a handle. The allocator may use the
-    /// pool.
+    /// finds the cache at once. The caller is the cache's thread, and holds a handle. The allocator
+    /// may use the pool.
     pub(crate) fn anchor(&self) {
         if !self.current.get().is_null() {
             return;
@@ -131,8 +131,8 @@ impl ThreadCache {
         found
     }
 
-    /// Frees what nothing is out of, except for the current shard. For the cache's thread with a
-    /// handle.
+    /// Frees what nothing is out of, except for the current shard. The caller is the cache's
+    /// thread, and holds a handle.
     pub(crate) fn trim(&self) {
         // ORDER: Relaxed, as in `refill`.
         self.trims.set(self.shared().trims.load(Ordering::Relaxed));

@@ -62,7 +62,7 @@ impl Large {
         table
     }
 
-    /// Makes the table, if there is none and there is memory. For holders of a handle. The
+    /// Makes the table, if there is none and there is memory. The caller holds a handle. The
     /// allocator may use the pool.
     pub(super) fn make(&self) {
         if self.table().is_some() {
@@ -97,13 +97,13 @@ impl Large {
         places.is_some_and(|places| unsafe { places.put(piece, PLACES) })
     }
 
-    /// A piece that serves a request of a class. For holders of a handle.
+    /// Takes a piece that serves a request of a class. The caller holds a handle.
     pub(super) fn take(&self, class: usize) -> Option<NonNull<Shard>> {
         let classes = self.table()?.classes.get(class..)?;
         classes.iter().take(1 + LOOKS_UP).find_map(Places::take)
     }
 
-    /// A piece of any class, one of the largest. For holders of a handle.
+    /// Takes a piece of any class, one of the largest. The caller holds a handle.
     pub(super) fn take_any(&self) -> Option<NonNull<Shard>> {
         self.table()?.classes.iter().rev().find_map(Places::take)
     }
@@ -121,7 +121,7 @@ impl Large {
         }
     }
 
-    /// How many are kept, as far as can be seen.
+    /// Counts the pieces that are kept, as far as can be seen.
     pub(super) fn count(&self) -> usize {
         self.table().map_or(0, |table| table.classes.iter().map(Places::count).sum())
     }

@@ -90,7 +90,7 @@ impl Depot {
         Visit(&self.visitors)
     }
 
-    /// Whether nobody visits what the caller took off the list and the stacks before (H3).
+    /// Returns whether nobody visits what the caller took off the list and the stacks before (H3).
     fn is_unvisited(&self) -> bool {
         // ORDER: SeqCst pairs with the fence in `visit`.
         fence(Ordering::SeqCst);
@@ -98,7 +98,7 @@ impl Depot {
         self.visitors.load(Ordering::Acquire) == 0
     }
 
-    /// Takes one header off a stack. For holders of a handle.
+    /// Takes one header off a stack. The caller holds a handle.
     fn pop(&self, which: Which) -> Option<NonNull<Shard>> {
         let _visit = self.visit();
         // SAFETY: stacks are closed when there is no handle, and no header is freed during a visit
@@ -106,13 +106,13 @@ impl Depot {
         unsafe { self.stacks.pop(which) }
     }
 
-    /// A free shard with memory, if there is one. For holders of a handle.
+    /// Takes a free shard with memory, if there is one. The caller holds a handle.
     pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
         self.pop(IDLE)
     }
 
-    /// A header without memory, or what `make` makes, which is the caller's alone; `None` when
-    /// there is none and no memory for one. For holders of a handle.
+    /// Takes a header without memory, or adds the one that `make` makes; it is the caller's alone.
+    /// Returns `None` when there is no header and no memory for one. The caller holds a handle.
     pub(crate) fn vacant(&self, make: impl FnOnce() -> Shard) -> Option<&Shard> {
         let header = match self.pop(VACANT) {
             Some(header) => header,
@@ -122,7 +122,7 @@ impl Depot {
         Some(unsafe { header.as_ref() })
     }
 
-    /// A new header, on the list.
+    /// Adds a new header to the list.
     fn add(&self, header: Shard) -> Option<NonNull<Shard>> {
         let header = boxed(header)?;
         // ORDER: Relaxed: a count.
@@ -165,8 +165,8 @@ impl Depot {
         unsafe { stacks.push(IDLE, shard) }
     }
 
-    /// Makes room for pieces, if there is memory for it. For holders of a handle. The allocator may
-    /// use the pool.
+    /// Makes room for pieces, if there is memory for it. The caller holds a handle. The allocator
+    /// may use the pool.
     pub(crate) fn expect_pieces(&self) {
         self.large.make();
     }
@@ -184,12 +184,12 @@ impl Depot {
         unsafe { large.keep(piece, class) }
     }
 
-    /// A free piece for a request of a class, if there is one. For holders of a handle.
+    /// Takes a free piece for a request of a class, if there is one. The caller holds a handle.
     pub(crate) fn piece(&self, class: usize) -> Option<NonNull<Shard>> {
         self.large.take(class)
     }
 
-    /// A free piece of any class. For holders of a handle.
+    /// Takes a free piece of any class. The caller holds a handle.
     pub(crate) fn any_piece(&self) -> Option<NonNull<Shard>> {
         self.large.take_any()
     }
@@ -204,7 +204,7 @@ impl Depot {
         unsafe { self.large.take_unused(chain) };
     }
 
-    /// How many pieces are kept, as far as can be seen. For holders of a handle.
+    /// Counts the pieces that are kept, as far as can be seen. The caller holds a handle.
     pub(crate) fn kept_pieces(&self) -> usize {
         self.large.count()
     }
@@ -220,7 +220,8 @@ impl Depot {
         debug_assert!(is_open, "this stack is never closed");
     }
 
-    /// The end of the pool: no shard is kept any more. Adds those that were to `chain`.
+    /// Closes the depot at the end of the pool, so that no shard is kept any more. Adds those that
+    /// were kept to `chain`.
     ///
     /// # Safety
     ///
@@ -251,7 +252,7 @@ impl Depot {
     }
 
     /// Takes vacant headers off, and returns those that nobody may look at any more: they are the
-    /// caller's, to be freed. For holders of a handle.
+    /// caller's, to be freed. The caller holds a handle.
     ///
     /// Never waits: while somebody visits, or takes headers off as well, there may be none. What
     /// was taken off then is for the next call.
@@ -279,7 +280,7 @@ impl Depot {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Takes and marks the headers that are vacant now. Whether there are some.
+    /// Takes and marks the headers that are vacant now. Returns whether there are some.
     fn mark_vacant(&self) -> bool {
         let mut is_some = false;
         // ORDER: Relaxed: a bound, so that this ends while others vacate headers all the time.

@@ -1,12 +1,10 @@
-//! The traits by which others use a pool: a pool of buffers, one that a keeper trims, and a handle.
+//! The traits by which others use a pool: one that a keeper trims, and a handle.
 
 use core::fmt;
 use core::task::Waker;
 
 use super::BumpPool;
-use crate::lease::BumpLease;
 
-bufcore::shared_pool!(impl BumpPool => BumpLease);
 bufcore::trimmed_pool!(impl BumpPool, |handle| BumpPool::over(handle), {
     fn wake_when_grown(&self, waker: &Waker) -> bool {
         self.shared().bell.arm(waker)
@@ -14,7 +12,7 @@ bufcore::trimmed_pool!(impl BumpPool, |handle| BumpPool::over(handle), {
 });
 
 impl Clone for BumpPool {
-    /// Another handle of the same pool.
+    /// Makes another handle of the same pool.
     ///
     /// Cost: one locked instruction.
     ///

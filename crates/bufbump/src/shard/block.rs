@@ -25,14 +25,15 @@ pub(crate) struct Block {
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
 
 impl Block {
-    /// The bytes behind the header, which are the buffer's where there is no table.
+    /// Returns the start of the bytes behind the header, which are the buffer's where there is no
+    /// table.
     #[inline(always)]
     pub(crate) fn behind(block: NonNull<Block>) -> NonNull<u8> {
         // SAFETY: a header is followed by bytes of its region, or is at its end.
         unsafe { block.cast::<u8>().add(HEADER_BYTES) }
     }
 
-    /// The bytes of the buffer.
+    /// Returns the start of the buffer's bytes.
     ///
     /// # Safety
     ///
@@ -44,7 +45,7 @@ impl Block {
         unsafe { shard.start_of(block) }
     }
 
-    /// The count of handles.
+    /// Returns the count of handles.
     ///
     /// # Safety
     ///
@@ -55,7 +56,7 @@ impl Block {
         unsafe { &(*block.as_ptr()).views }
     }
 
-    /// The shard.
+    /// Returns the shard.
     ///
     /// # Safety
     ///
@@ -68,7 +69,7 @@ impl Block {
         unsafe { shard.as_ref() }
     }
 
-    /// Bytes that the buffer has room for.
+    /// Returns how many bytes the buffer has room for.
     ///
     /// # Safety
     ///
@@ -84,8 +85,8 @@ impl Block {
         }
     }
 
-    /// Whether the bytes of a buffer that the calling thread has just acquired are zero: nobody
-    /// had them before.
+    /// Returns whether the bytes of a buffer that the calling thread has just acquired are zero
+    /// because nobody had them before.
     ///
     /// # Safety
     ///
@@ -100,7 +101,7 @@ impl Block {
         }
     }
 
-    /// Writes what stands in front of a buffer.
+    /// Writes the header in front of a buffer.
     ///
     /// # Safety
     ///

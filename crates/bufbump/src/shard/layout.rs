@@ -9,7 +9,7 @@ use bufcore::{Region, RegionError, size};
 
 use super::{Block, HEADER_BYTES, Shard};
 
-/// From this alignment on, headers stand in a table. In front of its bytes each would take a whole
+/// From this alignment on, headers are in a table. In front of its bytes each would take a whole
 /// alignment from blocks that are multiples of it. A table takes at most a thirty-second part of
 /// what the blocks have.
 const TABLE_FROM: usize = 512;
@@ -17,7 +17,18 @@ const TABLE_FROM: usize = 512;
 /// What a region starts at a multiple of whose bytes are aligned behind a table.
 const TABLE_ALIGNMENT: usize = 16;
 
-/// Whether the headers of blocks with this alignment stand in a table.
+/// The memory of large shards and pieces, unless the settings say where it is from.
+const LARGE: OwnPages = OwnPages::large();
+/// What that starts at a multiple of.
+const PAGE_BYTES: usize = OwnPages::ALIGNMENT;
+
+/// Bytes from the start of pages to the first bytes of a buffer, at least.
+///
+/// Where a system call copies to the first 32 bytes of a page and on, some processors (AMD's Zen 3)
+/// take several times as long: 26 µs for 64 KiB, and 4 µs a line further.
+const LEAD_BYTES: usize = size::CACHE_LINE_BYTES;
+
+/// Returns whether the headers of blocks with this alignment are in a table.
 pub(crate) fn has_table(alignment: usize) -> bool {
     alignment >= TABLE_FROM
 }
@@ -43,8 +54,9 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// For blocks of `bytes` bytes together, or for one buffer of that size; the bytes of each
-    /// start at a multiple of `alignment`. The memory is `pages`, or of the allocator.
+    /// Computes the layout for blocks of `bytes` bytes together, or for one buffer of that size.
+    /// The bytes of each start at a multiple of `alignment`. The memory is `pages`, or the
+    /// allocator's.
     ///
     /// # Errors
     ///
@@ -63,10 +75,34 @@ impl Layout {
         layout.ok_or(RegionError::TooLarge { requested: bytes })
     }
 
+    /// Returns the same layout in pages that nothing else is on, if it is large.
+    ///
+    /// Where the bytes start at pages, only the table is on a page with others. That layout stays
+    /// as it is.
+    pub(crate) fn apart_if_large(mut self) -> Self {
+        let is_large = self.pages.is_none() && self.len >= Region::LARGE_BYTES && self.alignment < PAGE_BYTES;
+        if is_large && self.table > 0 {
+            self.start = PAGE_BYTES;
+        } else if is_large && let Some(len) = self.len.checked_add(LEAD_BYTES) {
+            let first = Self::first(self.alignment, true);
+            (self.start, self.len, self.first) = (PAGE_BYTES, len - LEAD_BYTES + (first - self.first), first);
+        }
+        self
+    }
+
+    /// From the start of a region to the first header, where headers are in front of their bytes.
+    fn first(alignment: usize, has_pages: bool) -> usize {
+        if has_pages {
+            alignment.max(LEAD_BYTES) - HEADER_BYTES
+        } else {
+            alignment.saturating_sub(HEADER_BYTES)
+        }
+    }
+
     fn in_front(bytes: usize, alignment: usize, is_single: bool, pages: Option<OwnPages>) -> Option<Self> {
         // The bytes behind the first header are aligned; so are those behind all others, whose
         // distances are multiples.
-        let first = alignment.saturating_sub(HEADER_BYTES);
+        let first = Self::first(alignment, pages.is_some());
         let mut blocks = size::align_up(bytes.checked_add(HEADER_BYTES)?, alignment)?;
         let pages = whole(pages, first.checked_add(blocks)?)?;
         if let Some((_, whole)) = pages {
@@ -106,48 +142,59 @@ impl Layout {
         Some(Self { len, start: TABLE_ALIGNMENT, alignment, first: 0, table, room, pages })
     }
 
-    /// Bytes that the allocator or the system is asked for, with those for the region's start.
+    /// Returns how many bytes the allocator or the system is asked for, with those for the region's
+    /// start.
     pub(crate) fn allocated_bytes(&self) -> Option<usize> {
-        self.pages.map_or_else(|| self.len.checked_add(self.start - 1), |(_, whole)| Some(whole))
+        match self.pages {
+            Some((_, whole)) => Some(whole),
+            None if self.is_large() => LARGE.rounded(self.len)?.checked_add(LARGE.aligning_bytes()),
+            None => self.len.checked_add(self.start - 1),
+        }
     }
 
-    /// Bytes that buffers can have together.
+    /// Returns whether the memory has pages to itself though no setting says so.
+    fn is_large(&self) -> bool {
+        self.pages.is_none() && self.start == PAGE_BYTES
+    }
+
+    /// Returns how many bytes buffers can have together.
     pub(super) fn room(&self) -> usize {
         self.room
     }
 
-    /// Bytes of the pages that the memory has to itself, if it has some.
+    /// Returns the bytes of the pages that the memory has to itself, if it has some.
     pub(crate) fn page_bytes(&self) -> Option<usize> {
         self.pages.map(|(_, whole)| whole)
     }
 
-    /// Bytes that the memory counts as: what buffers can have, or all of pages of its own.
+    /// Returns the bytes that the memory counts as: those for buffers, or all of pages of its own.
     pub(super) fn held(&self) -> usize {
         self.page_bytes().unwrap_or(self.room)
     }
 
-    /// A region for it; `source` is the pool's.
+    /// Allocates a region of this layout; `source` is the pool's.
     pub(super) fn region(&self, source: &PoolSource) -> Result<Region, RegionError> {
         match self.pages {
+            None if self.is_large() => LARGE.take(self.len, source),
             None => Region::heap(self.len, self.start),
             // Headers in front of their bytes ask for an alignment that pages have.
             Some((pages, whole)) => pages.take(whole, source),
         }
     }
 
-    /// Where the first header is, in a region that is for this.
+    /// Returns the place of the first header in a region of this layout.
     pub(super) fn base(&self, region: &Region) -> NonNull<u8> {
         // SAFETY: less than the length.
         unsafe { region.as_ptr().add(self.first) }
     }
 
-    /// Address up to which there is room for headers, and behind them for bytes.
+    /// Returns the address up to which there is room for headers, and behind them for bytes.
     pub(super) fn limit(&self, region: &Region) -> usize {
         let start = region.as_ptr().addr().get();
         if self.table > 0 { start + self.table } else { start + self.len - HEADER_BYTES }
     }
 
-    /// Where the bytes of the first place of the table start; null where there is none.
+    /// Returns the start of the bytes of the table's first place, or null where there is no table.
     pub(super) fn data(&self, region: &Region) -> *mut u8 {
         if self.table == 0 {
             return ptr::null_mut();
@@ -159,13 +206,14 @@ impl Layout {
         unsafe { region.as_ptr().add(self.table + skip) }.as_ptr()
     }
 
-    /// The alignment, as a power of two.
+    /// Returns the alignment as an exponent of two.
     pub(super) fn shift(&self) -> u8 {
         self.alignment.trailing_zeros() as u8
     }
 }
 
-/// The pages for `len` bytes, with the bytes that they have; `None` when there is no such number.
+/// Returns the pages for `len` bytes, with the bytes that they have. Returns `None` when there is
+/// no such number.
 #[allow(clippy::option_option, reason = "no memory is so large, or it has no pages of its own")]
 fn whole(pages: Option<OwnPages>, len: usize) -> Option<Option<(OwnPages, usize)>> {
     match pages {
@@ -175,12 +223,13 @@ fn whole(pages: Option<OwnPages>, len: usize) -> Option<Option<(OwnPages, usize)
 }
 
 impl Shard {
-    /// Whether headers stand in a table. For whoever has a buffer of the shard, and the owner.
+    /// Returns whether headers are in a table. The caller has a buffer of the shard, or owns the
+    /// shard.
     pub(super) fn has_table(&self) -> bool {
         !self.own.rare.data.get().is_null()
     }
 
-    /// Bytes of the table for a buffer of `bytes` bytes.
+    /// Returns the bytes of the table for a buffer of `bytes` bytes.
     fn step_in_table(&self, bytes: usize) -> usize {
         let shift = self.own.rare.shift.get();
         let rest = bytes & ((1_usize << shift) - 1);
@@ -188,14 +237,14 @@ impl Shard {
         ((bytes >> shift) + usize::from(rest > 0)).saturating_mul(HEADER_BYTES)
     }
 
-    /// Whether `bytes` bytes can be carved. For the owner.
+    /// Returns whether `bytes` bytes can be carved. The caller owns the shard.
     pub(crate) fn fits(&self, bytes: usize) -> bool {
         let needed = if self.has_table() { self.step_in_table(bytes) } else { bytes };
         needed <= self.own.limit.get().saturating_sub(self.own.bump.get().addr())
     }
 
     /// Takes places of the table with room for `bytes` bytes; null when there are none, or for no
-    /// bytes. For the owner, where headers stand in a table.
+    /// bytes. The caller is the owner, and headers are in a table.
     pub(crate) fn carve_in_table(&self, bytes: usize) -> *mut Block {
         let own = &self.own;
         let start = own.bump.get();
@@ -214,7 +263,7 @@ impl Shard {
         unsafe { Block::write(start.cast(), self, step as u32) }
     }
 
-    /// Where the bytes of a block start.
+    /// Returns the start of the bytes of a block.
     ///
     /// # Safety
     ///
@@ -227,7 +276,8 @@ impl Shard {
         unsafe { data.add(place << rare.shift.get()) }
     }
 
-    /// Bytes that a block with this step has room for. For whoever has a buffer of the shard.
+    /// Returns how many bytes a block with this step has room for. The caller has a buffer of the
+    /// shard.
     pub(super) fn capacity_of(&self, step: usize) -> usize {
         if self.has_table() {
             (step / HEADER_BYTES) << self.own.rare.shift.get()

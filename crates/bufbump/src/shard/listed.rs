@@ -56,7 +56,7 @@ impl Shard {
         self.own.listing.store(LISTED, Ordering::Release);
     }
 
-    /// Whether the shard is carved from no more. For the owner, and a hint for others.
+    /// Returns whether the shard is carved from no more, to its owner. To others it is a hint.
     pub(crate) fn is_listed(&self) -> bool {
         // ORDER: Relaxed: the owner learns no more from it than that it is not `CARVED`, which it
         // wrote itself; for others it is a hint.
@@ -64,14 +64,14 @@ impl Shard {
     }
 
     /// Ends what `set_listed` began: `false` when another thread looks at the shard, or has its
-    /// memory, and then it stays on the list. For the owner.
+    /// memory, and then it stays on the list. The caller is the owner.
     pub(crate) fn unlist(&self) -> bool {
         // ORDER: Relaxed, for both: other threads change nothing before the memory is theirs.
         self.own.listing.compare_exchange(LISTED, CARVED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether the memory is gone, and so the header of the list is the owner's alone. For the
-    /// owner.
+    /// Returns whether the memory is gone, so that the header of the list is the owner's alone. The
+    /// caller owns the shard.
     pub(crate) fn is_hollow(&self) -> bool {
         // ORDER: Acquire pairs with the Release in `hollow_out`.
         self.own.listing.load(Ordering::Acquire) == HOLLOW
@@ -123,8 +123,8 @@ impl Shard {
         listing.compare_exchange(LOOKED_AT, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && goes
     }
 
-    /// Leaves a header whose memory was taken, and is gone, to the list that it is on. `false`
-    /// where it is on none: then it is the caller's.
+    /// Leaves a header whose memory was taken, and is gone, to the list that it is on. Returns
+    /// `false` where it is on none: then it is the caller's.
     ///
     /// # Safety
     ///
@@ -140,8 +140,9 @@ impl Shard {
             && listing.compare_exchange(TAKEN, HOLLOW, Ordering::Release, Ordering::Acquire).is_ok()
     }
 
-    /// Whether nothing is out of a shard that its owner takes nothing from meanwhile. For others.
-    /// `flags` is what `word` is beside the others' releases.
+    /// Returns whether nothing is out of a shard that its owner takes nothing from meanwhile. The
+    /// caller is not the owner. `flags` is the part of `word` that does not count the others'
+    /// releases.
     pub(crate) fn is_all_back(&self, flags: usize) -> bool {
         // ORDER: Relaxed: the caller has seen what the owner did last with it, by the pool's end,
         // `is_busy` or `listing`.

@@ -35,9 +35,10 @@ impl Shard {
     }
 
     /// Gives the memory of a free shard that nobody needs to the allocator, and its pages to the
-    /// system, since the allocator may keep them. To be followed by `strip`.
-    pub(crate) fn free_to_system(&self) {
-        if let Some(region) = self.region.take() {
+    /// system, since the allocator may keep them: that of `least` bytes or more. To be followed by
+    /// `strip`.
+    pub(crate) fn free_to_system(&self, least: usize) {
+        if let Some(region) = self.region.take().filter(|region| region.len() >= least) {
             region.free_to_system();
         }
     }

@@ -146,8 +146,8 @@ pub(crate) struct Rare {
     pub(crate) generation: Cell<usize>,
 }
 
-/// What the owner writes.
-#[repr(align(64))]
+/// What the owner writes. In this order: what each request writes is on one line.
+#[repr(C, align(64))]
 pub(crate) struct Own {
     /// Where the next block starts (B2).
     pub(crate) bump: Cell<*mut u8>,
@@ -183,7 +183,7 @@ unsafe impl Stacked for Shard {
 }
 
 impl Shard {
-    /// A header without memory.
+    /// Makes a header without memory.
     ///
     /// `try_free` is what `Orphan::new` asks for, for an orphan that is the first field of a shard
     /// of this pool.
@@ -228,12 +228,12 @@ impl Shard {
         }
     }
 
-    /// The cache of the owner. For the owner.
+    /// Returns the cache of the owner, which is the caller.
     pub(crate) fn cache(&self) -> *const () {
         self.own.cache.get()
     }
 
-    /// The pool's bookkeeping.
+    /// Returns the pool's bookkeeping.
     pub(crate) fn pool(&self) -> NonNull<()> {
         self.pool
     }
@@ -242,7 +242,8 @@ impl Shard {
         &self.own.rare
     }
 
-    /// Whether neither a stack nor somebody who looks for a shard refers to it. For its owner.
+    /// Returns whether neither a stack nor a search for a shard refers to it. The caller owns the
+    /// shard.
     pub(crate) fn is_alone(&self) -> bool {
         self.place.is_alone()
     }
@@ -305,7 +306,7 @@ impl Shard {
         unsafe { Block::write(start.cast(), self, step as u32) }
     }
 
-    /// Whether nothing is out; then the owner has the shard alone. For the owner.
+    /// Returns whether nothing is out. Then the owner, which is the caller, has the shard alone.
     pub(crate) fn is_back(&self) -> bool {
         let own = &self.own;
         // ORDER: Relaxed, for both: this thread wrote them.
@@ -315,7 +316,8 @@ impl Shard {
         out == self.word.load(Ordering::Acquire)
     }
 
-    /// Starts again at the first byte, with nothing out. For the owner, while the pool cannot end.
+    /// Starts again at the first byte, with nothing out. The caller is the owner, and the pool
+    /// cannot end meanwhile.
     pub(crate) fn restart(&self) {
         #[cfg(all(test, loom))]
         self.shadow.write();
@@ -335,8 +337,9 @@ impl Shard {
         self.owner.store(NOBODY, Ordering::Relaxed);
     }
 
-    /// Ends the ownership of the calling thread. Whether nothing is out: the caller then has the
-    /// shard alone. Otherwise it is the last release's, and may be gone: so it comes by pointer.
+    /// Ends the ownership of the calling thread. Returns whether nothing is out: the caller then
+    /// has the shard alone. Otherwise it is the last release's, and may be gone: so it comes by
+    /// pointer.
     ///
     /// # Safety
     ///
@@ -356,8 +359,8 @@ impl Shard {
         header.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
     }
 
-    /// Marks a shard whose owner is another thread as one without pool. Whether nothing is out: the
-    /// caller then has it alone.
+    /// Marks a shard whose owner is another thread as one without pool. Returns whether nothing is
+    /// out: the caller then has it alone.
     ///
     /// Nothing is being carved any more: no handle of the pool is left.
     pub(crate) fn orphan(&self) -> bool {
@@ -381,8 +384,9 @@ impl Shard {
         unsafe { orphans::adopt(this.cast()) };
     }
 
-    /// Whether the bytes from `bump` on, and those of the newest block, are zero: of new memory of
-    /// which no buffer came back, so that `bump` never went back. For the owner.
+    /// Returns whether the bytes from `bump` on, and those of the newest block, are zero. They
+    /// are in new memory of which no buffer came back, since `bump` never went back. The caller
+    /// owns the shard.
     ///
     /// In 32 bits the count of those that came back may be 0 again, so nothing is known there.
     pub(super) fn is_untouched(&self) -> bool {
@@ -391,8 +395,8 @@ impl Shard {
         cfg!(target_pointer_width = "64") && self.own.rare.is_new.get() && returned == 0
     }
 
-    /// Buffers that are out, and the bytes of the memory, as far as can be seen at this moment
-    /// without stopping anybody.
+    /// Returns how many buffers are out, and the bytes of the memory, as far as can be seen at this
+    /// moment without stopping anybody.
     pub(crate) fn snapshot(&self) -> (usize, usize) {
         // ORDER: Relaxed, for all: numbers for people.
         let bytes = self.own.rare.held.load(Ordering::Relaxed);
@@ -411,7 +415,7 @@ impl Shard {
         (if out > MOST_OUT { 0 } else { out }, bytes)
     }
 
-    /// Whether a thread carves from it at this moment, as far as can be seen.
+    /// Returns whether a thread carves from the shard at this moment, as far as can be seen.
     pub(crate) fn is_current(&self) -> bool {
         // ORDER: Relaxed: a hint.
         self.owner.load(Ordering::Relaxed) != NOBODY && !self.is_listed()

@@ -17,7 +17,8 @@ impl Shard {
         self.block(bytes, is_reused)
     }
 
-    /// The same for a shard that the calling thread has just made its own.
+    /// Takes the whole memory for one buffer, of a shard that the calling thread has just made its
+    /// own.
     pub(crate) fn whole(&self, bytes: usize, is_reused: bool) -> NonNull<Block> {
         let taken: &AtomicUsize = &self.own.taken;
         // ORDER: Relaxed, for both: only this thread writes it, and others learn of it from
@@ -28,8 +29,8 @@ impl Shard {
 
     /// Uses an owned piece again: `None` while its buffer is out, where it is too small, or so
     /// large that more than a third of it would be idle. As when a request looks one size above its
-    /// own (`depot::large`), so what is out has at most half as much again as was asked for. For
-    /// the owner.
+    /// own (`depot::large`), so what is out has at most half as much again as was asked for. The
+    /// caller is the owner.
     #[inline(always)]
     pub(crate) fn reuse(&self, bytes: usize) -> Option<NonNull<Block>> {
         // ORDER: Relaxed: written when the memory came.
@@ -62,40 +63,41 @@ impl Shard {
         unsafe { NonNull::new_unchecked(block) }
     }
 
-    /// Whether the memory is for one buffer at a time.
+    /// Returns whether the memory is for one buffer at a time.
     pub(crate) fn is_single(&self) -> bool {
         self.own.rare.is_single.get()
     }
 
-    /// Whether the memory was allocated for the one buffer that is out.
+    /// Returns whether the memory was allocated for the one buffer that is out.
     pub(crate) fn is_fallback(&self) -> bool {
         self.is_single() && !self.own.rare.is_reused.get()
     }
 
-    /// Bytes that the one buffer which is out was made with.
+    /// Returns how many bytes the one buffer which is out was made with.
     pub(super) fn asked(&self) -> usize {
         self.own.rare.asked.get()
     }
 
-    /// Bytes that buffers can have together, and each alone; zero without memory.
+    /// Returns how many bytes buffers can have together, and each alone; zero without memory.
     pub(crate) fn size(&self) -> usize {
         // ORDER: Relaxed: written by whoever had the shard alone, when the memory came.
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that the memory counts as, in statistics and in the budget.
+    /// Returns the bytes that the memory counts as, in statistics and in the budget.
     pub(crate) fn held(&self) -> usize {
         // ORDER: Relaxed, as above.
         self.own.rare.held.load(Ordering::Relaxed)
     }
 
-    /// How often the owner has used it, wrapping, as far as can be seen.
+    /// Returns how often the owner has used the shard, wrapping, as far as can be seen.
     pub(crate) fn uses(&self) -> usize {
         // ORDER: Relaxed: a hint.
         self.own.taken.load(Ordering::Relaxed)
     }
 
-    /// Whether the last look at where it is kept has seen it there, with nothing out.
+    /// Returns whether the last look at the place that keeps the shard has seen it there, with
+    /// nothing out.
     pub(crate) fn is_seen(&self) -> bool {
         // ORDER: Relaxed: a hint.
         self.own.rare.is_seen.load(Ordering::Relaxed)

@@ -74,6 +74,44 @@ fn the_end_unmaps() {
     });
 }
 
+/// No buffer of large memory starts where a page does, where some processors copy slowly: the first
+/// of a shard, and a piece.
+#[test]
+fn starts_are_not_those_of_pages() {
+    for builder in [BumpPool::builder(), BumpPool::builder().mapped_from(1)] {
+        for alignment in [8, 16, 64, 128, 256] {
+            let pool = built(builder.alignment(alignment));
+            for bytes in [100, 64 * KIB, 512 * KIB, 3 * MIB] {
+                let buf = pool.acquire(bytes).expect("room");
+                let offset = buf.as_ptr().addr() % PAGE;
+                assert!(offset >= 64 && offset.is_multiple_of(alignment), "{bytes}, {alignment}: {offset}");
+            }
+        }
+    }
+}
+
+/// Shards and pieces from 128 KiB on have mappings, and none where a program says so.
+#[test]
+fn unless_set() {
+    alone(module_path!(), "unless_set", LIMIT, || {
+        const BYTES: usize = 512 * KIB;
+        // The allocator maps nothing meanwhile.
+        process::keeping_allocator();
+        let burst = |builder: Builder, bytes| {
+            let pool = built(builder);
+            let bufs = [(); 8].map(|()| pool.acquire(bytes).expect("room"));
+            let space = address_space_bytes();
+            drop(bufs);
+            pool.trim();
+            space - address_space_bytes()
+        };
+        assert_eq!(burst(BumpPool::builder(), BYTES), 8 * (BYTES + PAGE), "unmapped");
+        // What the allocator gives back is another number.
+        assert_ne!(burst(BumpPool::builder(), 100 * KIB), 8 * 104 * KIB);
+        assert_ne!(burst(BumpPool::builder().mapped_from(usize::MAX), BYTES), 8 * (BYTES + PAGE));
+    });
+}
+
 #[test]
 fn as_the_options_say() {
     alone(module_path!(), "as_the_options_say", LIMIT, || {
@@ -89,11 +127,17 @@ fn as_the_options_say() {
         pool.trim();
         assert_eq!(locked(), before);
         drop(pool);
-        let pool = built(BumpPool::builder().shard_size(4 * PAGE - 16).mapped_from(1).map_options(options));
+        let pool = built(BumpPool::builder().shard_size(4 * PAGE - 64).mapped_from(1).map_options(options));
         drop(pool.acquire(1).expect("room"));
         assert_eq!(locked(), before + 4 * PAGE);
         drop(pool);
         assert_eq!(locked(), before, "unlocked with the mapping");
+        // Options alone are for the mappings that there are in any case.
+        let pool = built(BumpPool::builder().shard_size(10_000).map_options(options));
+        let bufs = [100 << 10, 128 << 10].map(|bytes| pool.acquire(bytes).expect("room"));
+        assert_eq!(locked(), before + (128 << 10) + PAGE);
+        drop((bufs, pool));
+        assert_eq!(locked(), before);
 
         let populated = BumpPool::builder().shard_size(8 * MIB).mapped_from(1);
         let pool = built(populated.map_options(MapOptions::new().populate(true)));
@@ -119,7 +163,7 @@ fn as_the_options_say() {
 /// Buffers have all of a shard's mapping, at every alignment.
 #[test]
 fn whole_mappings_are_used() {
-    for (alignment, around) in [(8, 16), (16, 16), (64, 64), (512, PAGE), (PAGE, PAGE), (4 * PAGE, 4 * PAGE)]
+    for (alignment, around) in [(8, 64), (16, 64), (64, 64), (512, PAGE), (PAGE, PAGE), (4 * PAGE, 4 * PAGE)]
     {
         let pool = built(BumpPool::builder().shard_size(100_000).alignment(alignment).mapped_from(1));
         let bytes = 32.max(alignment) - if alignment < 512 { 16 } else { 0 };
@@ -132,7 +176,7 @@ fn whole_mappings_are_used() {
         let shard = pool.stats().reserved_bytes / 2;
         assert!(shard.is_multiple_of(PAGE) && shard >= 100_000, "{shard} bytes");
         let used = (held.len() - 1) * bytes.next_multiple_of(alignment).max(32);
-        // The headers of a table, or the rest of an alignment at either end.
+        // The headers of a table, or what is in front of the first buffer, and behind the last one.
         let table = if alignment < 512 { 0 } else { (held.len() * 16).next_multiple_of(alignment.min(PAGE)) };
         assert!(used + table + around >= shard, "{used} of {shard} bytes, aligned to {alignment}");
         for (number, buf) in (0..=u8::MAX).zip(&mut held) {

@@ -52,7 +52,7 @@ fn from_a_size_on() {
 #[test]
 fn from_the_start() {
     let lender = Arc::new(Lender::new(|_| Loan::Zeroed));
-    let builder = BumpPool::builder().shard_size(PAGE - 16).preallocate(3);
+    let builder = BumpPool::builder().shard_size(PAGE - 64).preallocate(3);
     let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn Source>, 0).expect("it lends");
     assert_eq!((lender.out(), pool.stats().reserved_bytes), (3, 3 * PAGE));
     pool.trim();

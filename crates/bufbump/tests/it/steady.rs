@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use bufbump::BumpPool;
 use buftest::process::alone;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use buftest::process::{keeping_allocator, resident_bytes_as_it_is};
 #[cfg(not(feature = "track"))]
 use buftest::process::{resident_bytes, steady_allocator};
 use buftest::trials::steady;
@@ -70,4 +72,27 @@ fn t26_headers_after_a_peak() {
         assert_eq!(pool.stats().in_use, 0);
     };
     alone(module_path!(), "t26_headers_after_a_peak", LIMIT, body);
+}
+
+/// Memory over what the pool keeps reaches the system when it is released, though the allocator
+/// keeps what it gets.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn resident_large_memory_goes() {
+    const MIB: usize = 1 << 20;
+    alone(module_path!(), "resident_large_memory_goes", LIMIT, || {
+        keeping_allocator();
+        let builder = BumpPool::builder().max_idle_bytes(MIB);
+        #[cfg(feature = "mmap")]
+        let builder = builder.mapped_from(usize::MAX);
+        let pool = builder.build().expect("settings are right");
+        let before = resident_bytes_as_it_is();
+        let mut bufs: Vec<_> = (0..64).map(|_| pool.acquire(MIB).expect("room")).collect();
+        bufs.iter_mut().for_each(|buf| buf.resize(MIB, 1).expect("asked for"));
+        assert!(resident_bytes_as_it_is() > before + 64 * MIB);
+        drop(bufs);
+        let kept = resident_bytes_as_it_is() - before;
+        println!("resident: {kept} bytes more than before");
+        assert!(kept < 4 * MIB, "{kept} bytes are kept");
+    });
 }

@@ -32,7 +32,14 @@ impl<L: Lease> Buf<L> {
         (self.ptr, self.len, self.capacity, self.guard)
     }
 
-    /// The addresses of its bytes, filled or not.
+    /// Returns where its memory starts, from where all `capacity` bytes can be reached.
+    #[cfg(any(feature = "compio", feature = "monoio", feature = "tokio-uring"))]
+    #[allow(dead_code, reason = "not every system has the runtimes")]
+    pub(crate) fn memory_ptr(&self) -> NonNull<u8> {
+        self.ptr
+    }
+
+    /// Returns the addresses of its bytes, filled or not.
     pub(crate) fn memory(&self) -> core::ops::Range<usize> {
         let start = self.ptr.addr().get();
         start..start + self.capacity

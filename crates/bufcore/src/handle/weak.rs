@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// A pool's one handle, and what notes its end.
+    /// Makes a pool's one handle, and what notes its end.
     fn pool() -> (Handle<Shared>, Rc<Cell<u32>>, Rc<()>) {
         let (ends, freed) = (Rc::new(Cell::new(0)), Rc::new(()));
         let shared =

@@ -92,7 +92,7 @@ impl<L: Lease> bytes::Buf for Frozen<L> {
         self.consume(bytes);
     }
 
-    /// No bytes are copied: the [`Bytes`] are a view.
+    /// Splits the first `len` bytes off. No bytes are copied: the [`Bytes`] are a view.
     fn copy_to_bytes(&mut self, len: usize) -> Bytes {
         self.split_to(len).into()
     }

@@ -2,10 +2,18 @@
 
 #[cfg(feature = "bytes")]
 mod bytes;
+#[cfg(all(feature = "compio", any(unix, windows)))]
+pub mod compio;
 #[cfg(feature = "embedded-io")]
 mod embedded_io;
+#[cfg(feature = "embedded-io-async")]
+mod embedded_io_async;
+#[cfg(all(feature = "monoio", unix))]
+mod monoio;
 #[cfg(feature = "serde")]
 mod serde;
 mod shared;
 #[cfg(feature = "std")]
 mod std_io;
+#[cfg(all(feature = "tokio-uring", target_os = "linux"))]
+mod tokio_uring;

@@ -15,7 +15,7 @@ impl ByteSource for SharedBytes {
     }
 }
 
-/// How many bytes a read takes, copied.
+/// Copies as many bytes as a read takes, and returns their number.
 #[cfg(any(feature = "std", feature = "embedded-io"))]
 fn read(from: &mut SharedBytes, into: &mut [u8]) -> usize {
     let n = into.len().min(from.len());
@@ -43,6 +43,8 @@ mod std_io {
             Ok(self)
         }
 
+        /// Drops the first `bytes` bytes.
+        ///
         /// # Panics
         ///
         /// Panics when `bytes` is over the length.

@@ -24,6 +24,8 @@ impl<L: Lease> Write for Buf<L> {
         Ok(n)
     }
 
+    /// Appends all of `bytes`.
+    ///
     /// # Errors
     ///
     /// Returns `StorageFull` when there is no room for all of them. Nothing is written then.
@@ -32,6 +34,8 @@ impl<L: Lease> Write for Buf<L> {
         Ok(self.extend_from_slice(bytes)?)
     }
 
+    /// Appends a formatted text.
+    ///
     /// # Errors
     ///
     /// The errors are those of [`write_all`](Self::write_all).
@@ -136,6 +140,8 @@ impl<L: Lease> BufRead for Frozen<L> {
         Ok(self)
     }
 
+    /// Drops the first `bytes` bytes.
+    ///
     /// # Panics
     ///
     /// Panics when `bytes` is over the length of the view.

@@ -68,7 +68,7 @@ impl Bell {
         }
     }
 
-    /// As `ring`, in models too.
+    /// Rings as `ring` does, in models too.
     #[inline]
     pub(crate) fn ring_now(&self) {
         light_fence();
@@ -143,7 +143,7 @@ impl Bell {
     }
 }
 
-/// The fence between what a pool does and its ring.
+/// Executes the fence between what a pool does and its ring.
 #[inline(always)]
 fn light_fence() {
     // Models look at the fences of this file.
@@ -154,8 +154,8 @@ fn light_fence() {
     crate::sync::fence(Ordering::SeqCst);
 }
 
-/// The fence between what `arm` does and the keeper's next look; `false` when the system refuses
-/// it.
+/// Executes the fence between what `arm` does and the keeper's next look. Returns `false` when the
+/// system refuses it.
 fn heavy_fence() -> bool {
     #[cfg(all(feature = "fences", not(any(loom, shuttle))))]
     return crate::fences::has_heavy() && crate::fences::heavy(false);

@@ -64,7 +64,7 @@ impl Calls {
         })
     }
 
-    /// Those of the keeper's newest copy that this process knows of.
+    /// Returns the calls of the keeper's newest copy that this process knows of.
     fn newest(&self) -> &Self {
         let mut calls = self;
         while let Some(newer) = calls.newer.get() {
@@ -73,8 +73,8 @@ impl Calls {
         calls
     }
 
-    /// Newer ones, if this is a child of the process that they were made in. For the keeper, which
-    /// is in this process.
+    /// Makes newer calls, if this is a child of the process that they were made in. The caller is
+    /// the keeper in this process.
     pub(super) fn renewed(&self) -> Option<Arc<Self>> {
         if !self.is_forked() {
             return None;
@@ -89,7 +89,7 @@ impl Calls {
         Some(newer)
     }
 
-    /// Whether this is a forked child of the process that they were made in.
+    /// Returns whether this is a forked child of the process that they were made in.
     pub(super) fn is_forked(&self) -> bool {
         process::id() != self.process
     }
@@ -125,20 +125,21 @@ impl Calls {
         self.is_stopped.load(Ordering::Relaxed) != 0
     }
 
-    /// The calling thread is the keeper.
+    /// Notes that the calling thread is the keeper.
     pub(super) fn is_this_thread(&self) {
         let _is_first = self.thread.set(thread::current());
         // Whoever had this lock before, and saw no thread, is seen to have called: see `call`.
         drop(lock(&self.task));
     }
 
-    /// Whether there was a call since the last `take_call`.
+    /// Returns whether there was a call since the last `take_call`.
     pub(super) fn is_called(&self) -> bool {
         // ORDER: Relaxed: as in `call`.
         self.is_called.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether there was a call; if not, the next one wakes the task. For the keeper.
+    /// Returns whether there was a call; if not, the next one wakes the task. The caller is the
+    /// keeper.
     pub(super) fn is_called_or_wakes(&self, cx: &Context<'_>) -> bool {
         if self.is_forked() {
             // The next look is with newer ones.
@@ -151,14 +152,14 @@ impl Calls {
         self.is_called()
     }
 
-    /// Takes note of calls. For the keeper.
+    /// Takes note of calls. The caller is the keeper.
     pub(super) fn take_call(&self) -> bool {
         // ORDER: Relaxed: as in `call`. A call that comes right after it finds 0, and calls again.
         self.is_called.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Moves the pools that came since the last time to `watched`. For the keeper. They stay where
-    /// they are while there is no memory for the list.
+    /// Moves the pools that came since the last time to `watched`. The caller is the keeper. They
+    /// stay where they are while there is no memory for the list.
     pub(super) fn take_new(&self, watched: &mut Vec<Watched>) {
         loop {
             let count = lock(&self.new).pools.len();
@@ -204,8 +205,8 @@ impl Calls {
         }
     }
 
-    /// The keeper has ended, in this process: nothing that comes later is kept, and what came
-    /// before is let go.
+    /// Notes that the keeper has ended, in this process. Nothing that comes later is kept, and what
+    /// came before is let go.
     pub(super) fn end(&self) {
         let task = lock(&self.task).take();
         let pools = {

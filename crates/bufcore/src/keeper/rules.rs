@@ -220,7 +220,7 @@ impl Keeper {
         self.look(now, false)
     }
 
-    /// The same, by a keeper that calls wake, or one that they do not.
+    /// Looks at the pools as a keeper that calls wake, or as one that they do not wake.
     pub(super) fn look(&mut self, now: Instant, wakes: bool) -> Instant {
         self.is_this_process();
         let is_called = self.calls.take_call();

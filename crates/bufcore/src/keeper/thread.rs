@@ -40,7 +40,7 @@ impl Keeper {
         Ok(KeeperThread { handle, thread: Some(thread) })
     }
 
-    /// What the thread does.
+    /// Looks at the pools until the keeper is stopped, on its thread.
     fn keep(mut self) {
         self.is_this_process();
         self.calls.is_this_thread();

@@ -219,7 +219,7 @@ impl<P: TrimMut> Trim for Mutex<P> {
     }
 }
 
-/// What `look` says of the pool, or `busy` while another thread has it.
+/// Returns what `look` says of the pool, or `busy` while another thread has it.
 fn at_hand<P, R>(pool: &Mutex<P>, busy: R, look: impl FnOnce(&mut P) -> R) -> R {
     match pool.try_lock() {
         Ok(mut pool) => look(&mut pool),

@@ -49,18 +49,18 @@ impl Watched {
         Self { pool, seen: None, looked: None, pause: Duration::ZERO }
     }
 
-    /// When it is to be looked at.
+    /// Returns when the pool is to be looked at.
     pub(super) fn next(&self, now: Instant) -> Instant {
         self.looked.map_or(now, |looked| looked + self.pause)
     }
 
-    /// It may have changed: does not wait longer than usual.
+    /// Lets the pool wait no longer than usual, since it may have changed.
     pub(super) fn hurry(&mut self, age: Duration) {
         self.pause = self.pause.min(age);
     }
 
-    /// Frees what was not used, and decides when to come back. `false` when the pool has ended, or
-    /// its own code panicked.
+    /// Frees what was not used, and decides when to come back. Returns `false` when the pool has
+    /// ended, or its own code panicked.
     pub(super) fn look(&mut self, look: &Look<'_>) -> bool {
         let (before, pause) = (self.seen, self.pause);
         let mut after = None;

@@ -171,7 +171,7 @@ impl Drop for Unwinding {
     }
 }
 
-/// The list.
+/// Borrows the list.
 ///
 /// # Safety
 ///
@@ -339,6 +339,8 @@ struct TakenOff {
 }
 
 impl TakenOff {
+    /// Takes `orphan` off the list, when this is dropped.
+    ///
     /// # Safety
     ///
     /// 1. `orphan` is on the list, between `prev` and `next`, until this is dropped.

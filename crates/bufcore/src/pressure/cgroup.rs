@@ -46,7 +46,7 @@ static VERSION_2: Files = Files {
     stalls: Some("memory.pressure"),
 };
 
-/// The groups of this process that may have limits, each with those that contain it.
+/// Finds the groups of this process that may have limits, each with those that contain it.
 pub(super) fn groups(root: &Path) -> Vec<Group> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let (own, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
@@ -64,8 +64,8 @@ pub(super) fn groups(root: &Path) -> Vec<Group> {
     second.into_iter().chain(first).collect()
 }
 
-/// The groups of one version: this process's, which `is_own` tells by the number and controllers of
-/// its hierarchy, below the mount that `is_mount` tells by its type and options.
+/// Finds the groups of one version. `is_own` tells this process's by the number and controllers of
+/// its hierarchy. `is_mount` tells the mount above it by type and options.
 fn found(
     root: &Path,
     own: &str,
@@ -87,15 +87,15 @@ fn found(
     paths.map(|path| Group::new(&path, files)).collect()
 }
 
-/// The way from a mount to the group `path`, if what is mounted is `root`. A group that the mount
-/// does not show is behind it: then the mount is all that can be seen.
+/// Returns the way from a mount to the group `path`, if what is mounted is `root`. A group that the
+/// mount does not show is behind it: then the mount is all that can be seen.
 fn below(path: &Path, root: &Path) -> PathBuf {
     let below = path.strip_prefix(root).unwrap_or(Path::new(""));
     let is_plain = below.components().all(|part| matches!(part, Component::Normal(_)));
     if is_plain { below.to_owned() } else { PathBuf::new() }
 }
 
-/// A path without its root.
+/// Returns a path without its root.
 fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
@@ -120,7 +120,7 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// A path of `mountinfo`, in which blanks and backslashes are octal numbers.
+/// Decodes a path of `mountinfo`, in which blanks and backslashes are octal numbers.
 fn unescaped(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -151,13 +151,13 @@ impl Group {
         }
     }
 
-    /// The file that says how much time was lost.
+    /// Returns the file that says how much time was lost.
     pub(super) fn stalls(&self) -> Option<PathBuf> {
         self.stalls.clone()
     }
 
-    /// What the group uses and may use; `None` for a group without a limit, and for files that
-    /// there is no memory to read.
+    /// Reads what the group uses and may use. Returns `None` for a group without a limit, and for
+    /// files that there is no memory to read.
     pub(super) fn memory(&self) -> Option<MemoryUse> {
         let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
         let limits = self.limits.iter().filter_map(|limit| number(limit));

@@ -93,7 +93,7 @@ impl fmt::Debug for PressureSource {
     }
 }
 
-/// The averages over ten seconds in a file of stalls.
+/// Reads the averages over ten seconds in a file of stalls.
 fn stall(text: &str) -> Option<Stall> {
     let average = |kind| {
         let line = text.lines().find_map(|line| line.strip_prefix(kind))?;

@@ -51,6 +51,8 @@ impl<L: Lease> Of<L> {
     const WIPED: Methods = Methods { is_wiped: true, ..Self::SHOWN };
 }
 
+/// Releases the lease guard in `words`.
+///
 /// # Safety
 ///
 /// 1. `words` hold a `LeaseGuard<L>` (W1) that is the last handle of its memory.
@@ -64,7 +66,7 @@ unsafe fn release<L: Lease>(words: &mut Words) {
 }
 
 impl ErasedGuard {
-    /// Whether a lease of this type has room in here.
+    /// Returns whether a lease of this type has room in here.
     pub(super) const fn fits<L: Lease>() -> bool {
         size_of::<LeaseGuard<L>>() <= size_of::<Words>() && align_of::<LeaseGuard<L>>() <= align_of::<Words>()
     }
@@ -91,7 +93,7 @@ impl ErasedGuard {
         Some(Self { views, methods, words })
     }
 
-    /// The lease, if it is of this type.
+    /// Returns the lease, if it is of this type, or else the guard.
     pub(super) fn into_guard<L: Lease>(self) -> Result<LeaseGuard<L>, Self> {
         if (self.methods.lease)() != TypeId::of::<L>() || !const { Self::fits::<L>() } {
             return Err(self);
@@ -109,12 +111,12 @@ impl ErasedGuard {
         unsafe { self.views.as_ref() }
     }
 
-    /// Whether the bytes may be secrets: its pool wipes.
+    /// Returns whether the bytes may be secrets: their pool wipes.
     pub(super) fn is_wiped(&self) -> bool {
         self.methods.is_wiped
     }
 
-    /// Whether this is the only handle of its memory.
+    /// Returns whether this is the only handle of its memory.
     #[inline]
     pub(super) fn is_only(&self) -> bool {
         self.views().is_one()

@@ -70,7 +70,7 @@ impl SharedBytes {
         Self::from_owner_of(owner, false)
     }
 
-    /// [`from_owner`](Self::from_owner), of bytes that may be secrets.
+    /// Makes a view as [`from_owner`](Self::from_owner) does, of bytes that may be secrets.
     pub(super) fn from_owner_of<T: AsRef<[u8]> + Send + 'static>(owner: T, is_wiped: bool) -> Self {
         let control = NonNull::from(Box::leak(Box::new(Control { views: Views::new(), owner })));
         // Before the owner's code runs: if that panics, the lease frees it.

@@ -107,7 +107,7 @@ pub(super) struct Caches {
     round: Cell<*const Cache>,
 }
 
-/// A link to a cache, as long as the list is borrowed.
+/// Follows a link to a cache, which is valid as long as the list is borrowed.
 ///
 /// # Safety
 ///
@@ -123,7 +123,7 @@ impl Caches {
         Self { roots: [const { Cell::new(ptr::null()) }; ROOTS], round: Cell::new(ptr::null()) }
     }
 
-    /// The link that leads to the cache with that number, or that would.
+    /// Returns the link that leads to the cache with that number, or that would.
     fn place(&self, id: usize) -> &Cell<*const Cache> {
         let mut link = &self.roots[id % ROOTS];
         let mut rest = id / ROOTS;
@@ -138,7 +138,7 @@ impl Caches {
         link
     }
 
-    /// The cache with that number, or null.
+    /// Returns the cache with that number, or null.
     pub(super) fn get(&self, id: usize) -> *const Cache {
         self.place(id).get()
     }
@@ -263,7 +263,7 @@ mod tests {
 
     static METHODS: Methods = Methods { is_closed: |_| false, end_of_thread: |_| (), let_go: |_| () };
 
-    /// Numbers that are close together, far apart in steps of every kind, and large.
+    /// Returns numbers that are close together, far apart in steps of every kind, and large.
     fn numbers() -> impl Iterator<Item = usize> {
         let steps = (0..12).flat_map(|step| (1..20).map(move |number| number * 3_usize.pow(step)));
         let large = (0..20).flat_map(|bits| [usize::MAX >> bits, (usize::MAX << bits) & (usize::MAX / 2)]);

@@ -107,7 +107,7 @@ impl WaitPlace {
 }
 
 impl Taken {
-    /// Has those woken too that were taken before.
+    /// Adds those to wake that were taken before.
     #[must_use]
     pub fn and(mut self, before: Option<Self>) -> Self {
         self.0.older = before.map(|before| before.0);

@@ -253,7 +253,7 @@ impl Teller {
         window.is_free = true;
     }
 
-    /// A number less than `limit`, by Marsaglia's xorshift.
+    /// Draws a number less than `limit`, by Marsaglia's xorshift.
     fn draw(&mut self, limit: usize) -> usize {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 17;

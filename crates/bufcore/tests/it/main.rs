@@ -6,6 +6,8 @@
     reason = "tests have an operating system"
 )]
 
+#[cfg(feature = "allocator-api2")]
+mod allocator;
 mod bufs;
 mod conformance;
 mod heap;
@@ -18,6 +20,7 @@ mod regions;
 #[cfg(feature = "bytes")]
 mod scopes;
 mod shared;
+mod shared_region;
 mod sources;
 mod streams;
 mod traps;

@@ -286,7 +286,7 @@ impl Consumer {
         self.end.is_mapped()
     }
 
-    /// The oldest `n` bytes, which are known to be there.
+    /// Lends the oldest `n` bytes, which are known to be there.
     #[inline(always)]
     fn lend(&self, n: usize) -> &[u8] {
         let filled = self.end.window(n);

@@ -94,7 +94,7 @@ unsafe impl<S: Side> Send for End<S> {}
 unsafe impl<S: Side> Sync for End<S> {}
 
 impl<S: Side> End<S> {
-    /// An end that continues where the header says that it was.
+    /// Makes an end that continues where the header says that it was.
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
         let header = core.link.header();
@@ -149,7 +149,7 @@ impl<S: Side> End<S> {
         if S::IS_PRODUCER { &self.header().consumer } else { &self.header().producer }
     }
 
-    /// The `len` bytes from the position on, which are known to be this end's.
+    /// Returns the `len` bytes from the position on, which are known to be this end's.
     #[inline(always)]
     pub(crate) fn window(&self, len: usize) -> NonNull<[u8]> {
         debug_assert!(len <= self.known && self.at < self.capacity);
@@ -158,33 +158,34 @@ impl<S: Side> End<S> {
         NonNull::slice_from_raw_parts(start, len)
     }
 
-    /// How many bytes are known to be this end's, without a look at the other.
+    /// Returns how many bytes are known to be this end's, without a look at the other.
     #[inline(always)]
     pub(crate) fn known(&self) -> usize {
         self.known
     }
 
-    /// Whether `n` bytes are this end's; looks at the other only if they are not known to be.
+    /// Returns whether `n` bytes are this end's. It looks at the other end only if they are not
+    /// known to be.
     #[inline(always)]
     pub(crate) fn has(&mut self, n: usize) -> bool {
         n <= self.known || n <= self.look()
     }
 
-    /// How many of `n` bytes are this end's.
+    /// Returns how many of `n` bytes are this end's.
     #[inline(always)]
     pub(crate) fn up_to(&mut self, n: usize) -> usize {
         if self.has(n) { n } else { self.known }
     }
 
-    /// How many bytes are this end's.
+    /// Looks how many bytes are this end's, and notes and returns that.
     #[inline]
     pub(crate) fn look(&mut self) -> usize {
         self.known = self.count();
         self.known
     }
 
-    /// How many bytes are this end's, for those who only want to know: 0 when the other end's
-    /// position makes no sense.
+    /// Counts the bytes that are this end's, for those who only want to know. Returns 0 when the
+    /// other end's position makes no sense.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes
@@ -237,8 +238,9 @@ impl<S: Side> End<S> {
         self.is_changed = !self.is_mapped();
     }
 
-    /// After `at` was taken back: makes the bytes that are known to be this end's at `at` what they
-    /// were in the second half. Those that the other end has given meanwhile were not changed.
+    /// Repairs the bytes that are known to be this end's after `at` was taken back: it makes them
+    /// at `at` what they were in the second half. Those that the other end has given meanwhile were
+    /// not changed.
     #[cold]
     #[inline(never)]
     fn bring_down(&mut self) {
@@ -278,14 +280,14 @@ impl<S: Side> End<S> {
         self.core.link.wake(!S::IS_PRODUCER, &half.state.0);
     }
 
-    /// Whether the other end is gone, or this one is done. Bytes that the other one wrote before
-    /// may be there still.
+    /// Returns whether the other end is gone, or this one is done. Bytes that the other one wrote
+    /// before may be there still.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.is_over || self.is_dead || self.has_closed()
     }
 
-    /// Whether the other end went in good order.
+    /// Returns whether the other end went in good order.
     #[inline]
     fn has_closed(&self) -> bool {
         // ORDER: Acquire pairs with the Release in `drop`: who sees that the end is gone sees its
@@ -304,12 +306,12 @@ impl<S: Side> End<S> {
 }
 
 impl End<Writes> {
-    /// Whether `close` was called.
+    /// Returns whether `close` was called.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// No byte is this end's any more, and the other end knows.
+    /// Closes this end: no byte is its own any more, and the other end knows.
     pub(crate) fn close(&mut self) {
         self.is_over = true;
         self.known = 0;

@@ -18,13 +18,13 @@ impl Write for Producer {
         Ok(self.put_slices(slices))
     }
 
-    /// What was written is on its way already.
+    /// Does nothing: what was written is on its way already.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Bytes that a write of `slices` waits for: one, unless they have none.
+/// Returns how many bytes a write of `slices` waits for: one, unless they have none.
 pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
     usize::from(slices.iter().any(|slice| !slice.is_empty()))
 }
@@ -57,7 +57,7 @@ impl Producer {
         Ok(n)
     }
 
-    /// All room that there is.
+    /// Reserves all room that there is.
     pub(crate) fn all_room(&mut self) -> &mut [u8] {
         let room = self.spare_capacity();
         // There is so much.
@@ -151,6 +151,8 @@ impl BufRead for Consumer {
         Ok(self.peek())
     }
 
+    /// Drops the oldest `bytes` bytes.
+    ///
     /// # Panics
     ///
     /// When `bytes` is over the length of what there is.

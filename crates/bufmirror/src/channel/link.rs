@@ -19,14 +19,14 @@ const SETTLED: Duration = Duration::from_millis(1);
 /// What lies between the ends, beside the ring: threads of one process, or two processes. Asked
 /// when an end has to sleep or be woken.
 pub(crate) trait Link: Send + Sync {
-    /// Where the header is, as long as the link lives. Other processes may write there, whatever
-    /// they like.
+    /// Returns where the header is, as long as the link lives. Other processes may write there,
+    /// whatever they like.
     fn header(&self) -> NonNull<Header>;
 
-    /// Whether fences that concern only this process do not do.
+    /// Returns whether fences that concern only this process are not enough.
     fn is_plain(&self) -> bool;
 
-    /// Whether tasks can be woken, or threads only.
+    /// Returns whether tasks can be woken, or threads only.
     fn has_tasks(&self) -> bool;
 
     /// Remembers whom to wake; `producer` says for which end.
@@ -42,10 +42,10 @@ pub(crate) trait Link: Send + Sync {
     /// Wakes the end, of which `state` is.
     fn wake(&self, producer: bool, state: &AtomicU32);
 
-    /// Whether the other end is gone without a word.
+    /// Returns whether the other end is gone without a word.
     fn is_dead(&self, state: &AtomicU32) -> bool;
 
-    /// Whether this end is this process's, and not a copy that a fork made of another's.
+    /// Returns whether this end is this process's, and not a copy that a fork made of another's.
     fn is_ours(&self) -> bool;
 }
 
@@ -63,7 +63,7 @@ impl Core {
         Arc::new(Self { mirror, link: Box::new(link), is_plain: AtomicBool::new(is_plain) })
     }
 
-    /// The fence of an end that sleeps, between its two steps (C5).
+    /// Executes the fence of an end that sleeps, between its two steps (C5).
     pub(super) fn sleepers_fence(&self) {
         // ORDER: Acquire pairs with the Release in `go_plain`: what the end that set it moved
         // before, without a fence, is seen.

@@ -56,7 +56,7 @@ pub fn channel(capacity: usize) -> Result<(Producer, Consumer), MapError> {
     MirrorRing::builder().capacity(capacity).channel()
 }
 
-/// The ends of a channel over `mirror`.
+/// Makes the ends of a channel over `mirror`.
 pub(crate) fn over(mirror: Mirror) -> (Producer, Consumer) {
     let core = Core::new(mirror, Threads::new());
     (Producer::new(End::new(&core)), Consumer::new(End::new(&core)))

@@ -63,12 +63,12 @@ impl Link for Threads {
         }
     }
 
-    /// An end that goes says so.
+    /// Returns `false`: an end that goes says so.
     fn is_dead(&self, _state: &AtomicU32) -> bool {
         false
     }
 
-    /// A forked child has a channel of its own.
+    /// Returns `true`: a forked child has a channel of its own.
     fn is_ours(&self) -> bool {
         true
     }

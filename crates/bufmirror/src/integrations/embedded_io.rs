@@ -21,6 +21,8 @@ impl Write for MirrorRing {
         Ok(n)
     }
 
+    /// Appends all of `bytes`.
+    ///
     /// # Errors
     ///
     /// When there is no room for all of `bytes`; then nothing is written.

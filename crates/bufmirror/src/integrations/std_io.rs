@@ -15,6 +15,8 @@ impl Write for MirrorRing {
         Ok(self.put_some(bytes))
     }
 
+    /// Appends all of `bytes`.
+    ///
     /// # Errors
     ///
     /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing
@@ -24,6 +26,8 @@ impl Write for MirrorRing {
         Ok(self.put(bytes)?)
     }
 
+    /// Appends a formatted text.
+    ///
     /// # Errors
     ///
     /// As of [`write_all`](Self::write_all).
@@ -60,6 +64,8 @@ impl BufRead for MirrorRing {
         Ok(self.peek())
     }
 
+    /// Drops the oldest `bytes` bytes.
+    ///
     /// # Panics
     ///
     /// When `bytes` is over the length of what there is.
@@ -126,7 +132,7 @@ impl MirrorRing {
         Ok(n)
     }
 
-    /// All room, of which there is some.
+    /// Reserves all room, of which there is some.
     pub(crate) fn all_room(&mut self) -> io::Result<&mut [u8]> {
         let free = self.spare_capacity();
         if free == 0 {
@@ -154,7 +160,7 @@ impl fmt::Write for Target<'_> {
     }
 }
 
-/// How many bytes `reader` put into `room`.
+/// Reads once from `reader` into `room`, and returns how many bytes came.
 pub(crate) fn fill(room: &mut [u8], reader: &mut impl Read) -> io::Result<usize> {
     let n = reader.read(room)?;
     if n > room.len() {
@@ -163,7 +169,7 @@ pub(crate) fn fill(room: &mut [u8], reader: &mut impl Read) -> io::Result<usize>
     Ok(n)
 }
 
-/// How many of `bytes` `writer` took: some, if there are some.
+/// Writes `bytes` to `writer`, once, and returns how many it took: some, if there are some.
 pub(crate) fn drain(bytes: &[u8], writer: &mut impl Write) -> io::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);
@@ -171,7 +177,7 @@ pub(crate) fn drain(bytes: &[u8], writer: &mut impl Write) -> io::Result<usize> 
     taken(writer.write(bytes)?, bytes)
 }
 
-/// `n`, as what a writer says that it took of `bytes`.
+/// Checks `n`, which a writer says that it took of `bytes`, and returns it.
 pub(crate) fn taken(n: usize, bytes: &[u8]) -> io::Result<usize> {
     match n {
         0 => Err(io::ErrorKind::WriteZero.into()),

@@ -32,13 +32,13 @@ impl AsyncWrite for Producer {
         true
     }
 
-    /// What was written is on its way already.
+    /// Does nothing: what was written is on its way already.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// [Closes](Producer::close) this end: the consumer reads what is left, and then its end. Does
-    /// not wait for that.
+    /// [Closes](Producer::close) this end: the consumer reads what is left, and then its end. This
+    /// does not wait for that.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.close();
         Poll::Ready(Ok(()))
@@ -82,6 +82,8 @@ impl AsyncBufRead for Consumer {
         Poll::Ready(Ok(this.peek()))
     }
 
+    /// Drops the oldest `bytes` bytes.
+    ///
     /// # Panics
     ///
     /// When `bytes` is over the length of what there is.
@@ -90,7 +92,7 @@ impl AsyncBufRead for Consumer {
     }
 }
 
-/// How many bytes `reader` put into `room`.
+/// Reads once from `reader` into `room`, and returns how many bytes came.
 fn poll_fill(
     cx: &mut Context<'_>,
     room: &mut [u8],
@@ -104,7 +106,7 @@ fn poll_fill(
     Poll::Ready(if n > free { Err(invalid("reader claims more bytes than it had room for")) } else { Ok(n) })
 }
 
-/// How many of `bytes` `writer` took: some, if there are some.
+/// Writes `bytes` to `writer`, once, and returns how many it took: some, if there are some.
 fn poll_drain(
     cx: &mut Context<'_>,
     bytes: &[u8],

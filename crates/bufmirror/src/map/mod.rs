@@ -76,7 +76,7 @@ unsafe impl Send for Mirror {}
 unsafe impl Sync for Mirror {}
 
 impl Mirror {
-    /// A mirror of at least `bytes`, mapped where the system can, else on the heap.
+    /// Makes a mirror of at least `bytes`, mapped where the system can, else on the heap.
     #[cfg(feature = "alloc")]
     pub(crate) fn new(bytes: usize, options: Options) -> Result<Self, MapError> {
         if bytes == 0 {
@@ -107,7 +107,7 @@ impl Mirror {
         Ok(Self { base: pages.base(), capacity: pages.capacity(), backing: Backing::Pages(pages) })
     }
 
-    /// A copying mirror of `bytes`, on the heap.
+    /// Makes a copying mirror of `bytes`, on the heap.
     #[cfg(feature = "alloc")]
     pub(crate) fn on_heap(bytes: usize) -> Result<Self, MapError> {
         let span = span_bytes(bytes)?;
@@ -116,8 +116,8 @@ impl Mirror {
         Self::over(region, Some(bytes)).map_err(|(error, _)| error)
     }
 
-    /// A copying mirror in `region`, of `bytes`, or else of as many as fit. The region comes back
-    /// with an error.
+    /// Makes a copying mirror in `region`, of `bytes`, or else of as many as fit. An error gives
+    /// the region back.
     pub(crate) fn over(region: Region, bytes: Option<usize>) -> Result<Self, (MapError, Region)> {
         let capacity = bytes.unwrap_or(region.len() / 2);
         let span = match span_bytes(capacity) {
@@ -130,19 +130,19 @@ impl Mirror {
         Ok(Self { base: region.as_ptr(), capacity, backing: Backing::Region(region) })
     }
 
-    /// The first byte; `2 * capacity` are valid from here (M1).
+    /// Returns the first byte; `2 * capacity` are valid from here (M1).
     #[inline(always)]
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Bytes, each with two addresses.
+    /// Returns the number of bytes, each of which has two addresses.
     #[inline(always)]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Whether one byte has two addresses, rather than two bytes one value.
+    /// Returns whether one byte has two addresses, rather than two bytes one value.
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
         matches!(self.backing, Backing::Pages(_))
@@ -207,7 +207,7 @@ impl Mirror {
     }
 }
 
-/// Twice `bytes`, which have to be some.
+/// Returns twice `bytes`, which must not be zero.
 fn span_bytes(bytes: usize) -> Result<usize, MapError> {
     if bytes == 0 {
         return Err(MapError::Empty);

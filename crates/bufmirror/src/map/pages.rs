@@ -44,7 +44,7 @@ pub(super) fn map(bytes: usize, options: Options) -> Result<Option<Pages>, MapEr
     map_by(Kernel, bytes, options).map(Some)
 }
 
-/// [`map`] by other means than the kernel's, for tests.
+/// Maps as [`map`] does, by other means than the kernel's, for tests.
 fn map_by<C: Calls>(calls: C, bytes: usize, options: Options) -> Result<Pages<C>, MapError> {
     let page = calls.page_bytes()?;
     // The same with and without huge pages to give, so that a ring's capacity does not depend on
@@ -99,7 +99,7 @@ impl<C: Calls> Pages<C> {
         Self::of_file(calls, shape, huge, options, &file, 0)
     }
 
-    /// The part of `file` from `offset` on.
+    /// Maps the part of `file` from `offset` on, twice.
     fn of_file(
         calls: C,
         shape: Shape,
@@ -128,12 +128,12 @@ impl<C: Calls> Pages<C> {
         Ok(Self { span })
     }
 
-    /// The first byte of the first mapping.
+    /// Returns the first byte of the first mapping.
     pub(super) fn base(&self) -> NonNull<u8> {
         self.span.base
     }
 
-    /// Bytes of one mapping.
+    /// Returns the bytes of one mapping.
     pub(super) fn capacity(&self) -> usize {
         self.span.bytes / 2
     }
@@ -182,7 +182,7 @@ impl<C: Calls> Span<C> {
         Ok(())
     }
 
-    /// Where the second mapping starts.
+    /// Returns where the second mapping starts.
     fn second_half(&self) -> NonNull<u8> {
         // SAFETY: half way into the span.
         unsafe { self.base.add(self.bytes / 2) }

@@ -30,33 +30,34 @@ impl Header {
     const SHORTENED: u64 = 4;
     const LENGTH_SHIFT: u32 = 3;
 
-    /// Claimed: it is being written, or being read.
+    /// Makes the header of a claimed frame: it is being written, or being read.
     pub(crate) fn open(len: usize) -> Self {
         Self((len as u64) << Self::LENGTH_SHIFT)
     }
 
-    /// Written, or read.
+    /// Makes the header of a frame that was written, or read.
     pub(crate) fn done(len: usize) -> Self {
         Self(Self::open(len).0 | Self::DONE)
     }
 
-    /// Was never written, and never will be.
+    /// Makes the header of a frame that was never written, and never will be.
     pub(crate) fn abandoned(len: usize) -> Self {
         Self(Self::done(len).0 | Self::ABANDONED)
     }
 
-    /// Written, with fewer bytes than the `len` that there was room for (F3).
+    /// Makes the header of a frame that was written with fewer bytes than the `len` that there was
+    /// room for (F3).
     pub(crate) fn shortened(len: usize) -> Self {
         Self(Self::done(len).0 | Self::SHORTENED)
     }
 
-    /// Whether the message has fewer bytes than `len` (F3).
+    /// Returns whether the message has fewer bytes than `len` (F3).
     #[inline]
     pub(crate) fn is_shortened(self) -> bool {
         self.0 & Self::SHORTENED != 0
     }
 
-    /// Bytes of the message, or of the room that there was for it: the frame's.
+    /// Returns the bytes of the message, or of the room that there was for it: the frame's.
     pub(crate) fn len(self) -> usize {
         (self.0 >> Self::LENGTH_SHIFT) as usize
     }
@@ -70,7 +71,8 @@ impl Header {
     }
 }
 
-/// Bytes of the frame of a message of `len` bytes, which is at most a capacity less a header.
+/// Returns the bytes of the frame of a message of `len` bytes, which is at most a capacity less a
+/// header.
 #[inline]
 pub(crate) fn frame_bytes(len: usize) -> usize {
     (WORD_BYTES + len).next_multiple_of(WORD_BYTES)
@@ -85,7 +87,8 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Over `mirror`, whose capacity is a multiple of [`WORD_BYTES`], and which starts at one.
+    /// Makes frames over `mirror`, which starts at a multiple of [`WORD_BYTES`], and whose capacity
+    /// is one.
     pub(crate) fn new(mirror: Mirror) -> Self {
         debug_assert!(mirror.capacity().is_multiple_of(WORD_BYTES));
         debug_assert!(mirror.base().addr().get().is_multiple_of(WORD_BYTES));
@@ -105,20 +108,20 @@ impl Frames {
         self.mirror.is_mapped()
     }
 
-    /// How far `to` is behind `from`.
+    /// Returns how far `to` is behind `from`.
     #[inline]
     pub(crate) fn distance(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + 2 * self.capacity() - from }
     }
 
-    /// The position `bytes` behind `position`; no more than a capacity.
+    /// Returns the position `bytes` behind `position`; `bytes` is no more than a capacity.
     #[inline]
     pub(crate) fn behind(&self, position: usize, bytes: usize) -> usize {
         let sum = position + bytes;
         if sum >= 2 * self.capacity() { sum - 2 * self.capacity() } else { sum }
     }
 
-    /// The bytes from `position` on.
+    /// Returns the bytes from `position` on.
     #[inline]
     fn at(&self, position: usize) -> NonNull<u8> {
         debug_assert!(position < 2 * self.capacity() && position.is_multiple_of(WORD_BYTES));
@@ -142,6 +145,8 @@ impl Frames {
         let _ = (position, bytes, writes);
     }
 
+    /// Reads the header at `position`.
+    ///
     /// # Safety
     ///
     /// The frame at `position` has a header, which nobody writes meanwhile.
@@ -153,6 +158,8 @@ impl Frames {
         Header(unsafe { self.at(position).cast::<u64>().read() })
     }
 
+    /// Writes the header at `position`.
+    ///
     /// # Safety
     ///
     /// Nobody else accesses the word at `position` meanwhile.
@@ -164,7 +171,8 @@ impl Frames {
         unsafe { self.at(position).cast::<u64>().write(header.0) }
     }
 
-    /// The last word of the frame at `position`, of a message of up to `len` bytes, some.
+    /// Returns the last word of the frame at `position`, of a message of up to `len` bytes, which
+    /// is not 0.
     #[inline]
     fn last_word(&self, position: usize, len: usize, writes: bool) -> NonNull<u64> {
         debug_assert!(0 < len && frame_bytes(len) <= self.capacity());
@@ -175,7 +183,7 @@ impl Frames {
         unsafe { self.at(position).add(offset) }.cast()
     }
 
-    /// The length of the message in the frame at `position`, which `header` is of.
+    /// Returns the length of the message in the frame at `position`, which `header` is of.
     ///
     /// # Safety
     ///
@@ -190,7 +198,7 @@ impl Frames {
         }
     }
 
-    /// The same, where the frame has more room (F3).
+    /// Returns the length of the message in a frame that has more room (F3).
     ///
     /// # Safety
     ///
@@ -240,9 +248,9 @@ impl Frames {
         unsafe { header.write(open | Header::DONE) }
     }
 
-    /// Where the message of the frame at `position` is: valid and initialised for as many bytes as
-    /// the frame has behind its header. To write to them, or to read them, is for who has claimed
-    /// the frame.
+    /// Returns where the message of the frame at `position` is: valid and initialised for as many
+    /// bytes as the frame has behind its header. Only those who have claimed the frame write to
+    /// them, or read them.
     #[inline]
     pub(crate) fn message(&self, position: usize, len: usize, writes: bool) -> NonNull<[u8]> {
         debug_assert!(frame_bytes(len) <= self.capacity());

@@ -63,8 +63,8 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane at the beginning, of a queue of `capacity` bytes; the other side's has published up
-    /// to `limit`.
+    /// Makes a lane at the beginning, of a queue of `capacity` bytes. The other side's lane has
+    /// published up to `limit`.
     pub(crate) fn new(limit: usize, capacity: usize) -> Self {
         Self {
             positions: CachePadded::new(Lock::new(Positions { claimed: 0, completed: 0, limit, number: 0 })),
@@ -74,7 +74,7 @@ impl Lane {
         }
     }
 
-    /// What the other side may have.
+    /// Returns the position up to which the other side may have the bytes.
     #[inline]
     pub(crate) fn published(&self) -> usize {
         // ORDER: Acquire pairs with the Release in `publish`: what was done with the bytes up to
@@ -82,7 +82,7 @@ impl Lane {
         self.published.load(Ordering::Acquire)
     }
 
-    /// Up to where frames were claimed a moment ago.
+    /// Returns the position up to which frames were claimed a moment ago.
     #[inline]
     pub(crate) fn claimed(&self) -> usize {
         // ORDER: Relaxed: it is for those who wait, and they look again with the lock.
@@ -121,7 +121,8 @@ impl Lane {
         self.claimed.store(positions.claimed, Ordering::Relaxed);
     }
 
-    /// Whether a frame that is done at once is published at once: none before it is open.
+    /// Returns whether a frame that is done at once is published at once: no frame before it is
+    /// open.
     #[inline]
     pub(crate) fn is_complete(positions: &Positions) -> bool {
         positions.completed == positions.claimed

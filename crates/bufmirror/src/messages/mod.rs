@@ -112,7 +112,7 @@ impl MessageQueue {
         Builder::new().capacity(bytes).build_messages()
     }
 
-    /// Over memory of a multiple of [`frames::WORD_BYTES`].
+    /// Makes a queue over memory of a multiple of [`frames::WORD_BYTES`].
     pub(crate) fn over(mirror: Mirror) -> Self {
         let queue = Arc::new(Queue::new(mirror));
         let (sender, receiver) = (Sender::new(Arc::clone(&queue)), Receiver::new(Arc::clone(&queue)));

@@ -70,8 +70,8 @@ impl Queue {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Bytes that are free, as far as can be seen; all there are in the world once it is closed, so
-    /// that who waits for some is woken.
+    /// Counts the bytes that are free, as far as can be seen. Returns the largest number once the
+    /// queue is closed, so that those who wait for some are woken.
     fn room(&self) -> usize {
         if self.is_closed() {
             return usize::MAX;
@@ -82,8 +82,8 @@ impl Queue {
         self.frames.capacity().saturating_sub(used)
     }
 
-    /// Bytes that can be received, as far as can be seen; all there are in the world once it is
-    /// over, so that who waits for some is woken.
+    /// Counts the bytes that can be received, as far as can be seen. Returns the largest number
+    /// once the queue is over, so that those who wait for some are woken.
     fn filled(&self) -> usize {
         // ORDER: Acquire pairs with the Release in `settle`: what was published before is seen.
         if self.over.load(Ordering::Acquire) {
@@ -113,7 +113,7 @@ impl Queue {
         self.call_receivers();
     }
 
-    /// Says that nothing more comes, if that is so. With the producers' lock held, of which
+    /// Notes that nothing more comes, if that is so. The caller holds the producers' lock, of which
     /// `positions` are.
     #[inline]
     fn settle(&self, positions: &Positions) {

@@ -70,7 +70,7 @@ pub(crate) struct WaitQueue {
     all: usize,
 }
 
-/// The fence between a change and the look that follows it (L2).
+/// Executes the fence between a change and the look that follows it (L2).
 #[inline]
 fn full_fence() {
     // ORDER: SeqCst pairs with itself: of two threads that each change something and then look, one
@@ -79,7 +79,7 @@ fn full_fence() {
 }
 
 impl WaitQueue {
-    /// For what there is at most `all` of.
+    /// Makes a queue for what there is at most `all` of.
     pub(crate) fn new(all: usize) -> Self {
         Self {
             queue: Lock::new(Tickets::default()),
@@ -91,7 +91,8 @@ impl WaitQueue {
         }
     }
 
-    /// Something has become more: wakes who has to be woken. `there` says how much there is.
+    /// Wakes those who have to be woken, since something has become more. `there` says how much
+    /// there is.
     #[inline]
     pub(crate) fn call(&self, there: impl Fn() -> usize) {
         self.look(there);
@@ -146,8 +147,8 @@ impl WaitQueue {
         first.sleeper.wake();
     }
 
-    /// Somebody sleeps for whom there is too little: a task cannot say by itself that it has waited
-    /// for too long.
+    /// Notes that there is too little for somebody who sleeps: a task cannot say by itself that it
+    /// has waited for too long.
     fn too_little(&self) {
         // ORDER: Relaxed: a count.
         if !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
@@ -192,8 +193,8 @@ impl WaitQueue {
         self.end_reservation(None)
     }
 
-    /// After a change of the queue: says what the first needs, and adds one of two to the state, as
-    /// the queue is empty or not.
+    /// Renews what the first needs, after a change of the queue. Adds one of two numbers to the
+    /// state, as the queue is empty or not.
     #[inline]
     fn renew(&self, queue: &Locked<'_, Tickets>, if_empty: usize, if_not: usize) {
         let first = queue.tickets.front();
@@ -223,7 +224,7 @@ impl WaitQueue {
     }
 
     /// Joins the queue, at its front or at its end, under the number that it has or a new one.
-    /// `None` when there is no memory for it. To be followed by a look.
+    /// Returns `None` when there is no memory for it. To be followed by a look.
     fn sleep(&self, number: Option<u64>, mut ticket: Ticket, standing: Standing) -> Option<u64> {
         let mut queue = self.queue.lock();
         while queue.tickets.len() == queue.tickets.capacity() {
@@ -260,7 +261,7 @@ impl WaitQueue {
         Some(number)
     }
 
-    /// Leaves the queue, with the ticket. `None` when it was woken before.
+    /// Leaves the queue, with the ticket. Returns `None` when it was woken before.
     fn remove(&self, number: u64) -> Option<Ticket> {
         let mut queue = self.queue.lock();
         let place = queue.tickets.iter().position(|ticket| ticket.number == number);
@@ -271,7 +272,7 @@ impl WaitQueue {
         ticket
     }
 
-    /// Says whom to wake from now on. `false` when it was woken before.
+    /// Says whom to wake from now on. Returns `false` when it was woken before.
     fn replace(&self, number: u64, mut sleeper: Sleeper) -> bool {
         let mut queue = self.queue.lock();
         let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
@@ -289,7 +290,7 @@ impl WaitQueue {
         self.queue.lock().tickets.iter().any(|ticket| ticket.number == number)
     }
 
-    /// Whether others have to go behind somebody who has waited for long.
+    /// Returns whether others have to go behind somebody who has waited for long.
     #[inline]
     pub(crate) fn is_impatient(&self) -> bool {
         // ORDER: Relaxed: late, somebody overtakes once more.

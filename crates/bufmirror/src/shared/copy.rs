@@ -13,12 +13,12 @@ use crate::sync::{AtomicU8, AtomicU64};
 
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// How many of `len` bytes from `at` on stand in front of the first whole word.
+/// Returns how many of `len` bytes from `at` on are in front of the first whole word.
 fn bytes_before_words(at: NonNull<[u8]>) -> usize {
     at.cast::<u8>().align_offset(WORD_BYTES).min(at.len())
 }
 
-/// The byte at `index`.
+/// Returns the byte at `index`.
 ///
 /// # Safety
 ///
@@ -32,7 +32,7 @@ unsafe fn byte<'a>(shared: NonNull<[u8]>, index: usize) -> &'a AtomicU8 {
     unsafe { AtomicU8::from_ptr(at.as_ptr()) }
 }
 
-/// The word at `index`.
+/// Returns the word at `index`.
 ///
 /// # Safety
 ///

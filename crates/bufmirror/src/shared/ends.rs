@@ -163,7 +163,7 @@ impl Write for SharedProducer {
         Ok(self.put_some(bytes))
     }
 
-    /// What was written is on its way already.
+    /// Does nothing: what was written is on its way already.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

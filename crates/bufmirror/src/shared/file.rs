@@ -35,7 +35,7 @@ impl Seat {
         }
     }
 
-    /// The byte of the file that who has the end has locked.
+    /// Returns the byte of the file that the owner of the end has locked.
     fn byte(self) -> i64 {
         match self {
             Self::Producer => 0,
@@ -101,8 +101,8 @@ impl SharedFile {
         Ok(Self { file: file.into(), capacity })
     }
 
-    /// The same file, opened anew: locks belong to an opening (S2), and a descriptor that was
-    /// handed over shares its giver's.
+    /// Opens the same file anew: locks belong to an opening (S2), and a descriptor that was handed
+    /// over shares its giver's.
     pub(super) fn reopen(&self) -> Result<Self, ShareError> {
         let path = std::format!("/proc/self/fd/{}", self.file.as_raw_fd());
         // The standard library's files are closed in programs that are started.
@@ -137,7 +137,8 @@ impl SharedFile {
         }
     }
 
-    /// Whether another opening of the file has this end. Where the system does not say, it has.
+    /// Returns whether another opening of the file has this end. Where the system does not say, it
+    /// has.
     pub(super) fn is_locked(&self, seat: Seat) -> bool {
         let mut lock = one_byte(seat);
         // SAFETY: the kernel reads and writes the structure during the call.
@@ -146,7 +147,7 @@ impl SharedFile {
     }
 }
 
-/// A lock of one end, for writing.
+/// Makes a lock of one end, for writing.
 fn one_byte(seat: Seat) -> libc::flock {
     // SAFETY: a plain structure of numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { mem::zeroed() };
@@ -176,7 +177,7 @@ impl HeaderPage {
             .ok_or_else(|| refused("mmap"))
     }
 
-    /// The first byte of `HEADER_BYTES`.
+    /// Returns the first byte of `HEADER_BYTES`.
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -205,7 +206,7 @@ fn done(call: &'static str, returned: libc::c_int) -> Result<(), ShareError> {
     if returned == 0 { Ok(()) } else { Err(refused(call)) }
 }
 
-/// Why `call` has just failed.
+/// Returns the error of `call`, which has just failed.
 fn refused(call: &'static str) -> ShareError {
     refused_by(call, &io::Error::last_os_error())
 }

@@ -31,7 +31,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// For who has just locked the end.
+    /// Makes the link of the end that the caller has just locked.
     pub(super) fn new(file: SharedFile, seat: Seat) -> Result<Self, ShareError> {
         let page = HeaderPage::map(file.as_owned())?;
         let link = Self { page, file, seat, process: std::process::id() };
@@ -58,7 +58,7 @@ impl Link for Processes {
         unsafe { self.page.base().add(PREAMBLE_BYTES) }.cast()
     }
 
-    /// The system's asymmetric fence is for the threads of one process.
+    /// Returns `true`: the system's asymmetric fence is for the threads of one process.
     fn is_plain(&self) -> bool {
         true
     }
@@ -96,7 +96,7 @@ impl Link for Processes {
         unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, i32::MAX, nothing) };
     }
 
-    /// It was there, did not close, and nobody has its lock any more.
+    /// Returns whether the other end was there, did not close, and has lost its lock.
     fn is_dead(&self, state: &AtomicU32) -> bool {
         // ORDER: Relaxed: a hint; what the other end wrote is read by its position, and looked for
         // after this.
@@ -104,7 +104,8 @@ impl Link for Processes {
         flags & OPENED != 0 && flags & CLOSED == 0 && !self.file.is_locked(self.seat.other())
     }
 
-    /// A forked child shares the page and the lock with its parent, which continues.
+    /// Returns whether this process made the link. A forked child shares the page and the lock with
+    /// its parent, which continues.
     fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }

@@ -3,3 +3,4 @@
 
 mod channel;
 mod messages;
+mod pipe;

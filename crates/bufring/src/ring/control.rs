@@ -19,7 +19,7 @@ use super::orphaned::METHODS;
 pub(super) struct Control {
     #[cfg(feature = "alloc")]
     pub(super) orphan: Orphan,
-    /// The region that this very block stands in; moved out before it is dropped.
+    /// The region that this block is in; moved out before it is dropped.
     pub(super) region: ManuallyDrop<Region>,
     pub(super) released: Released,
     /// Who waits for a buffer to come back. Empty after the ring's end, and so never dropped.
@@ -33,7 +33,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// That of a ring in `region`, of which nobody waits for anything.
+    /// Makes the control block of a ring in `region`, of which nobody waits for anything.
     pub(super) fn new(region: Region, step: usize, wipe: bool) -> Self {
         #[cfg(not(any(feature = "wipe", feature = "stats")))]
         let _ = step;
@@ -61,7 +61,7 @@ const _: () = assert!(
     "in front of a guard a control block is aligned"
 );
 
-/// Moves the region out of the control block that stands in it.
+/// Moves the region out of the control block that is in it.
 ///
 /// # Safety
 ///

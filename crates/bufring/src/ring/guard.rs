@@ -14,7 +14,7 @@ pub(crate) const GUARD: usize = size_of::<Guard>();
 /// Bytes of a guard's place in a table: the guard, and the address of its block's first byte.
 pub(super) const PLACE: usize = GUARD.next_multiple_of(UNIT) + UNIT;
 
-/// From this alignment on, guards stand in a table of their own, and not in front of their blocks:
+/// From this alignment on, guards are in a table of their own, and not in front of their blocks:
 /// there each would take a whole alignment from blocks that are multiples of it. A table takes at
 /// most a sixteenth of what its blocks have.
 ///
@@ -60,17 +60,17 @@ impl Guard {
     }
 }
 
-/// Whether the guard stands in a table.
+/// Returns whether the guard is in a table.
 #[inline]
 pub(super) fn is_in_table(at: At) -> bool {
     !cfg!(loom) && !at.addr().get().is_multiple_of(UNIT)
 }
 
-/// The first byte of the guard's block.
+/// Returns the first byte of the guard's block.
 ///
 /// # Safety
 ///
-/// `at` is a guard that has a block, made from the region's own pointer. If it stands in a table,
+/// `at` is a guard that has a block, made from the region's own pointer. If it is in a table,
 /// [`set_data`] was called for it, and nobody calls that meanwhile.
 #[inline]
 pub(super) unsafe fn data(at: At) -> NonNull<u8> {
@@ -87,7 +87,7 @@ pub(super) unsafe fn data(at: At) -> NonNull<u8> {
     unsafe { NonNull::new_unchecked(byte) }
 }
 
-/// Notes where the block of the guard starts, which stands in a table.
+/// Notes where the block of the guard starts, which is in a table.
 ///
 /// # Safety
 ///

@@ -34,7 +34,7 @@ unsafe impl Send for GuardHandle {}
 unsafe impl Sync for GuardHandle {}
 
 impl GuardHandle {
-    /// The handle of a live block.
+    /// Makes the handle of a live block.
     #[inline]
     pub(super) fn new(
         guard: At,
@@ -47,7 +47,7 @@ impl GuardHandle {
         }
     }
 
-    /// The handle of no block.
+    /// Makes the handle of no block.
     #[inline]
     pub(crate) fn nothing() -> Self {
         Self {
@@ -57,13 +57,13 @@ impl GuardHandle {
         }
     }
 
-    /// Whether it is marked as one of several.
+    /// Returns whether the handle is marked as one of several.
     #[inline(always)]
     pub(crate) fn is_shared(&self) -> bool {
         self.tagged.is_shared()
     }
 
-    /// The same, marked as one of several.
+    /// Marks the handle as one of several.
     #[inline]
     pub(crate) fn into_shared(self) -> Self {
         // Not released: the marked one is the same handle.
@@ -81,7 +81,7 @@ impl GuardHandle {
         self.tagged.block().map(|guard| unsafe { &(*guard.as_ptr()).views })
     }
 
-    /// Bytes of the block.
+    /// Returns the bytes of the block.
     ///
     /// # Safety
     ///
@@ -97,14 +97,14 @@ impl GuardHandle {
         layout::room(size as usize, step)
     }
 
-    /// Where the block's memory starts.
+    /// Returns the start of the block's memory.
     pub(crate) fn start(&self) -> Option<NonNull<u8>> {
         // SAFETY: the guard of a live block, which is valid while the handle lives; nobody writes
         // its address meanwhile (R3).
         self.tagged.block().map(|guard| unsafe { guard::data(guard) })
     }
 
-    /// The block's memory, if the allocator wipes.
+    /// Returns the block's memory, if the allocator wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         let (guard, first) = (self.tagged.block()?, self.start()?);
@@ -221,8 +221,8 @@ impl GuardHandle {
         }
     }
 
-    /// Has the release see whether somebody waits. For the thread that took the block, before the
-    /// lease is handed out.
+    /// Makes the release see whether somebody waits. The caller is the thread that took the block,
+    /// before the lease is handed out.
     #[cfg(feature = "alloc")]
     pub(crate) fn watch(&self) {
         let Some(guard) = self.tagged.block() else { return };

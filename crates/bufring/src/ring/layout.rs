@@ -26,14 +26,14 @@ pub(crate) struct Grid {
     /// in front of the block, and the grid less one.
     raise: usize,
     pub(super) mask: usize,
-    /// Whether the guards stand in a table.
+    /// Whether the guards are in a table.
     has_table: bool,
 }
 
 impl Grid {
-    /// For starts that are multiples of `alignment`, a power of two of at most a quarter of the
-    /// address space. A ring is built with a grid of which one block is at most `MAX_BYTES`; the
-    /// builder refuses others.
+    /// Makes the grid for starts that are multiples of `alignment`, a power of two of at most a
+    /// quarter of the address space. A ring is built with a grid of which one block is at most
+    /// `MAX_BYTES`; the builder refuses others.
     pub(crate) fn new(alignment: usize) -> Self {
         let step = alignment.max(UNIT);
         let has_table = step >= TABLE_FROM;
@@ -45,42 +45,43 @@ impl Grid {
         !self.mask + 1
     }
 
-    /// The alignment that every block has.
+    /// Returns the alignment that every block has.
     pub(crate) fn alignment(self) -> usize {
         self.step()
     }
 
-    /// Whether the guards stand in a table, and not in front of their blocks.
+    /// Returns whether the guards are in a table, and not in front of their blocks.
     pub(crate) fn has_table(self) -> bool {
         self.has_table
     }
 
-    /// Bytes of a block for `bytes` bytes, at most `MAX_BYTES`: with its guard, if that is in front
-    /// of it. A multiple of a unit.
+    /// Returns the bytes of a block for `bytes` bytes, at most `MAX_BYTES`: with its guard, if that
+    /// is in front of it. The result is a multiple of a unit.
     #[inline(always)]
     pub(crate) fn block_bytes(self, bytes: usize) -> usize {
         (bytes + self.raise) & self.mask
     }
 
-    /// The same in units, where guards are in front of their blocks.
+    /// Returns the units of a block for `bytes` bytes, where guards are in front of their blocks.
     #[inline(always)]
     pub(crate) fn units_in_front(self, bytes: usize) -> usize {
         self.block_bytes(bytes) / UNIT
     }
 
-    /// From one guard to the next, in units, for a block of `bytes` bytes.
+    /// Returns the distance from one guard to the next, in units, for a block of `bytes` bytes.
     pub(crate) fn units(self, bytes: usize) -> usize {
         self.units_of(self.block_bytes(bytes))
     }
 
-    /// From one guard to the next, in units, for `block_bytes` bytes of a block.
+    /// Returns the distance from one guard to the next, in units, for `block_bytes` bytes of a
+    /// block.
     pub(super) fn units_of(self, block_bytes: usize) -> usize {
         if self.has_table { block_bytes / self.step() * PLACE_UNITS } else { block_bytes / UNIT }
     }
 }
 
-/// Bytes of a block that has `units` from its guard to the next one, none for none. `step` is that
-/// of the table, or 0.
+/// Returns the bytes of a block that has `units` from its guard to the next one, none for none.
+/// `step` is that of the table, or 0.
 #[inline]
 pub(super) fn room(units: usize, step: usize) -> usize {
     if step == 0 { (units * UNIT).saturating_sub(GUARD) } else { units / PLACE_UNITS * step }
@@ -97,8 +98,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout for `blocks` bytes of blocks in a region that starts at `address`; `None` when
-    /// they cannot be counted in a `usize`.
+    /// Computes the layout for `blocks` bytes of blocks in a region that starts at `address`.
+    /// Returns `None` when they cannot be counted in a `usize`.
     fn new(address: usize, grid: Grid, blocks: usize) -> Option<Self> {
         let first = size::align_up(address, UNIT)?;
         if grid.has_table {
@@ -119,12 +120,13 @@ impl Layout {
         Some(Self { control: front - CONTROL, front, memory: memory - address })
     }
 
-    /// The layout for `blocks` bytes of blocks, or all that there is room for, in a region of `len`
-    /// bytes that starts at `address`, and how many bytes these are: at least one block.
+    /// Computes the layout of a region of `len` bytes that starts at `address`, for `blocks` bytes
+    /// of blocks or for all that there is room for. Returns it with the bytes of the blocks, which
+    /// are at least one block's.
     ///
     /// # Errors
     ///
-    /// The bytes that the region would need.
+    /// The error is the bytes that the region would need.
     pub(super) fn within(
         address: usize,
         len: usize,
@@ -137,8 +139,8 @@ impl Layout {
         if required > len { Err(required) } else { Ok((layout, blocks)) }
     }
 
-    /// The most bytes of blocks in a region of `len` bytes that starts at `address`; none when it
-    /// is too small.
+    /// Returns the most bytes of blocks in a region of `len` bytes that starts at `address`; none
+    /// when it is too small.
     fn most(address: usize, len: usize, grid: Grid) -> usize {
         let left =
             |blocks| Self::new(address, grid, blocks).map_or(0, |layout| len.saturating_sub(layout.memory));
@@ -153,14 +155,15 @@ impl Layout {
     }
 }
 
-/// Bytes of bookkeeping, wherever the region starts, beside `blocks` bytes of blocks; `None` when
-/// there is no such number.
+/// Returns the bytes of bookkeeping, wherever the region starts, beside `blocks` bytes of blocks.
+/// Returns `None` when there is no such number.
 pub(crate) fn overhead_bytes(grid: Grid, blocks: usize) -> Option<usize> {
     // The worst start is one byte behind an aligned address.
     Layout::new(0, grid, blocks)?.memory.checked_add(grid.step())
 }
 
-/// Bytes of `buffers` blocks for `capacity` bytes together; `None` when there is no such number.
+/// Returns the bytes of `buffers` blocks for `capacity` bytes together, or `None` when there is no
+/// such number.
 ///
 /// Guards in front of blocks are in it, and room to round each size up. In a ring with a table
 /// there are neither: it has room for `buffers` blocks of one size, or one of all bytes.
@@ -175,7 +178,7 @@ pub(crate) fn blocks_bytes(capacity: usize, buffers: usize, grid: Grid) -> Optio
     Some(all & grid.mask)
 }
 
-/// A capacity that `buffers` blocks can have together.
+/// Returns a capacity that `buffers` blocks can have together.
 pub(crate) fn most_capacity(buffers: usize, grid: Grid) -> usize {
     if grid.has_table {
         return ((MAX_BYTES / buffers) & grid.mask) * buffers;

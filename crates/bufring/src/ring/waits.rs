@@ -9,7 +9,7 @@ use super::control::{CONTROL, Control};
 use super::guard::{At, UNIT};
 
 impl Ring {
-    /// The place of the request that waits.
+    /// Returns the place of the request that waits.
     pub(crate) fn waiter(&self) -> &WaitPlace {
         &self.control().waiter
     }
@@ -27,8 +27,8 @@ impl Ring {
         self.guard(at).state.tell(self.distance(at))
     }
 
-    /// Units from the guard `first` to the one behind the block of `last`, which is not in front of
-    /// it.
+    /// Returns the units from the guard `first` to the one behind the block of `last`, which is not
+    /// in front of it.
     pub(crate) fn units_between(&self, first: At, last: At) -> usize {
         (self.next(last).addr().get() - first.addr().get()) / UNIT
     }

@@ -296,6 +296,24 @@ fn write_all_of_embedded_io_is_all_or_nothing() {
     assert_eq!(embedded_io::Write::write_all(&mut buffer, b""), Ok(()));
 }
 
+#[cfg(feature = "embedded-io-async")]
+#[test]
+fn the_async_writer_does_not_wait() {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use embedded_io_async::Write;
+
+    let mut ring = ring(500);
+    let mut buffer = ring.extendable(10).expect("room");
+    let mut cx = Context::from_waker(Waker::noop());
+    assert_eq!(pin!(Write::write_all(&mut buffer, &[1; 400])).poll(&mut cx), Poll::Ready(Ok(())));
+    assert!(matches!(pin!(Write::write_all(&mut buffer, &[2; 200])).poll(&mut cx), Poll::Ready(Err(_))));
+    assert!(matches!(pin!(Write::write(&mut buffer, b"ab")).poll(&mut cx), Poll::Ready(Ok(2))));
+    assert_eq!(pin!(Write::flush(&mut buffer)).poll(&mut cx), Poll::Ready(Ok(())));
+    assert_eq!(&buffer[399..], [1, b'a', b'b']);
+}
+
 /// Through the traits of writers there is nothing to flush, and short writes say how short.
 #[test]
 fn flushing_and_short_writes() {

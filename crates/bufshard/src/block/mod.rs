@@ -12,8 +12,9 @@
 //!
 //! Where the bytes start at a multiple of a page or more, a header in front of them would take as
 //! much again. There it is in an allocation of its own, behind the region of the bytes ([`Kept`]).
-//! A block with pages of its own, a mapping or memory of the pool's source, has the same in front
-//! of its bytes, in these pages.
+//! A block with pages of its own has the same in front of its bytes, in these pages. They are a
+//! mapping, memory of the pool's source, or pages of the allocator's, which go to the system when
+//! the block is freed.
 //!
 //! # Invariants
 //!
@@ -72,7 +73,7 @@ pub(crate) struct Block {
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(HEADER_BYTES == 16);
 
-/// Less goes back to the allocator alone: two system calls would free a page or two.
+/// Idle memory of less goes back to the allocator alone: two system calls would free a page or two.
 const LEAST_RETURNED: usize = 16 << 10;
 
 /// What is in front of the bytes of a block for one buffer.
@@ -101,7 +102,8 @@ enum Place {
 }
 
 impl Block {
-    /// A block of a shape. It notes the address of its pool's bookkeeping; `source` is the pool's.
+    /// Allocates a block of the given shape from `source`, which is the pool's. The block notes
+    /// `pool`, the address of its pool's bookkeeping.
     ///
     /// # Errors
     ///
@@ -175,7 +177,7 @@ impl Block {
     ) -> Result<NonNull<Self>, RegionError> {
         let lead = shape.mapped_lead();
         let region = take()?;
-        debug_assert!(region.len() == shape.total(), "{region:?} for {shape:?}");
+        debug_assert!(region.len() + shape.aligning_bytes() == shape.total(), "{region:?} for {shape:?}");
         // SAFETY: the lead has room for that, and the pages for the lead.
         let kept = unsafe { region.as_ptr().add(lead - KEPT_BYTES) }.cast::<Kept>();
         let block = Self::header(pool, shape.class, MAPPED);
@@ -191,13 +193,14 @@ impl Block {
         Self { link: Cell::new(pool), views: Views::new(), class, lead }
     }
 
-    /// The most bytes that are allocated for a block of the class of `bytes` bytes, of any colour.
+    /// Returns the most bytes that are allocated for a block of the class of `bytes` bytes, of any
+    /// colour.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) fn most_total(bytes: usize, alignment: usize) -> usize {
         Shape::of(class::class_of(bytes) as u16, bytes, alignment, None).coloured(usize::MAX).total()
     }
 
-    /// What the header of a block is in.
+    /// Returns what the header of a block is part of.
     ///
     /// # Safety
     ///
@@ -219,8 +222,8 @@ impl Block {
 
     /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
     /// bookkeeping is not told. `shape_of` gives the shape of blocks of a class with this number of
-    /// bytes. Memory of some pages is passed on to the system if `is_idle`: the allocator may keep
-    /// it otherwise.
+    /// bytes. Memory is passed on to the system if it is large, or `is_idle` and of some pages: the
+    /// allocator may keep it otherwise.
     ///
     /// # Safety
     ///
@@ -245,7 +248,10 @@ impl Block {
             }
             Place::Mapped(kept) => {
                 // SAFETY: the first field, which is moved out once. The block goes with it.
-                return unsafe { kept.cast::<Region>().read() }.len();
+                let region = unsafe { kept.cast::<Region>().read() };
+                let total = region.len() + shape_of(class, bytes).aligning_bytes();
+                give_back(region, is_idle);
+                return total;
             }
             // SAFETY: valid while the block is.
             Place::Single(single) => (single.cast::<u8>(), unsafe { single.as_ref() }.total),
@@ -259,8 +265,8 @@ impl Block {
         total
     }
 
-    /// The bytes of a block whose header is in front of them, as it is where the alignment is not
-    /// `is_apart`.
+    /// Returns the start of the bytes of a block whose header is in front of them. That is so where
+    /// the alignment is not `is_apart`.
     #[inline(always)]
     pub(crate) fn behind(block: NonNull<Block>) -> NonNull<u8> {
         // SAFETY: a header is followed by the bytes of its buffer, or ends where its allocation
@@ -268,7 +274,7 @@ impl Block {
         unsafe { block.cast::<u8>().add(HEADER_BYTES) }
     }
 
-    /// The bytes of any block.
+    /// Returns the start of the bytes of any block.
     ///
     /// # Safety
     ///
@@ -302,7 +308,8 @@ impl Block {
         }
     }
 
-    /// Bytes that the buffer may have: those of the class, or at least those of the request.
+    /// Returns how many bytes the buffer may have: those of the class, or at least those of the
+    /// request.
     ///
     /// # Safety
     ///
@@ -331,7 +338,7 @@ impl Block {
         }
     }
 
-    /// What the buffer counts as in the statistics; without them, nothing.
+    /// Returns the bytes that the buffer counts as in the statistics, or 0 without statistics.
     ///
     /// # Safety
     ///
@@ -352,12 +359,12 @@ impl Block {
         self.class as usize
     }
 
-    /// Whether the block is for one buffer only, and goes when that does.
+    /// Returns whether the block is for one buffer only, and is freed with it.
     pub(crate) fn is_single(&self) -> bool {
         self.class == NO_CLASS
     }
 
-    /// The pool's bookkeeping; of a block in a chain, the next (K3).
+    /// Returns the pool's bookkeeping or, for a block in a chain, the next block (K3).
     #[inline(always)]
     pub(crate) fn link(&self) -> NonNull<()> {
         self.link.get()
@@ -390,9 +397,11 @@ impl Kept {
     }
 }
 
-/// Gives memory back to the allocator, and to the system if it `is_idle` and of some pages.
+/// Gives memory back to the allocator, and to the system if it is large, or `is_idle` and of some
+/// pages.
 fn give_back(region: Region, is_idle: bool) {
-    if is_idle && region.len() >= LEAST_RETURNED {
+    let least = if is_idle { LEAST_RETURNED } else { Region::LARGE_BYTES };
+    if region.len() >= least {
         region.free_to_system();
     }
 }

@@ -30,6 +30,13 @@ const APART_FROM_ALIGNMENT: usize = PAGE_BYTES;
 /// from the system in zeroed pages, and those in front of the start are never touched.
 const ALIGNED_HERE_FROM_BYTES: usize = 64 << 10;
 
+/// From this size on, blocks of a class that are allocated one after the other lie the same whole
+/// number of lines apart: processors fetch ahead at a step that does not change. Below, it would
+/// take too many bytes.
+const EVEN_FROM_BYTES: usize = 4 << 10;
+/// What common allocators have in front of each allocation.
+const ALLOCATOR_BYTES: usize = size_of::<usize>();
+
 /// From this size on, the allocator gives each block pages of its own, which all start alike, and
 /// blocks are coloured.
 const COLOURED_FROM_BYTES: usize = 64 << 10;
@@ -63,9 +70,9 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Those of `from` bytes and more, rounded up to whole pages: then a request never takes less
-    /// than a smaller one. None where pages do not have the alignment that `asked` is, of all
-    /// buffers.
+    /// Makes the rule for blocks of `from` bytes and more, rounded up to whole pages. Rounding
+    /// keeps a request from taking less than a smaller one. Returns `None` where pages do not have
+    /// `asked`, the alignment of all buffers.
     pub(crate) fn new(from: usize, asked: usize, pages: OwnPages) -> Option<Self> {
         if asked > PAGE_BYTES {
             return None;
@@ -77,67 +84,85 @@ impl Mapped {
 }
 
 impl Shape {
-    /// A block of a class, or for one buffer of `bytes` bytes if that is `NO_CLASS`, whose bytes
-    /// start at a multiple of `alignment`. It has the first colour, which takes the least.
+    /// Returns the shape of a block whose bytes start at a multiple of `alignment`. The block is of
+    /// a class, or for one buffer of `bytes` bytes if `class` is `NO_CLASS`. It has the first
+    /// colour, which takes the least.
     pub(crate) fn of(class: u16, bytes: usize, alignment: usize, mapped: Option<Mapped>) -> Self {
         let pages = mapped.filter(|mapped| bytes >= mapped.from).map(|mapped| mapped.pages);
         Self { class, bytes, alignment, spread: 0, pages }
     }
 
-    /// The same, whose bytes start `colour` lines further if they are many.
+    /// Returns the same shape with bytes that start `colour` lines further, if they are many.
     pub(crate) fn coloured(self, colour: usize) -> Self {
         let lines = if is_coloured(self.bytes, self.alignment) { colour % COLOURS } else { 0 };
         Self { spread: lines * size::CACHE_LINE_BYTES, ..self }
     }
 
-    /// The shape of a block that was made with another colour, where `lead` is what its header
-    /// says.
+    /// Returns the shape of a block that was made with another colour, where `lead` is what its
+    /// header says.
     pub(super) fn again(self, lead: usize) -> Self {
         self.coloured(lead / size::CACHE_LINE_BYTES)
     }
 
-    /// From the start of a mapping, which the header is in, to the bytes.
+    /// Returns the distance from the start of a mapping, which the header is in, to the bytes.
     pub(super) fn mapped_lead(&self) -> usize {
         KEPT_BYTES.next_multiple_of(self.alignment) + self.spread
     }
 
-    /// Bytes of all that is allocated for the block.
+    /// Returns the bytes that are allocated to align the block's own pages, and lie outside of
+    /// them.
+    pub(super) fn aligning_bytes(&self) -> usize {
+        self.pages.map_or(0, OwnPages::aligning_bytes)
+    }
+
+    /// Returns the bytes of all that is allocated for the block.
     pub(crate) fn total(&self) -> usize {
         if let Some(pages) = self.pages {
             // A size that does not exist is refused when it is taken.
             let rounded = |len| pages.rounded(len).unwrap_or(len);
-            return if is_apart(self.alignment) {
+            let whole = if is_apart(self.alignment) {
                 KEPT_BYTES + rounded(self.bytes)
             } else {
                 rounded(self.mapped_lead() + self.bytes)
             };
+            return whole + pages.aligning_bytes();
         }
         if is_apart(self.alignment) {
             let aligning = if self.is_aligned_here() { self.alignment - 1 } else { 0 };
             return KEPT_BYTES + self.bytes + aligning;
         }
-        self.front() + self.bytes + (self.alignment - ALLOCATOR_ALIGNMENT) + self.spread
+        let all = self.front() + self.bytes + (self.alignment - ALLOCATOR_ALIGNMENT) + self.spread;
+        if !self.is_even() {
+            return all;
+        }
+        (all + ALLOCATOR_BYTES).next_multiple_of(size::CACHE_LINE_BYTES) - ALLOCATOR_BYTES
     }
 
-    /// Bytes of the header in front of the bytes, with what belongs to it.
+    /// Returns whether the block takes whole lines, with what the allocator has in front.
+    fn is_even(&self) -> bool {
+        let is_amid_others = (EVEN_FROM_BYTES..COLOURED_FROM_BYTES).contains(&self.bytes);
+        is_amid_others && self.class != NO_CLASS && self.alignment <= size::CACHE_LINE_BYTES
+    }
+
+    /// Returns the bytes of the header in front of the bytes, with what belongs to it.
     pub(super) fn front(&self) -> usize {
         if self.class == NO_CLASS { SINGLE_BYTES } else { HEADER_BYTES }
     }
 
-    /// Whether more bytes are taken than the buffer has, for what has its header apart.
+    /// Returns whether a block with its header apart takes more bytes than its buffer has.
     pub(super) fn is_aligned_here(&self) -> bool {
         self.bytes.max(self.alignment) >= ALIGNED_HERE_FROM_BYTES
     }
 }
 
-/// Whether blocks of this alignment have their headers apart.
+/// Returns whether blocks of this alignment have their headers apart.
 pub(crate) fn is_apart(alignment: usize) -> bool {
     alignment >= APART_FROM_ALIGNMENT
 }
 
-/// The most bytes of a block outside of the classes whose `total` is at most `limit`; 0 when there
-/// are none. `alignment_of` says what a number of bytes starts at a multiple of, which does not
-/// fall as it grows, and is larger from one of `STEPS` on only.
+/// Returns the most bytes of a block outside of the classes whose `total` is at most `limit`; 0
+/// when there are none. `alignment_of` maps a number of bytes to the alignment of their start. It
+/// does not fall as the number grows, and it rises only at one of `STEPS`.
 pub(crate) fn most_single(
     limit: usize,
     mapped: Option<Mapped>,
@@ -149,7 +174,7 @@ pub(crate) fn most_single(
         // All pages, less what is around the bytes.
         let apart = if is_apart(alignment_of(mapped.from)) { KEPT_BYTES } else { 0 };
         let around = if apart > 0 { 0 } else { shape(mapped.from).mapped_lead() };
-        let room = limit.saturating_sub(apart);
+        let room = limit.saturating_sub(apart + mapped.pages.aligning_bytes());
         let pages = room - room % mapped.pages.page_bytes();
         let most = pages.saturating_sub(around).min(end);
         if most >= mapped.from {
@@ -171,7 +196,7 @@ pub(crate) fn most_single(
     0
 }
 
-/// Whether blocks are spread over lines.
+/// Returns whether blocks are spread over lines.
 ///
 /// Blocks whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache
 /// and evict each other; see `bufcore::size::staggered`. It never costs alignment: a larger one
@@ -204,6 +229,8 @@ mod tests {
             (of_class(64, 16).coloured(5), header + 64 + spare),
             (of_single(64, 16), 2 * header + 64 + spare),
             (of_class(1024, 64).coloured(5), header + 1024 + 48 + spare),
+            (of_class(4096, 64).coloured(5), 4096 + 128 - size_of::<usize>()),
+            (of_single(4096, 64), 2 * header + 4096 + 48 + spare),
             (of_class(64 << 10, 64), header + (64 << 10) + 48 + spare),
             (of_class(64 << 10, 64).coloured(5), header + (64 << 10) + 48 + spare + 5 * 64),
             (of_class(64 << 10, 64).coloured(69), header + (64 << 10) + 48 + spare + 5 * 64),
@@ -217,7 +244,7 @@ mod tests {
         const { assert!(KEPT_BYTES <= 64) };
     }
 
-    /// A page in front has the header and every colour.
+    /// Checks that a page in front has the header and every colour.
     #[cfg(feature = "mmap")]
     #[test]
     fn mappings_are_whole_pages() {
@@ -253,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Of every limit near one where something changes.
+    /// Checks every limit near one where something changes.
     #[test]
     fn the_most_is_exact() {
         let ways = |_asked| {

@@ -14,7 +14,8 @@ pub(super) type Slot = Cell<*const Block>;
 pub(crate) struct Array(NonNull<Slot>);
 
 impl Array {
-    /// `None` when there is no memory. Where no cache is entered or claimed.
+    /// Allocates an array of `slots` empty slots; returns `None` when there is no memory. The
+    /// caller has no cache entered or claimed.
     pub(super) fn new(slots: u32) -> Option<Self> {
         let slots = slots as usize;
         let mut all: Vec<Slot> = Vec::new();
@@ -26,7 +27,7 @@ impl Array {
         Some(Self(unsafe { first.add(1) }))
     }
 
-    /// How many.
+    /// Returns the number of slots.
     pub(super) fn len(&self) -> u32 {
         // SAFETY: the number is in front.
         let number = unsafe { self.0.sub(1) };
@@ -34,7 +35,7 @@ impl Array {
         unsafe { number.as_ref() }.get().addr() as u32
     }
 
-    /// The array again whose slots a magazine had.
+    /// Makes the array again from slots that a magazine had.
     ///
     /// # Safety
     ///

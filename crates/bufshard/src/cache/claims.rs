@@ -22,8 +22,8 @@ pub(crate) enum NotHad {
 }
 
 impl ThreadCache {
-    /// What the thread announced last, if it is done with that. For those who claimed the cache,
-    /// after the fence.
+    /// Returns what the thread announced last, if it is done with that. The caller has claimed the
+    /// cache and executed the fence.
     fn done(&self) -> Option<u32> {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did
         // before is seen.
@@ -46,8 +46,8 @@ impl ThreadCache {
         is_done.then_some(begun)
     }
 
-    /// Waits, not for long, until the thread is done with what it announced, and returns that. For
-    /// those who keep the bookkeeping.
+    /// Waits, not for long, until the thread is done with what it announced, and returns that. The
+    /// caller keeps the bookkeeping.
     pub(super) fn rest(&self) -> Option<u32> {
         (0..LOOKS).find_map(|look| {
             if look > 0 {
@@ -58,7 +58,7 @@ impl ThreadCache {
     }
 
     /// Runs `f` while the caller has the magazines, from another thread than the cache's; it calls
-    /// nothing that is not ours. For holders of a handle.
+    /// nothing that is not ours. The caller holds a handle.
     ///
     /// # Errors
     ///
@@ -127,14 +127,14 @@ impl ThreadCache {
         adopted
     }
 
-    /// Whether a thread could have it.
+    /// Returns whether a thread could take the cache.
     pub(crate) fn is_free(&self) -> bool {
         // ORDER: Relaxed: a hint.
         self.word.load(Ordering::Relaxed) & (FREE | CLOSED) == FREE
     }
 
-    /// Whether releases are to free their memory. Between `enter` and `leave`: who sets the flag
-    /// later finds the thread at work.
+    /// Returns whether releases are to free their memory. The caller is between `enter` and
+    /// `leave`: a thread that sets the flag later finds this one at work.
     pub(crate) fn is_waited(&self) -> bool {
         // ORDER: Relaxed: the fences of `enter` and of who sets it order it.
         self.word.load(Ordering::Relaxed) & WAITED != 0

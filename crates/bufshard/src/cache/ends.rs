@@ -33,6 +33,8 @@ pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go:
 struct LettingGo(NonNull<Stub>);
 
 impl LettingGo {
+    /// Makes the guard that lets go of `stub` when it is dropped.
+    ///
     /// # Safety
     ///
     /// The pool is gone, and the calling thread, which had the cache then, does not use the stub
@@ -54,7 +56,7 @@ impl Drop for LettingGo {
 pub(crate) struct Gone(NonNull<Stub>);
 
 impl Gone {
-    /// Where the pool is gone.
+    /// Looks whether the pool is gone, and returns the proof if it is.
     ///
     /// # Safety
     ///
@@ -71,8 +73,8 @@ impl Gone {
     }
 
     /// Empties the cache, and gives back the thread's reference, if the pool's end has not done
-    /// that. For the thread while it is not at work. The allocator may use pools in this, and the
-    /// thread let go of the stub there.
+    /// that. The caller is the thread, which is not at work. The allocator may use pools in this,
+    /// and the thread let go of the stub there.
     #[cold]
     #[inline(never)]
     pub(crate) fn drain(self) {
@@ -87,7 +89,7 @@ impl Gone {
     }
 }
 
-/// Whether the pool is gone.
+/// Returns whether the pool is gone.
 ///
 /// # Safety
 ///
@@ -97,7 +99,7 @@ unsafe fn is_closed(head: NonNull<Cache>) -> bool {
     unsafe { head.cast::<Stub>().as_ref() }.flags() & stub::CLOSED != 0
 }
 
-/// The end of the thread that has the cache: its blocks go to the shards.
+/// Ends the use of the cache by its thread, which ends: its blocks go to the shards.
 ///
 /// # Safety
 ///
@@ -152,14 +154,14 @@ unsafe fn end_of_thread(head: NonNull<Cache>) {
 }
 
 impl ThreadCache {
-    /// Whether the pool is gone.
+    /// Returns whether the pool is gone.
     pub(crate) fn is_gone(&self) -> bool {
         // ORDER: Relaxed: nothing is read that this would order.
         self.word.load(Ordering::Relaxed) & CLOSED != 0
     }
 
-    /// The pool's end, first half: from here on the thread puts nothing in that it did not begin
-    /// before.
+    /// Begins the cache's part of the pool's end. From here on the thread puts nothing in that it
+    /// did not begin to put in before.
     pub(crate) fn close(&self) {
         self.stub().close();
         // ORDER: Acquire pairs with the Release in `unclaim` and `end_of_thread`. What the fence
@@ -167,9 +169,9 @@ impl ThreadCache {
         self.word.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
-    /// The pool's end, second half, behind a full fence, which was a heavy one if `is_heavy`:
-    /// empties the cache, unless its thread is in the midst of something or cannot be asked; then
-    /// it does so itself.
+    /// Completes the cache's part of the pool's end, behind a full fence (a heavy one if
+    /// `is_heavy`). It empties the cache, unless the thread is amid something or cannot be asked.
+    /// In that case the thread empties it.
     pub(crate) fn empty_closed(&self, is_heavy: bool) {
         let is_held = self.stub().is_held();
         if (is_heavy || self.is_fenced() || !is_held) && self.rest().is_some() && self.stub().overtake() {
@@ -178,7 +180,8 @@ impl ThreadCache {
         }
     }
 
-    /// The same by the cache's thread, for which something else keeps the bookkeeping.
+    /// Empties the cache by its own thread after the pool's end. Something else keeps the
+    /// bookkeeping.
     #[cold]
     #[inline(never)]
     pub(crate) fn drain_closed(&self) {
@@ -206,8 +209,8 @@ impl ThreadCache {
         unsafe { Shared::free_chain(shared, all, Why::Uncounted) };
     }
 
-    /// The pool is gone, and the thread meets the stub: it empties the cache, and gives back its
-    /// reference, if that was not done.
+    /// Lets go of the stub of a pool that is gone, for the thread that meets it. The thread empties
+    /// the cache and gives back its reference, if that was not done.
     ///
     /// # Safety
     ///
@@ -222,8 +225,8 @@ impl ThreadCache {
     }
 
     /// Puts the cache on the calling thread's list, which has just adopted it. The thread's
-    /// reference to the bookkeeping is counted already. `false` when the pool is gone: then no
-    /// thread has the cache.
+    /// reference to the bookkeeping is counted already. Returns `false` when the pool is gone: then
+    /// no thread has the cache.
     pub(crate) fn list(&self) -> bool {
         let is_held = self.stub().hold(self);
         if is_held {

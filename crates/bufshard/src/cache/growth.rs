@@ -78,27 +78,27 @@ impl Evidence {
         self.0.store(evidence, Ordering::Relaxed);
     }
 
-    /// Whether there was a trip between the look before this one and now: before this look, or
-    /// after it began.
+    /// Returns whether there was a trip between the look before this one and now: before this look,
+    /// or after it began.
     fn is_since(&self, look: u32) -> bool {
         [look, look.wrapping_add(1)]
             .iter()
             .any(|next| self.get() >> LOOK_SHIFT == next & (u32::MAX >> LOOK_SHIFT))
     }
 
-    /// A trip, before the look of this number.
+    /// Notes a trip before the look of this number.
     fn note(&self, look: u32, flag: u32) {
         self.set(look << LOOK_SHIFT | self.get() & (OVERFLOWED | TRIPS_MASK) | flag);
     }
 
-    /// A trip that moved blocks.
+    /// Counts a trip that moved blocks.
     fn count(&self) {
         if self.trips() < TRIPS_MASK {
             self.set(self.get() + 1);
         }
     }
 
-    /// The slots have changed, or are not to.
+    /// Forgets the trips, because the slots have changed or are not to change.
     fn forget(&self) {
         self.set(self.get() & !(OVERFLOWED | TRIPS_MASK));
     }
@@ -120,7 +120,7 @@ enum Trip {
 }
 
 impl ThreadCache {
-    /// Slots that the magazine of a class would grow to; 0 when it may not.
+    /// Returns how many slots the magazine of a class would grow to; 0 when it may not grow.
     fn next_limit(&self, class: usize, magazine: &Magazine) -> u32 {
         let most = self.settings().thread_limit(class) as u32;
         let limit = magazine.limit();
@@ -131,7 +131,7 @@ impl ThreadCache {
         if limit >= most { 0 } else { next.min(most) }
     }
 
-    /// The slots that the evidence speaks for; 0 when it does not.
+    /// Returns how many slots the evidence speaks for; 0 when there is not enough.
     fn wanted_limit(&self, class: usize, magazine: &Magazine, trip: Trip) -> u32 {
         let (next, evidence) = (self.next_limit(class, magazine), &magazine.evidence);
         let is_due = match (trip, magazine.limit()) {
@@ -143,8 +143,9 @@ impl ThreadCache {
         if is_due { next } else { 0 }
     }
 
-    /// As `enter`, with slots for what the thread is about to do if it `lacks` some: they are
-    /// allocated while the cache is not entered. Whether it is then. For holders of a handle.
+    /// Enters the cache as `enter` does, with slots for what the thread is about to do if it
+    /// `lacks` some. The slots are allocated while the cache is not entered. Returns whether the
+    /// cache is entered, and the slots. The caller holds a handle.
     pub(crate) fn enter_with(&self, lacks: impl FnOnce(&Self) -> u32) -> (bool, Option<Array>) {
         if !self.enter() {
             return (false, None);
@@ -158,8 +159,8 @@ impl ThreadCache {
         (self.enter(), array)
     }
 
-    /// Slots that a request will want for its class, where the cache has none to give; or 0.
-    /// Between `enter` and `leave`.
+    /// Returns how many slots a request will want for its class where the cache has none to give,
+    /// or 0. The caller is between `enter` and `leave`.
     pub(crate) fn lacks_for_miss(&self, class: usize) -> u32 {
         match self.magazines.get(class) {
             Some(magazine) if magazine.is_empty() => {
@@ -169,7 +170,8 @@ impl ThreadCache {
         }
     }
 
-    /// The same, for `blocks` blocks of a class that are made ahead.
+    /// Returns the slots that `blocks` blocks of a class need beyond the cache's own, if these
+    /// blocks are made ahead.
     pub(crate) fn lacks_for(&self, class: usize, blocks: usize) -> u32 {
         let Some(magazine) = self.magazines.get(class) else { return 0 };
         let most = self.settings().thread_limit(class);
@@ -183,9 +185,9 @@ impl ThreadCache {
         if has || self.is_waited() || !is_free() { 0 } else { slots }
     }
 
-    /// A request found the magazine of its class empty. Grows the magazine, if there is evidence,
-    /// with the slots of `array`, and returns the slots that are left over. Between `enter` and
-    /// `leave`.
+    /// Notes that a request found the magazine of its class empty. Grows the magazine with the
+    /// slots of `array`, if there is evidence, and returns the slots that are left over. The caller
+    /// is between `enter` and `leave`.
     pub(crate) fn note_miss(&self, class: usize, array: Option<Array>) -> Arrays {
         let Some(magazine) = self.magazines.get(class) else { return array.into() };
         let wanted = self.wanted_limit(class, magazine, Trip::Miss);
@@ -193,15 +195,17 @@ impl ThreadCache {
         self.grow(class, magazine, wanted, array)
     }
 
-    /// The depot had what the magazine had not. Between `enter` and `leave`.
+    /// Notes that the depot served what the magazine could not. The caller is between `enter` and
+    /// `leave`.
     pub(crate) fn note_served(&self, class: usize) {
         if let Some(magazine) = self.magazines.get(class) {
             magazine.evidence.count();
         }
     }
 
-    /// A release found the magazine of its class full, or without slots. Whether it has more room
-    /// now, and the slots that are left over then. Between `enter` and `leave`.
+    /// Notes that a release found the magazine of its class full, or without slots. Returns whether
+    /// the magazine has more room now, and the slots that are left over. The caller is between
+    /// `enter` and `leave`.
     pub(crate) fn note_overflow(&self, class: usize) -> (bool, Arrays) {
         let Some(magazine) = self.magazines.get(class) else { return (false, Arrays::new()) };
         let wanted = self.wanted_limit(class, magazine, Trip::Overflow);
@@ -214,15 +218,15 @@ impl ThreadCache {
         (magazine.limit() > before, left)
     }
 
-    /// Blocks of a class for which there is room in the cache, or would be if it grew, as far as
-    /// can be seen at this moment. For its thread.
+    /// Returns for how many blocks of a class the cache has room, or would have if it grew, as far
+    /// as can be seen at this moment. Only the cache's thread calls it.
     pub(crate) fn room(&self, class: usize) -> usize {
         let Some(magazine) = self.magazines.get(class) else { return 0 };
         let most = self.shared().chargeable() / class::bytes_of(class) + magazine.limit() as usize;
         self.settings().thread_limit(class).min(most).saturating_sub(magazine.len() as usize)
     }
 
-    /// Grows a magazine for blocks that are made ahead. Between `enter` and `leave`.
+    /// Grows a magazine for blocks that are made ahead. The caller is between `enter` and `leave`.
     pub(crate) fn make_room(&self, class: usize, blocks: usize, array: Option<Array>) -> Arrays {
         let Some(magazine) = self.magazines.get(class) else { return array.into() };
         let most = self.settings().thread_limit(class);
@@ -263,7 +267,7 @@ impl ThreadCache {
         left
     }
 
-    /// Takes all slots from an empty magazine; what was allocated is returned. For who has the
+    /// Takes all slots from an empty magazine; what was allocated is returned. The caller has the
     /// cache.
     pub(crate) fn narrow(&self, class: usize) -> Option<Array> {
         let magazine = self.magazines.get(class)?;
@@ -277,7 +281,7 @@ impl ThreadCache {
     }
 
     /// Takes half of the blocks of a magazine, the oldest, if there was no trip since the look
-    /// before this one; the slots follow. For who has the cache.
+    /// before this one; the slots follow. The caller has the cache.
     pub(super) fn halve(&self, class: usize, look: u32, chain: &mut Chain) {
         let Some(magazine) = self.magazines.get(class) else { return };
         if !magazine.is_halved_by(look) {
@@ -292,7 +296,8 @@ impl ThreadCache {
         }
     }
 
-    /// The slots of a magazine again that are not used any more: to the store, or as an array.
+    /// Takes back slots that a magazine uses no more. Slots of the store return to it; others are
+    /// returned as an array.
     fn take_back(&self, slots: NonNull<Slot>, limit: u32) -> Option<Array> {
         let Some(first) = self.index_in_store(slots) else {
             // SAFETY: not of the store, so of an array; the magazine has given it up.
@@ -303,19 +308,19 @@ impl ThreadCache {
         None
     }
 
-    /// Where in the store slots are.
+    /// Returns the index of slots in the store, if they are of the store.
     fn index_in_store(&self, slots: NonNull<Slot>) -> Option<u32> {
         let offset = slots.addr().get().wrapping_sub(self.store.as_ptr().addr());
         let index = offset / size_of::<Slot>();
         (index < STORE_SLOTS).then_some(index as u32)
     }
 
-    /// Whether the slots of a magazine are of the store.
+    /// Returns whether the slots of a magazine are of the store.
     fn is_stored(&self, magazine: &Magazine) -> bool {
         magazine.slots().is_some_and(|slots| self.index_in_store(slots).is_some())
     }
 
-    /// Whether the store has `slots` slots.
+    /// Returns whether the store has `slots` free slots in a row.
     fn has_stored(&self, slots: u32) -> bool {
         self.free_run(slots).is_some()
     }
@@ -334,14 +339,15 @@ impl ThreadCache {
         Some(NonNull::from(&self.store[(at * RANGE) as usize..]).cast())
     }
 
-    /// The number of the look of `trim_idle` that comes next.
+    /// Returns the number of the next look of `trim_idle`.
     fn look(&self) -> u32 {
         self.shared().next_look()
     }
 }
 
 impl Magazine {
-    /// Slots that it could have without others. For who has the cache.
+    /// Returns how many slots the magazine could use without getting others. The caller has the
+    /// cache.
     fn slots_len(&self, cache: &ThreadCache) -> u32 {
         match self.slots() {
             Some(slots) if cache.index_in_store(slots).is_none() => {
@@ -353,28 +359,29 @@ impl Magazine {
         }
     }
 
-    /// What `slots`, which are more than it uses, are charged beyond what those are.
+    /// Returns the bytes that are charged for those of `slots` slots that the magazine does not
+    /// use.
     fn charge_of(&self, class: usize, slots: u32) -> usize {
         slots.saturating_sub(self.limit()) as usize * class::bytes_of(class)
     }
 
-    /// Slots for `blocks` more blocks.
+    /// Returns how many slots hold the magazine's blocks and `blocks` more.
     fn room_for(&self, blocks: usize) -> usize {
         (self.len() as usize).saturating_add(blocks)
     }
 
-    /// Whether half of it goes at a look: there was no trip since the one before.
+    /// Returns whether a look takes half of the blocks: there was no trip since the look before.
     pub(super) fn is_halved_by(&self, look: u32) -> bool {
         self.len() > LEAST_HALF && !self.evidence.is_since(look)
     }
 }
 
-/// Blocks of a class that a trip moves at most.
+/// Returns how many blocks of a class a trip moves at most.
 pub(crate) fn batch(class: usize) -> u32 {
     ((BATCH_BYTES / class::bytes_of(class)) as u32).clamp(1, BATCH)
 }
 
-/// The bits of the ranges that `slots` slots take.
+/// Returns the bits of the ranges that `slots` slots take.
 const fn ranges(slots: u32) -> u32 {
     u32::MAX >> (u32::BITS - slots.div_ceil(RANGE))
 }
@@ -382,7 +389,7 @@ const fn ranges(slots: u32) -> u32 {
 /// All ranges.
 pub(super) const ALL_RANGES: u32 = ranges(RANGES * RANGE);
 
-/// The arrays of a cache that is gone.
+/// Takes the arrays out of a cache that is gone.
 pub(super) fn arrays_of(cache: &ThreadCache) -> Arrays {
     let mut arrays = Arrays::new();
     for (slots, limit) in cache.magazines.iter().filter_map(Magazine::take_slots) {

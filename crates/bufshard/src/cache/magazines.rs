@@ -54,7 +54,7 @@ enum Need {
 }
 
 impl Magazine {
-    /// One without slots.
+    /// Makes a magazine without slots.
     pub(super) fn empty() -> Self {
         Self {
             popped: AtomicU32::new(0),
@@ -65,7 +65,7 @@ impl Magazine {
         }
     }
 
-    /// Slots that it may use.
+    /// Returns how many slots the magazine may use.
     #[inline(always)]
     pub(super) fn limit(&self) -> u32 {
         // ORDER: Relaxed: whether it counts is said by the cache's `word`.
@@ -77,7 +77,7 @@ impl Magazine {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Its slots, if it has any.
+    /// Returns the magazine's slots, if it has any.
     pub(super) fn slots(&self) -> Option<NonNull<Slot>> {
         NonNull::new(self.slots.get().cast_mut())
     }
@@ -111,7 +111,7 @@ impl Magazine {
         old
     }
 
-    /// Takes the `count` oldest blocks, or all, and adds them to `chain`. For who has the cache.
+    /// Takes the `count` oldest blocks, or all, and adds them to `chain`. The caller has the cache.
     pub(super) fn take_oldest(&self, count: u32, chain: &mut Chain) {
         let len = self.len();
         let count = count.min(len);
@@ -138,19 +138,19 @@ impl Magazine {
         self.len() == 0
     }
 
-    /// Blocks in it.
+    /// Returns the number of blocks in the magazine.
     pub(super) fn len(&self) -> u32 {
         // ORDER: Relaxed, for both: who has the magazine has seen what the last one did.
         self.pushed.load(Ordering::Relaxed).wrapping_sub(self.popped.load(Ordering::Relaxed))
     }
 
-    /// How often it was used, wrapping around.
+    /// Returns how often the magazine was used, wrapping around.
     fn uses(&self) -> u32 {
         // ORDER: Relaxed, for both: a count.
         self.pushed.load(Ordering::Relaxed).wrapping_add(self.popped.load(Ordering::Relaxed))
     }
 
-    /// The slot `index`.
+    /// Returns the slot `index`.
     ///
     /// # Safety
     ///
@@ -165,12 +165,13 @@ impl Magazine {
 }
 
 impl ThreadCache {
-    /// As `pop`, between `enter` and `leave` or for who claims the cache.
+    /// Takes a block as `pop` does. The caller is between `enter` and `leave`, or has claimed the
+    /// cache.
     pub(crate) fn take_one(&self, class: usize) -> Option<NonNull<Block>> {
         if self.hot_class() == class { self.take_hot() } else { self.take_of_magazine(class) }
     }
 
-    /// The newest block of a magazine.
+    /// Takes the newest block of a magazine.
     pub(crate) fn take_of_magazine(&self, class: usize) -> Option<NonNull<Block>> {
         let magazine = self.magazines.get(class)?;
         let len = magazine.len();
@@ -186,13 +187,13 @@ impl ThreadCache {
         NonNull::new(block.cast_mut())
     }
 
-    /// The class of the block that is apart, or more than all classes.
+    /// Returns the class of the block that is apart, or a number beyond all classes.
     pub(super) fn hot_class(&self) -> usize {
         // ORDER: Relaxed: who has the cache has seen what the last one did; for others a hint.
         (self.hot.load(Ordering::Relaxed) & HOT_CLASS) as usize
     }
 
-    /// The block that is apart.
+    /// Takes the block that is apart.
     pub(super) fn take_hot(&self) -> Option<NonNull<Block>> {
         if self.hot_class() >= MAX_CLASSES {
             return None;
@@ -203,7 +204,8 @@ impl ThreadCache {
         NonNull::new(block.cast_mut())
     }
 
-    /// As `push`, between `enter` and `leave`; gives the block back when the magazine is full.
+    /// Puts a block in as `push` does; returns `false` when the magazine is full. The caller is
+    /// between `enter` and `leave`.
     ///
     /// # Safety
     ///
@@ -223,7 +225,7 @@ impl ThreadCache {
         true
     }
 
-    /// All blocks of a magazine.
+    /// Takes all blocks of a magazine.
     pub(super) fn take_magazine(&self, class: usize) -> Chain {
         let mut chain = Chain::new();
         while let Some(block) = self.take_of_magazine(class) {
@@ -233,7 +235,7 @@ impl ThreadCache {
         chain
     }
 
-    /// All blocks of a class.
+    /// Takes all blocks of a class.
     pub(super) fn take_all(&self, class: usize) -> Chain {
         let mut chain = self.take_magazine(class);
         if self.hot_class() == class
@@ -245,8 +247,8 @@ impl ThreadCache {
         chain
     }
 
-    /// Blocks of a class in it, as far as can be seen at this moment without stopping its thread.
-    /// For holders of a handle.
+    /// Counts the cache's blocks of a class, as far as can be seen at this moment without stopping
+    /// its thread. The caller holds a handle.
     pub(crate) fn count(&self, class: usize) -> usize {
         let Some(magazine) = self.magazines.get(class) else { return 0 };
         // The two counters are not read at once: while the thread is at work, their difference may
@@ -256,29 +258,30 @@ impl ThreadCache {
         len + usize::from(self.hot_class() == class)
     }
 
-    /// Whether there is nothing in it, at some moment. For holders of a handle.
+    /// Returns whether the cache has no blocks, at some moment. The caller holds a handle.
     pub(crate) fn is_empty(&self) -> bool {
         self.hot_class() >= MAX_CLASSES && self.magazines.iter().all(|magazine| magazine.len() == 0)
     }
 
-    /// Whether any magazine has slots, at some moment. For holders of a handle.
+    /// Returns whether any magazine has slots, at some moment. The caller holds a handle.
     pub(crate) fn has_slots(&self) -> bool {
         self.magazines.iter().any(|magazine| magazine.limit() > 0)
     }
 
-    /// Blocks of a class that a trip to the depot brings, the one that is asked for included.
+    /// Returns how many blocks of a class a trip to the depot brings, with the one that is asked
+    /// for.
     pub(crate) fn wanted(&self, class: usize) -> usize {
         let limit = self.magazines.get(class).map_or(0, Magazine::limit);
         limit.clamp(1, growth::batch(class)) as usize
     }
 
-    /// Blocks of a class that a trip to the depot takes away.
+    /// Returns how many blocks of a class a trip to the depot takes away.
     pub(crate) fn unwanted(&self, class: usize) -> usize {
         self.magazines.get(class).map_or(0, |magazine| magazine.len().min(growth::batch(class))) as usize
     }
 
-    /// A number that changes when the cache is used, as far as can be seen without stopping its
-    /// thread. For holders of a handle.
+    /// Returns a number that changes when the cache is used, as far as can be seen without stopping
+    /// its thread. The caller holds a handle.
     pub(crate) fn uses(&self) -> usize {
         // ORDER: Relaxed: a count.
         let hot = self.hot.load(Ordering::Relaxed);
@@ -286,7 +289,7 @@ impl ThreadCache {
     }
 
     /// Notes how often each magazine was used, and returns which had more than was needed since the
-    /// last note; `None` when there are none. `look` is the number of this look. For who has the
+    /// last note; `None` when there are none. `look` is the number of this look. The caller has the
     /// lock of `idle_marks`, and a handle.
     pub(crate) fn note_use(&self, look: u32) -> Option<Unused> {
         let mut unused = [Need::All; MAX_CLASSES];
@@ -306,8 +309,8 @@ impl ThreadCache {
     }
 
     /// Takes what is in magazines that were not used until the note and since, with their slots,
-    /// and half of what is in those that had more than was needed. For those who have the
-    /// magazines, and the lock of `idle_marks`.
+    /// and half of what is in those that had more than was needed. The caller has the magazines,
+    /// and the lock of `idle_marks`.
     pub(crate) fn take_unused(&self, unused: &Unused, look: u32) -> Taken {
         let (mut chain, mut halves, mut arrays) = (Chain::new(), Chain::new(), Arrays::new());
         for (class, (magazine, mark)) in self.magazines.iter().zip(&self.idle_marks).enumerate() {

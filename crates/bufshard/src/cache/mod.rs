@@ -146,8 +146,8 @@ pub(crate) struct ThreadCache {
     idle_marks: [Cell<u32>; MAX_CLASSES],
     hot_mark: Cell<u32>,
     magazines: [Magazine; MAX_CLASSES],
-    /// The first slots of magazines (`growth`), and a bit for each range of them that none has. For
-    /// who has the cache.
+    /// The first slots of magazines (`growth`), and a bit for each range of them that none has. The
+    /// caller has the cache.
     store: [Slot; STORE_SLOTS],
     free_ranges: Cell<u32>,
     #[cfg(all(test, any(loom, shuttle)))]
@@ -168,7 +168,7 @@ unsafe impl Listed for ThreadCache {
     }
 }
 
-/// What `begun` says of an operation that makes the counter `which` become `value`.
+/// Returns what `begun` says of an operation that makes the counter `which` become `value`.
 #[inline(always)]
 const fn record(which: usize, value: u32) -> u32 {
     // Counters change by one, so 24 bits tell the old from the new.
@@ -176,7 +176,7 @@ const fn record(which: usize, value: u32) -> u32 {
 }
 
 impl ThreadCache {
-    /// A cache that no thread has; `None` when there is no memory.
+    /// Makes a cache that no thread has; returns `None` when there is no memory.
     pub(crate) fn new(shared: &Shared, home: usize) -> Option<Self> {
         let plain = shared.is_plain();
         Some(Self {
@@ -203,7 +203,7 @@ impl ThreadCache {
         })
     }
 
-    /// What is on the thread's list for it.
+    /// Returns the stub, which is on the thread's list for the cache.
     fn stub(&self) -> &Stub {
         // SAFETY: valid as long as the cache is (`stub`, B1).
         unsafe { self.stub.as_ref() }
@@ -213,7 +213,7 @@ impl ThreadCache {
         self.home
     }
 
-    /// The pool's bookkeeping.
+    /// Returns the pool's bookkeeping.
     fn shared(&self) -> &Shared {
         // SAFETY: valid as long as the cache is (`shared`, P1), whose user keeps it (N6).
         unsafe { self.shared.as_ref() }
@@ -223,7 +223,7 @@ impl ThreadCache {
         &self.shared().settings
     }
 
-    /// The calling thread's cache for the pool `id`, if it is to be found at once; else `None`.
+    /// Returns the calling thread's cache for the pool `id`, if it is found at once.
     #[inline(always)]
     pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
         // SAFETY: what `remember` left there is a cache of this thread's for that pool (`threads`,
@@ -232,8 +232,8 @@ impl ThreadCache {
         threads::recall(id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
     }
 
-    /// The calling thread's cache for the pool `id`, if it has one. For those who keep that pool's
-    /// bookkeeping (N6).
+    /// Returns the calling thread's cache for the pool `id`, if it has one. The caller keeps that
+    /// pool's bookkeeping (N6).
     pub(crate) fn find<'a>(id: usize) -> Option<&'a Self> {
         // SAFETY: a head on the thread's list is valid (`threads`, L2), and the first field of a
         // stub of this pool's, from whose address it came.
@@ -242,16 +242,16 @@ impl ThreadCache {
         Some(unsafe { stub.cache().as_ref() })
     }
 
-    /// Lets the fast paths find the cache. For its thread.
+    /// Lets the fast paths find the cache. The caller is its thread.
     pub(crate) fn remember(&self) {
         // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall`
         // takes the value for a cache.
         unsafe { threads::remember(self.stub().id(), NonNull::from(self).cast()) };
     }
 
-    /// Whether it is time for a slow path to go by way of the thread's list, which lets go of
-    /// caches of pools that are gone: a thread that uses one pool for ever would keep them for
-    /// ever. For its thread.
+    /// Returns whether it is time for a slow path to search the thread's list. That search lets go
+    /// of caches of pools that are gone, which a thread that uses one pool would keep for ever.
+    /// Only the cache's thread calls it.
     #[inline(always)]
     pub(crate) fn is_round_due(&self) -> bool {
         let recalls = self.recalls.get().wrapping_add(1);
@@ -304,7 +304,8 @@ impl ThreadCache {
         NonNull::new(block.cast_mut())
     }
 
-    /// Keeps a block of a class. `false` when the slow path has to see to it. For its thread.
+    /// Keeps a block of a class. Returns `false` when the slow path has to see to it. The caller is
+    /// its thread.
     ///
     /// # Safety
     ///
@@ -366,8 +367,8 @@ impl ThreadCache {
         self.word.load(Ordering::Acquire) == self.seen.get()
     }
 
-    /// Where the model checker looks whether two use the magazines at once, or one uses them that
-    /// are being freed.
+    /// Tells the model checker of a use of the magazines. It looks whether two threads use them at
+    /// once, and whether they are used while they are freed.
     #[inline(always)]
     fn touch(&self) {
         #[cfg(all(test, any(loom, shuttle)))]
@@ -375,7 +376,8 @@ impl ThreadCache {
     }
 
     /// Begins a slow path of the thread, after which the magazines are its own until `leave`.
-    /// `false` when they are not to be had. In between, nothing is allocated, freed, or waited for.
+    /// Returns `false` when they are not to be had. In between, nothing is allocated, freed, or
+    /// waited for.
     pub(crate) fn enter(&self) -> bool {
         self.is_left();
         // ORDER: Release, as in `begin`.
@@ -395,14 +397,15 @@ impl ThreadCache {
         true
     }
 
-    /// Asserts that the thread is in no slow path, whatever code of the user's it calls.
+    /// Asserts that the thread is in no slow path. User code that a slow path calls might be in
+    /// one.
     fn is_left(&self) {
         // ORDER: Relaxed: the thread's own.
         debug_assert!(self.begun.load(Ordering::Relaxed) != BUSY, "the cache is entered");
     }
 
-    /// The fence between the two steps of a slow path where the system gives none that costs this
-    /// side nothing; then the second step.
+    /// Executes the fence between the two steps of a slow path where the system gives none that
+    /// costs this side nothing. Then does the second step: it returns the word.
     #[cold]
     fn fence(&self) -> usize {
         sync::full_fence();
@@ -417,14 +420,15 @@ impl ThreadCache {
         self.word.load(Ordering::Acquire)
     }
 
-    /// Whether it is known that the thread executes full fences, so that a claim needs no other.
+    /// Returns whether it is known that the thread executes full fences, so that a claim needs no
+    /// other.
     fn is_fenced(&self) -> bool {
         // ORDER: Acquire pairs with the Release in `fence`.
         self.fenced.load(Ordering::Acquire) != 0
     }
 
-    /// Whether what is in the cache was out of the reach of others until a moment ago: who waits is
-    /// to be told. For its thread.
+    /// Returns whether the cache's blocks were out of the reach of others until a moment ago, and
+    /// clears that mark. The caller then tells those who wait. Only the cache's thread calls it.
     pub(crate) fn take_news(&self) -> bool {
         self.is_news.take()
     }
@@ -444,7 +448,7 @@ impl ThreadCache {
         unsafe { Gone::look(stub) }
     }
 
-    /// As `leave`, where a handle keeps the pool from being gone.
+    /// Leaves the cache as `leave` does, where a handle keeps the pool from being gone.
     pub(crate) fn leave_open(&self) {
         let gone = self.leave();
         debug_assert!(gone.is_none(), "the pool has a handle");

@@ -56,7 +56,7 @@ pub(super) struct Stub {
 }
 
 impl Stub {
-    /// One of no cache yet; `None` when there is no memory.
+    /// Makes a stub that has no cache yet; returns `None` when there is no memory.
     pub(super) fn new(id: usize, is_plain: bool) -> Option<NonNull<Self>> {
         boxed(Self {
             head: Cache::new(id, &ends::METHODS),
@@ -69,12 +69,12 @@ impl Stub {
         })
     }
 
-    /// The pool's number.
+    /// Returns the pool's number.
     pub(super) fn id(&self) -> usize {
         self.head.id()
     }
 
-    /// The cache (B2).
+    /// Returns the cache (B2).
     pub(super) fn cache(&self) -> NonNull<ThreadCache> {
         self.cache.get()
     }
@@ -84,14 +84,14 @@ impl Stub {
         self.flags.load(Ordering::Relaxed)
     }
 
-    /// Says that the system gives no fence for the fast paths.
+    /// Notes that the system gives no fence for the fast paths.
     pub(super) fn set_plain(&self) {
         // ORDER: Relaxed: a later look is as good.
         self.flags.fetch_or(PLAIN, Ordering::Relaxed);
     }
 
-    /// A thread has just taken `cache`, which this is of. `false` when the pool is gone: then no
-    /// thread has it.
+    /// Notes that a thread has just taken `cache`, which this is the stub of. Returns `false` when
+    /// the pool is gone: then no thread has the cache.
     pub(super) fn hold(&self, cache: &ThreadCache) -> bool {
         self.cache.set(NonNull::from(cache));
         let held = |flags| (flags & CLOSED == 0).then_some(flags | HELD);
@@ -99,42 +99,43 @@ impl Stub {
         self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, held).is_ok()
     }
 
-    /// The pool is gone. From here on no thread gets the cache, and none is rid of it.
+    /// Notes that the pool is gone. From here on no thread gets the cache, and none is rid of it.
     pub(super) fn close(&self) {
         // ORDER: Relaxed: the fence that follows orders it.
         self.flags.fetch_or(CLOSED, Ordering::Relaxed);
     }
 
-    /// Whether a thread has the cache.
+    /// Returns whether a thread has the cache.
     pub(super) fn is_held(&self) -> bool {
         // ORDER: Acquire pairs with the Release in `free`.
         self.flags.load(Ordering::Acquire) & HELD != 0
     }
 
-    /// For the thread: whether it is to empty the cache of a pool that is gone, which is valid then
-    /// (B2).
+    /// Claims the emptying of the cache of a pool that is gone, for the thread. Returns whether the
+    /// thread is to empty the cache, which is valid then (B2).
     pub(super) fn drain(&self) -> bool {
         // ORDER: AcqRel: of the two who may come here the second does nothing, and the first has
         // seen all that the thread did: by itself, or by `rest`.
         self.flags.fetch_or(DRAINED, Ordering::AcqRel) & DRAINED == 0
     }
 
-    /// The same for the pool's end (B3).
+    /// Claims the emptying of the cache for the pool's end (B3). Returns whether the pool is to do
+    /// it.
     pub(super) fn overtake(&self) -> bool {
         let drained = |flags| (flags & (DRAINED | ENDING) == 0).then_some(flags | DRAINED);
         // ORDER: AcqRel, as in `drain`. A failure leaves the cache to the other.
         self.flags.fetch_update(Ordering::AcqRel, Ordering::Relaxed, drained).is_ok()
     }
 
-    /// For the thread, which ends: whether it has its reference, and keeps it until it gives that
-    /// back itself (B2).
+    /// Begins the end of the thread. Returns whether the thread has its reference, and keeps it
+    /// until it gives that back itself (B2).
     pub(super) fn begin_end(&self) -> bool {
         // ORDER: Acquire: what the pool's end did comes before the thread lets go.
         self.flags.fetch_or(ENDING, Ordering::Acquire) & DRAINED == 0
     }
 
-    /// For the thread that ends: no thread has the cache, or will in a moment. `false` when the
-    /// pool is gone.
+    /// Notes, for the thread that ends, that no thread has the cache, or will in a moment. Returns
+    /// `false` when the pool is gone.
     pub(super) fn free(&self) -> bool {
         let free = |flags| (flags & CLOSED == 0).then_some(flags & PLAIN);
         // ORDER: Release pairs with the Acquire in `is_held`. A failure leaves the cache to the
@@ -142,7 +143,7 @@ impl Stub {
         self.flags.fetch_update(Ordering::Release, Ordering::Relaxed, free).is_ok()
     }
 
-    /// The thread lets go of it.
+    /// Gives up the stub on the side of the thread.
     ///
     /// # Safety
     ///
@@ -152,7 +153,7 @@ impl Stub {
         unsafe { Self::give_up(this, LET_GO) };
     }
 
-    /// The cache is gone.
+    /// Gives up the stub on the side of the cache, which is gone.
     ///
     /// # Safety
     ///
@@ -162,6 +163,8 @@ impl Stub {
         unsafe { Self::give_up(this, ORPHANED) };
     }
 
+    /// Gives up the stub on one side, and frees it if the other side has done so.
+    ///
     /// # Safety
     ///
     /// The caller is the one that `side` names, comes here once, and does not use the stub again.

@@ -25,7 +25,7 @@ const BIN_BYTES: usize = 128;
 #[repr(C, align(128))]
 pub(super) struct Bin {
     word: AtomicUsize,
-    /// The least that the count was since `trim_idle` last looked. For who has the bin.
+    /// The least that the count was since `trim_idle` last looked. The caller has the bin.
     pub(super) least: AtomicUsize,
     slots: [AtomicPtr<Block>; FIRST_SLOTS],
 }
@@ -40,7 +40,7 @@ pub(super) struct Locked<'a> {
 }
 
 impl Bin {
-    /// An empty one, as zeroed memory is.
+    /// Makes an empty bin, which is all zeros.
     #[cfg(any(loom, shuttle))]
     pub(super) fn new() -> Self {
         Self {
@@ -50,22 +50,21 @@ impl Bin {
         }
     }
 
-    /// Blocks in it, at some moment.
+    /// Counts the blocks in the bin, at some moment.
     pub(super) fn count(&self) -> usize {
         // ORDER: SeqCst, as `Hints::note_some` says.
         self.word.load(SEQ_CST) / ONE
     }
 
-    /// The bin, unless it is locked.
+    /// Locks the bin, unless it is locked.
     ///
-    /// Without a look first, which would fetch the line once to read it and once more to write it;
-    /// and only the bit is asked for, which is one instruction where the whole word would be a
-    /// loop.
+    /// It does not look first: a look would fetch the line once to read it and once more to write
+    /// it. It asks for the bit only, which is one instruction where the whole word would be a loop.
     ///
     /// # Errors
     ///
-    /// When the bin is locked: nothing. When it is closed: all that is in it, which is the caller's
-    /// (T2).
+    /// When the bin is locked, the error is an empty chain. When it is closed, the error has all
+    /// that is in it, which is the caller's (T2).
     pub(super) fn lock<'a>(
         &'a self,
         more: impl FnOnce() -> &'a [AtomicPtr<Block>],
@@ -100,7 +99,7 @@ impl Locked<'_> {
         self.bin.slots.get(index).or_else(|| self.more.get(index - FIRST_SLOTS))
     }
 
-    /// Blocks for which it has slots.
+    /// Returns for how many blocks the bin has slots.
     pub(super) fn slots(&self) -> usize {
         FIRST_SLOTS + self.more.len()
     }
@@ -131,7 +130,7 @@ impl Locked<'_> {
         }
     }
 
-    /// All that is in a closed bin (T2).
+    /// Takes all that is in a closed bin (T2).
     pub(super) fn take_closed(self) -> Chain {
         let mut chain = Chain::new();
         for slot in (0..self.count).filter_map(|index| self.slot(index)) {

@@ -15,7 +15,7 @@ pub(super) struct Hints {
 }
 
 impl Hints {
-    /// A bin was given blocks.
+    /// Notes that a bin was given blocks.
     pub(super) fn note_some(&self, bit: usize) {
         // ORDER: SeqCst here, in `note_none` and for the count in `unlock` and `Bin::count`: of who
         // gives blocks and who found none the one sees the other, and the bit is set in the end.
@@ -25,7 +25,7 @@ impl Hints {
         }
     }
 
-    /// A bin was found empty.
+    /// Notes that a bin was found empty.
     pub(super) fn note_none(&self, bit: usize, bin: &Bin) {
         // ORDER: SeqCst, as `note_some` says.
         self.some.fetch_and(!bit, SEQ_CST);
@@ -35,7 +35,7 @@ impl Hints {
         }
     }
 
-    /// Blocks were taken out of a bin.
+    /// Notes that blocks were taken out of a bin.
     pub(super) fn note_room(&self, bit: usize) {
         // ORDER: Relaxed, for both: a hint.
         if self.full.load(Ordering::Relaxed) & bit != 0 {

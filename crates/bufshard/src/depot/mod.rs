@@ -54,18 +54,18 @@ pub(crate) struct Depot {
 }
 
 impl Depot {
-    /// Empty shards.
+    /// Makes a depot of empty shards.
     pub(crate) fn new() -> Self {
         Self { shelves: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
     }
 
-    /// The bins of a class, if they were made.
+    /// Returns the bins of a class, if they were made.
     fn shelf(&self, class: usize) -> Option<&Shelf> {
         Shelf::of(self.shelves.get(class)?)
     }
 
     /// Makes the bins of a class that are missing, if there is memory: those that a first block may
-    /// need, or all when these were too small. For holders of a handle with nothing locked or
+    /// need, or all when these were too small. The caller holds a handle, and has nothing locked or
     /// entered.
     pub(crate) fn prepare(&self, settings: &Settings, class: usize) {
         match self.shelf(class) {
@@ -87,7 +87,8 @@ impl Depot {
         }
     }
 
-    /// Makes all bins of a class. `false` when there is no memory. For those as in `prepare`.
+    /// Makes all bins of a class. Returns `false` when there is no memory. For those as in
+    /// `prepare`.
     pub(crate) fn prepare_all(&self, settings: &Settings, class: usize) -> bool {
         self.prepare(settings, class);
         let has_all = self.shelf(class).is_some_and(|shelf| shelf.make_rest(settings, class));
@@ -158,7 +159,7 @@ impl Depot {
     /// Takes up to `wanted` blocks of a class out of one bin, the newest first, and gives them to
     /// `give`: in the shard `home` if it has any, or else in the next. `give` does nothing but keep
     /// them: it is called while the bin is locked. Returns whether the class lacks bins, which
-    /// `prepare` makes. For holders of a handle.
+    /// `prepare` makes. The caller holds a handle.
     ///
     /// Cost: as for `put`.
     pub(crate) fn take(
@@ -197,7 +198,7 @@ impl Depot {
     }
 
     /// Takes up to `wanted` blocks of a class out of all bins, whatever the hints say, and adds
-    /// them to `chain`. `false` when a bin was not to be had. For holders of a handle.
+    /// them to `chain`. Returns `false` when a bin was not to be had. The caller holds a handle.
     pub(crate) fn take_all(&self, class: usize, wanted: usize, chain: &mut Chain) -> bool {
         let Some(shelf) = self.shelf(class) else { return true };
         let enough = chain.len() + wanted;
@@ -227,7 +228,8 @@ impl Depot {
         had_all
     }
 
-    /// Takes the blocks of a class that nobody needed since the last call. For holders of a handle.
+    /// Takes the blocks of a class that nobody needed since the last call. The caller holds a
+    /// handle.
     pub(crate) fn take_unused(&self, class: usize) -> Chain {
         let mut unused = Chain::new();
         let Some(shelf) = self.shelf(class) else { return unused };
@@ -254,8 +256,8 @@ impl Depot {
         unused
     }
 
-    /// Blocks of a class in all bins, as far as can be seen at this moment without stopping
-    /// anybody.
+    /// Counts the blocks of a class in all bins, as far as can be seen at this moment without
+    /// stopping anybody.
     pub(crate) fn count(&self, class: usize) -> usize {
         let Some(shelf) = self.shelf(class) else { return 0 };
         // ORDER: SeqCst, as `note_some` says.
@@ -264,8 +266,8 @@ impl Depot {
         bins.filter_map(|(shard, _)| shelf.at(shard)).map(|place| place.bin.count()).sum()
     }
 
-    /// Blocks of a class for which all bins that were made have room together, as far as can be
-    /// seen at this moment.
+    /// Returns for how many blocks of a class all bins that were made have room together, as far as
+    /// can be seen at this moment.
     pub(crate) fn room(&self, class: usize, limit: usize) -> usize {
         let Some(shelf) = self.shelf(class) else { return 0 };
         let bins = (0..shelf.shards()).filter_map(|shard| shelf.at(shard));

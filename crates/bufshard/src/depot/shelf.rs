@@ -54,7 +54,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Shelf {
-    /// `None` when there is no memory.
+    /// Makes the first bins of a class; returns `None` when there is no memory.
     fn new(settings: &Settings, class: usize) -> Option<Self> {
         let first = settings.shards.min(FIRST_SHARDS);
         Some(Self {
@@ -68,7 +68,7 @@ impl Shelf {
         })
     }
 
-    /// What `place` has.
+    /// Returns the shelf that `place` refers to, if there is one.
     pub(super) fn of(place: &AtomicPtr<Self>) -> Option<&Self> {
         // ORDER: Acquire pairs with the Release in `publish`: what it has is complete.
         let shelf = place.load(Ordering::Acquire);
@@ -103,13 +103,13 @@ impl Shelf {
         rest
     }
 
-    /// Whether the rest is to be made.
+    /// Returns whether the rest of the bins is to be made.
     pub(super) fn is_short(&self) -> bool {
         // ORDER: Relaxed: a hint.
         self.is_short.load(Ordering::Relaxed) != 0
     }
 
-    /// A bin was too small for what it was given, or all of them were.
+    /// Notes that a bin was too small for what it was given, or that all bins were.
     pub(super) fn note_short(&self) {
         if !self.is_whole && self.rest().is_none() {
             // ORDER: Relaxed: a hint.
@@ -117,7 +117,8 @@ impl Shelf {
         }
     }
 
-    /// Makes the rest. `false` when there is no memory. For those with nothing locked or entered.
+    /// Makes the rest. Returns `false` when there is no memory. The caller has nothing locked or
+    /// entered.
     #[cold]
     pub(super) fn make_rest(&self, settings: &Settings, class: usize) -> bool {
         // ORDER: Relaxed: a hint.
@@ -134,12 +135,12 @@ impl Shelf {
         self.rest().is_some()
     }
 
-    /// How many shards it has: a power of two.
+    /// Returns the number of the shelf's shards, which is a power of two.
     pub(super) fn shards(&self) -> usize {
         self.first.len() + self.rest().map_or(0, |rest| rest.bins.len())
     }
 
-    /// The bin of a shard below `shards`.
+    /// Returns the bin of a shard below `shards`.
     pub(super) fn at(&self, shard: usize) -> Option<Place<'_>> {
         let bin = match shard.checked_sub(self.first.len()) {
             None => self.first.get(shard),
@@ -148,8 +149,8 @@ impl Shelf {
         bin.map(|bin| Place { bin, shelf: self, shard })
     }
 
-    /// The shards from `home` on, each with its bit in the hints. (Where there are fewer bits than
-    /// shards, some share one.)
+    /// Iterates over the shards from `home` on, each with its bit in the hints. (Where there are
+    /// fewer bits than shards, some share one.)
     pub(super) fn from(&self, home: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let shards = self.shards();
         (0..shards).map(move |step| {
@@ -158,7 +159,7 @@ impl Shelf {
         })
     }
 
-    /// Slots of a bin that are not beside its word.
+    /// Returns the slots of a bin that are not beside its word.
     fn more_slots(&self, shard: usize) -> &[AtomicPtr<Block>] {
         let slots = self.rest().and_then(|rest| rest.slots.get(shard * rest.each..(shard + 1) * rest.each));
         slots.unwrap_or_default()
@@ -173,7 +174,7 @@ impl Drop for Shelf {
 }
 
 impl Rest {
-    /// `None` when there is no memory.
+    /// Makes the rest of the bins of a class; returns `None` when there is no memory.
     fn new(settings: &Settings, class: usize) -> Option<Self> {
         let shards = settings.shards;
         let each = settings.shard_limit(class).saturating_sub(FIRST_SLOTS);
@@ -188,7 +189,7 @@ impl Rest {
 }
 
 impl<'a> Place<'a> {
-    /// The bin, unless it is locked.
+    /// Locks the bin, unless it is locked.
     ///
     /// # Errors
     ///
@@ -197,19 +198,19 @@ impl<'a> Place<'a> {
         self.bin.lock(|| self.shelf.more_slots(self.shard))
     }
 
-    /// As `lock`, for holders of a handle, so not of a closed bin.
+    /// Locks the bin as `lock` does. The caller holds a handle, so the bin is not closed.
     pub(super) fn lock_open(self) -> Option<Locked<'a>> {
         let locked = self.lock();
         debug_assert!(locked.as_ref().err().is_none_or(Chain::is_empty), "T2: the pool has a handle");
         locked.ok()
     }
 
-    /// Blocks for which the bin has slots.
+    /// Returns for how many blocks the bin has slots.
     pub(super) fn slots(self) -> usize {
         FIRST_SLOTS + self.shelf.more_slots(self.shard).len()
     }
 
-    /// As [`Bin::close`].
+    /// Closes the bin, as [`Bin::close`] says.
     pub(super) fn close(self) -> Option<Chain> {
         self.bin.close(|| self.shelf.more_slots(self.shard))
     }

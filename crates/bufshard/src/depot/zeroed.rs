@@ -32,7 +32,7 @@ pub(super) struct Zeroed<T> {
 }
 
 impl<T: Zeroable> Zeroed<T> {
-    /// `None` when there is no memory.
+    /// Allocates `len` zeroed values; returns `None` when there is no memory.
     pub(super) fn new(len: usize) -> Option<Self> {
         let bytes = len.checked_mul(size_of::<T>())?;
         let region = match bytes {

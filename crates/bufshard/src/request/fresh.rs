@@ -12,7 +12,7 @@ use crate::sync::Ordering;
 use crate::trim::Slots;
 
 impl Shared {
-    /// A new block of a class. For holders of a handle.
+    /// Makes a new block of a class. The caller holds a handle.
     pub(crate) fn pooled(
         &self,
         class: usize,
@@ -25,7 +25,7 @@ impl Shared {
         self.block(shape.coloured(colour), requested, turn)
     }
 
-    /// A new block for one buffer of `bytes` bytes. For holders of a handle.
+    /// Makes a new block for one buffer of `bytes` bytes. The caller holds a handle.
     pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
         self.block(self.settings.shape_of(NO_CLASS, bytes), bytes, turn)
     }

@@ -51,7 +51,7 @@ impl From<NoBlock> for AcquireError {
 }
 
 impl Shared {
-    /// A block for a request of at least one byte, wherever there is one.
+    /// Finds a block for a request of at least one byte, wherever there is one.
     pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, NoBlock> {
         let limit = self.settings.max_capacity();
         if bytes > limit {
@@ -87,8 +87,8 @@ impl Shared {
         Ok(found)
     }
 
-    /// What the fast path would have found, if it had found the cache at once: a thread that uses
-    /// many pools in turn pays for its look at the list, and for no slow path.
+    /// Takes the block that the fast path would have taken, if it had found the cache at once. A
+    /// thread that uses many pools by turns so pays for a search of its list, and for no slow path.
     fn find_cached(&self, cache: &ThreadCache, class: usize) -> Option<Found> {
         let block = cache.pop(class)?;
         // SAFETY: just taken.
@@ -97,8 +97,8 @@ impl Shared {
         Some(Found { block, tier: Tier::Thread })
     }
 
-    /// The calling thread's cache, made if there is none, where the fast paths find it. By way of
-    /// the thread's list, which lets go of caches of pools that are gone.
+    /// Returns the calling thread's cache, made if there is none, where the fast paths find it. The
+    /// search of the thread's list lets go of caches of pools that are gone.
     #[cold]
     #[inline(never)]
     fn look_up_cache(&self) -> Option<&ThreadCache> {
@@ -107,7 +107,7 @@ impl Shared {
         Some(cache)
     }
 
-    /// A block of a class: from the thread's cache, from the shards with others for the cache, or
+    /// Finds a block of a class: in the thread's cache, in the shards with others for the cache, or
     /// new.
     fn find_pooled(
         &self,

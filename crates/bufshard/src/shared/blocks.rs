@@ -53,8 +53,8 @@ impl Shared {
         self.depot.put(home, class, self.settings.shard_limit(class), next)
     }
 
-    /// A reference to the bookkeeping, for `was_put`, where somebody may ever wait. For those who
-    /// keep it.
+    /// Takes a reference to the bookkeeping for `was_put`, where somebody may ever wait. The caller
+    /// keeps the bookkeeping.
     pub(crate) fn keep_for_waiters(&self) -> Option<Refs> {
         // SAFETY: the caller keeps the bookkeeping.
         self.has_budget().then(|| unsafe { Refs::add(NonNull::from(self)) })
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     /// Takes up to `wanted` blocks of a class out of the shards. Returns whether they lack bins of
-    /// the class. For holders of a handle.
+    /// the class. The caller holds a handle.
     pub(crate) fn fetch(
         &self,
         home: usize,

@@ -8,7 +8,7 @@ use crate::sync::Ordering;
 use crate::wait_queue::Event;
 
 impl Shared {
-    /// Bytes of all blocks.
+    /// Returns the bytes of all blocks.
     pub(crate) fn reserved(&self) -> usize {
         // ORDER: Relaxed: a count.
         self.reserved.load(Ordering::Relaxed)
@@ -38,13 +38,13 @@ impl Shared {
         }
     }
 
-    /// The error for a request for which `left` bytes of the budget are not enough, with nothing
-    /// idle.
+    /// Returns the error of a request for which `left` bytes of the budget are not enough, with
+    /// nothing idle.
     pub(crate) fn exhausted(&self, requested: usize, left: usize) -> AcquireError {
         AcquireError::Exhausted { requested, available: self.settings.most_within(left) }
     }
 
-    /// What is left of the budget.
+    /// Returns what is left of the budget.
     pub(crate) fn free(&self) -> usize {
         self.settings.max_bytes.saturating_sub(self.reserved())
     }
@@ -65,12 +65,12 @@ impl Shared {
         }
     }
 
-    /// Whether anybody may ever wait.
+    /// Returns whether anybody may ever wait.
     pub(crate) fn has_budget(&self) -> bool {
         self.settings.max_bytes != usize::MAX
     }
 
-    /// Whether somebody waits for what is released.
+    /// Returns whether somebody waits for what is released.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.has_budget() && self.wait_queue.any()
     }

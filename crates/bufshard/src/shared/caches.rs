@@ -12,7 +12,7 @@ use crate::counts::Tier;
 use crate::sync::{self, Ordering};
 
 impl Shared {
-    /// Makes a cache that no thread has, and puts it on the list for good (P2). For holders of a
+    /// Makes a cache that no thread has, and puts it on the list for good (P2). The caller holds a
     /// handle.
     fn enlist(&self) -> Option<()> {
         // ORDER: Relaxed: any order of numbers will do.
@@ -29,14 +29,14 @@ impl Shared {
         Some(())
     }
 
-    /// Whether all requests go the slow path.
+    /// Returns whether all requests take the slow path.
     pub(crate) fn is_plain(&self) -> bool {
         // ORDER: Relaxed: whether a cache's thread knows is said by the cache.
         self.is_plain.load(Ordering::Relaxed) != 0
     }
 
-    /// The system refuses the fence for the fast paths, which it gave before: all go the slow one
-    /// from here on.
+    /// Sends all requests on the slow path from here on, because the system refuses the fence for
+    /// the fast paths that it gave before.
     #[cold]
     pub(crate) fn go_plain(&self) {
         // ORDER: Relaxed: the fence orders it before the look at the caches, as that in `enlist`
@@ -46,8 +46,9 @@ impl Shared {
         self.caches().for_each(ThreadCache::set_plain);
     }
 
-    /// A cache for the calling thread: its own, or one that no thread has. `None` for a thread that
-    /// is ending, and when there is none. By pool, not by handle: a release may look for one.
+    /// Returns a cache for the calling thread: its own, or one that no thread has. Returns `None`
+    /// on a thread that is ending, and when there is no cache. The pool is enough, without a
+    /// handle: a release may look for a cache.
     pub(crate) fn cache(&self) -> Option<&ThreadCache> {
         if let Some(cache) = ThreadCache::find(self.id) {
             return Some(cache);
@@ -70,7 +71,7 @@ impl Shared {
         Some(cache)
     }
 
-    /// The same, made if there is none. For holders of a handle.
+    /// Returns a cache for the calling thread, made if there is none. The caller holds a handle.
     pub(crate) fn cache_or_new(&self) -> Option<&ThreadCache> {
         if let Some(cache) = self.cache() {
             return Some(cache);
@@ -85,7 +86,8 @@ impl Shared {
         }
     }
 
-    /// A release found no cache for its thread, and makes none, since it does not allocate.
+    /// Notes that a release found no cache for its thread. The release makes none, since it does
+    /// not allocate.
     #[cold]
     pub(crate) fn note_uncached(&self) {
         // ORDER: Relaxed: a hint.
@@ -93,7 +95,7 @@ impl Shared {
     }
 
     /// Makes a cache that no thread has, if a thread that only releases was without one: the next
-    /// time it finds that. For holders of a handle, with nothing locked or entered.
+    /// time it finds that. The caller holds a handle, and has nothing locked or entered.
     pub(crate) fn prepare_cache(&self) {
         // ORDER: Relaxed: a hint. Without a cache, blocks go to the shards one by one.
         if self.is_uncached.load(Ordering::Relaxed) != 0 {
@@ -110,19 +112,19 @@ impl Shared {
         }
     }
 
-    /// What all caches may keep together beyond what they have slots for, in bytes.
+    /// Returns the bytes that all caches may keep together beyond what they have slots for.
     pub(crate) fn chargeable(&self) -> usize {
         // ORDER: Relaxed: a count.
         self.settings.max_cached_bytes.saturating_sub(self.charged.load(Ordering::Relaxed))
     }
 
-    /// Whether slots for `bytes` bytes may be charged.
+    /// Returns whether slots for `bytes` bytes may be charged.
     pub(crate) fn can_charge(&self, bytes: usize) -> bool {
         bytes <= self.chargeable()
     }
 
-    /// Charges slots for `bytes` bytes to what all caches may keep together. `false` when that is
-    /// too much.
+    /// Charges slots for `bytes` bytes to what all caches may keep together. Returns `false` when
+    /// that is too much.
     pub(crate) fn charge(&self, bytes: usize) -> bool {
         // Without a look first, a pool whose caches keep all that they may would write here with
         // each trip.
@@ -144,20 +146,20 @@ impl Shared {
         self.charged.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The number of the next look of `trim_idle`.
+    /// Returns the number of the next look of `trim_idle`.
     pub(crate) fn next_look(&self) -> u32 {
         // ORDER: Relaxed: a look that is counted late is one more chance for a magazine.
         self.looks.load(Ordering::Relaxed)
     }
 
-    /// Begins a look of `trim_idle`, and returns its number. For who has the lock for that.
+    /// Begins a look of `trim_idle`, and returns its number. The caller has the lock for that.
     pub(crate) fn begin_look(&self) -> u32 {
         // ORDER: Relaxed, as in `next_look`.
         self.looks.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A block that the calling thread's cache has for a request, if both are found at once: what
-    /// `ShardPool::acquire` does by itself in most pools. For holders of a handle.
+    /// Takes a block for a request from the calling thread's cache, if both are found at once. In
+    /// most pools `ShardPool::acquire` does this by itself. The caller holds a handle.
     pub(crate) fn recall_block(&self, bytes: usize) -> Option<NonNull<Block>> {
         let class = class::class_of(bytes);
         let cache = ThreadCache::recall(self.id)?;

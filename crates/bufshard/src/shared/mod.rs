@@ -41,7 +41,7 @@ pub(crate) type Refs = strategy::Refs<Shared>;
 #[repr(align(128))]
 struct NewLines;
 
-/// The number of this process, where processes fork.
+/// Returns the number of this process, where processes fork, or 0.
 fn own_process() -> u32 {
     if cfg!(unix) { process::id() } else { 0 }
 }
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A pool with one handle.
+    /// Makes a pool, and returns its first handle.
     pub(crate) fn new(settings: Settings, source: PoolSource) -> Result<Handle<Self>, ConfigError> {
         let id = threads::new_id()?;
         let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
@@ -117,20 +117,20 @@ impl Shared {
         Handle::new(shared).ok_or(refused)
     }
 
-    /// Whether this is a forked child of the process that the pool was made in. Such a child lacks
-    /// the threads of its parent, which may have been in the midst of something.
+    /// Returns whether this is a forked child of the process that the pool was made in. Such a
+    /// child lacks the threads of its parent, which may have been in the midst of something.
     pub(crate) fn is_forked(&self) -> bool {
         self.process != own_process()
     }
 
-    /// The bookkeeping of the pool that made a block, which keeps it (`block`, K3). The block is in
-    /// no chain.
+    /// Returns the bookkeeping of the pool that made a block, which keeps it (`block`, K3). The
+    /// block is in no chain.
     #[inline(always)]
     pub(crate) fn of(block: &Block) -> NonNull<Self> {
         block.link().cast()
     }
 
-    /// The number of that pool.
+    /// Returns the number of the pool that made a block.
     #[inline(always)]
     pub(crate) fn id_of(block: &Block) -> usize {
         let shared = Self::of(block).as_ptr();
@@ -139,17 +139,17 @@ impl Shared {
         unsafe { (*shared).id }
     }
 
-    /// All caches.
+    /// Iterates over all caches.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &ThreadCache> {
         self.caches.iter()
     }
 
-    /// Idle blocks of a class: in the caches of threads, and in the shards.
+    /// Counts the idle blocks of a class: in the caches of threads, and in the shards.
     pub(crate) fn idle(&self, class: usize) -> (usize, usize) {
         (self.caches().map(|cache| cache.count(class)).sum(), self.depot.count(class))
     }
 
-    /// Bytes of all idle blocks, as the sizes of their classes.
+    /// Returns the bytes of all idle blocks, as the sizes of their classes.
     pub(crate) fn idle_bytes(&self) -> usize {
         let bytes = |class| {
             let (threads, shards) = self.idle(class);
@@ -158,7 +158,7 @@ impl Shared {
         (0..self.settings.classes).map(bytes).sum()
     }
 
-    /// The counters of the whole pool.
+    /// Iterates over the counters of the whole pool.
     pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
         self.caches().map(|cache| &cache.counts).chain(core::iter::once(&self.common))
     }
@@ -177,7 +177,7 @@ unsafe impl Bookkeeping for Shared {
         &self.ref_counts
     }
 
-    /// The end of the pool: frees all idle memory, and leaves the rest to its buffers.
+    /// Ends the pool: frees all idle memory, and leaves the rest to its buffers.
     unsafe fn close(this: NonNull<Self>) {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };

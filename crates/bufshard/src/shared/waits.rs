@@ -23,7 +23,7 @@ impl Shared {
         }
     }
 
-    /// Memory was freed, or became idle: calls those who wait for it, if there are any.
+    /// Calls those who wait for memory, if there are any, because some was freed or became idle.
     ///
     /// # Safety
     ///
@@ -38,7 +38,7 @@ impl Shared {
         }
     }
 
-    /// Calls those who wait and could be served. Whether anybody is in the queue.
+    /// Calls those who wait and could be served. Returns whether anybody is in the queue.
     ///
     /// # Safety
     ///
@@ -70,15 +70,15 @@ impl Shared {
         }
     }
 
-    /// Whether new memory is for somebody who waits. For holders of a handle.
+    /// Returns whether new memory is for somebody who waits. The caller holds a handle.
     pub(crate) fn has_claims(&self) -> bool {
         // SAFETY: the handle keeps the pool.
         self.wait_queue.any() && unsafe { Self::call(NonNull::from(self), Event::Freed) }
     }
 
     /// Says whom to wake from now on, and what to do until then. Joins the queue where there is no
-    /// ticket yet, or none any more. `None` when there is no memory for it. For holders of a
-    /// handle.
+    /// ticket yet, or none any more. Returns `None` when there is no memory for it. The caller
+    /// holds a handle.
     pub(crate) fn look(&self, ticket: &mut Option<u64>, need: usize, sleeper: Sleeper) -> Option<Look> {
         let mut sleeper = Some(sleeper);
         let mut old = None;
@@ -135,7 +135,7 @@ impl Shared {
     }
 
     /// Tells those who wait when what is in the calling thread's cache was out of their reach until
-    /// a moment ago. For holders of a handle.
+    /// a moment ago. The caller holds a handle.
     pub(crate) fn tell(&self, own: Option<&ThreadCache>) {
         if own.is_some_and(ThreadCache::take_news) {
             // SAFETY: the handle keeps the pool.

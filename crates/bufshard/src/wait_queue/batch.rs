@@ -10,7 +10,7 @@ const BATCH: usize = 8;
 pub(crate) struct Batch([Option<Sleeper>; BATCH]);
 
 impl Batch {
-    /// Room for one, if there is any.
+    /// Returns the place for one more sleeper, if there is any.
     pub(super) fn room(&mut self) -> Option<&mut Option<Sleeper>> {
         self.0.iter_mut().find(|place| place.is_none())
     }

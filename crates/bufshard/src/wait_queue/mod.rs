@@ -62,20 +62,20 @@ impl WaitQueue {
         Self { queue: ForkLock::default(), count: AtomicUsize::new(0) }
     }
 
-    /// Whether somebody waits.
+    /// Returns whether somebody waits.
     pub(crate) fn any(&self) -> bool {
         // ORDER: Relaxed: who has to know has executed the fence before (W1); to others it is a
         // hint.
         self.count.load(Ordering::Relaxed) != 0
     }
 
-    /// The queue, locked (W4).
+    /// Locks the queue (W4).
     pub(crate) fn lock(&self) -> ForkGuard<'_, Queue> {
         self.queue.lock()
     }
 
-    /// Says how many tickets are in the queue. Whether somebody waits now where nobody did, or
-    /// nobody where somebody did.
+    /// Says how many tickets are in the queue. Returns whether somebody waits now where nobody did,
+    /// or nobody where somebody did.
     pub(crate) fn note(&self, live: usize) -> bool {
         // ORDER: Relaxed, for both: the lock orders those who write it. Late, it costs those who
         // see it a look at the queue; for W1 there is a fence behind.

@@ -91,7 +91,7 @@ impl Default for Queue {
 }
 
 impl State {
-    /// Whom to wake, if it is asleep.
+    /// Returns the sleeper to wake, if the waiter is asleep.
     fn into_sleeper(self) -> Option<Sleeper> {
         match self {
             Self::Asleep(sleeper) => Some(sleeper),
@@ -101,19 +101,19 @@ impl State {
 }
 
 impl Ticket {
-    /// Whether it is long ago that it looked, or was called.
+    /// Returns whether it is long ago that the waiter looked, or was called.
     fn is_late(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) > PATIENCE
     }
 }
 
 impl Queue {
-    /// Those who are not gone.
+    /// Counts the waiters that are not gone.
     pub(crate) fn live(&self) -> usize {
         self.tickets.len() - self.gone
     }
 
-    /// Where a ticket is, or where it would be.
+    /// Returns the index of a ticket, or as the error the index that it would have.
     fn place(&self, number: u64) -> Result<usize, usize> {
         let at = self.tickets.partition_point(|ticket| ticket.number < number);
         match self.tickets.get(at) {
@@ -122,7 +122,7 @@ impl Queue {
         }
     }
 
-    /// The first who is asleep.
+    /// Returns the index of the first waiter that is asleep.
     fn first_asleep(&mut self) -> Option<usize> {
         let from = self.tickets.partition_point(|ticket| ticket.number < self.asleep_from);
         let is_asleep = |at: &usize| matches!(self.tickets[*at].state, State::Asleep(_));
@@ -153,7 +153,7 @@ impl Queue {
         self.compact();
     }
 
-    /// One was called at that time.
+    /// Notes that a waiter was called at the time `since`.
     fn look_after(&mut self, since: Instant) {
         if let Some(end) = since.checked_add(PATIENCE) {
             self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
@@ -165,17 +165,17 @@ impl Queue {
         self.puts += 1;
     }
 
-    /// The number of a ticket that looks: its own, or one that nobody had.
+    /// Returns the number of a ticket that looks: its own, or one that nobody had.
     pub(crate) fn number(&self, ticket: Option<u64>) -> u64 {
         ticket.unwrap_or(self.next)
     }
 
-    /// Whether there is memory for a ticket of that number, perhaps that of `spare`, which has what
-    /// was replaced then.
+    /// Makes room for a ticket of that number, perhaps with the memory of `spare`. Then `spare` has
+    /// what was replaced.
     ///
     /// # Errors
     ///
-    /// Where there is none: for how many tickets `spare` should have room.
+    /// When there is no memory, the error says for how many tickets `spare` should have room.
     pub(crate) fn make_room(&mut self, number: u64, spare: &mut VecDeque<Ticket>) -> Result<(), usize> {
         if self.place(number).is_err() && self.tickets.len() == self.tickets.capacity() {
             if spare.capacity() <= self.tickets.len() {
@@ -225,7 +225,7 @@ impl Queue {
         old
     }
 
-    /// Those behind wait for this one no more.
+    /// Ends the favour for this ticket: those behind it wait for it no more.
     fn forget_favour(&mut self, number: u64) {
         if self.favoured.is_some_and(|(favoured, _)| favoured == number) {
             self.favoured = None;
@@ -257,7 +257,7 @@ impl Queue {
         }
     }
 
-    /// Calls one who is asleep. `false` when there is no room for it in the batch.
+    /// Calls one who is asleep. Returns `false` when there is no room for it in the batch.
     fn call_one(&mut self, at: usize, now: Instant, batch: &mut Batch) -> bool {
         let Some(room) = batch.room() else { return false };
         let ticket = &mut self.tickets[at];
@@ -276,8 +276,8 @@ impl Queue {
     }
 
     /// Calls those who could take memory, of which `free` bytes of the budget are left; `known`
-    /// counts those who answered before. `false` when there are more of them than the batch has
-    /// room for.
+    /// counts those who answered before. Returns `false` when there are more of them than the batch
+    /// has room for.
     pub(crate) fn call(
         &mut self,
         free: usize,
@@ -322,7 +322,7 @@ impl Queue {
         true
     }
 
-    /// What a ticket is to do that looks now.
+    /// Returns what a ticket that looks now is to do.
     pub(crate) fn turn(&mut self, number: u64, now: Instant) -> Look {
         if self.first_asleep().is_some_and(|first| self.tickets[first].number < number) {
             return Look::Wait;
@@ -337,7 +337,8 @@ impl Queue {
     }
 }
 
-/// Whether one who was called then is waited for no more.
+/// Returns whether the turn of a waiter that was called at `since` is over, so that nobody waits
+/// for it.
 fn is_over(since: Instant, now: Instant) -> bool {
     now.saturating_duration_since(since) > TURN
 }

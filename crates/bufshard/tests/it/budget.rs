@@ -350,8 +350,9 @@ fn many_wait() {
 /// alignments and size classes included.
 #[test]
 fn t27_refusals() {
-    let makes: [fn() -> ShardPool; 8] = [
+    let makes: [fn() -> ShardPool; 9] = [
         || built(ShardPool::builder().max_bytes(9000)),
+        || built(ShardPool::builder().max_bytes(60_000)),
         || built(ShardPool::builder().max_bytes(20_000).largest_pooled(2000)),
         || built(ShardPool::builder().max_bytes(20_000).smallest_pooled(500).alignment(256)),
         || built(ShardPool::builder().max_bytes(3000).thread_cache(0).shards(1).shard_buffers(1)),

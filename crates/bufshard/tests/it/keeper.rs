@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use bufshard::{Keeper, PressureSource, ShardPool, Watch};
 use buftest::process::{alone, resident_bytes, steady_allocator};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use buftest::process::{keeping_allocator, resident_bytes_as_it_is};
 use buftest::trials::keeper::{self, AGE, burst, keeper, look, wait_until};
 
 const MIB: usize = 1 << 20;
@@ -106,6 +108,28 @@ fn resident_memory_after_a_burst() {
         wait_until("the memory stays", || resident_bytes() < before + 2 * MIB);
         // Two looks, 0.4 s apart, and the time that this machine takes.
         assert!(ended.elapsed() < Duration::from_secs(10), "{:?}", ended.elapsed());
+    });
+}
+
+/// Memory over what the pool keeps reaches the system when it is released, though the allocator
+/// keeps what it gets.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn resident_large_memory_goes() {
+    alone(module_path!(), "resident_large_memory_goes", LIMIT, || {
+        keeping_allocator();
+        let builder = ShardPool::builder().thread_cache(0).shard_buffers(1).shards(1);
+        #[cfg(feature = "mmap")]
+        let builder = builder.mapped_from(usize::MAX);
+        let pool = builder.build().expect("settings are right");
+        let before = resident_bytes_as_it_is();
+        let mut bufs: Vec<_> = (0..64).map(|_| pool.acquire(MIB).expect("room")).collect();
+        bufs.iter_mut().for_each(|buf| buf.resize(MIB, 1).expect("asked for"));
+        assert!(resident_bytes_as_it_is() > before + 64 * MIB);
+        drop(bufs);
+        let kept = resident_bytes_as_it_is() - before;
+        println!("resident: {kept} bytes more than before");
+        assert!(kept < 4 * MIB, "{kept} bytes are kept");
     });
 }
 

@@ -23,7 +23,7 @@ fn reserved(builder: Builder, bytes: usize) -> usize {
 }
 
 /// A header of 16 bytes, or 32 outside of the classes, and what the alignment takes beyond that of
-/// all memory.
+/// all memory. Blocks from 4 KiB on take whole lines, with the allocator's word.
 #[test]
 fn headers_are_small() {
     let builder = ShardPool::builder();
@@ -31,7 +31,8 @@ fn headers_are_small() {
         assert_eq!(reserved(builder, bytes), 16 + bytes + 16 - ALLOCATOR);
     }
     for bytes in [256, 1024, 4096, 48 << 10] {
-        assert_eq!(reserved(builder, bytes), 16 + bytes + 64 - ALLOCATOR);
+        let around = if bytes < 4096 { 16 + 64 - ALLOCATOR } else { 128 - size_of::<usize>() };
+        assert_eq!(reserved(builder, bytes), bytes + around);
         assert_eq!(reserved(builder.alignment(512), bytes), 16 + bytes + 512 - ALLOCATOR);
     }
     let single = builder.smallest_pooled(1 << 20);
@@ -274,10 +275,39 @@ mod mapped {
             drop((small, buf));
             pool.trim();
             assert_eq!(locked(), before);
+            // Options alone are for the mappings that there are in any case.
+            let pool = built(ShardPool::builder().map_options(options));
+            let bufs = [112 << 10, 128 << 10].map(|bytes| pool.acquire(bytes).expect("room"));
+            assert_eq!(locked(), before + (128 << 10) + 4096);
+            drop((bufs, pool));
+            assert_eq!(locked(), before);
             let options = MapOptions::new().huge_pages(HugePages::Advise);
             let builder = ShardPool::builder().mapped_from(MIB).map_options(options);
             assert_eq!(reserved(builder, 3 * MIB), 4 * MIB);
             assert_eq!(reserved(builder.alignment(PAGE), 2 * MIB), 2 * MIB + 64);
+        });
+    }
+
+    /// Buffers from 128 KiB on have mappings, and none where a program says so.
+    #[test]
+    fn unless_set() {
+        alone(module_path!(), "unless_set", LIMIT, || {
+            const BYTES: usize = 512 << 10;
+            // The allocator maps nothing meanwhile.
+            process::keeping_allocator();
+            let burst = |pool: &ShardPool, bytes| {
+                let bufs = [(); 8].map(|()| pool.acquire(bytes).expect("room"));
+                let space = address_space_bytes();
+                drop(bufs);
+                pool.trim();
+                space - address_space_bytes()
+            };
+            let pool = built(ShardPool::builder());
+            assert_eq!(burst(&pool, BYTES), 8 * (BYTES + PAGE), "unmapped");
+            // What the allocator gives back is another number.
+            assert_ne!(burst(&pool, 112 << 10), 8 * ((112 << 10) + PAGE));
+            let pool = built(ShardPool::builder().mapped_from(usize::MAX));
+            assert_ne!(burst(&pool, BYTES), 8 * (BYTES + PAGE));
         });
     }
 

@@ -234,12 +234,11 @@ impl<F: BufferPool> SlotPool<F> {
         OpenFrame { pool: self, next, room }
     }
 
-    /// Where the frame ends and what it can grow into (P6), for a writer that has both from here
-    /// on.
+    /// Lends a writer the end of the frame and the room that it can grow into (P6).
     ///
-    /// With the feature `wipe` the pool keeps none of that room. So it sees that a writer was
-    /// forgotten, who may have written there: the room that the frame seems to have is not all that
-    /// it has.
+    /// With the feature `wipe` the pool keeps none of that room. By this it notices a writer that
+    /// was forgotten, and that may have written there: the room that the frame seems to have is not
+    /// all that it has.
     #[inline(always)]
     fn lend(&mut self) -> (NonNull<u8>, usize) {
         let lent = (self.frame_next, self.frame_room());

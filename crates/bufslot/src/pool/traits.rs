@@ -11,9 +11,11 @@ use crate::table::Table;
 impl<F: BufferPool> BufferPool for SlotPool<F> {
     type Lease = SlotLease<F::Lease>;
 
-    /// Cost: some thirty plain instructions; a bounded search when the gap at the tail is used up,
-    /// and the fallback's cost when that finds nothing. When the fallback refuses as well, two
-    /// looks at every slot. Allocates nothing itself.
+    /// Takes one empty buffer with room for `capacity` bytes.
+    ///
+    /// Cost: some thirty plain instructions. When the gap at the tail is used up, a bounded search
+    /// comes on top, and the fallback's cost when that finds nothing. When the fallback refuses as
+    /// well, the pool looks twice at every slot. It allocates nothing itself.
     ///
     /// # Source
     ///
@@ -41,6 +43,8 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         self.capacity.max(self.fallback.max_capacity())
     }
 
+    /// Returns a snapshot of the pool's counters, and of the memory that it holds.
+    ///
     /// Cost: a look at every slot.
     fn stats(&self) -> PoolStats {
         let stats = self.counters.snapshot(self.table.released(), &self.fallback.stats(), self.capacity);

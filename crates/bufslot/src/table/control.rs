@@ -15,7 +15,7 @@ use bufcore::strategy::orphans::Orphan;
 pub(super) struct Control {
     #[cfg(feature = "alloc")]
     pub(super) orphan: Orphan,
-    /// The region that this very control block stands in; moved out before it is dropped.
+    /// The region that this control block is in; moved out before it is dropped.
     pub(super) region: ManuallyDrop<Region>,
     pub(super) released: Released,
     /// Who waits for a buffer to come back. Empty after the pool's end, and so never dropped.
@@ -27,7 +27,7 @@ pub(super) struct Control {
     pub(super) wipe: bool,
 }
 
-/// Moves the region out of the control block that stands in it.
+/// Moves the region out of the control block that is in it.
 ///
 /// # Safety
 ///

@@ -36,7 +36,7 @@ impl SlotHandle {
         unsafe { &(*self.slot.as_ptr()).views }
     }
 
-    /// Where the buffer's memory starts.
+    /// Returns the start of the buffer's memory.
     #[inline]
     pub(crate) fn start(&self) -> NonNull<u8> {
         // SAFETY: the slot is valid while the handle lives, and nobody writes its `start` meanwhile
@@ -46,7 +46,7 @@ impl SlotHandle {
         in_memory(self.slot.cast(), start)
     }
 
-    /// The buffer's memory, if the pool wipes.
+    /// Returns the buffer's memory, if the pool wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         // SAFETY: the slot is valid while the handle lives, and nobody writes `extra` until it is
@@ -120,8 +120,8 @@ impl SlotHandle {
         }
     }
 
-    /// Has the release see whether somebody waits. For the thread that took the slot, before the
-    /// lease is handed out.
+    /// Makes the release see whether somebody waits. The caller is the thread that took the slot,
+    /// before the lease is handed out.
     #[cfg(feature = "alloc")]
     pub(crate) fn watch(&self) {
         // SAFETY: the slot is valid while the handle lives.
@@ -129,7 +129,7 @@ impl SlotHandle {
     }
 }
 
-/// The byte at `address` in the region that `reaching` reaches.
+/// Returns the byte at `address` in the region that `reaching` reaches.
 #[inline(always)]
 pub(super) fn in_memory(reaching: NonNull<u8>, address: usize) -> NonNull<u8> {
     let byte = reaching.as_ptr().with_addr(address);

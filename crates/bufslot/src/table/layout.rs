@@ -16,8 +16,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Layout for `slots` slots in a region that starts at `address`; `None` when they cannot be
-    /// counted in a `usize`.
+    /// Computes the layout for `slots` slots in a region that starts at `address`. Returns `None`
+    /// when they cannot be counted in a `usize`.
     pub(crate) fn new(address: usize, slots: usize, alignment: usize) -> Option<Self> {
         let control = size::align_up(address, align_of::<Slot>().max(align_of::<Control>()))?;
         let table = size::align_up(control.checked_add(size_of::<Control>())?, align_of::<Slot>())?;
@@ -26,14 +26,14 @@ impl Layout {
         Some(Self { control: control - address, slots: table - address, memory: memory - address, alignment })
     }
 
-    /// Bytes in front of the memory that is handed out.
+    /// Returns the bytes in front of the memory that is handed out.
     pub(crate) fn overhead(&self) -> usize {
         self.memory
     }
 }
 
-/// Bytes of bookkeeping for `slots` slots wherever the region starts; `None` when there is no such
-/// number.
+/// Returns the bytes of bookkeeping for `slots` slots wherever the region starts, or `None` when
+/// there is no such number.
 pub(crate) fn overhead_bytes(slots: usize, alignment: usize) -> Option<usize> {
     // The worst start is one byte behind an aligned address.
     let alignment = alignment.max(align_of::<Slot>());

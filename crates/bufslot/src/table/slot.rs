@@ -46,8 +46,8 @@ pub(super) struct Slot {
 const _: () = assert!(core::mem::offset_of!(Slot, state) == 0);
 
 impl Slot {
-    /// The slot at `at` as a table starts with it: free and on the stack, or the sentinel around an
-    /// empty list. `memory` is the addresses of what is handed out.
+    /// Makes the slot at `at` as it is in a new table: free and on the stack, or the sentinel
+    /// around an empty list. `memory` is the addresses of what is handed out.
     pub(super) fn new(
         at: u32,
         sentinel: u32,

@@ -26,19 +26,20 @@ impl Slots {
         unsafe { slot.as_ref() }
     }
 
-    /// Whether the buffer of this slot was released. Never true for the sentinel.
+    /// Returns whether the buffer of this slot was released. It is never true for the sentinel.
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
         self.slot(at).state.is_free()
     }
 
-    /// Whether the slot holds memory that was put aside.
+    /// Returns whether the slot holds memory that was put aside.
     #[inline]
     pub(crate) fn is_parked(self, at: u32) -> bool {
         self.slot(at).state.is_parked()
     }
 
-    /// Whether no buffer is in the slot: it is free, or parked. Never true for the sentinel.
+    /// Returns whether no buffer is in the slot: it is free, or parked. It is never true for the
+    /// sentinel.
     #[inline]
     pub(crate) fn is_vacant(self, at: u32) -> bool {
         self.is_free(at) || self.is_parked(at)
@@ -117,13 +118,13 @@ impl Slots {
         at
     }
 
-    /// Whether the slot is in the list, and not on the stack.
+    /// Returns whether the slot is in the list, and not on the stack.
     #[inline]
     pub(crate) fn is_listed(self, at: u32) -> bool {
         self.slot(at).prev.get() != at
     }
 
-    /// The lease of a slot that was just occupied.
+    /// Makes the lease of a slot that was just occupied.
     #[inline]
     pub(crate) fn handle(self, at: u32) -> SlotHandle {
         debug_assert!(at.is_multiple_of(STEP), "slot at {at}");

@@ -10,7 +10,7 @@ use super::layout::TABLE_OFFSET;
 use super::slot::Slot;
 
 impl Table {
-    /// The place of the request that waits.
+    /// Returns the place of the request that waits.
     pub(crate) fn waiter(&self) -> &WaitPlace {
         &self.control().waiter
     }

@@ -237,3 +237,30 @@ fn a_region_with_an_open_frame() {
     let region = pool.into_region().expect("nothing is out");
     assert!(region.len() > 100);
 }
+
+/// Unless they are set, there is a slot for each KiB, of the capacity or of the region.
+#[test]
+fn slots_follow_the_bytes() {
+    let slots =
+        |capacity| SlotPool::builder().capacity(capacity).build().expect("settings are right").slots();
+    assert_eq!([1, 8 << 10, 20_000, 1 << 20, 8 << 20].map(slots), [8, 8, 19, 1024, 1024]);
+    let builder = SlotPool::builder().capacity(20_000).slots(3);
+    assert_eq!(builder.build().expect("settings are right").slots(), 3);
+    let over = |bytes, builder: Builder| {
+        let region = Region::heap(bytes, 64).expect("the heap has room");
+        builder.build_in(region, Reject).expect("settings are right").slots()
+    };
+    assert_eq!([1000, 64 << 10].map(|bytes| over(bytes, Builder::new())), [8, 64]);
+    // The capacity comes first.
+    let builder = Builder::new().capacity(64 << 10).stagger(false);
+    let bytes = builder.slots(8).required_bytes().expect("settings are right");
+    assert_eq!(over(bytes, builder), 8);
+}
+
+/// A burst of a thousand small buffers needs no settings.
+#[test]
+fn a_burst_by_default() {
+    let mut pool = SlotPool::builder().build().expect("settings are right");
+    let bufs: Vec<_> = (0..1024).map(|_| pool.acquire(64).expect("room")).collect();
+    assert!(bufs.iter().all(|buf| !buf.lease().is_fallback()));
+}

@@ -11,7 +11,7 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Nothing counted yet.
+    /// Makes an allocator that has counted nothing yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { calls: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }

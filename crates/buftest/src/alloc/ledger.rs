@@ -33,7 +33,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Nothing out.
+    /// Makes a ledger with nothing out.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -50,13 +50,13 @@ impl Ledger {
         self.calls.load(Relaxed)
     }
 
-    /// Blocks and bytes that are out.
+    /// Returns the blocks and bytes that are out.
     pub fn outstanding(&self) -> (usize, usize) {
         // ORDER: Relaxed, for both: only counted.
         (self.blocks.load(Relaxed), self.bytes.load(Relaxed))
     }
 
-    /// Whether to keep freed blocks from being used again, until the process ends.
+    /// Sets whether to keep freed blocks from being used again, until the process ends.
     pub fn keep(&self, keep: bool) {
         // ORDER: Relaxed: a test's switch, set before its threads start.
         self.keep.store(usize::from(keep), Relaxed);
@@ -75,7 +75,7 @@ impl Ledger {
         println!("{what}: ok");
     }
 
-    /// Bytes in front of what is handed out, and the layout with them.
+    /// Returns the bytes in front of what is handed out, and the layout with them.
     fn padded(layout: Layout) -> Option<(usize, Layout)> {
         let head = size_of::<Entry>().next_multiple_of(layout.align().max(align_of::<Entry>()));
         let size = head.checked_add(layout.size())?;

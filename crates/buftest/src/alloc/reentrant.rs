@@ -53,7 +53,7 @@ impl Default for Reentrant {
 }
 
 impl Reentrant {
-    /// Nothing armed.
+    /// Makes an allocator with nothing armed.
     #[must_use]
     pub const fn new() -> Self {
         let none = (ptr::null_mut(), Layout::new::<u8>());

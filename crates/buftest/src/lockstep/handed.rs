@@ -26,8 +26,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         self.live.extend(live);
     }
 
-    /// Bytes that are out, also of handles that were handed over, and of buffers of which parts are
-    /// left.
+    /// Counts the bytes that are out, also of handles that were handed over, and of buffers of
+    /// which parts are left.
     pub fn claimed_bytes(&self) -> usize {
         self.shadow.bytes()
     }

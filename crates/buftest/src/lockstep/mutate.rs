@@ -7,7 +7,7 @@ use crate::model::Expected;
 use crate::ops::Op;
 use crate::pattern;
 
-/// A step on a buffer, on both sides. Steps for views change nothing.
+/// Does a step on a buffer, on both sides. Steps for views change nothing.
 pub(super) fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op) {
     let (len, room) = (buf.len(), buf.spare_capacity());
     let vec = &mut expected.bytes;

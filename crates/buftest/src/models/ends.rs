@@ -14,7 +14,7 @@ loom::lazy_static! {
     static ref FREED: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// The memory of a pool that has ended is given back.
+/// Notes that the memory of a pool that has ended is given back.
 pub fn memory_goes() {
     MEMORY.write();
     // ORDER: Relaxed: counted outside of the model; the shadow of the memory sees the orders.
@@ -45,8 +45,8 @@ fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().expect("the order is right"));
 }
 
-/// One buffer is dropped elsewhere while the pool ends, and another by its own thread afterwards:
-/// whoever is last frees, after both.
+/// Drops one buffer elsewhere while the pool ends, and another by its own thread afterwards.
+/// Whoever is last frees, after both.
 pub fn against_a_release<P: BufferPool>(mut pool: P) {
     let (sent, kept) = (acquire(&mut pool), acquire(&mut pool));
     let consumer = dropped_elsewhere(sent);
@@ -58,7 +58,7 @@ pub fn against_a_release<P: BufferPool>(mut pool: P) {
     gone();
 }
 
-/// Two buffers are dropped elsewhere while the pool ends.
+/// Drops two buffers elsewhere while the pool ends.
 pub fn against_two_releases<P: BufferPool>(mut pool: P) {
     let consumers = [(); 2].map(|()| dropped_elsewhere(acquire(&mut pool)));
     thread::yield_now();
@@ -67,7 +67,7 @@ pub fn against_two_releases<P: BufferPool>(mut pool: P) {
     gone();
 }
 
-/// A pool ends while its buffer is dropped on one thread, and another sweeps.
+/// Ends a pool while its buffer is dropped on one thread, and another sweeps.
 pub fn against_a_release_and_a_sweep<P: BufferPool>(mut pool: P) {
     let consumer = dropped_elsewhere(acquire(&mut pool));
     let sweeper = thread::spawn(orphans::sweep);
@@ -77,8 +77,8 @@ pub fn against_a_release_and_a_sweep<P: BufferPool>(mut pool: P) {
     gone();
 }
 
-/// Buffers that see that their pool is gone leave nothing to a later sweep, also when two threads
-/// are last together.
+/// Checks that buffers that see that their pool is gone leave nothing to a later sweep, also when
+/// two threads are last together.
 pub fn late_releases_free_the_memory_themselves<P: BufferPool>(mut pool: P) {
     let buffers = [acquire(&mut pool), acquire(&mut pool)];
     drop(pool);
@@ -88,7 +88,7 @@ pub fn late_releases_free_the_memory_themselves<P: BufferPool>(mut pool: P) {
     gone();
 }
 
-/// Two pools are left behind at once, each swept by whoever comes.
+/// Leaves two pools behind at once, each swept by whoever comes.
 pub fn two_pools_left_behind<P: BufferPool + 'static>(make: fn(usize) -> P) {
     join([(), ()].map(|()| {
         thread::spawn(move || {

@@ -12,7 +12,7 @@ use loom::thread::{self, JoinHandle};
 use super::{Shadow, Signal, ends, finish};
 use crate::trials::waits::Waits;
 
-/// A buffer whose release sees every waiter.
+/// Takes a buffer whose release sees every waiter.
 fn watched<P: Waits>(pool: &mut P) -> Buf<P::Lease> {
     let mut request = pool.acquire_async(8);
     let mut cx = Context::from_waker(Waker::noop());
@@ -33,7 +33,7 @@ fn join(thread: JoinHandle<()>) {
     thread.join().expect("the order is right");
 }
 
-/// A request begins to wait while the pool's only buffer is released: it is served, and what the
+/// Begins to wait while the pool's only buffer is released. The request is served, and what the
 /// buffer's owner did happened before.
 pub fn against_a_release<P: Waits>(mut pool: P) {
     let shadow = Shadow::shared();
@@ -46,7 +46,7 @@ pub fn against_a_release<P: Waits>(mut pool: P) {
     join(releaser);
 }
 
-/// A request for the memory of both buffers of the pool, which are released on a thread each.
+/// Waits for the memory of both buffers of the pool, which are released on a thread each.
 pub fn against_two_releases<P: Waits>(mut pool: P, all: usize) {
     let shadows = [Shadow::shared(), Shadow::shared()];
     let releasers = [0, 1].map(|at| used_elsewhere(watched(&mut pool), &shadows[at]));
@@ -58,8 +58,8 @@ pub fn against_two_releases<P: Waits>(mut pool: P, all: usize) {
     releasers.into_iter().for_each(join);
 }
 
-/// A request that either of two buffers has room for, which are released on a thread each: the
-/// first one wakes it.
+/// Waits for memory that either of two buffers has room for, which are released on a thread each:
+/// the first one wakes it.
 pub fn against_either_of_two<P: Waits>(mut pool: P) {
     let releasers = [0, 1].map(|_| used_elsewhere(watched(&mut pool), &Shadow::shared()));
     thread::yield_now();
@@ -68,7 +68,7 @@ pub fn against_either_of_two<P: Waits>(mut pool: P) {
     releasers.into_iter().for_each(join);
 }
 
-/// A request that is polled by one executor, and then by another: the last one is woken.
+/// Polls a request by one executor, and then by another: the last one is woken.
 pub fn polled_by_another<P: Waits>(mut pool: P) {
     let shadow = Shadow::shared();
     let releaser = used_elsewhere(watched(&mut pool), &shadow);
@@ -84,8 +84,8 @@ pub fn polled_by_another<P: Waits>(mut pool: P) {
     join(releaser);
 }
 
-/// A buffer whose release is a plain store: whether it wakes or not, the next poll finds its
-/// memory.
+/// Waits beside a buffer whose release is a plain store: whether it wakes or not, the next poll
+/// finds its memory.
 pub fn against_a_plain_release<P: Waits>(mut pool: P) {
     let shadow = Shadow::shared();
     let releaser = used_elsewhere(pool.acquire(8).expect("made for one"), &shadow);
@@ -103,8 +103,8 @@ pub fn against_a_plain_release<P: Waits>(mut pool: P) {
     assert!(matches!(polled, Poll::Ready(Ok(_))), "the memory came back");
 }
 
-/// A request is forgotten, and its pool ends, while the buffer that it waited for is released: the
-/// memory goes once, after all uses.
+/// Forgets a request and ends its pool, while the buffer that it waited for is released: the memory
+/// goes once, after all uses.
 pub fn forgotten_before_the_end<P: Waits>(mut pool: P) {
     let releaser = ends::dropped_elsewhere(watched(&mut pool));
     thread::yield_now();

@@ -24,7 +24,7 @@ pub struct Kept<P> {
 }
 
 impl<P: Watch> Kept<P> {
-    /// Has a pool watched.
+    /// Makes a keeper that watches the pool.
     #[must_use]
     pub fn new(pool: P) -> Self {
         let keeper = keeper().watch(&pool).spawn().expect("a thread starts");
@@ -39,7 +39,8 @@ impl<P> std::fmt::Debug for Kept<P> {
 }
 
 impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
-    /// A pool whose handles threads share, and that a keeper watches, in phases.
+    /// Makes the subject of a pool whose handles threads share, and that a keeper watches, in
+    /// phases.
     #[must_use]
     pub fn kept(shared: fn(&mut Rng) -> Kept<P>) -> Self {
         Self {
@@ -53,7 +54,8 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
     }
 }
 
-/// One phase of a thread: a burst of large buffers, all out at once, or a pause of up to some ages.
+/// Runs one phase of a thread: a burst of large buffers, all out at once, or a pause of up to some
+/// ages.
 ///
 /// # Panics
 ///

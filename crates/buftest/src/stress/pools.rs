@@ -58,7 +58,7 @@ pub struct Subject<P: BufferPool, S> {
 }
 
 impl<P: BufferPool<Lease: SplitLease> + Clone> Subject<P, P> {
-    /// A pool whose handles threads share.
+    /// Makes the subject of a pool whose handles threads share.
     #[must_use]
     pub fn shared(shared: fn(&mut Rng) -> P, own: fn(&mut P, &mut Rng, Moment), at_rest: fn(&mut P)) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl<L: Lease> Parcel<L> {
         Self { claim, handle: Some(handle), seed: self.seed, position, len }
     }
 
-    /// Another view. Without bytes it holds nothing.
+    /// Makes a parcel of another view. Without bytes it holds nothing.
     fn view(&self, view: Frozen<L>, from: usize, len: usize) -> Self {
         let mut part = self.part(Handle::View(view), from, len);
         if len == 0 {
@@ -268,7 +268,7 @@ struct Crowd<'a, P: BufferPool, S> {
     shadow: Option<Arc<Shadow>>,
 }
 
-/// One round: pools, and threads that use them until it is over.
+/// Runs one round: pools, and threads that use them until it is over.
 ///
 /// # Panics
 ///
@@ -340,7 +340,7 @@ where
 }
 
 impl<P: BufferPool, S> Crowd<'_, P, S> {
-    /// The life of one thread. What it returns of its pools is looked at when nothing is out.
+    /// Runs the life of one thread. What it returns of its pools is looked at when nothing is out.
     fn life(&self, shared: &S, number: u64) -> Option<P> {
         let mut rng = self.round.rng(number);
         if rng.bool() {
@@ -417,7 +417,7 @@ impl<P: BufferPool, S> Crowd<'_, P, S> {
         Some(Parcel::filled(buf, bytes, seed, self.shadow.as_ref()))
     }
 
-    /// A frame in some steps; between them, buffers are acquired that are in its way.
+    /// Writes a frame in some steps; between them, it acquires buffers that are in the frame's way.
     fn frame(&self, pool: &mut P, limit: usize, rng: &mut Rng) -> Option<Parcel<P::Lease>> {
         (self.subject.frames)(pool)?;
         let seed = rng.u64(..);
@@ -455,7 +455,7 @@ impl<P: BufferPool, S> Crowd<'_, P, S> {
     }
 }
 
-/// Sizes as traffic has them: mostly small, some large, some of no bytes.
+/// Draws a size as traffic has them: mostly small, some large, some of no bytes.
 fn size(limit: usize, rng: &mut Rng) -> usize {
     let most = match rng.u8(..32) {
         0 => return 0,

@@ -36,8 +36,8 @@ impl<P: BufferPool> std::fmt::Debug for Waits<P> {
 }
 
 impl<P: BufferPool> Waits<P> {
-    /// What a thread does with its pool, as [`Subject::own`](super::pools::Subject): requests of
-    /// any size that the pool can serve.
+    /// Does a thread's own work with its pool, as [`Subject::own`](super::pools::Subject): requests
+    /// of any size that the pool can serve.
     ///
     /// # Panics
     ///
@@ -65,7 +65,7 @@ impl<P: BufferPool> Waits<P> {
         self.future(pool, bytes, rng);
     }
 
-    /// A future, which may not be served: the buffers in its way may be its own thread's.
+    /// Polls a future, which may not be served: the buffers in its way may be its own thread's.
     fn future(&self, pool: &mut P, bytes: usize, rng: &mut Rng) {
         let mut request = (self.wait)(pool, bytes);
         let (mut wakes, mut waker) = counting();

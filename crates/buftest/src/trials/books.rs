@@ -26,7 +26,7 @@ pub struct Books<P: BufferPool> {
 }
 
 impl<P: BufferPool + 'static> Books<P> {
-    /// Pools of `capacity` bytes each.
+    /// Makes the trials of pools of `capacity` bytes each.
     pub fn new(ledger: &'static Ledger, kit: Kit<P>, capacity: usize) -> Self {
         Self { ledger, kit, capacity }
     }
@@ -117,7 +117,7 @@ impl<P: BufferPool + 'static> Books<P> {
         }
     }
 
-    /// The pool and its buffers go at the same moment.
+    /// Drops the pool and its buffers at the same moment.
     fn races(&self) {
         for round in 0..300 {
             let mut pool = self.pool();
@@ -128,7 +128,7 @@ impl<P: BufferPool + 'static> Books<P> {
         }
     }
 
-    /// No call of the allocator per operation, on either side of a hand-over.
+    /// Checks that no operation calls the allocator, on either side of a hand-over.
     fn steady_state(&self) {
         const ROUNDS: usize = 10_000;
         let mut pool = self.pool();

@@ -11,7 +11,7 @@ use crate::model::Shadow;
 use crate::pattern;
 use crate::trials::scaled;
 
-/// A buffer of `len` bytes, all of them `byte`.
+/// Makes a buffer of `len` bytes, all of them `byte`.
 fn filled<P: BufferPool>(pool: &mut P, len: usize, byte: u8) -> Buf<P::Lease> {
     let mut buf = pool.acquire(len).expect("room");
     buf.resize(len, byte).expect("asked for");
@@ -48,8 +48,8 @@ thread_local! {
     static LATE: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
 }
 
-/// T8: buffers are acquired and dropped by destructors of thread-locals, before the pool's own and
-/// after them.
+/// Checks that buffers are acquired and dropped by destructors of thread-locals, before the pool's
+/// own and after them (T8).
 pub fn at_a_threads_very_end<P>(make: fn() -> P)
 where
     P: BufferPool<Lease: SplitLease> + Clone + Send + 'static,
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// T6: the last handle may go on any thread, with buffers of all of them out.
+/// Checks that the last handle may go on any thread, with buffers of all of them out (T6).
 pub fn the_last_handle_goes_anywhere<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
     for round in 0..200 {
         let pool = make();
@@ -106,7 +106,7 @@ pub fn the_last_handle_goes_anywhere<P: BufferPool + Clone + Send + 'static>(mak
     }
 }
 
-/// T2, T14: four threads on one pool, whose buffers never overlap and keep their bytes.
+/// Checks that buffers of four threads on one pool never overlap and keep their bytes (T2, T14).
 pub fn one_pool_for_all<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
     let pool = make();
     let shadow = Shadow::new();
@@ -137,7 +137,7 @@ pub fn one_pool_for_all<P: BufferPool + Clone + Send + 'static>(make: fn() -> P)
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// T4: parts of one buffer, written and dropped on three threads, and the memory written again.
+/// Writes and drops parts of one buffer on three threads, and writes the memory again (T4).
 pub fn parts_elsewhere<P: BufferPool<Lease: SplitLease + 'static>>(make: fn() -> P) {
     let mut pool = make();
     for round in 0..scaled(20_000) as u64 {
@@ -159,8 +159,7 @@ pub fn parts_elsewhere<P: BufferPool<Lease: SplitLease + 'static>>(make: fn() ->
     }
 }
 
-/// T6: threads that end while their buffers are out, and pools whose last handle ends on any of
-/// them.
+/// Ends threads while their buffers are out, and pools whose last handle ends on any of them (T6).
 pub fn threads_and_pools_end<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
     for round in 0..scaled(20_000) {
         let pool = make();

@@ -8,8 +8,8 @@ use bufcore::{Buf, BufferPool, FrameBuffer, Frozen, Lease};
 use crate::Kit;
 use crate::model::Shadow;
 
-/// T14: each view of a buffer of no bytes becomes a buffer again once the others are gone,
-/// whichever it is.
+/// Checks that each view of a buffer of no bytes becomes a buffer again once the others are gone,
+/// whichever it is (T14).
 pub fn views_of_nothing<P: BufferPool>(kit: &Kit<P>) {
     for kept in 0..3 {
         let mut pool = (kit.make)();
@@ -27,8 +27,8 @@ pub fn views_of_nothing<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T14: a view without bytes, however it came to that, keeps no buffer in use, and keeps no other
-/// view from thawing.
+/// Checks that a view without bytes, however it came to that, keeps no buffer in use, and keeps no
+/// other view from thawing (T14).
 pub fn empty_views<P: BufferPool>(kit: &Kit<P>) {
     type Empties<L> = fn(&mut Frozen<L>) -> Frozen<L>;
     let ways: [Empties<P::Lease>; 9] = [
@@ -77,8 +77,8 @@ pub fn empty_views<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T14: a frame that has no bytes when it is detached leaves an empty buffer, which keeps none of
-/// the pool's memory.
+/// Checks that a frame that has no bytes when it is detached leaves an empty buffer, which keeps
+/// none of the pool's memory (T14).
 pub fn empty_frames<P: BufferPool>(kit: &Kit<P>) {
     type Empties<L> = fn(&mut dyn FrameBuffer<Lease = L>);
     let ways: [Empties<P::Lease>; 4] = [
@@ -112,7 +112,7 @@ pub fn empty_frames<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T14: many live buffers of every small size are disjoint, and each keeps its bytes.
+/// Checks that many live buffers of every small size are disjoint, and each keeps its bytes (T14).
 pub fn disjoint<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     let shadow = Shadow::new();
@@ -137,7 +137,7 @@ pub fn disjoint<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T14: buffers start at a multiple of what was asked for, wherever they come from.
+/// Checks that buffers start at a multiple of what was asked for, wherever they come from (T14).
 pub fn alignment<P: BufferPool, E: Debug>(aligned: impl Fn(usize) -> Result<P, E>) {
     for alignment in [1, 2, 16, 64, 256, 4096] {
         let mut pool = aligned(alignment).expect("an ordinary alignment");
@@ -160,7 +160,7 @@ pub fn alignment<P: BufferPool, E: Debug>(aligned: impl Fn(usize) -> Result<P, E
     }
 }
 
-/// T15: every mutator against `Vec`, at every index, for lengths 0 to 64.
+/// Compares every mutator with `Vec`, at every index, for lengths 0 to 64 (T15).
 pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
     const ROOM: usize = 80;
     let mut pool = (kit.make)();

@@ -66,7 +66,7 @@ impl Costs {
     }
 }
 
-/// Buffers of pools that are not gone yet.
+/// Makes buffers of pools that are not gone yet.
 fn held<P: BufferPool>(make: &impl Fn(usize) -> P, pools: Pools, n: usize) -> (Vec<P>, Vec<Buf<P::Lease>>) {
     let acquire = |pool: &mut P| pool.acquire(BYTES).expect("made for as many");
     match pools {
@@ -101,22 +101,24 @@ fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: 
     Costs { ends: each(ended - start), releases: each(thread_time() - ended) }
 }
 
-/// T26 for late releases: the buffers of pools that are gone cost the same to release, whatever
-/// their number and their order, and whatever was forgotten of other pools that are gone. `make`
-/// makes a pool for a number of buffers of 32 bytes at once.
+/// Checks that the buffers of pools that are gone cost the same to release, whatever their number
+/// and their order, and whatever was forgotten of other pools that are gone (T26 for late
+/// releases). `make` makes a pool for a number of buffers of 32 bytes at once.
 ///
 /// For a process of its own, because what is forgotten stays for ever.
 pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {
     late_releases(&make, NUMBERS, NUMBERS, &[0, FORGOTTEN]);
 }
 
-/// As [`t26_late_releases`], for pools with bookkeeping for each thread: with fewer of them.
+/// Checks the same as [`t26_late_releases`], for pools with bookkeeping for each thread: with fewer
+/// of them.
 pub fn t26_late_releases_of_large_pools<P: BufferPool>(make: impl Fn(usize) -> P) {
     let forgotten: &[usize] = if cfg!(debug_assertions) { &[FORGOTTEN] } else { &[0, FORGOTTEN] };
     late_releases(&make, FEWER, LARGE_POOLS, forgotten);
 }
 
-/// `numbers` are of buffers of one pool, `pool_numbers` of pools with a buffer each.
+/// Measures late releases. `numbers` are of buffers of one pool, `pool_numbers` of pools with a
+/// buffer each.
 fn late_releases<P: BufferPool>(
     make: &impl Fn(usize) -> P,
     numbers: &[usize],

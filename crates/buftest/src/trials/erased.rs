@@ -57,8 +57,8 @@ fn filled<L: Lease>(mut buf: Buf<L>, rng: &mut fastrand::Rng, len: usize) -> Buf
     buf
 }
 
-/// Generated programs: handles of buffers, of vectors and of static bytes are cloned, cut, split,
-/// sent away, turned back, and dropped in any order, before and after the pool.
+/// Runs generated programs: handles of buffers, of vectors and of static bytes are cloned, cut,
+/// split, sent away, turned back, and dropped in any order, before and after the pool.
 pub fn t30_one_handle<P: BufferPool>(kit: &Kit<P>) {
     static STATIC: [u8; 300] = [7; 300];
     const STEPS: usize = 200;
@@ -153,7 +153,7 @@ pub fn t30_one_handle<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// Back to a view, to a buffer if that can be, and to a handle again.
+/// Turns a handle back to a view, to a buffer if that can be, and to a handle again.
 fn there_and_back<L: Lease>(pair: Pair, rng: &mut fastrand::Rng) -> Pair {
     let Pair { shared, model, memory } = pair;
     let is_unique = shared.is_unique();

@@ -54,7 +54,7 @@ fn check_error(error: AcquireError, asked: usize, max_capacity: usize) {
     assert!(error.to_string().contains(&asked.to_string()), "{error} does not name {asked}");
 }
 
-/// T3 for buffers: extending, resizing, pushing and writing past the capacity.
+/// Extends, resizes, pushes to and writes buffers past their capacity (T3).
 pub fn failed_writes<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for capacity in [0, 1, 7, 64, 1000] {
@@ -96,7 +96,7 @@ fn check_unchanged<L: Lease>(buf: &Buf<L>, filled: usize, room: usize) {
     pattern::check(buf, 1, 0);
 }
 
-/// T3 for frames: growing past all limits, and past what a full pool has.
+/// Grows frames past all limits, and past what a full pool has (T3).
 pub fn failed_frames<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     let max_capacity = pool.max_capacity();
@@ -141,8 +141,8 @@ pub fn failed_frames<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T5 for requests: every size is served exactly or refused in the pool's own numbers, within a
-/// second, and changes nothing.
+/// Checks that every size is served exactly or refused in the pool's own numbers, within a second,
+/// and changes nothing (T5 for requests).
 pub fn absurd_requests<P: BufferPool>(kit: &Kit<P>) {
     let page = process::page_bytes();
     let mut pool = (kit.make)();
@@ -176,7 +176,7 @@ pub fn absurd_requests<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T5 for pools: every capacity gives a pool that has it, or an error.
+/// Checks that every capacity gives a pool that has it, or an error (T5 for pools).
 pub fn absurd_pools<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, E>) {
     let sizes = [0, 1, 9, 16, 17, isize::MAX as usize / 8 + 1];
     for bytes in sizes.into_iter().chain(ABSURD) {
@@ -194,7 +194,8 @@ pub fn absurd_pools<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, 
     }
 }
 
-/// T18: constructions that the system refuses are errors, and leave nothing behind. Runs alone.
+/// Checks that constructions which the system refuses are errors, and leave nothing behind (T18).
+/// It runs alone.
 pub fn failing_constructions<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, E>) {
     const BYTES: usize = 64 << 20;
     drop(sized(BYTES).expect("there is room without a limit"));
@@ -211,7 +212,7 @@ pub fn failing_constructions<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> R
     drop(sized(1 << 16).expect("what fits the limit is still built"));
 }
 
-/// T9 for fallbacks: one that panics, one that refuses, one that uses another pool in between.
+/// Checks fallbacks that panic, that refuse, and that use another pool in between (T9).
 pub fn hostile_fallback<P: BufferPool + Send + 'static>(
     over: impl Fn(Hostile) -> P,
     frames: fn(&mut P) -> Frames<'_, P>,

@@ -39,7 +39,8 @@ impl<L: Lease> Held<L> {
         self.next += 1;
     }
 
-    /// All of them have their bytes, and no two of them, nor the open frame, a byte in common.
+    /// Checks that all of them have their bytes, and that no two of them, nor the open frame, have
+    /// a byte in common.
     #[track_caller]
     fn check(&self, frame: &[u8]) {
         let mut ranges: Vec<_> = self.bufs.iter().map(|(buf, _)| buf.as_ptr_range()).collect();
@@ -63,7 +64,7 @@ fn same(bytes: &[u8], model: &[u8], what: &str) {
     assert_eq!(wrong, None, "{what}: the first wrong byte");
 }
 
-/// How many buffers of 100 bytes the pool has before it goes to its fallback.
+/// Counts the buffers of 100 bytes that the pool has before it goes to its fallback.
 fn room<P: BufferPool>(pool: &mut P, is_fallback: fn(&Buf<P::Lease>) -> bool) -> usize {
     let mut held = Vec::new();
     loop {
@@ -76,7 +77,7 @@ fn room<P: BufferPool>(pool: &mut P, is_fallback: fn(&Buf<P::Lease>) -> bool) ->
     }
 }
 
-/// The error of a refused request has the numbers of the request.
+/// Checks that the error of a refused request has the numbers of the request.
 #[track_caller]
 pub fn check_numbers(error: AcquireError, asked: usize) {
     match error {
@@ -90,7 +91,7 @@ pub fn check_numbers(error: AcquireError, asked: usize) {
     }
 }
 
-/// Numbers that no pool has.
+/// Makes numbers that no pool has.
 #[must_use]
 pub fn nonsense() -> PoolStats {
     let mut stats = PoolStats::default();
@@ -108,9 +109,9 @@ pub fn nonsense() -> PoolStats {
     stats
 }
 
-/// T21 for fallbacks: buffers too short, too long or not empty, errors, limits and statistics of
-/// nonsense. Each request is served as promised or refused in its own numbers, and all that is out
-/// stays as it is.
+/// Checks fallbacks that lie: buffers too short, too long or not empty, errors, limits and
+/// statistics of nonsense (T21). Each request is served as promised or refused in its own numbers,
+/// and all that is out stays as it is.
 pub fn t21_lies<P: BufferPool>(over: impl Fn(Scripted) -> P, with_frame: WithFrame<P>) {
     let buffer = |capacity, filled| Answer::Buffer { capacity, filled };
     let error = AcquireError::Exhausted { requested: 0, available: usize::MAX };
@@ -175,7 +176,7 @@ pub fn t21_lies<P: BufferPool>(over: impl Fn(Scripted) -> P, with_frame: WithFra
     }
 }
 
-/// T21 for the open frame, which is closed before and left open.
+/// Checks T21 for the open frame, which is closed before and left open.
 fn lied_to_frame<L: Lease>(
     frame: &mut dyn FrameBuffer<Lease = L>,
     held: &Held<L>,
@@ -213,8 +214,8 @@ fn lied_to_frame<L: Lease>(
     held.check(frame.filled());
 }
 
-/// T22 for fallbacks: one that panics at its n-th call, of whatever kind, for every n. After each
-/// panic all that is out and the open frame are as before, the same call succeeds, and in the end
+/// Checks fallbacks that panic at their n-th call, of whatever kind, for every n (T22). After each
+/// panic all that is out and the open frame are as before. The same call succeeds, and in the end
 /// the region has all of its room.
 pub fn t22_panics<P: BufferPool>(
     over: impl Fn(Scripted) -> P,
@@ -255,7 +256,7 @@ fn again<T>(mut op: impl FnMut() -> T, check: impl FnOnce()) -> T {
     }
 }
 
-/// The program of T22.
+/// Runs the program of T22.
 fn panicked_over<P: BufferPool>(pool: &mut P, with_frame: WithFrame<P>) {
     let mut held = Held::new();
     let acquire = |pool: &mut P, held: &mut Held<P::Lease>, bytes: usize| {
@@ -372,9 +373,9 @@ fn detach<L: Lease>(frame: &mut dyn FrameBuffer<Lease = L>, model: &[u8], held: 
 /// What a fallback of T23 has of the pool that it serves, and of others.
 type Baggage = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 
-/// T23 for fallbacks: in the midst of each of its calls one releases buffers and views of the pool
-/// that it serves, ends another pool that has buffers out and a frame open, uses a third one, and
-/// finds the pool that it serves in use.
+/// Checks fallbacks that use pools in the midst of each of their calls (T23). Such a fallback
+/// releases buffers and views of the pool that it serves, ends another pool that has buffers out
+/// and a frame open, uses a third one, and finds the pool that it serves in use.
 pub fn t23_reentered<P: BufferPool + Send + 'static>(
     over: impl Fn(Scripted) -> P,
     with_frame: WithFrame<P>,

@@ -15,7 +15,7 @@ pub const AGE: Duration = Duration::from_millis(10);
 /// No keeper takes so long.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A keeper without the pressure of the system that the tests run on.
+/// Makes a keeper without the pressure of the system that the tests run on.
 #[must_use]
 pub fn keeper() -> Keeper {
     Keeper::new().age(AGE).pressure(PressureSource::none())
@@ -61,8 +61,8 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The pool is complete when a waker is called, as it takes memory: that may use the pool, or
-/// panic. Whoever calls this then looks whether memory was lost.
+/// Checks that the pool is complete when a waker is called, as it takes memory: that may use the
+/// pool, or panic. The caller then looks whether memory was lost.
 pub fn wakers_are_users_code<P>(pool: &P)
 where
     P: Trim + Clone + Send + Sync + RefUnwindSafe + 'static,

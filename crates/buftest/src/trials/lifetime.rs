@@ -20,7 +20,7 @@ use crate::{pattern, process};
 const PROMPT: Duration = Duration::from_millis(500);
 const BYTES: usize = 1500;
 
-/// A filled buffer.
+/// Makes a filled buffer.
 #[track_caller]
 fn filled<P: BufferPool>(pool: &mut P, seed: u64) -> Buf<P::Lease> {
     let mut buf = pool.acquire(BYTES).expect("a small request");
@@ -61,8 +61,8 @@ impl<L: Lease> Drop for Checked<L> {
     }
 }
 
-/// T6: buffers outlive their pool on the same thread, on another, in a `static`, as a temporary,
-/// while unwinding.
+/// Checks that buffers outlive their pool on the same thread, on another, in a `static`, as a
+/// temporary, while unwinding (T6).
 pub fn outlives<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
     for round in 0..20 {
         // The same thread: nothing out, one out, several out; dropped in both orders.
@@ -140,7 +140,7 @@ pub fn outlives<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
     process::within(PROMPT, "sweeping", orphans::sweep);
 }
 
-/// T6: the last releases, on other threads, at the moment at which the pool is dropped here.
+/// Drops the last buffers on other threads at the moment at which the pool is dropped here (T6).
 ///
 /// Each thread writes right before its release, and nothing but the pool orders these writes and
 /// the end of the memory: whoever frees it has to see them, or else ThreadSanitizer reports the
@@ -197,7 +197,7 @@ pub fn late_releases<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P
     assert!(orphans::pending() <= before, "memory that outlived its pool stays after its last buffer");
 }
 
-/// T7: a thousand forgotten handles of every kind.
+/// Forgets a thousand handles of every kind (T7).
 pub fn forgotten<P: BufferPool>(kit: &Kit<P>) {
     const HANDLES: usize = 1000;
     let shadow = Shadow::new();
@@ -258,7 +258,7 @@ thread_local! {
     static LATE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// T8: threads that end holding buffers, and one that is joined while a buffer is held.
+/// Ends threads that hold buffers, and joins one while a buffer is held (T8).
 pub fn threads_end<P: BufferPool + Send + 'static>(kit: &Kit<P>) {
     for round in 0..20 {
         let mut pool = (kit.make)();
@@ -303,7 +303,7 @@ pub fn threads_end<P: BufferPool + Send + 'static>(kit: &Kit<P>) {
     }
 }
 
-/// T9: consumers that panic with buffers held.
+/// Lets consumers panic with buffers held (T9).
 pub fn panicking_consumer<P: BufferPool<Lease: 'static> + Send>(kit: &Kit<P>) {
     let shadow = Shadow::new();
     let mut pool = (kit.make)();

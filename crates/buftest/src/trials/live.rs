@@ -5,9 +5,9 @@ use crate::process::resident_bytes;
 /// The number of buffers of a pool that are out.
 pub const LIVE: usize = 1024;
 
-/// Resident bytes of each of [`LIVE`] buffers in a list, with its place on the list and its share
-/// of what `pool` makes for them: the mean over several lists. For processes that do nothing else;
-/// see [`alone`](crate::process::alone).
+/// Measures the resident bytes of each of [`LIVE`] buffers in a list, with its place on the list
+/// and its share of what `pool` makes for them: the mean over several lists. Only processes that do
+/// nothing else call it; see [`alone`](crate::process::alone).
 ///
 /// Nothing is freed, so that what is measured next finds no memory that was used before.
 pub fn resident_each<P, T>(bytes: usize, pool: impl Fn() -> P, acquire: impl Fn(&mut P) -> T) -> f64 {

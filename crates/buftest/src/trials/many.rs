@@ -28,8 +28,8 @@ fn in_turn<P: BufferPool>(pools: &mut [P]) -> Duration {
     best / requests as u32
 }
 
-/// A thread that uses 4096 pools in turn pays little more for each request than one that uses 64,
-/// which are more than it finds at once.
+/// Checks that a thread that uses 4096 pools in turn pays little more for each request than one
+/// that uses 64, which are more than it finds at once.
 ///
 /// `most` is how many times as much: the mark is 3, of which tests leave a margin to: on a loaded
 /// machine the pools are not in its caches. A list in the place of the tree costs twenty times as

@@ -21,8 +21,8 @@ fn touch<P: BufferPool>(pool: &mut P, bytes: usize) -> Option<Buf<P::Lease>> {
     Some(buf)
 }
 
-/// T12: after a high peak, many sizes, dead threads and an oversize buffer, a drained pool holds
-/// what it says it reserves, and after its drop nothing.
+/// Checks that after a high peak, many sizes, dead threads and an oversize buffer, a drained pool
+/// holds what it says it reserves, and after its drop nothing (T12).
 pub fn bounded<P: BufferPool>(kit: &Kit<P>) {
     steady_allocator();
     let base = resident_bytes();
@@ -94,8 +94,8 @@ pub fn bounded<P: BufferPool>(kit: &Kit<P>) {
     assert!(after <= base + SLACK_BYTES, "{after} bytes resident after pools that went first, {base} before");
 }
 
-/// T19: traffic, pools that go first and threads that end, for `BUFTEST_SOAK_SECONDS` (1 unless
-/// set); after a warm-up neither resident memory nor descriptors grow.
+/// Runs traffic, pools that go first and threads that end, for `BUFTEST_SOAK_SECONDS` (1 unless
+/// set). After a warm-up neither resident memory nor descriptors grow (T19).
 pub fn soak<P: BufferPool + Send>(kit: &Kit<P>) {
     let seconds =
         env::var("BUFTEST_SOAK_SECONDS").map_or(1, |text| text.parse().expect("a number of seconds"));

@@ -35,9 +35,9 @@ use std::env;
 
 use crate::model::Shadow;
 
-/// How many buffers a trial of the size `full` uses: two of twenty-five in release, a fiftieth in
-/// debug builds and in programs for sanitizers ([`races`](crate::races)), and what `BUFTEST_COUNT`
-/// says (as the size of the largest trial, 1 000 000) wherever it is set.
+/// Returns how many buffers a trial of the size `full` uses: two of twenty-five in release, and a
+/// fiftieth in debug builds and in programs for sanitizers ([`races`](crate::races)). Wherever
+/// `BUFTEST_COUNT` is set, that says it (as the size of the largest trial, 1 000 000).
 #[must_use]
 pub fn scaled(full: usize) -> usize {
     const FULL: usize = 1_000_000;

@@ -29,9 +29,9 @@ impl std::fmt::Debug for Waiting {
     }
 }
 
-/// A future that was polled by one executor and is polled by another wakes that one, and keeps
-/// nothing of the first; wherever it is when the event comes, the executor that has it then is
-/// woken. `make` makes one that waits.
+/// Checks that a future which was polled by one executor and is polled by another wakes that one,
+/// and keeps nothing of the first. Wherever it is when the event comes, the executor that has it
+/// then is woken. `make` makes one that waits.
 pub fn t24_moved(make: impl Fn() -> Waiting) {
     wakes_the_last(&make);
     is_woken_before_it_goes(&make);
@@ -66,7 +66,7 @@ fn is_woken_before_it_goes(make: &impl Fn() -> Waiting) {
     assert_eq!(block_on(future, LONG), Some(()), "by the second executor");
 }
 
-/// Each executor polls once and hands the future on; the last one runs it.
+/// Lets each executor poll once and hand the future on; the last one runs it.
 fn goes_on_meanwhile(waiting: Waiting, round: usize) {
     let Waiting { mut future, event } = waiting;
     let begins = Barrier::new(2);

@@ -34,7 +34,7 @@ impl<P> Trimmed<P> {
 }
 
 impl<P: TrimMut> Trimmed<P> {
-    /// The pool, which is trimmed by then at some calls.
+    /// Returns the pool, which some calls trim first.
     pub fn pool(&mut self) -> &mut P {
         self.requests += 1;
         if self.requests.is_multiple_of(17) {
@@ -90,7 +90,7 @@ impl<P: FrameBuffer + TrimMut> FrameBuffer for Trimmed<P> {
     }
 }
 
-/// A buffer of `bytes` bytes, all written.
+/// Makes a buffer of `bytes` bytes, all written.
 #[track_caller]
 fn filled<P: BufferPool>(pool: &mut P, bytes: usize, seed: u64) -> Buf<P::Lease> {
     let mut buf = pool.acquire(bytes).expect("there is room");
@@ -99,8 +99,8 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize, seed: u64) -> Buf<P::Lease>
     buf
 }
 
-/// After a burst that filled `bytes` bytes, all goes at the second look, or at once with `trim`;
-/// and all can be used again.
+/// Checks that after a burst that filled `bytes` bytes, all goes at the second look, or at once
+/// with `trim`; and all can be used again.
 pub fn after_a_burst<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
     steady_allocator();
     let before = resident_bytes();
@@ -125,7 +125,7 @@ pub fn after_a_burst<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
     }
 }
 
-/// Buffers that stay keep their pages and their bytes, and what is between them goes.
+/// Checks that buffers that stay keep their pages and their bytes, and what is between them goes.
 pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
     steady_allocator();
     let each = 60_000;
@@ -150,8 +150,8 @@ pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
     drop(more);
 }
 
-/// Traffic that continues as it is keeps its pages: a queue, and bursts with nothing out between
-/// them.
+/// Checks that traffic which continues as it is keeps its pages: a queue, and bursts with nothing
+/// out between them.
 pub fn steady_traffic<P: BufferPool + TrimMut>(mut pool: P) {
     steady_allocator();
     let mut queue = VecDeque::with_capacity(100);
@@ -181,7 +181,8 @@ pub fn steady_traffic<P: BufferPool + TrimMut>(mut pool: P) {
     assert!(faults < 35 * 100, "{faults} page faults in 35 looks");
 }
 
-/// A keeper's thread trims a pool that is in a mutex, and waits for nobody who has the lock.
+/// Checks that a keeper's thread trims a pool that is in a mutex, and waits for nobody who has the
+/// lock.
 pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes: usize) {
     steady_allocator();
     let pool = Arc::new(Mutex::new(pool));
@@ -205,7 +206,7 @@ pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes:
     }
 }
 
-/// What is put aside is there for whoever asks: no request is refused that a pool without looks
+/// Checks that what is put aside is available: no request is refused that a pool without looks
 /// would serve.
 pub fn nothing_is_refused<P: BufferPool + FrameBuffer + TrimMut>(mut pool: P, capacity: usize) {
     for round in 0..4_usize {

@@ -51,7 +51,7 @@ pub fn at_every_index<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// Past the end panics, and changes nothing.
+/// Checks that a call past the end panics, and changes nothing.
 pub fn past_the_end<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
     let mut panics = |f: fn(&mut Buf<P::Lease>)| {
@@ -66,7 +66,8 @@ pub fn past_the_end<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     panics(|buf| drop(buf.split_off(usize::MAX)));
 }
 
-/// The memory is used again after the last part, in whichever order they go, and not before.
+/// Checks that the memory is used again after the last part, in whichever order they go, and not
+/// before.
 pub fn in_every_order<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     for order in orders {
@@ -92,8 +93,8 @@ pub fn in_every_order<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     }
 }
 
-/// A view of a part thaws when it is the only handle of the whole memory, and is then what the part
-/// was.
+/// Checks that a view of a part thaws when it is the only handle of the whole memory, and is then
+/// what the part was.
 pub fn views_of_parts<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
     let mut front = filled(&mut pool, 40);
@@ -121,8 +122,8 @@ pub fn views_of_parts<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// Memory of its own, and of a pool that is gone, splits as any other. `pool` has none for 48
-/// bytes; `in_use` is what its statistics say of one memory that is out.
+/// Checks that memory of its own, and of a pool that is gone, splits as any other. `pool` has none
+/// for 48 bytes; `in_use` is what its statistics say of one memory that is out.
 pub fn large_and_late<P: BufferPool<Lease: SplitLease>>(
     mut pool: P,
     is_fallback: fn(&Buf<P::Lease>) -> bool,
@@ -163,7 +164,7 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
     }
 }
 
-/// A thousand parts of one buffer, dropped by four threads.
+/// Drops a thousand parts of one buffer by four threads.
 pub fn many_parts<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
     let mut rest = pool.acquire(4000).expect("room");
     pattern::fill(rest.spare_mut(), 5, 0);
@@ -184,7 +185,7 @@ pub fn many_parts<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// A secret in one part does not show after the other is gone, nor after all are.
+/// Checks that a secret in one part does not show after the other is gone, nor after all are.
 pub fn wiped<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
     for first in [true, false] {
         let mut buf = pool.acquire(BYTES).expect("room");
@@ -199,8 +200,8 @@ pub fn wiped<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
     }
 }
 
-/// Neighbouring parts are joined again, at every index of every length; what are none stay apart,
-/// and nothing is lost by trying.
+/// Checks that neighbouring parts are joined again, at every index of every length. Parts that are
+/// no neighbours stay apart, and nothing is lost by trying.
 pub fn joined<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
     for len in 0..=BYTES {
@@ -270,8 +271,8 @@ pub fn joined<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// What was consumed, and what other parts had in front, comes back when the buffer is the only
-/// handle, and not before.
+/// Checks that what was consumed, and what other parts had in front, comes back when the buffer is
+/// the only handle, and not before.
 pub fn compacted<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
     for elsewhere in [false, true] {

@@ -53,7 +53,7 @@ impl<P: BufferPool> World<P> {
     }
 }
 
-/// A filled buffer from `pool`.
+/// Takes a filled buffer from `pool`.
 fn take<P: BufferPool>(pool: &mut P, bytes: usize, stamp: u64) -> Option<(Buf<P::Lease>, u64)> {
     let mut buf = pool.acquire(bytes).ok()?;
     assert!(buf.capacity() >= bytes && buf.is_empty(), "an acquired buffer is empty and large enough");
@@ -115,13 +115,13 @@ impl<P: BufferPool + Send> Reentry<P> {
         }
     }
 
-    /// A pool whose handle goes while buffers are out, and another handle, or another pool, that
-    /// the allocator may drop.
+    /// Runs a program with a pool whose handle goes while buffers are out, and another handle, or
+    /// another pool, that the allocator may drop.
     fn program(&self, world: &RefCell<World<P>>) {
         self.run(world, false);
     }
 
-    /// The same, with the newest buffer released first.
+    /// Runs the same program with the newest buffer released first.
     fn backwards(&self, world: &RefCell<World<P>>) {
         self.run(world, true);
     }
@@ -156,8 +156,8 @@ impl<P: BufferPool + Send> Reentry<P> {
         orphans::sweep();
     }
 
-    /// Pools that have ended elsewhere, and whose caches this thread finds among those of pools
-    /// that the allocator drops.
+    /// Uses pools that have ended elsewhere, and whose caches this thread finds among those of
+    /// pools that the allocator drops.
     fn neighbours(&self, world: &RefCell<World<P>>) {
         const POOLS: usize = 24;
         let mut pools: Vec<_> = (0..POOLS).map(|_| (self.make)()).collect();
@@ -175,7 +175,8 @@ impl<P: BufferPool + Send> Reentry<P> {
         drop(pools);
     }
 
-    /// Each deed in each call of a program, and of the same with its buffers in the other order.
+    /// Tries each deed in each call of a program, and of the same with its buffers in the other
+    /// order.
     ///
     /// # Panics
     ///
@@ -186,9 +187,9 @@ impl<P: BufferPool + Send> Reentry<P> {
         assert_eq!(orphans::pending(), 0, "memory that outlived its pool is kept");
     }
 
-    /// Each deed in each call of a program that looks through the caches of many pools, of which
-    /// some have ended elsewhere. For a binary in which nothing else runs at the same time: numbers
-    /// of pools decide who is beside whom.
+    /// Tries each deed in each call of a program that looks through the caches of many pools, of
+    /// which some have ended elsewhere. The caller is a binary in which nothing else runs at the
+    /// same time: numbers of pools decide which is beside which.
     pub fn beside_each_other(&self) {
         self.each("neighbours", Self::neighbours);
     }

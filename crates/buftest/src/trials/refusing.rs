@@ -37,8 +37,8 @@ impl Order {
     }
 }
 
-/// The numbers of a refusal: it is one that can succeed later, and has the number that was asked
-/// for.
+/// Checks the numbers of a refusal, and returns what is available. The refusal can succeed later,
+/// and has the number that was asked for.
 #[track_caller]
 fn available(error: AcquireError, asked: usize) -> usize {
     let AcquireError::Exhausted { requested, available } = error else {
@@ -49,9 +49,9 @@ fn available(error: AcquireError, asked: usize) -> usize {
     available
 }
 
-/// A request for `asked` bytes was refused with `error`: it is refused again, a request for what is
-/// said to be available is served, and one for a byte more is not. Nothing is released meanwhile
-/// but what this check takes itself.
+/// Checks the refusal of a request for `asked` bytes with `error`. It is refused again, a request
+/// for what is said to be available is served, and one for a byte more is not. Nothing is released
+/// meanwhile except what this check takes itself.
 #[track_caller]
 fn check_refusal<P: BufferPool>(pool: &mut P, asked: usize, error: AcquireError, context: &str) {
     let available = available(error, asked);
@@ -72,7 +72,7 @@ fn check_refusal<P: BufferPool>(pool: &mut P, asked: usize, error: AcquireError,
     assert!(again.is_err(), "{error}, but served later, {context}");
 }
 
-/// The same for the open frame, which could not grow by `asked` bytes. It grows by what is
+/// Checks the refusal of the open frame, which could not grow by `asked` bytes. It grows by what is
 /// available.
 #[track_caller]
 fn check_frame_refusal<L: Lease>(
@@ -94,8 +94,8 @@ fn check_frame_refusal<L: Lease>(
     }
 }
 
-/// T27 for refusals: programs of requests, releases and frames of random sizes, in which each
-/// refusal is checked: the same request is refused again while nothing was released, and
+/// Runs programs of requests, releases and frames of random sizes, in which each refusal is checked
+/// (T27 for refusals). The same request is refused again while nothing was released, and
 /// `available` is what the next request gets, neither more nor less.
 ///
 /// For pools that refuse; others are not looked at.
@@ -163,8 +163,8 @@ pub fn t27_refusals<P: BufferPool>(kit: &Kit<P>) {
     assert!(refusals > 0, "no program was refused anything");
 }
 
-/// T27 for promises: a pool that was set up as its guide says for n buffers of equal size serves n
-/// at once, in any order of release.
+/// Checks that a pool that was set up as its guide says for n buffers of equal size serves n at
+/// once, in any order of release (T27 for promises).
 ///
 /// `promised` makes such a pool, from the number of buffers and the size of each; `is_fallback`
 /// says that a buffer came from elsewhere, which breaks the promise.

@@ -13,9 +13,9 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
     buf
 }
 
-/// T31: the capacity of a buffer is what was asked for, whatever the pool rounds up to and whatever
-/// an earlier buffer in its place had. So what fills a buffer as far as it goes, as tokio's
-/// `read_buf` does, takes in as much from every pool.
+/// Checks that the capacity of a buffer is what was asked for, whatever the pool rounds up to and
+/// whatever an earlier buffer in its place had (T31). So what fills a buffer as far as it goes, as
+/// tokio's `read_buf` does, takes in as much from every pool.
 pub fn t31_exact<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     let most = pool.max_capacity().min(70_000);
@@ -57,8 +57,8 @@ pub fn t31_exact<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T32: a buffer grows with its bytes, to what is asked for, or is not changed by a refusal; and
-/// what was consumed comes back.
+/// Checks that a buffer grows with its bytes, to what is asked for, or is not changed by a refusal;
+/// and what was consumed comes back (T32).
 pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for bytes in 0..=130 {
@@ -124,8 +124,8 @@ pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// T33: a frame that is cut short has the bytes that are left, grows from there, and takes no more
-/// than these with it.
+/// Checks that a frame that is cut short has the bytes that are left, grows from there, and takes
+/// no more than these with it (T33).
 pub fn t33_frames_cut_short<P: BufferPool>(kit: &Kit<P>) {
     let mut rng = fastrand::Rng::with_seed(30);
     let mut pool = (kit.make)();

@@ -17,7 +17,8 @@ fn write_secret(bytes: &mut [u8]) {
     }
 }
 
-/// Half of the secret is a leak as well, wherever a buffer begins in it.
+/// Returns whether `bytes` show half of the secret, which is a leak as well, wherever a buffer
+/// begins in it.
 fn shows(bytes: &[u8]) -> bool {
     (0..8).any(|at| SECRET[at..].first_chunk().is_some_and(|part| contains(bytes, part)))
 }
@@ -29,8 +30,8 @@ fn store_secret<P: BufferPool>(pool: &mut P, bytes: usize) {
     assert!(shows(&buf), "the secret can be seen where it belongs");
 }
 
-/// Without wiping: dereferencing, freezing, printing, zeroed buffers, and resized ones show
-/// nothing.
+/// Checks that without wiping dereferencing, freezing, printing, zeroed buffers, and resized ones
+/// show nothing.
 pub fn filled_part_only<P: BufferPool>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for bytes in (0..=OLD_BYTES).step_by(61).chain([OLD_BYTES]) {
@@ -51,7 +52,8 @@ pub fn filled_part_only<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// With wiping: the spare part shows nothing either, whatever became of the buffer in between.
+/// Checks that with wiping the spare part shows nothing either, whatever became of the buffer in
+/// between.
 pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>) {
     let handlings: [fn(Buf<P::Lease>); 9] = [
         drop,
@@ -120,7 +122,7 @@ fn check_spare<P: BufferPool>(pool: &mut P, frames: fn(&mut P) -> Frames<'_, P>,
     }
 }
 
-/// Frames whose front is discarded, that move, slide down, spill, or are dropped while open.
+/// Checks frames whose front is discarded, that move, slide down, spill, or are dropped while open.
 fn wiped_frames<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>) {
     if frames(&mut make()).is_none() {
         return;

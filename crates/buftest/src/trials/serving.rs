@@ -9,8 +9,8 @@ use crate::Kit;
 use crate::identities;
 use crate::model::Shadow;
 
-/// T10: 2, then 64 pools used in turn on one thread serve at least 90 % as many as one, and nothing
-/// crosses over.
+/// Checks that 2, then 64 pools used in turn on one thread serve at least 90 % as many as one, and
+/// nothing crosses over (T10).
 pub fn pools_in_turn<P: BufferPool>(kit: &Kit<P>) {
     let rounds = scaled(100_000);
     // One that holds no memory of its own takes it from the allocator, which may pass an address
@@ -50,8 +50,8 @@ pub fn pools_in_turn<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T13: one small buffer is held for ever; at least 99 % of a hundred thousand other requests are
-/// served from the pool.
+/// Checks that with one small buffer held for ever, the pool serves at least 99 % of a hundred
+/// thousand other requests (T13).
 pub fn one_held<P: BufferPool>(kit: &Kit<P>) {
     for position in 0..4 {
         let mut pool = (kit.make)();
@@ -79,7 +79,7 @@ pub fn one_held<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// T17 for counters: they add up at every step, and everything that is out comes back.
+/// Checks that counters add up at every step, and that everything that is out comes back (T17).
 pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
     let mut pool = (kit.make)();
     let mut rng = fastrand::Rng::with_seed(17);

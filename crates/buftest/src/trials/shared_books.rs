@@ -61,7 +61,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         self.each(special, ", blocks kept");
     }
 
-    /// Many pools end elsewhere while a thread that used each of them sleeps: next to nothing is
+    /// Ends many pools elsewhere while a thread that used each of them sleeps: next to nothing is
     /// kept of each.
     fn sleepers(&self) {
         const POOLS: usize = 1000;
@@ -89,7 +89,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         }
     }
 
-    /// A pool.
+    /// Makes a pool.
     #[must_use]
     pub fn pool(&self) -> P {
         (self.make)()
@@ -107,7 +107,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         self.ledger.balanced(what, settle, body);
     }
 
-    /// Bytes that are out.
+    /// Counts the bytes that are out.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.ledger.outstanding().1
@@ -193,7 +193,8 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         self.holds(base, 0, "after the last view");
     }
 
-    /// The pool and its buffers go at the same moment, on the thread that acquired and on others.
+    /// Drops the pool and its buffers at the same moment, on the thread that acquired and on
+    /// others.
     fn races(&self) {
         for round in 0..300 {
             let mut pool = self.pool();
@@ -213,7 +214,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
         }
     }
 
-    /// No call of the allocator per operation, on either side of a hand-over.
+    /// Checks that no operation calls the allocator, on either side of a hand-over.
     fn steady_state(&self) {
         const ROUNDS: usize = 10_000;
         let mut pool = self.pool();

@@ -30,8 +30,8 @@ where
         (self.make)(Arc::clone(lender) as Arc<dyn Source>).expect("settings are right")
     }
 
-    /// What the source lends is zeroed where that was asked for. It goes back when pool and buffers
-    /// are gone, in either order, and the source with it.
+    /// Checks that what the source lends is zeroed where that was asked for. It goes back when pool
+    /// and buffers are gone, in either order, and the source with it.
     pub fn lends(&self) {
         let lender = Arc::new(Lender::new(|_| Loan::Old));
         let mut pool = self.over(&lender);
@@ -59,8 +59,8 @@ where
         ended(&lender, "unused");
     }
 
-    /// A refusal is an error of that request. Nothing counts that is not there, and the next
-    /// request is served.
+    /// Checks that a refusal is an error of that request. Nothing counts that is not there, and the
+    /// next request is served.
     pub fn refuses(&self) {
         let (lends, turn) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
         let is_open = Arc::clone(&lends);
@@ -88,7 +88,7 @@ where
         ended(&lender, "after refusals");
     }
 
-    /// A program whose source panics at its n-th call, for every n: nobody else notices.
+    /// Runs a program whose source panics at its n-th call, for every n: nobody else notices.
     pub fn panics(&self) {
         let mut calls = 0;
         for nth in 0.. {
@@ -100,7 +100,7 @@ where
         assert!(calls > 4, "{calls} calls of a source");
     }
 
-    /// How often the source was called.
+    /// Runs the program once, and returns how often the source was called.
     fn one_that_panics(&self, nth: usize) -> usize {
         let calls = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&calls);
@@ -141,8 +141,8 @@ where
         calls.load(SeqCst)
     }
 
-    /// A source that acquires, releases, trims and drops handles, the last one too, in each of its
-    /// calls.
+    /// Checks a source that acquires, releases, trims and drops handles, the last one too, in each
+    /// of its calls.
     pub fn reenters(&self) {
         for last_one in [false, true] {
             let world = Arc::new(World::<P>::default());
@@ -189,7 +189,7 @@ fn ended(lender: &Arc<Lender>, when: &str) {
     assert_eq!((lender.out(), Arc::strong_count(lender)), (0, 1), "{when}");
 }
 
-/// A thread ends with buffers in a variable of its own. A panic there would end the process.
+/// Ends a thread with buffers in a variable of its own. A panic there would end the process.
 fn at_the_end_of_a_thread<T: Send + 'static>(bufs: T) {
     thread_local! {
         static KEPT: RefCell<Option<Box<dyn Send>>> = const { RefCell::new(None) };
@@ -232,7 +232,7 @@ impl<P: BufferPool + Clone + Trim> World<P> {
         drop(bufs);
     }
 
-    /// What the source does in one call.
+    /// Does what the source does in one call.
     fn deed(&self, ask: Ask, turn: usize, sizes: &[usize]) {
         if IS_IN.replace(true) {
             return;

@@ -19,7 +19,7 @@ const LONGEST_WARM_UP: Duration = Duration::from_secs(10);
 /// What the allocator's own arenas, one for each thread, may still add.
 const SLACK_BYTES: usize = 3 << 20;
 
-/// Sixteen threads take and drop buffers of `bytes` bytes, at most 64 of them alive, for
+/// Takes and drops buffers of `bytes` bytes on sixteen threads, at most 64 of them alive, for
 /// `BUFTEST_STEADY_SECONDS` (3 unless set). After the first third, or ten seconds, resident memory
 /// does not grow.
 ///

@@ -38,8 +38,8 @@ const MOST_LARGE: usize = 4000;
 /// More than are held of those.
 const LISTED: usize = 64;
 
-/// The calls of a pool, its allocator and its locks, after the start. Not `brk`, which reports no
-/// error: the C library takes that of a filter for an address.
+/// Lists the calls of a pool, its allocator and its locks, after the start. `brk` is not among
+/// them, since it reports no error: the C library takes that of a filter for an address.
 fn calls() -> Vec<(&'static str, libc::c_long)> {
     vec![
         ("madvise", libc::SYS_madvise),
@@ -70,14 +70,14 @@ impl<P> Clone for Besides<P> {
 
 impl<P> Copy for Besides<P> {}
 
-/// The looks at a pool that one thread has, and its trim: for [`Besides::trim`].
+/// Looks at a pool that one thread has, and trims it, as [`Besides::trim`] does.
 pub fn trim_alone<P: TrimMut>(pool: &mut P) {
     pool.trim_idle(Duration::ZERO);
     pool.trim_idle(Duration::ZERO);
     pool.trim();
 }
 
-/// As [`trim_alone`], for a pool that threads share.
+/// Does the same as [`trim_alone`], for a pool that threads share.
 pub fn trim_shared<P: Trim>(pool: &mut P) {
     pool.trim_idle(Duration::ZERO);
     pool.trim_idle(Duration::ZERO);
@@ -99,12 +99,12 @@ enum Memory {
 /// A filled buffer, and its seed.
 type Filled<P> = (Buf<<P as BufferPool>::Lease>, u64);
 
-/// The largest request for which a pool has room beside those that are held.
+/// Returns the largest request for which a pool has room beside those that are held.
 fn limit_of<P: BufferPool>(kit: &Kit<P>, pool: &P) -> usize {
     if kit.rejects { pool.max_capacity() / (4 * HELD) } else { pool.max_capacity() }
 }
 
-/// A filled buffer of `bytes` bytes. `None` is a refusal that there is a reason for.
+/// Takes a filled buffer of `bytes` bytes. `None` is a refusal that there is a reason for.
 fn filled<P: BufferPool>(kit: &Kit<P>, pool: &mut P, bytes: usize, memory: Memory) -> Option<Filled<P>> {
     let mut buf = match pool.acquire(bytes) {
         Ok(buf) => buf,
@@ -135,7 +135,8 @@ fn release<L: Lease>((buf, seed): (Buf<L>, u64), way: usize) {
     }
 }
 
-/// Buffers of all sizes, some held at once, and a frame in between. Returns how many were served.
+/// Takes and drops buffers of all sizes, some held at once, and a frame in between. Returns how
+/// many were served.
 fn work<P: BufferPool>(kit: &Kit<P>, pool: &mut P, rounds: usize, memory: Memory) -> usize {
     let (mut held, mut served) = (VecDeque::with_capacity(2 * HELD), 0);
     let limit = limit_of(kit, pool);
@@ -164,13 +165,13 @@ fn work<P: BufferPool>(kit: &Kit<P>, pool: &mut P, rounds: usize, memory: Memory
     served
 }
 
-/// A pool of which all buffers came back.
+/// Checks that all buffers of a pool came back.
 fn nothing_is_out<P: BufferPool>(pool: &P) {
     assert_eq!(pool.stats().in_use, 0, "nothing is out");
 }
 
-/// What a pool goes through once: requests, releases here and on another thread, trims, statistics,
-/// and its end on that thread, with buffers out here.
+/// Runs what a pool goes through once: requests, releases here and on another thread, trims,
+/// statistics, and its end on that thread, with buffers out here.
 fn whole_life<P: Sent>(
     kit: Kit<P>,
     besides: Besides<P>,
@@ -204,8 +205,8 @@ fn whole_life<P: Sent>(
     orphans::sweep();
 }
 
-/// One call after another is refused once a pool was used: requests, releases, trims and the pool's
-/// end go on, or end in an error.
+/// Refuses one call after another once a pool was used. Requests, releases, trims and the pool's
+/// end continue, or end in an error.
 ///
 /// Each refusal is in a child of its own: a filter stays for good.
 pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
@@ -230,8 +231,8 @@ pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
     });
 }
 
-/// A signal comes to each thread every millisecond, amid traffic between threads and whole lives of
-/// pools: nothing is lost, and nothing fails.
+/// Signals each thread every millisecond, amid traffic between threads and whole lives of pools:
+/// nothing is lost, and nothing fails.
 pub fn t25_signals<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
     let signals = sandbox::signalled(|| {
         let started = Instant::now();
@@ -333,8 +334,8 @@ pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, besides: Besides<P>, is_tra
     assert!(work(kit, &mut pool, 1, Memory::Enough) > 0);
 }
 
-/// The address space is used up amid the traffic of two threads: requests end in an error, what is
-/// out stays as it is, and all is as before once there is room again.
+/// Uses up the address space amid the traffic of two threads. Requests end in an error, what is out
+/// stays as it is, and all is as before once there is room again.
 ///
 /// The list of what is out, where there is one, ends the process when it cannot grow, so it has
 /// room before.

@@ -54,22 +54,21 @@ enum Ways {
     Every,
 }
 
-/// T1: whole buffers of random size, to one to four threads that hold up to 64 each.
+/// Sends whole buffers of random size to one to four threads that hold up to 64 each (T1).
 pub fn whole_buffers<P: BufferPool>(kit: &Kit<P>) {
     for consumers in 1..=4 {
         run(kit, Ways::Whole, consumers, kit.scaled(250_000));
     }
 }
 
-/// T2: the same with frames grown in place, frames that have to move, frozen, split and cloned
-/// buffers.
+/// Sends frames grown in place, frames that have to move, frozen, split and cloned buffers (T2).
 pub fn every_way<P: BufferPool>(kit: &Kit<P>) {
     for consumers in [1, 3] {
         run(kit, Ways::Every, consumers, kit.scaled(100_000));
     }
 }
 
-/// T2 with few buffers, for trials that disturb it.
+/// Runs T2 with few buffers, for trials that disturb it.
 pub(super) fn every_way_for_a_moment<P: BufferPool>(kit: &Kit<P>) {
     const FEW: usize = 200;
     run(kit, Ways::Every, 2, FEW);
@@ -115,7 +114,7 @@ fn run<P: BufferPool>(kit: &Kit<P>, ways: Ways, consumers: usize, count: usize) 
     assert_eq!(shadow.live(), 0, "buffers that never came back");
 }
 
-/// One filled buffer.
+/// Makes one filled buffer.
 fn make<P: BufferPool>(
     kit: &Kit<P>,
     pool: &mut P,
@@ -257,9 +256,9 @@ fn consume<L: Lease>(mut queue: Consumer<Parcel<L>>, seed: u64) {
     held.iter().for_each(Parcel::check);
 }
 
-/// T4: A fills, B reads, scribbles and drops, A uses the memory again. The queue is longer than the
-/// traffic and A never looks back at it, so that only the pool orders what B did before what A does
-/// next.
+/// Hands buffers over: A fills, B reads, scribbles and drops, A uses the memory again (T4). The
+/// queue is longer than the traffic and A never looks back at it, so that only the pool orders what
+/// B did before what A does next.
 pub fn handover<P: BufferPool>(kit: &Kit<P>) {
     const BYTES: usize = 256;
     let count = scaled(200_000);

@@ -42,7 +42,7 @@ pub trait Waits: Send + 'static {
     /// The lease of its buffers.
     type Lease: Lease;
 
-    /// The pool's own.
+    /// Acquires as the pool does.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ pub trait Waits: Send + 'static {
     where
         Self: Sized;
 
-    /// The pool's own.
+    /// Acquires as the pool's own `acquire_timeout` does.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ pub trait Waits: Send + 'static {
     where
         Self: Sized;
 
-    /// The pool's own.
+    /// Acquires as the pool's own `acquire_async` does.
     #[track_caller]
     fn acquire_async(&mut self, bytes: usize) -> Request<'_, Self>
     where
@@ -213,12 +213,13 @@ macro_rules! waits {
     };
 }
 
-/// A buffer that keeps all others out: of `acquire`, or of a request that did not have to wait.
+/// Takes a buffer that keeps all others out, by `acquire` or by a request that did not have to
+/// wait.
 fn held<P: Waits>(pool: &mut P, is_plain: bool) -> Buf<P::Lease> {
     if is_plain { pool.acquire(HELD) } else { now::<P>(pool.acquire_async(HELD)) }.expect("room")
 }
 
-/// A request that does not have to wait.
+/// Polls a request that does not have to wait.
 fn now<P: Waits>(mut request: Request<'_, P>) -> Served<P> {
     match poll(request.as_mut(), Waker::noop()) {
         Poll::Ready(served) => served,
@@ -226,7 +227,7 @@ fn now<P: Waits>(mut request: Request<'_, P>) -> Served<P> {
     }
 }
 
-/// Polled until it sleeps: nobody wakes it any more.
+/// Polls a request until it sleeps: nobody wakes it any more.
 fn asleep<P: Waits>(request: &mut Request<'_, P>, wakes: &Counting, waker: &Waker) {
     loop {
         let before = wakes.count();
@@ -237,8 +238,9 @@ fn asleep<P: Waits>(request: &mut Request<'_, P>, wakes: &Counting, waker: &Wake
     }
 }
 
-/// A request is refused by `acquire`, waits, is woken by the release of what is in its way, and
-/// served. On another thread, and on this one. What is left of the pool is as before.
+/// Checks that a request which `acquire` refuses waits, is woken by the release of what is in its
+/// way, and is served. The release is on another thread, and on this one. What is left of the pool
+/// is as before.
 pub fn t24_served_when_buffers_come_back<P: Waits>(make: impl Fn() -> P) {
     for (is_plain, is_elsewhere) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut pool = make();
@@ -264,7 +266,7 @@ pub fn t24_served_when_buffers_come_back<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// A request that is given up keeps nothing: neither memory nor a waker.
+/// Checks that a request that is given up keeps nothing: neither memory nor a waker.
 pub fn t24_given_up<P: Waits>(make: impl Fn() -> P) {
     for is_plain in [true, false] {
         let mut pool = make();
@@ -282,7 +284,7 @@ pub fn t24_given_up<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// Requests that are forgotten keep nobody else asleep.
+/// Checks that requests which are forgotten keep nobody else asleep.
 pub fn t24_forgotten<P: Waits>(make: impl Fn() -> P) {
     for count in [1, 2, 10] {
         let mut pool = make();
@@ -302,9 +304,9 @@ pub fn t24_forgotten<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// Not of [`waits!`](crate::waits!): for pools whose releases are plain stores, which may wake
-/// nobody. So each request that begins to wait beside such buffers looks again some times by
-/// itself, also where another request was there before; and not for ever.
+/// Checks that a request beside buffers whose releases are plain stores, which may wake nobody,
+/// looks again some times by itself. It does so also where another request was there before, and
+/// not for ever. [`waits!`](crate::waits!) does not include this, since it is for such pools only.
 pub fn t24_beside_plain_releases<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
     let plain = held(&mut pool, true);
@@ -323,7 +325,7 @@ pub fn t24_beside_plain_releases<P: Waits>(make: impl Fn() -> P) {
     assert_eq!(wakes.count(), 0);
 }
 
-/// All time-outs that there are, and one that a release ends.
+/// Checks all time-outs that there are, and one that a release ends.
 pub fn t24_timeouts<P: Waits>(make: impl Fn() -> P) {
     for is_plain in [true, false] {
         let mut pool = make();
@@ -344,7 +346,7 @@ pub fn t24_timeouts<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// A request that can never be served is refused at once.
+/// Checks that a request that can never be served is refused at once.
 pub fn t24_too_large<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
     let _held = held(&mut pool, true);
@@ -355,7 +357,7 @@ pub fn t24_too_large<P: Waits>(make: impl Fn() -> P) {
     assert!(now::<P>(pool.acquire_async(0)).is_ok(), "no bytes are always there");
 }
 
-/// A request goes from one executor to another.
+/// Moves a request from one executor to another.
 pub fn t24_moved<P: Waits>(make: impl Fn() -> P) {
     for is_plain in [true, false] {
         moved::t24_moved(|| {
@@ -369,8 +371,8 @@ pub fn t24_moved<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// The release on another thread comes at any moment while a request begins to wait: it is woken,
-/// always.
+/// Checks that a request is always woken, at whatever moment of its beginning the release on
+/// another thread comes.
 pub fn t24_releases_at_any_moment<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
     let (give, taken) = std::sync::mpsc::channel::<(Vec<Buf<P::Lease>>, usize)>();
@@ -431,7 +433,7 @@ pub fn t22_a_waker_panics<P: Waits>(make: impl Fn() -> P) {
     assert!(pool.acquire(HELD).is_ok(), "memory was lost");
 }
 
-/// A waker that, when it is woken or dropped, drops other buffers of the pool.
+/// Checks a waker that, when it is woken or dropped, drops other buffers of the pool.
 pub fn t23_a_waker_comes_back_in<P: Waits>(make: impl Fn() -> P) {
     for is_woken in [true, false] {
         let mut pool = make();
@@ -456,7 +458,7 @@ pub fn t23_a_waker_comes_back_in<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// The pool ends after a request was forgotten, with buffers out or without: the waker goes, and
+/// Ends the pool after a request was forgotten, with buffers out or without: the waker goes, and
 /// releases do no harm.
 pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
     for (is_plain, is_out) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -480,8 +482,9 @@ pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// The same with a waker whose drop panics: neither the end nor a late release does, and nothing of
-/// the pool is left behind, also when the pool ends while its thread unwinds.
+/// Ends the pool after a request was forgotten, with a waker whose drop panics: neither the end nor
+/// a late release does. Nothing of the pool is left behind, also when the pool ends while its
+/// thread unwinds.
 pub fn t22_a_waker_panics_when_the_pool_ends<P: Waits>(make: impl Fn() -> P) {
     for (is_out, unwinds) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut pool = make();
@@ -505,8 +508,8 @@ pub fn t22_a_waker_panics_when_the_pool_ends<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// For pools with a tracker, of whose buffers `asked` lists where they were asked for: the tracker
-/// names the calls that asked, and not the poll.
+/// Checks that the tracker names the calls that asked, and not the poll. `asked` lists where
+/// buffers of the pool, which has a tracker, were asked for.
 pub fn tracked_where_it_was_asked_for<P: Waits>(
     mut pool: P,
     asked: impl Fn(&P) -> Vec<&'static Location<'static>>,

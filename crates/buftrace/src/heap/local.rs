@@ -17,6 +17,9 @@ pub(super) struct Local {
     pub(super) inside: Cell<bool>,
     /// Whether a fork has the lock of the log.
     pub(super) forks: Cell<bool>,
+    /// What `inside` was before each of the forks that are under way, the last one in the lowest
+    /// bit: a signal's handler may fork amid another fork.
+    pub(super) inside_before: Cell<u64>,
     pub(super) number: Cell<u32>,
     /// The recording that `number` belongs to.
     pub(super) era: Cell<u32>,
@@ -76,6 +79,7 @@ mod place {
                 seed: Cell::new(0),
                 inside: Cell::new(false),
                 forks: Cell::new(false),
+                inside_before: Cell::new(0),
                 number: Cell::new(0),
                 era: Cell::new(0),
             }

@@ -267,15 +267,17 @@ impl Log {
                 self.number(number);
             }
         }
-        if self.process != system::process() {
-            // A fork that nobody told of: this is not our file.
-            return Err(Stop::System(libc::EBADF));
-        }
         let reserve = if state == GOES_ON { LAST_BLOCK_BYTES } else { 0 };
         if !self.output.has_room(BLOCK_HEAD_BYTES + self.used, reserve) && state == GOES_ON {
             // What is in it goes; the end has its place.
             self.used = 0;
             return Err(Stop::Limit);
+        }
+        // A handler that forked here would leave two processes that write the same block.
+        let _masked = system::SignalsMasked::new();
+        if self.process != system::process() {
+            // A fork that nobody told of: this is not our file.
+            return Err(Stop::System(libc::EBADF));
         }
         Block { bytes: &mut self.block, used: &mut self.used }.write(&mut self.output)
     }

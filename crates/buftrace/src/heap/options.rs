@@ -99,7 +99,8 @@ fn bytes(text: &[u8]) -> Option<u64> {
 /// | `limit=1GiB` | [`limit_bytes`](Self::limit_bytes) |
 ///
 /// `%p` in the path becomes the number of the process. Without it, a process that was forked writes
-/// to the path with its number behind it. So does a process whose path another one writes.
+/// to the path with its number behind it. So does a process whose path another one writes. A
+/// signal's handler may fork too. If it interrupted the recorder, then that child is not recorded.
 ///
 /// ```
 /// use std::alloc::System;

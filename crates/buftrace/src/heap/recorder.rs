@@ -10,12 +10,12 @@
 
 use core::ffi::c_void;
 use core::fmt::Write as _;
-use core::mem;
 use core::ptr;
 use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
 };
 
+use super::forks;
 use super::local::{self, Local};
 use super::lock::{Held, Lock};
 use super::log::{Log, Request};
@@ -29,26 +29,26 @@ use super::table::{self, Entry, Table};
 const UNREAD: u32 = 0;
 /// A recording is being started or ended.
 const BUSY: u32 = 1;
-const OFF: u32 = 2;
-const ON: u32 = 3;
+pub(super) const OFF: u32 = 2;
+pub(super) const ON: u32 = 3;
 
-static STATE: AtomicU32 = AtomicU32::new(UNREAD);
+pub(super) static STATE: AtomicU32 = AtomicU32::new(UNREAD);
 /// Requests under this are not looked at. 0 until the environment was read, the most when off.
-static MIN_BYTES: AtomicUsize = AtomicUsize::new(0);
+pub(super) static MIN_BYTES: AtomicUsize = AtomicUsize::new(0);
 static MAX_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RATE_BYTES: AtomicU64 = AtomicU64::new(0);
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 static ERA: AtomicU32 = AtomicU32::new(0);
 /// This process was forked, and has no file of its own yet.
-static FORKED: AtomicBool = AtomicBool::new(false);
+pub(super) static FORKED: AtomicBool = AtomicBool::new(false);
 /// The key that ends threads, and one more: 0 before it was made.
 static KEY: AtomicU32 = AtomicU32::new(0);
 static SHARED: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 
 /// What is mapped when the first recording starts.
-struct Shared {
-    log: Lock<Log>,
-    table: Table,
+pub(super) struct Shared {
+    pub(super) log: Lock<Log>,
+    pub(super) table: Table,
 }
 
 // SAFETY: 1. All fields, down to the last, are integers, atomics, `bool`s, and arrays, tuples and
@@ -121,7 +121,7 @@ impl Drop for Inside {
     }
 }
 
-fn shared() -> Option<&'static Shared> {
+pub(super) fn shared() -> Option<&'static Shared> {
     // ORDER: Acquire pairs with the Release in `map`: the memory is mapped.
     let shared = SHARED.load(Ordering::Acquire);
     // SAFETY: null, or what `map` stored, which lives as long as the process.
@@ -135,7 +135,7 @@ fn map() -> Option<&'static Shared> {
     let shared: &'static Shared = system::map_zeroed()?;
     // ORDER: Release pairs with the Acquire in `shared`. One thread at a time is `BUSY`.
     SHARED.store(ptr::from_ref(shared).cast_mut(), Ordering::Release);
-    system::at_fork(before_fork, after_fork, in_child);
+    system::at_fork(forks::before, forks::after, forks::in_child);
     system::at_exit(exit);
     if let Some(key) = system::thread_key(thread_ends) {
         // ORDER: Relaxed: the key is a number that the C library knows.
@@ -289,7 +289,7 @@ pub(super) fn reallocating(address: usize) -> Option<Entry> {
 #[cold]
 fn take_out(address: usize) -> Option<Entry> {
     let _inside = Inside::enter()?;
-    shared()?.table.remove(address)
+    if is_on() { shared()?.table.remove(address) } else { None }
 }
 
 /// Memory of `from` bytes is now of `to` bytes, and at `address`.
@@ -453,44 +453,5 @@ unsafe extern "C" fn thread_ends(_: *mut c_void) {
         if local.era.replace(0) == ERA.load(Ordering::Relaxed) {
             log.give_number_back(local.number.get());
         }
-    });
-}
-
-extern "C" fn before_fork() {
-    local::with(|local| local.inside.set(true));
-    // The state that the child inherits is whole.
-    let log = shared().and_then(|shared| shared.log.take_in_any_case());
-    local::with(|local| local.forks.set(log.is_some()));
-    mem::forget(log);
-}
-
-extern "C" fn after_fork() {
-    if let Some(shared) = shared()
-        && local::with(|local| local.forks.replace(false))
-    {
-        // SAFETY: 1. `before_fork` took it on this thread, and forgot that.
-        unsafe { shared.log.break_open() };
-    }
-    local::with(|local| local.inside.set(false));
-}
-
-extern "C" fn in_child() {
-    if let Some(shared) = shared() {
-        // SAFETY: 1. This is the only thread of the process.
-        unsafe { shared.log.break_open() };
-        // SAFETY: 1. As above.
-        unsafe { shared.table.break_open() };
-        shared.table.clear();
-        // ORDER: Relaxed: the process has one thread.
-        FORKED.store(true, Ordering::Relaxed);
-        if let Some(mut log) = shared.log.take() {
-            log.leave();
-        }
-    }
-    local::with(|local| {
-        local.forks.set(false);
-        // Of its own: parent and child draw other samples.
-        local.seed.set(0);
-        local.inside.set(false);
     });
 }

@@ -244,6 +244,32 @@ impl File {
     }
 }
 
+/// Keeps signals from this thread while it is there. They come later.
+#[derive(Debug)]
+pub(super) struct SignalsMasked {
+    before: libc::sigset_t,
+}
+
+impl SignalsMasked {
+    pub(super) fn new() -> Self {
+        let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: `all` is writable.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        // SAFETY: `all` is readable and `before` is writable.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+        // SAFETY: it was zeroed, which is a valid value (an empty set), and then filled.
+        Self { before: unsafe { before.assume_init() } }
+    }
+}
+
+impl Drop for SignalsMasked {
+    fn drop(&mut self) {
+        // SAFETY: the set is readable, and nothing is read back.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
+    }
+}
+
 /// The longest file that this process may write: a byte more ends it with a signal.
 pub(super) fn longest_file() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };

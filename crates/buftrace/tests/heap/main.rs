@@ -39,6 +39,7 @@ fn scenario() {
         "places" => places::run(&file),
         "fork" => process::fork(&file),
         "signals" => process::signals(&file),
+        "handler_forks" => process::handler_forks(&file),
         "closed" => process::closed(&file),
         "environment" => process::environment(),
         "kill" => torn::kill(&file),

@@ -2,7 +2,7 @@
 
 use core::hint::black_box;
 use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::env;
 use std::fs;
@@ -108,6 +108,114 @@ fn handlers_do_not_block() {
     assert!(calls.parse::<u64>().unwrap() > 50, "{calls} signals");
     let profile = file.profile();
     assert_eq!((profile.ending(), profile.lost()), (Ending::Stopped, 0));
+}
+
+/// Forks that take a second, or half a minute where each of them waits for a lock.
+const LEAST_FORKS: u64 = 200;
+/// Forks in the handler whose child ended well.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+/// Whether this process is such a child.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Records an object without memory behind it, which needs no allocator: a fork may not interrupt
+/// that.
+fn note_object(number: usize) {
+    let memory = ptr::without_provenance(0x10_0000 + (number << 4));
+    hooks::allocated(memory, 4096, false);
+    hooks::freed(memory);
+}
+
+/// A child goes on with what was interrupted, for a moment. The parent waits for that.
+extern "C" fn forking_handler(_: libc::c_int) {
+    // SAFETY: the program is amid the recorder, which waits for nobody, or amid nothing.
+    let child = unsafe { libc::fork() };
+    // ORDER: Relaxed, here and below: the thread that stores it looks at it.
+    if child == 0 {
+        IS_CHILD.store(true, Ordering::Relaxed);
+        return;
+    }
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    // ORDER: as above.
+    FORKS.fetch_add(u64::from(status == 0), Ordering::Relaxed);
+}
+
+/// Ends a child that was forked by the handler, after some more objects.
+fn leave_if_child() {
+    // ORDER: Relaxed: this thread stored it.
+    if IS_CHILD.load(Ordering::Relaxed) {
+        (0..1000).for_each(note_object);
+        // SAFETY: has no conditions.
+        unsafe { libc::_exit(0) };
+    }
+}
+
+pub(crate) fn handler_forks(file: &Path) {
+    /// Whether the alarms end.
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
+    /// The number of objects so far.
+    static NOTED: AtomicU64 = AtomicU64::new(0);
+
+    HeapOptions::new(file).exact().depth(0).limit_bytes(256 << 20).start().expect("it starts");
+    // SAFETY: what the handler calls is allowed while this program notes objects.
+    unsafe {
+        libc::signal(libc::SIGALRM, forking_handler as extern "C" fn(libc::c_int) as libc::sighandler_t)
+    };
+    // SAFETY: has no conditions.
+    let this = unsafe { libc::pthread_self() };
+    let start = Instant::now();
+    // A timer's signal might come to the thread that runs the tests, and before there was time for
+    // anything else.
+    let alarms = std::thread::spawn(move || {
+        let mut last = 0;
+        // ORDER: Relaxed, here and below: numbers that say when, and nothing else.
+        while !IS_OVER.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_micros(300));
+            let now = NOTED.load(Ordering::Relaxed);
+            if now > last + 3 {
+                last = now;
+                // SAFETY: the thread waits for this one before it ends.
+                unsafe { libc::pthread_kill(this, libc::SIGALRM) };
+            }
+        }
+    });
+    // ORDER: as above.
+    while FORKS.load(Ordering::Relaxed) < LEAST_FORKS && start.elapsed() < Duration::from_secs(25) {
+        let number = NOTED.fetch_add(1, Ordering::Relaxed);
+        note_object(number as usize % 64);
+        leave_if_child();
+    }
+    // ORDER: as above.
+    IS_OVER.store(true, Ordering::Relaxed);
+    // SAFETY: as above. No handler forks while the other thread ends.
+    unsafe { libc::signal(libc::SIGALRM, libc::SIG_IGN) };
+    leave_if_child();
+    alarms.join().expect("it only waits and sends");
+    buftrace::stop_heap_recording();
+    // ORDER: as above.
+    let [forks, noted] = [&FORKS, &NOTED].map(|number| number.load(Ordering::Relaxed));
+    println!("\nFORKS {forks} NOTED {noted}");
+}
+
+/// T25: neither parent nor child waits for a lock that the interrupted code has, the parent's
+/// recording has every event, and no child writes to it.
+#[test]
+fn t25_forks_of_a_handler() {
+    let folder = env::temp_dir().join(format!("buftrace-{}-handler-forks", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let file = folder.join("recording");
+    let output = run_scenario("handler_forks", &file);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers = text.lines().find_map(|line| line.strip_prefix("FORKS ")?.split_once(" NOTED "));
+    let (forks, noted) = numbers.expect("a line with both");
+    let is_swift = forks.parse::<u64>().is_ok_and(|forks| forks >= LEAST_FORKS);
+    assert!(is_swift, "{forks} forks amid {noted} objects: somebody waited for a lock");
+    let profile = Temporary(file).profile();
+    assert_eq!((profile.ending(), profile.lost()), (Ending::Stopped, 0));
+    let of_parent = profile.objects().iter().filter(|object| object.bytes == 4096);
+    assert_eq!(of_parent.count().to_string(), noted);
+    fs::remove_dir_all(folder).expect("the folder is the test's own");
 }
 
 /// Closes all files, as services do, and has its own where the recording's was.

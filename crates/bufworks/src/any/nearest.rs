@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 /// Letters of a name that are compared. Longer ones are no near miss of anything.
 const MOST_LETTERS: usize = 32;
 
-/// The name that is nearest to `name`: with at most one letter in three wrong, or one that has all
-/// of it in itself.
+/// Finds the name that is nearest to `name`: one with at most one letter in three wrong, or one
+/// that has all of `name` in itself.
 pub(super) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let name = plain(name);
     if name.is_empty() || name.len() > MOST_LETTERS {
@@ -23,7 +23,7 @@ pub(super) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     names.iter().find(whole).copied()
 }
 
-/// Without what is easily mixed up.
+/// Removes what is easily mixed up.
 fn plain(name: &str) -> String {
     name.chars()
         .filter(|letter| !['-', '_', ' '].contains(letter))
@@ -31,7 +31,8 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// How many letters have to be added, left out or changed (Levenshtein), of at most `MOST_LETTERS`.
+/// Counts the letters that have to be added, left out or changed (Levenshtein), of at most
+/// `MOST_LETTERS`.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

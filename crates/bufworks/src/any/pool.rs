@@ -49,6 +49,9 @@ fn wrapped<L: Lease>(buf: Buf<L>, of: impl FnOnce(L) -> Of) -> Buf<AnyLease> {
     unsafe { buf.map_lease(|lease| AnyLease { of: of(lease) }) }
 }
 
+// First: documentation shows the methods in this order.
+bufcore::pool_methods!(impl[] AnyPool => AnyLease);
+
 impl AnyPool {
     pub(super) fn over(pool: Pool) -> Self {
         Self { pool, _unshared: PhantomData }
@@ -179,8 +182,6 @@ impl AnyPool {
 impl UnwindSafe for AnyPool {}
 impl RefUnwindSafe for AnyPool {}
 
-bufcore::pool_methods!(impl[] AnyPool => AnyLease);
-
 #[cfg(feature = "std")]
 impl bufcore::TrimMut for AnyPool {
     fn trim(&mut self) {
@@ -214,8 +215,9 @@ impl bufcore::TrimMut for AnyPool {
 
 #[cfg(feature = "std")]
 impl bufcore::Watch for AnyPool {
-    /// A pool that serves one thread at a time cannot be watched from here, and counts as ended. In
-    /// an `Arc<Mutex<AnyPool>>` any pool can: see [`TrimMut`](bufcore::TrimMut).
+    /// Returns a weak handle of the pool. A pool that serves one thread at a time cannot be watched
+    /// from here, and counts as ended. In an `Arc<Mutex<AnyPool>>` any pool can: see
+    /// [`TrimMut`](bufcore::TrimMut).
     fn downgrade(&self) -> alloc::boxed::Box<dyn bufcore::WeakPool> {
         match self.pool.watched() {
             Some(pool) => pool.downgrade(),

@@ -161,7 +161,8 @@ pub(super) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// A number of bytes: as it is, or with a unit behind it, whatever the case of its letters.
+    /// Parses a number of bytes: as it is, or with a unit behind it, whatever the case of its
+    /// letters.
     pub(super) fn bytes(&self) -> Result<usize, SettingError> {
         const UNITS: [(&str, u32); 6] =
             [("kib", 10), ("mib", 20), ("gib", 30), ("k", 10), ("m", 20), ("g", 30)];
@@ -173,19 +174,19 @@ impl Setting<'_> {
         bytes.ok_or_else(|| self.bad_value(Expected::Smaller))
     }
 
-    /// A number of other things, which has no unit.
+    /// Parses a number of other things, which has no unit.
     #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn count(&self) -> Result<usize, SettingError> {
         self.number(self.value, Expected::Count)
     }
 
-    /// `true` or `false`.
+    /// Parses `true` or `false`.
     #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn switch(&self) -> Result<bool, SettingError> {
         self.value.parse().map_err(|_| self.bad_value(Expected::Switch))
     }
 
-    /// What mappings are like.
+    /// Parses the options of mappings.
     #[cfg(feature = "mmap")]
     #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn pages(&self) -> Result<MapOptions, SettingError> {

@@ -150,7 +150,7 @@ macro_rules! variants {
             &[$($($(($name, stringify!($setting), $needs),)?)*)*];
 
         impl AnyBuilder {
-            /// The strategy `name` with the defaults of its builder, if it is there.
+            /// Returns the strategy `name` with the defaults of its builder, if it is there.
             pub(super) fn with_defaults(name: &str) -> Option<Self> {
                 match name {
                     $(#[cfg(feature = $feature)] $name => Some(Self::$variant(<$builder>::new())),)*
@@ -190,7 +190,7 @@ macro_rules! variants {
                 Ok(())
             }
 
-            /// The pool that the strategy's builder makes.
+            /// Builds the pool by the strategy's builder.
             pub(super) fn pool(self) -> Result<Pool, ConfigError> {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant($built) => $build.map(Pool::$variant),)*
@@ -199,14 +199,14 @@ macro_rules! variants {
         }
 
         impl Pool {
-            /// The strategy's name.
+            /// Returns the strategy's name.
             pub(super) fn name(&self) -> &'static str {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant(_) => $name,)*
                 }
             }
 
-            /// Another handle to the same pool, of strategies that threads share.
+            /// Returns another handle to the same pool, of strategies that threads share.
             pub(super) fn share(&self) -> Option<Self> {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant($shared) => $share.map(Self::$variant),)*
@@ -233,7 +233,7 @@ macro_rules! variants {
                 }
             }
 
-            /// The pool for a keeper, of strategies with idle memory.
+            /// Returns the pool for a keeper, of strategies with idle memory.
             #[cfg(feature = "std")]
             pub(super) fn watched(&self) -> Option<&dyn WatchedPool> {
                 match self {
@@ -243,7 +243,7 @@ macro_rules! variants {
         }
 
         impl Of {
-            /// Whether the strategy had none to give.
+            /// Returns whether the strategy had no memory to give.
             #[inline]
             pub(super) fn is_fallback(&self) -> bool {
                 match self {

@@ -93,7 +93,7 @@ impl Monitor {
     }
 }
 
-/// What happened to the pools of a name.
+/// Tells what happened to the pools of a name.
 fn tell(read: &Read) {
     let (name, stats, told) = (&*read.reading.name, &read.reading.stats, &read.told);
     let (in_use_bytes, reserved_bytes) = (stats.in_use_bytes, stats.reserved_bytes);

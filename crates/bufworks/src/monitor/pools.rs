@@ -244,7 +244,7 @@ impl Monitor {
         }
     }
 
-    /// The pressure that subscribers know of, which is this one from now on.
+    /// Replaces the pressure that subscribers know of, and returns what it was.
     #[cfg(feature = "tracing")]
     pub(super) fn replace_level(&self, level: PressureLevel) -> PressureLevel {
         mem::replace(&mut self.lock().level, level)

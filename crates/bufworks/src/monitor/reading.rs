@@ -31,8 +31,8 @@ pub struct Reading {
     pub stats: PoolStats,
 }
 
-/// What a pool says now, except that no counter is less than it was. A pool of the program's may
-/// say anything.
+/// Returns what a pool says now, except that no counter is less than it was. A pool of the
+/// program's may say anything.
 pub(super) fn risen(before: &PoolStats, now: PoolStats) -> PoolStats {
     let mut risen = now;
     risen.acquired = now.acquired.max(before.acquired);

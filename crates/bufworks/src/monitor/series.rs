@@ -30,7 +30,7 @@ pub(super) enum Unit {
     Count,
 }
 
-/// Those that pools can tell.
+/// Lists the series that pools can tell.
 pub(super) fn known() -> impl Iterator<Item = &'static Series> {
     SERIES.iter().filter(|series| PoolStats::ARE_COUNTED || !series.is_counted)
 }
@@ -49,7 +49,7 @@ macro_rules! series {
     };
 }
 
-/// Counters are `u64` and the others `usize`.
+/// Converts counters, which are `u64`, and other numbers, which are `usize`.
 fn number<T: TryInto<u64>>(number: T) -> u64 {
     number.try_into().unwrap_or(u64::MAX)
 }

@@ -219,7 +219,7 @@ fn prints_what_it_reads() {
         ("heap: alignment = 65536", "heap:alignment=64KiB"),
         ("heap:alignment=0", "heap:alignment=0"),
         #[cfg(feature = "slot")]
-        ("bounded-slot:slots=8,capacity=1048577", "bounded-slot:capacity=1048577"),
+        ("bounded-slot:slots=8,capacity=1048577", "bounded-slot:capacity=1048577,slots=8"),
         #[cfg(feature = "slot")]
         ("slot:stagger=false,slots=1024", "slot:slots=1024,stagger=false"),
         #[cfg(feature = "bump")]

@@ -9,6 +9,14 @@
 #[path = "../../src/strategies.rs"]
 mod strategies;
 
+#[cfg(all(
+    feature = "allocator-api2",
+    feature = "slot",
+    feature = "ring",
+    feature = "bump",
+    feature = "shard"
+))]
+mod allocator;
 mod any;
 mod bounds;
 #[cfg(feature = "bytes")]

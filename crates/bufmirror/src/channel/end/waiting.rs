@@ -30,14 +30,14 @@ impl<S: Side> End<S> {
         self.core.sleepers_fence();
     }
 
-    /// Takes that back.
+    /// Takes back what `arm` said.
     fn disarm(&self) {
         // ORDER: Relaxed: a late wake finds nobody, or wakes for nothing.
         self.mine().state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
         self.core.link.disarm(S::IS_PRODUCER);
     }
 
-    /// Whether `n` bytes are this end's, or never will be.
+    /// Looks whether `n` bytes are this end's, or never will be.
     fn check(&mut self, n: usize) -> Option<Result<(), WaitError>> {
         // Before the look at the position, which is then the last one.
         let is_closed = self.is_closed();
@@ -96,7 +96,7 @@ impl<S: Side> End<S> {
         self.check(n)
     }
 
-    /// As `poll`, for tasks.
+    /// Polls as `poll` does, for tasks.
     pub(crate) fn poll_task(&mut self, n: usize, cx: &Context<'_>) -> Poll<Result<(), WaitError>> {
         if !self.core.link.has_tasks() {
             return Poll::Ready(self.check(n).unwrap_or(Err(WaitError::NoTasks)));
@@ -109,7 +109,7 @@ impl<S: Side> End<S> {
         self.is_dead = self.core.link.is_dead(&self.other().state.0);
     }
 
-    /// Blocks until `n` bytes are this end's; `until` a moment, if there is one.
+    /// Blocks until `n` bytes are this end's, or until the moment `until`, if there is one.
     pub(crate) fn wait(&mut self, n: usize, until: Option<Instant>) -> Result<(), WaitError> {
         if self.is_dead {
             // It may have come back.

@@ -9,17 +9,17 @@ use crate::MapError;
 
 /// What [`map_by`](super::map_by) asks of the system.
 pub(in crate::map) trait Calls: Copy {
-    /// Bytes of an ordinary page: a power of two.
+    /// Returns the bytes of an ordinary page: a power of two.
     fn page_bytes(&self) -> Result<usize, MapError>;
 
-    /// A new file of no bytes, without a name, in memory; not inherited by programs that this one
-    /// starts.
+    /// Makes a file of no bytes, without a name, in memory. Programs that this one starts do not
+    /// inherit it.
     fn memory_file(&self, huge: bool) -> Result<OwnedFd, MapError>;
 
     /// Gives a new file its size; its bytes are zero.
     fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError>;
 
-    /// New addresses, through which nothing can be read or written, for the caller alone.
+    /// Reserves addresses for the caller alone, through which nothing can be read or written.
     fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError>;
 
     /// Maps the file at new addresses, for the caller alone.
@@ -45,7 +45,7 @@ pub(in crate::map) trait Calls: Copy {
     /// As for [`map_shared`](Self::map_shared); none of them is used again.
     unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
 
-    /// Says that huge pages would be welcome.
+    /// Tells the system that huge pages would be welcome.
     fn advise_huge(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
 
     /// Leaves the pages out of processes that are forked off.
@@ -119,17 +119,17 @@ impl Calls for Kernel {
     }
 }
 
-/// What `mmap` returned.
+/// Returns the address that `mmap` returned, or its error.
 fn mapped(at: *mut libc::c_void) -> Result<NonNull<u8>, MapError> {
     NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED).ok_or_else(|| last_error("mmap"))
 }
 
-/// What a call returned that returns 0 or fails.
+/// Returns the error of a call that returns 0 or fails, if it failed.
 pub(super) fn done(call: &'static str, returned: libc::c_int) -> Result<(), MapError> {
     if returned == 0 { Ok(()) } else { Err(last_error(call)) }
 }
 
-/// Why `call` has just failed.
+/// Returns the error of `call`, which has just failed.
 pub(super) fn last_error(call: &'static str) -> MapError {
     MapError::Refused { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
 }

@@ -10,7 +10,7 @@ use crate::MapError;
 /// A reservation needs no memory, and is not to count as if it did.
 pub(super) const MAP_NORESERVE: libc::c_int = libc::MAP_NORESERVE;
 
-/// A file in memory, from `memfd_create`.
+/// Makes a file in memory by `memfd_create`.
 pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
     let pages = if huge { libc::MFD_HUGETLB | libc::MFD_HUGE_2MB } else { 0 };
     // SAFETY: the name ends with a zero byte and is static.
@@ -22,12 +22,12 @@ pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
-/// Huge pages where the kernel would give some to a file in memory.
+/// Asks for huge pages where the kernel would give some to a file in memory.
 pub(super) fn advise_huge(at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
     advise(at, bytes, libc::MADV_HUGEPAGE)
 }
 
-/// A forked process would otherwise have the very same ring.
+/// Keeps the ring from forked processes, which would otherwise have the very same ring.
 pub(super) fn dont_fork(at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
     advise(at, bytes, libc::MADV_DONTFORK)
 }

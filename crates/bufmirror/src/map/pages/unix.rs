@@ -18,7 +18,7 @@ pub(super) const MAP_NORESERVE: libc::c_int = 0;
 /// where a process of the same number died there.
 const NAMES: u32 = 1000;
 
-/// A shared memory object, without its name from the start. The system closes it when another
+/// Makes a shared memory object, without its name from the start. The system closes it when another
 /// program is started.
 pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
     if huge {
@@ -47,12 +47,12 @@ pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
     Err(failed)
 }
 
-/// There is no such hint.
+/// Does nothing, since there is no such hint.
 pub(super) fn advise_huge(_: NonNull<u8>, _: usize) -> Result<(), MapError> {
     Ok(())
 }
 
-/// Asked for by `madvise` on Linux only.
+/// Fails, since only Linux's `madvise` does that.
 pub(super) fn dont_fork(_: NonNull<u8>, _: usize) -> Result<(), MapError> {
     Err(MapError::Refused { call: "madvise", errno: 0 })
 }

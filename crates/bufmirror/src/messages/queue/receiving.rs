@@ -23,7 +23,7 @@ impl Queue {
         }
     }
 
-    /// As [`receive`](Self::receive).
+    /// Receives as [`receive`](Self::receive) does, and waits as a task.
     pub(crate) async fn receive_async<R>(
         &self,
         mut take: impl FnMut() -> Result<R, RecvError>,
@@ -62,8 +62,8 @@ impl Queue {
         })
     }
 
-    /// The header of the next message, with the consumers' lock held, of which `positions` are.
-    /// Abandoned frames are passed by.
+    /// Returns the header of the next message, and passes by abandoned frames. The caller holds the
+    /// consumers' lock, of which `positions` are.
     #[inline]
     fn next(&self, positions: &mut Positions) -> Result<Header, RecvError> {
         loop {
@@ -132,7 +132,7 @@ impl Queue {
         Taken { queue: self, claim }
     }
 
-    /// The bytes of a claim.
+    /// Returns the bytes of a claim.
     #[inline]
     fn bytes<'a>(&'a self, claim: &'a Claim) -> &'a [u8] {
         let message = self.frames.message(claim.position, claim.len, false);

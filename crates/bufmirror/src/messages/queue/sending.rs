@@ -12,7 +12,7 @@ use crate::messages::lane::{Claim, Lane};
 /// What a message's writer returns. A type for each, so that no comparison is left for those who
 /// write all.
 pub(crate) trait Written {
-    /// Bytes that it wrote, or claims to have written, to room for `len`.
+    /// Returns how many bytes it wrote, or claims to have written, to room for `len`.
     fn of(self, len: usize) -> usize;
 }
 
@@ -157,8 +157,8 @@ impl Queue {
         Ok(number)
     }
 
-    /// Where the message of a frame goes that this thread has claimed, and completes behind the use
-    /// of this.
+    /// Returns the place for the message of a frame that this thread has claimed, and completes
+    /// when it has used this.
     #[expect(clippy::mut_from_ref, reason = "the claim is exclusive, not the queue")]
     #[inline]
     fn slot<'a>(&'a self, claim: &'a Claim) -> &'a mut [u8] {

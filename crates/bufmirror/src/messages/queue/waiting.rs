@@ -26,7 +26,7 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
-    /// For so long from now on.
+    /// Makes the patience for so long from now on.
     pub(crate) fn of(timeout: Duration) -> Self {
         Instant::now().checked_add(timeout).map_or(Self::Forever, Self::Until)
     }
@@ -43,7 +43,7 @@ pub(super) enum Overtakes {
 
 impl Queue {
     /// Waits until `attempt` has an answer; it is told whether it may overtake nobody, and was
-    /// woken to try. `None` when the time is over.
+    /// woken to try. Returns `None` when the time is over.
     pub(super) fn wait<R>(
         &self,
         wait_queue: &WaitQueue,
@@ -124,7 +124,8 @@ impl Queue {
         }
     }
 
-    /// As [`wait`](Self::wait), for as long as it takes. May be dropped at any time.
+    /// Waits as [`wait`](Self::wait) does, for as long as it takes. The future may be dropped at
+    /// any time.
     pub(super) async fn wait_async<R>(
         &self,
         wait_queue: &WaitQueue,

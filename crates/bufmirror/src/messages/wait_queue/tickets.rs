@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it counts as one that seeks when it was woken.
+    /// Returns whether a waiter of this kind counts as one that seeks when it was woken.
     pub(super) fn seeks(self) -> bool {
         self == Self::Thread
     }
@@ -55,7 +55,7 @@ pub(super) struct Tickets {
 }
 
 impl Tickets {
-    /// What is not for others than the task that has it reserved and was woken for it.
+    /// Returns how much only the task that has it reserved and was woken for it may take.
     pub(super) fn reserved(&self) -> usize {
         match &self.reservation {
             Some(Reservation { woken: Some(woken), need, .. }) if woken.elapsed() < PATIENCE => *need,

@@ -26,7 +26,7 @@ pub(crate) struct Waiter<'a, T: Fn() -> usize> {
 }
 
 impl<'a, T: Fn() -> usize> Waiter<'a, T> {
-    /// One that waits for `need` bytes.
+    /// Makes a waiter for `need` bytes.
     pub(crate) fn new(
         queue: &'a WaitQueue,
         need: usize,
@@ -55,12 +55,12 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
         self.standing.seeks
     }
 
-    /// Whether there is as much as it needs, as far as can be seen.
+    /// Returns whether there is as much as it needs, as far as can be seen.
     pub(crate) fn sees(&self) -> bool {
         (self.there)() >= self.need
     }
 
-    /// Whether it came to its turn by the queue.
+    /// Returns whether it came to its turn by the queue.
     pub(crate) fn has_turn(&self) -> bool {
         self.standing.has_slept
     }
@@ -77,8 +77,8 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
         self.queue.impatient.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it has to look from time to time, asleep: a task has a reservation, and nobody may
-    /// come who notices that it is not polled.
+    /// Returns whether it has to look from time to time, asleep. A task has a reservation, and
+    /// there may be nobody else to notice that it is not polled.
     pub(crate) fn is_light_sleeper(&self) -> bool {
         // ORDER: Relaxed: it is asked again.
         self.queue.impatient.load(Ordering::Relaxed) > usize::from(self.is_impatient)
@@ -91,7 +91,7 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
     }
 
     /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once.
-    /// `false` when there is no memory.
+    /// Returns `false` when there is no memory.
     pub(crate) fn sleep(&mut self, sleeper: Sleeper) -> bool {
         debug_assert!(!self.is_asleep);
         let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
@@ -106,7 +106,8 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
         self.is_asleep
     }
 
-    /// Whether it is still asleep; with a new sleeper, that is whom to wake from now on.
+    /// Returns whether it is still asleep. If there is a new sleeper, that is the one to wake from
+    /// now on.
     pub(crate) fn is_asleep(&mut self, sleeper: Option<Sleeper>) -> bool {
         let Some(number) = self.number.filter(|_| self.is_asleep) else { return false };
         let is = match sleeper {

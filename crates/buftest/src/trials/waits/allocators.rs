@@ -13,8 +13,8 @@ use super::{LONG, Waits, now};
 use crate::alloc::{Failing, Reentrant};
 use crate::tasks::{counting, poll};
 
-/// There is no memory for the waiting itself: an error, and nothing is left behind. A request that
-/// waits needs no more.
+/// Checks that without memory for the waiting itself there is an error, and nothing is left behind.
+/// A request that waits needs no more.
 pub fn t18_no_memory_to_wait<P: Waits>(mut pool: P) {
     let held = pool.acquire(900).expect("room");
     let none = AcquireError::OutOfMemory { requested: 500 };
@@ -36,8 +36,8 @@ pub fn t18_no_memory_to_wait<P: Waits>(mut pool: P) {
     assert!(matches!(polled, Poll::Ready(Ok(_))) && refused == 0);
 }
 
-/// A request waits, and is served, while `allocator`, in each of its calls in turn, releases a
-/// buffer that it waits for, and uses another pool.
+/// Checks that a request waits, and is served, while `allocator`, in each of its calls in turn,
+/// releases a buffer that it waits for, and uses another pool.
 pub fn t23_within_a_wait<P: Waits>(allocator: &Reentrant, make: impl Fn() -> P) {
     for before in 0.. {
         let (mut pool, mut other) = (make(), make());

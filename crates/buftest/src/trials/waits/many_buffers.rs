@@ -13,9 +13,9 @@ struct Took {
     time: Duration,
 }
 
-/// A request for the memory of all buffers, of which there are few or many, and which come back in
-/// each order: an executor polls it when it is woken. `make` makes a pool for a number of buffers
-/// of 32 bytes, and says what all of them together are.
+/// Waits for the memory of all buffers, of which there are few or many, and which come back in each
+/// order: an executor polls the request when it is woken. `make` makes a pool for a number of
+/// buffers of 32 bytes, and says what all of them together are.
 pub fn t26_one_request_for_all<P: Waits>(make: impl Fn(usize) -> (P, usize)) {
     const FEW: usize = if cfg!(debug_assertions) { 1000 } else { 8000 };
     const MORE: usize = 4 * FEW;

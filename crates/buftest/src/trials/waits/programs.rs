@@ -9,7 +9,7 @@ use super::Waits;
 use crate::tasks::{counting, poll};
 use crate::trials::scaled;
 
-/// Random programs of buffers of both kinds and of a request that waits among their releases:
+/// Runs random programs of buffers of both kinds and of a request that waits among their releases:
 /// polled late, without a wake, by other executors, given up, forgotten. When all buffers have come
 /// back, it was woken, and is served.
 pub fn t24_programs<P: Waits>(make: impl Fn() -> P) {
@@ -31,8 +31,8 @@ pub fn t24_programs<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// One request of a program. `None` when it sleeps though nothing is out; otherwise its buffer, if
-/// it was not given up.
+/// Runs one request of a program. Returns `None` when it sleeps though nothing is out; otherwise
+/// its buffer, if it was not given up.
 fn waits_among_releases<P: Waits>(
     pool: &mut P,
     bytes: usize,

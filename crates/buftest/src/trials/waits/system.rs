@@ -15,9 +15,9 @@ use crate::tasks::block_on;
 /// Until a request times out, and until what it waits for is released.
 const SHORT: Duration = Duration::from_millis(25);
 const A_WHILE: Duration = Duration::from_millis(5);
-/// Requests time out when they should, and are served when a buffer comes back, here and there, as
-/// a thread and as a task. They sleep meanwhile, unless the system refuses that: then they do not
-/// `sleep`.
+/// Checks that requests time out when they should, and are served when a buffer comes back, here
+/// and there, as a thread and as a task. They sleep meanwhile, unless the system refuses that: then
+/// they do not `sleep`.
 fn waits<P: Waits>(make: impl Fn() -> P, there: &Errands, sleeps: bool) {
     for is_plain in [true, false] {
         let mut pool = make();
@@ -45,7 +45,7 @@ fn waits<P: Waits>(make: impl Fn() -> P, there: &Errands, sleeps: bool) {
     }
 }
 
-/// One call that waits may make is refused after the start.
+/// Refuses one call that waits may make after the start.
 pub fn t25_refused_calls<P: Waits>(make: impl Fn() -> P) {
     let calls = [
         ("membarrier", libc::SYS_membarrier),
@@ -69,8 +69,7 @@ pub fn t25_refused_calls<P: Waits>(make: impl Fn() -> P) {
     );
 }
 
-/// A signal comes to each thread every millisecond: no wait ends early for that, late, or in
-/// another way.
+/// Signals each thread every millisecond: no wait ends early for that, late, or in another way.
 pub fn t25_signals<P: Waits>(make: impl Fn() -> P) {
     let signals = sandbox::signalled(|| {
         let there = Errands::new();

@@ -1,0 +1,53 @@
+//! The part that the programs of measurements share.
+//!
+//! | module | what is in it |
+//! | --- | --- |
+//! | [`table`] | tables, in Markdown and for a terminal |
+//! | [`mark`] | what has to hold of the results |
+//! | [`document`] | documents with a block of figures |
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "programs of the standard library's: nothing here is built without it"
+)]
+
+use std::process::ExitCode;
+
+pub mod document;
+pub mod mark;
+pub mod table;
+
+/// Turns what a program did into its exit code, and prints an error.
+///
+/// A `main` that returns the error prints it as a debugger would: with `RUST_BACKTRACE` set, a
+/// backtrace buries what failed.
+#[must_use]
+pub fn finish(done: anyhow::Result<()>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns the middle one; of an even number the lower one of the two.
+#[must_use]
+pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_of_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median([4.0, 1.0].into_iter()), Some(1.0));
+        assert_eq!(median([].into_iter()), None);
+    }
+}

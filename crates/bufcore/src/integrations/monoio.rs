@@ -1,0 +1,79 @@
+//! The `monoio` crate.
+//!
+//! The runtime owns a buffer while the kernel reads or writes its bytes. It keeps it until the
+//! kernel has finished, also when the future of the operation is dropped. A runtime that ends does
+//! not wait for the kernel; `docs/unsafe.md` says what that means.
+
+use monoio::buf::{IoBuf, IoBufMut};
+
+use crate::{Buf, Frozen, Lease, SharedBytes};
+
+/// Writes take the filled part.
+// SAFETY:
+// - stable: the address is a field that names memory of the pool, not of this value; moves of the
+//   value do not change it, and only calls with `&mut` do, which the owner alone can make.
+// - valid: rule 1 of `Lease`, until the value is dropped; the pool may be dropped before.
+// - initialised: `len` is at most `capacity`, and all `capacity` bytes are initialised.
+unsafe impl<L: Lease> IoBuf for Buf<L> {
+    #[inline]
+    fn read_ptr(&self) -> *const u8 {
+        self.memory_ptr().as_ptr()
+    }
+
+    #[inline]
+    fn bytes_init(&self) -> usize {
+        self.len()
+    }
+}
+
+/// A read replaces the filled bytes. `buf.slice_mut(buf.len()..)` reads behind them.
+// SAFETY: as above; a `Buf` is the only handle of its bytes, so that the kernel may write them.
+unsafe impl<L: Lease> IoBufMut for Buf<L> {
+    #[inline]
+    fn write_ptr(&mut self) -> *mut u8 {
+        self.memory_ptr().as_ptr()
+    }
+
+    #[inline]
+    fn bytes_total(&mut self) -> usize {
+        self.capacity()
+    }
+
+    /// # Panics
+    ///
+    /// Panics when `pos` is over the capacity.
+    #[inline]
+    unsafe fn set_init(&mut self, pos: usize) {
+        self.truncate(pos);
+        self.commit(pos - self.len());
+    }
+}
+
+/// Writes take the bytes of the view.
+// SAFETY: as for `Buf`. Nobody writes the bytes while a view lives, and the value that the runtime
+// owns is one.
+unsafe impl<L: Lease> IoBuf for Frozen<L> {
+    #[inline]
+    fn read_ptr(&self) -> *const u8 {
+        self.as_slice().as_ptr()
+    }
+
+    #[inline]
+    fn bytes_init(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Writes take the bytes of the handle.
+// SAFETY: the bytes are valid and not written while the handle lives (H1), wherever it is moved.
+unsafe impl IoBuf for SharedBytes {
+    #[inline]
+    fn read_ptr(&self) -> *const u8 {
+        self.as_slice().as_ptr()
+    }
+
+    #[inline]
+    fn bytes_init(&self) -> usize {
+        self.len()
+    }
+}

@@ -1,0 +1,89 @@
+//! The `tokio-uring` crate.
+//!
+//! The runtime owns a buffer while the kernel reads or writes its bytes. It keeps it until the
+//! kernel has finished, also when the future of the operation is dropped.
+
+use tokio_uring::buf::{IoBuf, IoBufMut};
+
+use crate::{Buf, Frozen, Lease, SharedBytes};
+
+/// Writes take the filled part, and reads start at its front.
+///
+/// A read replaces the filled bytes. `buf.slice(buf.len()..)` of `BoundedBuf` reads behind them;
+/// it panics for a full buffer.
+// SAFETY:
+// - stable: the address is a field that names memory of the pool, not of this value; moves of the
+//   value do not change it, and only calls with `&mut` do, which the owner alone can make.
+// - valid: rule 1 of `Lease`, until the value is dropped; the pool may be dropped before.
+// - initialised: `len` is at most `capacity`, and all `capacity` bytes are initialised.
+unsafe impl<L: Lease> IoBuf for Buf<L> {
+    #[inline]
+    fn stable_ptr(&self) -> *const u8 {
+        self.memory_ptr().as_ptr()
+    }
+
+    #[inline]
+    fn bytes_init(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn bytes_total(&self) -> usize {
+        self.capacity()
+    }
+}
+
+// SAFETY: as above; a `Buf` is the only handle of its bytes, so that the kernel may write them.
+unsafe impl<L: Lease> IoBufMut for Buf<L> {
+    #[inline]
+    fn stable_mut_ptr(&mut self) -> *mut u8 {
+        self.memory_ptr().as_ptr()
+    }
+
+    /// # Panics
+    ///
+    /// Panics when `pos` is over the capacity.
+    #[inline]
+    unsafe fn set_init(&mut self, pos: usize) {
+        self.commit(pos.saturating_sub(self.len()));
+    }
+}
+
+/// Writes take the bytes of the view.
+// SAFETY: as for `Buf`. Nobody writes the bytes while a view lives, and the value that the runtime
+// owns is one.
+unsafe impl<L: Lease> IoBuf for Frozen<L> {
+    #[inline]
+    fn stable_ptr(&self) -> *const u8 {
+        self.as_slice().as_ptr()
+    }
+
+    #[inline]
+    fn bytes_init(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn bytes_total(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Writes take the bytes of the handle.
+// SAFETY: the bytes are valid and not written while the handle lives (H1), wherever it is moved.
+unsafe impl IoBuf for SharedBytes {
+    #[inline]
+    fn stable_ptr(&self) -> *const u8 {
+        self.as_slice().as_ptr()
+    }
+
+    #[inline]
+    fn bytes_init(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn bytes_total(&self) -> usize {
+        self.len()
+    }
+}

@@ -1,0 +1,2 @@
+//! Nothing: the package is its test.
+#![no_std]

@@ -1,0 +1,147 @@
+//! Buffers in operations of compio.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bufworks::bufcore::compio::ReadBuf;
+use bufworks::{Buf, Lease, SharedBytes};
+use compio::BufResult;
+use compio::buf::{IntoInner, IoBuf};
+use compio::driver::ProactorBuilder;
+use compio::fs::File;
+use compio::io::{AsyncRead, AsyncReadAt, AsyncReadAtExt, AsyncReadExt, AsyncWriteAt, AsyncWriteExt};
+use compio::net::TcpStream;
+use compio::runtime::{Runtime, RuntimeBuilder};
+
+use crate::dropped;
+use crate::system::{TestFile, or_skip, pair, pattern, pools};
+
+fn runtime() -> Option<Runtime> {
+    let mut proactor = ProactorBuilder::new();
+    proactor.capacity(64);
+    or_skip(RuntimeBuilder::new().with_proactor(proactor).build())
+}
+
+/// The buffer, for a read.
+fn reading<L: Lease>(buf: Buf<L>) -> ReadBuf<L> {
+    // SAFETY: it is for operations of compio's files and sockets, which write no uninitialised
+    // bytes.
+    unsafe { ReadBuf::new(buf) }
+}
+
+fn streams() -> (TcpStream, TcpStream) {
+    let (here, there) = pair();
+    (TcpStream::from_std(here).unwrap(), TcpStream::from_std(there).unwrap())
+}
+
+#[test]
+fn echoes_over_a_socket() {
+    let Some(runtime) = runtime() else { return };
+    runtime.block_on(async {
+        for mut pool in pools() {
+            let (mut here, mut there) = streams();
+            for round in 0..50 {
+                let sent = pattern(1000, round);
+                let mut buf = pool.acquire(2000).unwrap();
+                buf.extend_from_slice(&sent).unwrap();
+                let view = buf.freeze();
+                here.write_all(view.clone()).await.0.unwrap();
+                // A read behind what is filled already.
+                let mut buf = pool.acquire(2000).unwrap();
+                buf.extend_from_slice(b"head").unwrap();
+                while buf.len() < 4 + sent.len() {
+                    let filled = buf.len();
+                    let BufResult(read, part) = there.read(reading(buf).slice(filled..)).await;
+                    buf = part.into_inner().into_inner();
+                    assert_eq!(buf.len(), filled + read.unwrap());
+                }
+                assert_eq!((&buf[..4], &buf[4..]), (&b"head"[..], &view[..]), "{}", pool.strategy());
+                // And back, from a handle without a strategy.
+                buf.consume(4);
+                there.write_all(SharedBytes::from(buf)).await.0.unwrap();
+                let buf = reading(pool.acquire(4096).unwrap()).slice(..1000);
+                let BufResult(read, buf) = here.read_exact(buf).await;
+                read.unwrap();
+                assert_eq!(&buf.into_inner().into_inner()[..], sent, "{}", pool.strategy());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_read_replaces_what_is_filled() {
+    let Some(runtime) = runtime() else { return };
+    runtime.block_on(async {
+        for mut pool in pools() {
+            let (mut here, mut there) = streams();
+            let mut buf = pool.acquire(64).unwrap();
+            buf.extend_from_slice(b"0123456789").unwrap();
+            here.write_all(b"abc".to_vec()).await.0.unwrap();
+            let BufResult(read, buf) = there.read(reading(buf)).await;
+            // As with a `Vec` in this runtime, the length only grows.
+            assert_eq!((read.unwrap(), &buf.into_inner()[..]), (3, &b"abc3456789"[..]));
+        }
+    });
+}
+
+#[test]
+fn files_and_vectors() {
+    let Some(runtime) = runtime() else { return };
+    runtime.block_on(async {
+        for mut pool in pools() {
+            let path = TestFile::new("compio");
+            let mut file = File::create(&path.0).await.unwrap();
+            let mut views = Vec::new();
+            for part in 0..8 {
+                let mut buf = pool.acquire(600).unwrap();
+                buf.extend_from_slice(&pattern(600, part)).unwrap();
+                views.push(buf.freeze());
+            }
+            let expected: Vec<u8> = views.iter().flat_map(|view| view.to_vec()).collect();
+            let BufResult(written, views) = file.write_vectored_at(views, 0).await;
+            assert_eq!((written.unwrap(), views.len()), (expected.len(), 8));
+            assert_eq!(path.bytes(), expected);
+            let file = File::open(&path.0).await.unwrap();
+            let buf = reading(pool.acquire(4800).unwrap()).slice(..4800);
+            let BufResult(read, buf) = file.read_exact_at(buf, 0).await;
+            read.unwrap();
+            assert_eq!(&buf.into_inner().into_inner()[..], expected, "{}", pool.strategy());
+            // The pool may be gone before the operation has ended.
+            let read = file.read_at(reading(pool.acquire(100).unwrap()), 600);
+            drop(pool);
+            let BufResult(read, buf) = read.await;
+            assert_eq!(&buf.into_inner()[..], &pattern(600, 1)[..read.unwrap()]);
+        }
+    });
+}
+
+#[test]
+fn reads_whose_futures_are_dropped() {
+    let Some(runtime) = runtime() else { return };
+    runtime.block_on(async {
+        let (peer, here) = pair();
+        let here = Rc::new(TcpStream::from_std(here).unwrap());
+        let read = |buf| {
+            let here = Rc::clone(&here);
+            async move { drop((&*here).read(reading(buf)).await) }
+        };
+        let tick = || compio::time::sleep(Duration::from_micros(100));
+        let shown = dropped::reads(peer, read, tick).await;
+        assert!(shown.held + shown.at_once > 0, "{shown:?}");
+    });
+}
+
+#[test]
+fn runtimes_that_end_with_a_read_in_flight() {
+    dropped::ends(|buf, here| {
+        let Some(runtime) = runtime() else { return };
+        runtime.block_on(async {
+            let task = compio::runtime::spawn(async move {
+                let mut here = TcpStream::from_std(here).unwrap();
+                drop(here.read(reading(buf)).await);
+            });
+            task.detach();
+            compio::time::sleep(Duration::from_micros(100)).await;
+        });
+    });
+}

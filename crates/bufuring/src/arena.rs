@@ -1,0 +1,201 @@
+//! The memory that pools share and the kernel knows; see [`Arena`].
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use bufcore::{HugePages, MapOptions, Region, RegionError, SharedRegion, Source, Supplied};
+
+/// Holds one mapped region that several pools have parts of.
+///
+/// Clones share the region. It is unmapped when the last of them, the last part and the last buffer
+/// are gone.
+///
+/// It is a [`Source`], so the pools that grow (`bufshard`, `bufbump`) take their pieces of it with
+/// `build_from(Arc::new(arena.clone()))`.
+///
+/// Threads: any, at the same time.
+///
+/// ```
+/// use bufcore::{HugePages, MapOptions, Reject};
+/// use bufuring::Arena;
+///
+/// let options = MapOptions::new().huge_pages(HugePages::Advise).populate(true).lock(true);
+/// let arena = Arena::mapped(8 << 20, options)?;
+/// if let Some(refused) = arena.refused() {
+///     println!("{refused}: the arena has {}", arena.granted()); // ordinary memory will do
+/// }
+/// // Two pools in one arena.
+/// let pages = bufslot::Builder::new().alignment(4096).build_in(arena.part(4 << 20, 4096)?, Reject)?;
+/// let ring = bufring::Builder::new().build_in(arena.part(1 << 20, 64)?)?;
+/// assert!(pages.capacity() > 3 << 20 && ring.is_idle());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Arena {
+    shared: SharedRegion,
+    granted: MapOptions,
+    refused: Option<RegionError>,
+}
+
+impl Arena {
+    /// Maps an arena of at least `len` bytes, rounded up to whole pages.
+    ///
+    /// What the system refuses of the options is left out: first the lock, then the huge pages that
+    /// the administrator set aside, then both. [`refused`](Self::refused) says so.
+    ///
+    /// Contents: zero.
+    /// Cost: a mapping; with `populate`, each page is touched.
+    ///
+    /// # Errors
+    ///
+    /// - [`RegionError::Empty`]: `len` is 0.
+    /// - [`RegionError::TooLarge`]: no mapping can be so large.
+    /// - [`RegionError::Refused`]: the system refuses even an ordinary mapping of so many bytes.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    ///
+    /// ```
+    /// use bufcore::MapOptions;
+    /// use bufuring::Arena;
+    ///
+    /// let arena = Arena::mapped(100_000, MapOptions::new())?;
+    /// assert_eq!((arena.len(), arena.refused()), (25 * 4096, None));
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
+    pub fn mapped(len: usize, options: MapOptions) -> Result<Self, RegionError> {
+        let mut refused = None;
+        for granted in Self::degrees(options) {
+            match Region::mapped(len, granted) {
+                Ok(region) => return Ok(Self { shared: SharedRegion::new(region), granted, refused }),
+                Err(error @ RegionError::Refused { .. }) => {
+                    refused.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused.unwrap_or(RegionError::OutOfMemory { requested: len }))
+    }
+
+    /// Makes an arena of a region that the program has.
+    ///
+    /// ```
+    /// use bufcore::Region;
+    /// use bufuring::Arena;
+    ///
+    /// let arena = Arena::from_region(Region::heap(1 << 20, 4096)?);
+    /// assert_eq!(arena.spare_bytes(), 1 << 20);
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
+    #[must_use]
+    pub fn from_region(region: Region) -> Self {
+        Self { shared: SharedRegion::new(region), granted: MapOptions::new(), refused: None }
+    }
+
+    /// What to ask the system for, from all of `options` down to ordinary memory.
+    fn degrees(options: MapOptions) -> Vec<MapOptions> {
+        let advised = match options == options.huge_pages(HugePages::Require) {
+            true => options.huge_pages(HugePages::Advise),
+            false => options,
+        };
+        let mut degrees = vec![options, options.lock(false), advised, advised.lock(false)];
+        degrees.dedup();
+        degrees
+    }
+
+    /// Cuts a part of `len` bytes for a pool, its start aligned to `alignment`.
+    ///
+    /// Contents: zero.
+    /// Cost: as [`SharedRegion::part`].
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedRegion::part`]: [`RegionError::OutOfMemory`] when no gap is so large.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    pub fn part(&self, len: usize, alignment: usize) -> Result<Region, RegionError> {
+        self.shared.part(len, alignment)
+    }
+
+    /// Returns the options that the mapping has, which may be less than those that were asked for.
+    #[must_use]
+    pub fn granted(&self) -> MapOptions {
+        self.granted
+    }
+
+    /// Returns the call that the system refused first, if it refused one.
+    #[must_use]
+    pub fn refused(&self) -> Option<RegionError> {
+        self.refused
+    }
+
+    /// Returns where the arena starts.
+    #[must_use]
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.shared.as_ptr()
+    }
+
+    /// Returns the bytes of the arena.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Returns whether the arena has no bytes, which none has that was mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shared.is_empty()
+    }
+
+    /// Returns whether the `len` bytes from `start` on all lie in the arena.
+    #[must_use]
+    pub fn contains(&self, start: *const u8, len: usize) -> bool {
+        self.shared.contains(start, len)
+    }
+
+    /// Returns the bytes of the largest gap between parts.
+    #[must_use]
+    pub fn spare_bytes(&self) -> usize {
+        self.shared.spare_bytes()
+    }
+}
+
+impl fmt::Debug for Arena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arena")
+            .field("len", &self.len())
+            .field("granted", &format_args!("{}", self.granted))
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}
+
+// SAFETY: as the shared region, which every clone of this shares.
+unsafe impl Source for Arena {
+    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+        self.shared.supply(layout)
+    }
+
+    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { self.shared.take_back(start, layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_left_out_one_by_one() {
+        let all = MapOptions::new().huge_pages(HugePages::Require).lock(true);
+        let texts: Vec<_> = Arena::degrees(all).iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["require+lock", "require", "advise+lock", "advise"]);
+        assert_eq!(Arena::degrees(MapOptions::new()).len(), 1);
+        assert_eq!(Arena::degrees(MapOptions::new().lock(true)).len(), 4);
+    }
+}

@@ -1,0 +1,459 @@
+//! The driver: starts operations, and waits for their completions; see [`Driver`].
+
+use core::cell::{RefCell, RefMut};
+use core::fmt;
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::task::Wake;
+use std::thread::{self, Thread};
+
+use bufcore::{Buf, BufferPool, Lease};
+use io_uring::{opcode, squeue, types};
+
+use crate::operation::{Flight, Kind};
+use crate::ring::Ring;
+use crate::setup::Tag;
+use crate::{Arena, Builder, Descriptor, Done, Group, Mode, Operation, Receiver, WaitError};
+
+/// The offset of files and sockets that have a position of their own, or none.
+const AT_POSITION: u64 = u64::MAX;
+/// The most bytes that the kernel transfers at once, a page less than 2 GiB.
+const MOST_BYTES: usize = 0x7fff_f000;
+
+/// Starts reads and writes, and waits for them: one `io_uring`, or blocking calls where there is
+/// none.
+///
+/// Operations start together: the kernel learns of them at the next wait, or at
+/// [`submit`](Self::submit).
+///
+/// Dropping it cancels what is in flight and waits for it, ten seconds at most. Buffers that the
+/// kernel has not let go of by then are leaked. The operations return what they have got.
+///
+/// Threads: one at a time (`Send`, not `Sync`).
+///
+/// A forked child has no part in it: there it can be dropped, which does nothing to the parent. A
+/// call that needs the ring ends that process with SIGSEGV.
+///
+/// Memory for its table of operations comes from the global allocator, as that of a `Vec` does.
+///
+/// ```
+/// use std::fs::File;
+///
+/// use bufcore::{MapOptions, Reject};
+/// use bufuring::{Arena, Descriptor, Driver};
+///
+/// let arena = Arena::mapped(256 << 10, MapOptions::new())?;
+/// let mut pool = bufslot::Builder::new().build_in(arena.part(128 << 10, 64)?, Reject)?;
+/// let driver = Driver::new(&arena);
+///
+/// // Eight reads in flight.
+/// let file = Descriptor::new(File::open("Cargo.toml")?);
+/// let mut reads = Vec::new();
+/// for at in 0..8 {
+///     reads.push(driver.read_at(&file, pool.acquire(64)?, 64, at * 64));
+/// }
+/// let mut text = Vec::new();
+/// for read in reads {
+///     text.extend_from_slice(&driver.wait(read)?.into_result()?);
+/// }
+/// assert_eq!(text[..], std::fs::read("Cargo.toml")?[..8 * 64]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Driver {
+    engine: RefCell<Engine>,
+    mode: Mode,
+}
+
+/// What performs operations. It is borrowed for no longer than one step, and never while users'
+/// code runs.
+pub(crate) enum Engine {
+    Ring(Box<Ring>),
+    Calls(Tag),
+}
+
+impl Driver {
+    /// Makes a driver with 64 entries that registers `arena`, if the system allows it.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    #[must_use]
+    pub fn new(arena: &Arena) -> Self {
+        Builder::new().arena(arena).build()
+    }
+
+    /// Returns the settings, to be changed and built.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn over(engine: Engine, mode: Mode) -> Self {
+        Self { engine: RefCell::new(engine), mode }
+    }
+
+    /// Returns how the driver reaches the kernel, and what the system refused.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Returns the number of operations that the kernel has not completed.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.ring().map_or(0, |ring| ring.in_flight())
+    }
+
+    /// Returns whether the next `len` bytes that a read puts into `buf` are registered memory.
+    ///
+    /// ```
+    /// use bufcore::{HeapPool, MapOptions};
+    /// use bufuring::{Arena, Driver, Mode};
+    ///
+    /// let arena = Arena::mapped(64 << 10, MapOptions::new())?;
+    /// let mut ring = bufring::Builder::new().build_in(arena.part(32 << 10, 64)?)?;
+    /// let driver = Driver::new(&arena);
+    /// let is_registered = driver.mode() == Mode::Registered;
+    /// assert_eq!(driver.is_fixed(&ring.acquire(4096)?, 4096), is_registered);
+    /// assert!(!driver.is_fixed(&HeapPool::new().acquire(4096)?, 4096)); // a plain read will do
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_fixed<L: Lease>(&self, buf: &Buf<L>, len: usize) -> bool {
+        let start = buf.as_slice().as_ptr().wrapping_add(buf.len());
+        let len = len.min(buf.spare_capacity());
+        self.ring().is_some_and(|ring| ring.registered(start, len).is_some())
+    }
+
+    /// Starts a read of at most `len` bytes from `offset` of a file on, behind what `buf` has.
+    ///
+    /// Fewer are read at the end of the file, where `buf` has room for fewer, and sometimes
+    /// otherwise. Files that are open with `O_DIRECT` want the start of the memory, `len` and
+    /// `offset` to be multiples of 512 or 4096.
+    ///
+    /// Cost: an allocation of a hundred bytes for the operation. Where all entries are taken, a
+    /// call of the kernel. In [`Mode::Blocking`], the read.
+    ///
+    /// # Panics
+    ///
+    /// Never. All errors are in the operation's result.
+    pub fn read_at<L: Lease>(&self, file: &Descriptor, buf: Buf<L>, len: usize, offset: u64) -> Operation<L> {
+        self.start(Kind::Read, file, buf, len, offset)
+    }
+
+    /// Starts a read of at most `len` bytes from a socket, a pipe, or a file's own position on.
+    ///
+    /// Otherwise as [`read_at`](Self::read_at). Two reads of one socket may come back in any order.
+    pub fn read<L: Lease>(&self, file: &Descriptor, buf: Buf<L>, len: usize) -> Operation<L> {
+        self.start(Kind::Read, file, buf, len, AT_POSITION)
+    }
+
+    /// Starts a write of what `buf` has, at `offset` of a file.
+    ///
+    /// Fewer bytes may be written than `buf` has; the result says how many.
+    ///
+    /// Cost and panics: as [`read_at`](Self::read_at).
+    pub fn write_at<L: Lease>(&self, file: &Descriptor, buf: Buf<L>, offset: u64) -> Operation<L> {
+        let len = buf.len();
+        self.start(Kind::Write, file, buf, len, offset)
+    }
+
+    /// Starts a write of what `buf` has to a socket, a pipe, or at a file's own position.
+    ///
+    /// Otherwise as [`write_at`](Self::write_at).
+    pub fn write<L: Lease>(&self, file: &Descriptor, buf: Buf<L>) -> Operation<L> {
+        let len = buf.len();
+        self.start(Kind::Write, file, buf, len, AT_POSITION)
+    }
+
+    /// Lends up to `buffers` buffers of `pool`, of `bytes` each, to the kernel for what arrives.
+    ///
+    /// # Panics
+    ///
+    /// Never. Where the system provides no buffers so, [`Group::refused`] says it, and receivers
+    /// read one buffer at a time.
+    ///
+    /// [`Group`] has an example.
+    #[must_use]
+    pub fn group<P: BufferPool>(&self, pool: P, buffers: u16, bytes: usize) -> Group<P> {
+        Group::new(self, pool, buffers, bytes)
+    }
+
+    /// Receives from a stream, into buffers of `group`.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `group` is another driver's.
+    ///
+    /// [`Group`] has an example.
+    #[must_use]
+    pub fn receive<P: BufferPool>(&self, stream: &Descriptor, group: &Group<P>) -> Receiver<P::Lease> {
+        Receiver::new(self, stream, group)
+    }
+
+    /// Waits until the kernel is done with `operation`, and returns its result and buffer.
+    ///
+    /// Other operations that complete meanwhile keep their results.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] when the kernel refuses to be waited for. It has the operation, still in
+    /// flight. An error of the file is in [`Done::result`].
+    ///
+    /// # Panics
+    ///
+    /// Panics when another driver started the operation, and that one is not done. Panics when the
+    /// operation has returned its result as a future.
+    pub fn wait<L: Lease>(&self, mut operation: Operation<L>) -> Result<Done<L>, WaitError<L>> {
+        loop {
+            if let Some(done) = operation.take() {
+                return Ok(done);
+            }
+            assert!(operation.is_of(&self.tag()), "the operation is another driver's");
+            assert!(self.has(operation.key()), "the result was taken already");
+            if let Err(error) = self.wait_any() {
+                return Err(WaitError { error, operation });
+            }
+        }
+    }
+
+    /// Gives the kernel all that was started, without waiting.
+    ///
+    /// Cost: a call of the kernel, if something was started.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel refuses it with. Everything remains in flight.
+    pub fn submit(&self) -> io::Result<()> {
+        self.tidy();
+        let Some(mut ring) = self.ring() else { return Ok(()) };
+        if ring.has_news() { ring.enter(0) } else { Ok(()) }
+    }
+
+    /// Takes the completions that there are, without waiting, and returns their number.
+    ///
+    /// Tasks that await operations are woken. Buffers of operations whose handle was dropped go
+    /// back to their pools.
+    ///
+    /// # Panics
+    ///
+    /// A panic of a waker, or of a buffer's drop, goes to the caller. All else remains in order.
+    pub fn reap(&self) -> usize {
+        self.tidy();
+        let most = self.ring().map_or(0, |ring| ring.completions());
+        let mut count = 0;
+        // A peer that sends without end does not keep the caller here.
+        for _ in 0..most {
+            let Some((pending, result, flags)) = self.ring().and_then(|mut ring| ring.next_completion())
+            else {
+                break;
+            };
+            pending.complete(result, flags);
+            count += 1;
+        }
+        count
+    }
+
+    /// Submits what was started, waits until one operation at least is completed, and returns how
+    /// many were. It is 0 when none is in flight.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel refuses to wait with. Everything remains in flight.
+    pub fn wait_any(&self) -> io::Result<usize> {
+        loop {
+            let count = self.reap();
+            let Some(mut ring) = self.ring() else { return Ok(count) };
+            let is_over = count > 0 || ring.in_flight() == 0;
+            if !is_over || ring.has_news() {
+                ring.enter(usize::from(!is_over))?;
+            }
+            if is_over {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Runs `future` to its end on this thread, and waits for operations meanwhile.
+    ///
+    /// While operations are in flight, a wake from another thread is noticed at the next
+    /// completion.
+    ///
+    /// # Panics
+    ///
+    /// Panics when the kernel refuses to be waited for. A panic of the future goes to the caller.
+    ///
+    /// ```
+    /// let driver = bufuring::Driver::builder().build();
+    /// assert_eq!(driver.block_on(async { 1 + 1 }), 2);
+    /// ```
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return output;
+            }
+            match self.wait_any() {
+                Ok(_) if self.in_flight() > 0 => {}
+                // It waits for something else, or for what has just come.
+                Ok(0) => thread::park(),
+                Ok(_) => {}
+                Err(error) => panic!("io_uring cannot be waited for: {error}"),
+            }
+        }
+    }
+
+    /// The ring, if there is one.
+    pub(crate) fn ring(&self) -> Option<RefMut<'_, Ring>> {
+        RefMut::filter_map(self.engine.borrow_mut(), |engine| match engine {
+            Engine::Ring(ring) => Some(&mut **ring),
+            Engine::Calls(_) => None,
+        })
+        .ok()
+    }
+
+    /// What tells this driver from others.
+    pub(crate) fn tag(&self) -> Tag {
+        match &*self.engine.borrow() {
+            Engine::Ring(ring) => ring.tag().clone(),
+            Engine::Calls(tag) => tag.clone(),
+        }
+    }
+
+    /// Whether `key` is the number of an operation in flight.
+    pub(crate) fn has(&self, key: u64) -> bool {
+        self.ring().is_some_and(|ring| ring.has(key))
+    }
+
+    /// Sees to dropped handles.
+    fn tidy(&self) {
+        let closed = self.ring().map(|mut ring| ring.tidy());
+        // Users' code: the buffers of groups.
+        drop(closed);
+    }
+
+    /// A ring with room for an entry.
+    pub(crate) fn ring_with_room(&self) -> io::Result<RefMut<'_, Ring>> {
+        loop {
+            let mut ring = self.ring().ok_or(io::ErrorKind::Unsupported)?;
+            if ring.make_room()? {
+                return Ok(ring);
+            }
+            drop(ring);
+            self.reap();
+        }
+    }
+
+    fn start<L: Lease>(
+        &self,
+        kind: Kind,
+        file: &Descriptor,
+        mut buf: Buf<L>,
+        len: usize,
+        offset: u64,
+    ) -> Operation<L> {
+        let tag = self.tag();
+        if self.ring().is_none() {
+            let done = call(kind, file, buf, len, offset);
+            return Operation::landed(kind, file.clone(), done, tag);
+        }
+        let range = match kind {
+            Kind::Read => {
+                let spare = buf.spare_mut();
+                (spare.as_mut_ptr(), len.min(spare.len()).min(MOST_BYTES))
+            }
+            Kind::Write => (buf.as_slice().as_ptr().cast_mut(), len.min(buf.len()).min(MOST_BYTES)),
+        };
+        let mut ring = match self.ring_with_room() {
+            Ok(ring) => ring,
+            Err(error) => {
+                return Operation::landed(kind, file.clone(), Done { result: Err(error), buf }, tag);
+            }
+        };
+        let entry = entry(kind, file, range, offset, ring.registered(range.0, range.1));
+        let flight = Arc::new(Flight::new(kind, range.1, file.clone(), buf));
+        // SAFETY:
+        // - memory: the range is a part of `buf`'s memory, which is valid until the lease is
+        //   dropped, and exclusive (`Lease`, rule 1). The flight has the buffer, and gives it to
+        //   nobody before its completion (U1). To read its filled part, the kernel needs no more.
+        // - file: the flight has a share of it.
+        let pushed = unsafe { ring.push(entry, Arc::<Flight<L>>::clone(&flight)) };
+        drop(ring);
+        match pushed {
+            Ok(key) => Operation::new(flight, key, tag),
+            Err(error) => {
+                crate::flights::Pending::complete(&*flight, -error.raw_os_error().unwrap_or(libc::EIO), 0);
+                Operation::new(flight, u64::MAX, tag)
+            }
+        }
+    }
+}
+
+/// The kernel's entry of an operation on the bytes `range`, a start and a length.
+fn entry(
+    kind: Kind,
+    file: &Descriptor,
+    range: (*mut u8, usize),
+    offset: u64,
+    registered: Option<u16>,
+) -> squeue::Entry {
+    let fd = types::Fd(file.as_fd().as_raw_fd());
+    // At most `MOST_BYTES`.
+    let (start, len) = (range.0, range.1 as u32);
+    match (kind, registered) {
+        (Kind::Read, Some(at)) => opcode::ReadFixed::new(fd, start, len, at).offset(offset).build(),
+        (Kind::Read, None) => opcode::Read::new(fd, start, len).offset(offset).build(),
+        (Kind::Write, Some(at)) => opcode::WriteFixed::new(fd, start, len, at).offset(offset).build(),
+        (Kind::Write, None) => opcode::Write::new(fd, start, len).offset(offset).build(),
+    }
+}
+
+/// Performs an operation by a blocking call.
+fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, offset: u64) -> Done<L> {
+    let mut file = file.file();
+    let result = loop {
+        let result = match kind {
+            Kind::Read => {
+                let spare = buf.spare_mut();
+                let len = len.min(spare.len());
+                match offset {
+                    AT_POSITION => file.read(&mut spare[..len]),
+                    _ => file.read_at(&mut spare[..len], offset),
+                }
+            }
+            Kind::Write if offset == AT_POSITION => file.write(&buf[..len.min(buf.len())]),
+            Kind::Write => file.write_at(&buf[..len.min(buf.len())], offset),
+        };
+        if !matches!(&result, Err(error) if error.kind() == io::ErrorKind::Interrupted) {
+            break result;
+        }
+    };
+    if let (Kind::Read, &Ok(count)) = (kind, &result) {
+        buf.commit(count);
+    }
+    Done { result, buf }
+}
+
+/// Wakes a thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("mode", &format_args!("{}", self.mode))
+            .field("in_flight", &self.in_flight())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! What is in flight: a table from the kernel's number of an operation to its owner.
+
+use std::sync::Arc;
+
+/// What owns the memory of an operation, and is told of each completion.
+pub(crate) trait Pending: Send + Sync {
+    /// Takes what the kernel said: a count or a negative error, and flags. It may run users' code:
+    /// a waker, or the drop of a buffer.
+    fn complete(&self, result: i32, flags: u32);
+}
+
+/// The operations that the kernel may still complete.
+///
+/// - F1: an entry is there from before the kernel learns of the operation until after its last
+///   completion.
+/// - F2: the number of an entry is not given again before 2^32 others were at its place.
+#[derive(Default)]
+pub(crate) struct Flights {
+    places: Vec<Place>,
+    free: Vec<u32>,
+}
+
+struct Place {
+    generation: u32,
+    pending: Option<Arc<dyn Pending>>,
+}
+
+impl Flights {
+    /// The number of operations.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Keeps `pending`, and returns its number.
+    pub(crate) fn insert(&mut self, pending: Arc<dyn Pending>) -> u64 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, pending: None });
+            (self.places.len() - 1) as u32
+        });
+        let place = &mut self.places[at as usize];
+        place.pending = Some(pending);
+        u64::from(place.generation) << 32 | u64::from(at)
+    }
+
+    fn place(&self, key: u64) -> Option<(usize, &Place)> {
+        let at = (key as u32) as usize;
+        let place = self.places.get(at)?;
+        (u64::from(place.generation) == key >> 32 && place.pending.is_some()).then_some((at, place))
+    }
+
+    /// The owner with this number.
+    pub(crate) fn get(&self, key: u64) -> Option<&Arc<dyn Pending>> {
+        self.place(key)?.1.pending.as_ref()
+    }
+
+    /// Takes the owner with this number out.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<Arc<dyn Pending>> {
+        let (at, _) = self.place(key)?;
+        let place = &mut self.places[at];
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(at as u32);
+        place.pending.take()
+    }
+
+    /// The numbers of those that `are` picks.
+    pub(crate) fn keys(&self, are: impl Fn(&Arc<dyn Pending>) -> bool) -> Vec<u64> {
+        let key = |(at, place): (usize, &Place)| {
+            let picked = place.pending.as_ref().is_some_and(&are);
+            picked.then_some(u64::from(place.generation) << 32 | at as u64)
+        };
+        self.places.iter().enumerate().filter_map(key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Pending for Nothing {
+        fn complete(&self, _: i32, _: u32) {}
+    }
+
+    #[test]
+    fn numbers_are_not_given_twice() {
+        let mut flights = Flights::default();
+        let first = flights.insert(Arc::new(Nothing));
+        let second = flights.insert(Arc::new(Nothing));
+        assert_eq!(flights.keys(|_| true), [first, second]);
+        assert!(flights.remove(first).is_some() && flights.remove(first).is_none());
+        let third = flights.insert(Arc::new(Nothing));
+        assert!(third != first && flights.get(first).is_none() && flights.get(third).is_some());
+        assert_eq!(flights.len(), 2);
+        assert!(flights.get(u64::MAX).is_none());
+    }
+}

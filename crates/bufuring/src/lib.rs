@@ -1,0 +1,114 @@
+//! An arena for `io_uring`: pools share memory that the kernel knows, and operations own their
+//! buffers while the kernel may write them. Linux only.
+//!
+//! # What it gives you
+//!
+//! - An [`Arena`] is one mapped region: of huge pages, populated, locked. Slot pools, rings, and
+//!   the pools that grow have parts of it.
+//! - A [`Driver`] is one `io_uring`. It registers the arena with the kernel, so a read into it pins
+//!   no pages. Reads and writes of memory that lies elsewhere work too.
+//! - An [`Operation`] owns its buffer until the kernel is done with it. It is waited for
+//!   ([`Driver::wait`]) or awaited, and returns the buffer with the result.
+//! - A [`Group`] lends buffers of a pool to the kernel, which fills one whenever bytes arrive for a
+//!   [`Receiver`]. It takes more from the pool within a budget.
+//!
+//! # What the system may refuse
+//!
+//! Nothing of this fails because of the system. A value says what was refused:
+//!
+//! | refused | what happens instead | said by |
+//! | --- | --- | --- |
+//! | locked memory, huge pages set aside | ordinary memory | [`Arena::refused`] |
+//! | the registration: a memory limit | each operation pins its pages | [`Driver::mode`] |
+//! | `io_uring`: an old kernel, a filter, `sysctl` | blocking calls, made at once | [`Driver::mode`] |
+//! | provided buffers: an old kernel | one read at a time | [`Group::refused`] |
+//!
+//! # Why no byte is freed or shared too early
+//!
+//! - **U1** The driver has the only way to a buffer from before the kernel learns of it until its
+//!   last completion. A handle that is dropped gives up the result, not the memory.
+//! - **U2** A driver that is dropped cancels what is in flight, and waits for it. What does not
+//!   come back in ten seconds is leaked.
+//! - **U3** A driver that is forgotten keeps all buffers for ever. So does a buffer its arena.
+//! - **U4** The kernel is told addresses that lie in a buffer only. The arena stays mapped while a
+//!   driver has it registered.
+//!
+//! # Threads
+//!
+//! A driver serves one thread at a time, and may move to another. Operations and receivers may be
+//! dropped on any thread. When a thread ends, the kernel may cancel what that thread submitted.
+//!
+//! # When not to use it
+//!
+//! A runtime such as `tokio-uring` has a ring of its own, and tasks. This crate has no tasks, no
+//! timers and no sockets to connect. For reads from the page cache of some KiB, a plain read costs
+//! less than an operation.
+//!
+//! # Example
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::fs::File;
+//!
+//! use bufcore::MapOptions;
+//! use bufslot::SlotPool;
+//! use bufuring::{Arena, Descriptor, Driver};
+//!
+//! let arena = Arena::mapped(1 << 20, MapOptions::new().populate(true))?;
+//! let region = arena.part(512 << 10, 4096)?;
+//! let mut pool = SlotPool::builder().alignment(4096).build_in(region, bufcore::Reject)?;
+//!
+//! let driver = Driver::new(&arena);
+//! println!("{}", driver.mode()); // "registered", or what the system refused
+//!
+//! let file = Descriptor::new(File::open("Cargo.toml")?);
+//! let head = driver.read_at(&file, pool.acquire(64)?, 64, 0);
+//! let next = driver.read_at(&file, pool.acquire(64)?, 64, 64);
+//! let (head, next) = (driver.wait(head)?.into_result()?, driver.wait(next)?.into_result()?);
+//! assert!(head.starts_with(b"[package]") && next.len() == 64);
+//! # Ok(())
+//! # }
+//! ```
+#![cfg(all(
+    target_os = "linux",
+    any(
+        target_arch = "aarch64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64",
+        target_arch = "riscv64",
+        target_arch = "x86_64"
+    )
+))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![allow(
+    clippy::alloc_instead_of_core,
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "there is always an operating system"
+)]
+
+mod arena;
+mod descriptor;
+mod driver;
+mod error;
+mod flights;
+mod mode;
+mod operation;
+mod provided;
+mod ring;
+mod setup;
+
+pub use arena::Arena;
+pub use bufcore;
+pub use descriptor::Descriptor;
+pub use driver::Driver;
+pub use error::{ReceiveError, WaitError};
+pub use mode::{Mode, Refused};
+pub use operation::{Done, Operation};
+pub use provided::{Group, Receiver};
+pub use setup::Builder;
+
+/// The example of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

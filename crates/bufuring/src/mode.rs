@@ -1,0 +1,71 @@
+//! How a driver reaches the kernel, and what the system refused it.
+
+use core::fmt;
+use std::io;
+
+/// Names a call that the system refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Refused {
+    /// The call.
+    pub call: &'static str,
+    /// The system's number of the error.
+    pub errno: i32,
+}
+
+impl Refused {
+    pub(crate) fn new(call: &'static str, error: &io::Error) -> Self {
+        Self { call, errno: error.raw_os_error().unwrap_or(0) }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} was refused: {}", self.call, io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// Tells how a [`Driver`](crate::Driver) reaches the kernel.
+///
+/// ```
+/// use bufcore::MapOptions;
+/// use bufuring::{Arena, Driver, Mode};
+///
+/// let driver = Driver::new(&Arena::mapped(64 << 10, MapOptions::new())?);
+/// match driver.mode() {
+///     Mode::Registered => {}
+///     other => eprintln!("reads cost more here: {other}"),
+/// }
+/// # Ok::<(), bufcore::RegionError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Mode {
+    /// By an `io_uring` that knows the arena: operations on its memory are fixed ones.
+    Registered,
+    /// By an `io_uring` that knows no memory: none was given, or the system refused to register it.
+    Plain {
+        /// What was refused, if it was asked for.
+        refused: Option<Refused>,
+    },
+    /// By blocking calls, each made when the operation starts.
+    Blocking {
+        /// What was refused, unless blocking calls were asked for.
+        refused: Option<Refused>,
+    },
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, refused) = match self {
+            Self::Registered => ("registered", None),
+            Self::Plain { refused } => ("not registered", refused.as_ref()),
+            Self::Blocking { refused } => ("blocking calls", refused.as_ref()),
+        };
+        match refused {
+            Some(refused) => write!(f, "{name}: {refused}"),
+            None => f.write_str(name),
+        }
+    }
+}

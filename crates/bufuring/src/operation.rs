@@ -1,0 +1,243 @@
+//! A read or a write that may be in flight; see [`Operation`].
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+use bufcore::strategy::sync::{Mutex, lock};
+use bufcore::{Buf, Lease};
+
+use crate::Descriptor;
+use crate::flights::Pending;
+use crate::setup::Tag;
+
+/// The result of an operation, with its buffer.
+///
+/// ```
+/// use std::fs::File;
+///
+/// use bufcore::HeapPool;
+/// use bufuring::{Descriptor, Driver};
+///
+/// let driver = Driver::builder().build();
+/// let file = Descriptor::new(File::open("Cargo.toml")?);
+/// let operation = driver.read_at(&file, HeapPool::new().acquire(100)?, 9, 0);
+/// let done = driver.wait(operation)?;
+/// assert_eq!((done.result?, &done.buf[..]), (9, &b"[package]"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Done<L: Lease> {
+    /// How many bytes were read or written, or why none were. A read of 0 bytes is at the end.
+    pub result: io::Result<usize>,
+    /// The buffer. A read has appended its bytes; a write has changed nothing.
+    pub buf: Buf<L>,
+}
+
+impl<L: Lease> Done<L> {
+    /// Returns the buffer of an operation that succeeded.
+    ///
+    /// # Errors
+    ///
+    /// That of the operation. The buffer is dropped then.
+    pub fn into_result(self) -> io::Result<Buf<L>> {
+        self.result.map(|_| self.buf)
+    }
+}
+
+impl<L: Lease> fmt::Debug for Done<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Done").field("result", &self.result).field("len", &self.buf.len()).finish()
+    }
+}
+
+/// Whether the kernel writes to the buffer or reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+}
+
+/// What a driver and a handle share of an operation. Its memory is here alone while the kernel may
+/// use it (U1).
+pub(crate) struct Flight<L: Lease> {
+    kind: Kind,
+    /// The most bytes that can be transferred.
+    len: usize,
+    /// Kept open for the kernel.
+    _file: Descriptor,
+    state: Mutex<State<L>>,
+}
+
+enum State<L: Lease> {
+    /// The kernel may use the buffer's memory.
+    Flying { buf: Buf<L>, waker: Option<Waker> },
+    /// It is done with it.
+    Landed(Done<L>),
+    /// The result was taken.
+    Taken,
+}
+
+impl<L: Lease> Flight<L> {
+    pub(crate) fn new(kind: Kind, len: usize, file: Descriptor, buf: Buf<L>) -> Self {
+        Self { kind, len, _file: file, state: Mutex::new(State::Flying { buf, waker: None }) }
+    }
+
+    fn take(&self) -> Option<Done<L>> {
+        let mut state = lock(&self.state);
+        match mem::replace(&mut *state, State::Taken) {
+            State::Landed(done) => Some(done),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    fn is_flying(&self) -> bool {
+        matches!(*lock(&self.state), State::Flying { .. })
+    }
+}
+
+impl<L: Lease> Pending for Flight<L> {
+    fn complete(&self, result: i32, _: u32) {
+        let mut state = lock(&self.state);
+        let State::Flying { mut buf, waker } = mem::replace(&mut *state, State::Taken) else { return };
+        let result = match usize::try_from(result) {
+            Ok(count) => Ok(count.min(self.len)),
+            Err(_) => Err(io::Error::from_raw_os_error(result.wrapping_neg())),
+        };
+        if let (Kind::Read, &Ok(count)) = (self.kind, &result) {
+            // At most `len`, which was at most what the buffer had room for.
+            buf.commit(count);
+        }
+        *state = State::Landed(Done { result, buf });
+        drop(state);
+        // Users' code, with no lock held.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Owns a buffer while the kernel reads into it, or writes it out.
+///
+/// [`Driver::wait`](crate::Driver::wait) waits for it. It is a future as well, which makes progress
+/// while its driver is waited on ([`Driver::block_on`](crate::Driver::block_on)).
+///
+/// Dropping it gives up the result, and never the memory: the driver keeps the buffer until the
+/// kernel is done with it. The operation is cancelled when the driver next has something to do.
+/// Some or all of a write may have happened by then.
+///
+/// Forgetting it keeps the buffer taken for ever.
+///
+/// Threads: it may be awaited and dropped on any.
+///
+/// ```
+/// use std::fs::File;
+///
+/// use bufcore::HeapPool;
+/// use bufuring::{Descriptor, Driver};
+///
+/// let (driver, mut pool) = (Driver::builder().build(), HeapPool::new());
+/// let file = Descriptor::new(File::open("Cargo.toml")?);
+/// let text = driver.block_on(async {
+///     let first = driver.read_at(&file, pool.acquire(4)?, 4, 0);
+///     let second = driver.read_at(&file, pool.acquire(4)?, 4, 4);
+///     let (second, first) = (second.await.into_result()?, first.await.into_result()?);
+///     Ok::<_, Box<dyn std::error::Error>>([&first[..], &second[..]].concat())
+/// })?;
+/// assert_eq!(text, b"[package");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "an operation that is dropped is cancelled"]
+pub struct Operation<L: Lease> {
+    /// `Some` until it is dropped.
+    flight: Option<Arc<Flight<L>>>,
+    /// The number that the driver has for it.
+    key: u64,
+    tag: Tag,
+}
+
+impl<L: Lease> Operation<L> {
+    pub(crate) fn new(flight: Arc<Flight<L>>, key: u64, tag: Tag) -> Self {
+        Self { flight: Some(flight), key, tag }
+    }
+
+    /// An operation that needed no kernel, or none that answers later.
+    pub(crate) fn landed(kind: Kind, file: Descriptor, done: Done<L>, tag: Tag) -> Self {
+        let state = Mutex::new(State::Landed(done));
+        Self::new(Arc::new(Flight { kind, len: 0, _file: file, state }), u64::MAX, tag)
+    }
+
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Whether the driver with this tag started it.
+    pub(crate) fn is_of(&self, tag: &Tag) -> bool {
+        self.tag.is(tag)
+    }
+
+    /// Returns whether the result is there, so that waiting takes no time.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        !self.flight.as_ref().is_some_and(|flight| flight.is_flying())
+    }
+
+    /// The result, once.
+    pub(crate) fn take(&mut self) -> Option<Done<L>> {
+        self.flight.as_ref()?.take()
+    }
+}
+
+impl<L: Lease> Future for Operation<L> {
+    type Output = Done<L>;
+
+    /// Returns the result when the driver has it.
+    ///
+    /// # Panics
+    ///
+    /// Panics when it is polled again after it returned the result.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done<L>> {
+        if let Some(done) = self.take() {
+            return Poll::Ready(done);
+        }
+        let Some(flight) = &self.flight else { return Poll::Pending };
+        // Users' code, with no lock held.
+        let mut waker = Some(context.waker().clone());
+        let mut state = lock(&flight.state);
+        match &mut *state {
+            State::Flying { waker: place, .. } => mem::swap(place, &mut waker),
+            // It landed meanwhile, on another thread.
+            State::Landed(_) => {
+                drop(state);
+                return self.take().map_or(Poll::Pending, Poll::Ready);
+            }
+            State::Taken => panic!("the result was taken already"),
+        }
+        drop(state);
+        drop(waker);
+        Poll::Pending
+    }
+}
+
+impl<L: Lease> Drop for Operation<L> {
+    fn drop(&mut self) {
+        let Some(flight) = self.flight.take() else { return };
+        if flight.is_flying() {
+            // The share goes before the driver is told, which looks for operations without.
+            drop(flight);
+            self.tag.ring();
+        }
+    }
+}
+
+impl<L: Lease> fmt::Debug for Operation<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operation").field("is_done", &self.is_done()).finish_non_exhaustive()
+    }
+}

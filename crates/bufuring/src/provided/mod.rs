@@ -1,0 +1,12 @@
+//! Buffers that are lent to the kernel before it is known what arrives where.
+//!
+//! `group.rs` has the buffers and their pool, `receiver.rs` what arrives, and `entries.rs` the
+//! memory that tells the kernel of them.
+
+mod entries;
+mod group;
+mod receiver;
+
+pub(crate) use entries::{Lent, Provided};
+pub use group::Group;
+pub use receiver::Receiver;

@@ -1,0 +1,181 @@
+//! The settings of a driver; see [`Builder`].
+
+use core::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use io_uring::IoUring;
+
+use crate::driver::Engine;
+use crate::ring::{MOST_REGISTERED_BYTES, Ring};
+use crate::{Arena, Driver, Mode, Refused};
+
+const DEFAULT_ENTRIES: u32 = 64;
+
+/// Tells one driver from another, and tells a driver that a handle was dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct Tag(Arc<AtomicBool>);
+
+impl Tag {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    /// Notes that a handle was dropped.
+    pub(crate) fn ring(&self) {
+        // ORDER: Release pairs with the Acquire in `was_rung`: the handle's share is gone by then.
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether a handle was dropped since the last call.
+    pub(crate) fn was_rung(&self) -> bool {
+        // ORDER: Relaxed: a hint; the swap looks again.
+        // ORDER: Acquire pairs with the Release in `ring`.
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether both are of one driver.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The settings of a [`Driver`]. They can be given in any order.
+///
+/// ```
+/// use bufcore::MapOptions;
+/// use bufuring::{Arena, Driver, Mode};
+///
+/// let arena = Arena::mapped(1 << 20, MapOptions::new())?;
+/// let driver = Driver::builder().arena(&arena).entries(8).build();
+/// println!("{}", driver.mode());
+///
+/// let blocking = Driver::builder().blocking(true).build();
+/// assert_eq!(blocking.mode(), Mode::Blocking { refused: None });
+/// # Ok::<(), bufcore::RegionError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Builder {
+    arena: Option<Arena>,
+    entries: u32,
+    register: bool,
+    blocking: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { arena: None, entries: DEFAULT_ENTRIES, register: true, blocking: false }
+    }
+}
+
+impl Builder {
+    /// Returns the defaults: no arena, 64 entries.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers the memory of `arena` with the kernel, if that allows it.
+    ///
+    /// The kernel counts it against the limit of locked memory (`RLIMIT_MEMLOCK`), unless the
+    /// process may lock any.
+    #[must_use]
+    pub fn arena(mut self, arena: &Arena) -> Self {
+        self.arena = Some(arena.clone());
+        self
+    }
+
+    /// Sets how many operations can start between two calls of the kernel; 64 unless set. It is
+    /// rounded up to a power of two, and to what the kernel takes: 1 to 32768.
+    ///
+    /// More can be in flight. Whoever starts one more than fit makes a call.
+    #[must_use]
+    pub fn entries(mut self, entries: u32) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Sets whether the arena is registered; it is unless set. Without, each operation pins the
+    /// pages of its buffer: for comparison.
+    #[must_use]
+    pub fn register(mut self, register: bool) -> Self {
+        self.register = register;
+        self
+    }
+
+    /// Sets whether to do without `io_uring`; false unless set. Each operation is a blocking call
+    /// then, made when it starts, as where the system refuses `io_uring`.
+    #[must_use]
+    pub fn blocking(mut self, blocking: bool) -> Self {
+        self.blocking = blocking;
+        self
+    }
+
+    /// Makes the driver. What the system refuses, [`Driver::mode`] says.
+    ///
+    /// Cost: a ring of `entries` (some KiB). Registering an arena faults in all its pages, and pins
+    /// them.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    #[must_use]
+    pub fn build(&self) -> Driver {
+        if self.blocking {
+            return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: None });
+        }
+        let uring = match self.uring() {
+            Ok(uring) => uring,
+            Err(refused) => {
+                return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: Some(refused) });
+            }
+        };
+        let arena = self.arena.as_ref().filter(|_| self.register);
+        let (registered, mode) = match arena.map(|arena| register(&uring, arena)) {
+            Some(Ok(())) => (arena.cloned(), Mode::Registered),
+            Some(Err(refused)) => (None, Mode::Plain { refused: Some(refused) }),
+            None => (None, Mode::Plain { refused: None }),
+        };
+        Driver::over(Engine::Ring(Box::new(Ring::new(uring, registered, Tag::new()))), mode)
+    }
+
+    /// A ring of a kernel that loses no completion, and reads where an entry said until it was
+    /// taken.
+    fn uring(&self) -> Result<IoUring, Refused> {
+        let entries = self.entries.max(1);
+        // A forked child does not see it: two processes would take each other's completions.
+        let plain = || IoUring::builder().dontfork().setup_clamp().build(entries);
+        // Fewer interrupts, since 5.19.
+        let uring = IoUring::builder().dontfork().setup_clamp().setup_coop_taskrun().build(entries);
+        let uring = uring.or_else(|_| plain()).map_err(|error| Refused::new("io_uring_setup", &error))?;
+        let params = uring.params();
+        if params.is_feature_nodrop() && params.is_feature_submit_stable() && params.is_feature_rw_cur_pos() {
+            return Ok(uring);
+        }
+        // Older than 5.6.
+        Err(Refused::new("io_uring_setup", &io::Error::from_raw_os_error(libc::ENOSYS)))
+    }
+}
+
+/// Registers all memory of `arena`, in pieces that the kernel takes.
+fn register(uring: &IoUring, arena: &Arena) -> Result<(), Refused> {
+    let (start, len) = (arena.as_ptr().as_ptr(), arena.len());
+    let pieces: Vec<_> = (0..len)
+        .step_by(MOST_REGISTERED_BYTES)
+        .map(|offset| libc::iovec {
+            iov_base: start.wrapping_add(offset).cast(),
+            iov_len: MOST_REGISTERED_BYTES.min(len - offset),
+        })
+        .collect();
+    // SAFETY: the arena is mapped, and stays so while the ring has it (`Ring`, G1). The kernel
+    // writes there only what operations say.
+    unsafe { uring.submitter().register_buffers(&pieces) }
+        .map_err(|error| Refused::new("io_uring_register", &error))
+}
+
+impl fmt::Display for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entries={},register={},blocking={}", self.entries, self.register, self.blocking)
+    }
+}

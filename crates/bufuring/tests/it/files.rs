@@ -1,0 +1,168 @@
+//! Reads and writes of files, in all modes.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use bufcore::HeapPool;
+use bufuring::{Descriptor, Driver, Mode};
+
+use crate::{PAGE, arena, drivers, file, page, pool_in};
+
+fn pattern(at: usize) -> u8 {
+    (at % 251) as u8
+}
+
+#[test]
+fn what_is_written_is_read_in_every_mode() {
+    for flags in [0, libc::O_DIRECT] {
+        let arena = arena();
+        for driver in drivers(&arena) {
+            let mut pool = pool_in(&arena, 8);
+            let file = Descriptor::new(file("written", flags));
+            let mut writes = Vec::new();
+            for at in 0..8 {
+                let mut buf = page(&mut pool);
+                for byte in at * PAGE..(at + 1) * PAGE {
+                    buf.push(pattern(byte)).expect("a page is long enough");
+                }
+                writes.push(driver.write_at(&file, buf, (at * PAGE) as u64));
+            }
+            for write in writes {
+                let done = driver.wait(write).expect("the kernel answers");
+                assert_eq!(done.result.expect("the disk has room"), PAGE);
+                assert_eq!(done.buf.len(), PAGE, "a write leaves the buffer as it is");
+            }
+            let reads: Vec<_> =
+                (0..8).map(|at| driver.read_at(&file, page(&mut pool), PAGE, (at * PAGE) as u64)).collect();
+            for (at, read) in reads.into_iter().enumerate() {
+                let buf = driver.wait(read).expect("the kernel answers").into_result().expect("it is there");
+                assert!(buf.len() == PAGE);
+                assert!(buf.iter().enumerate().all(|(byte, &value)| value == pattern(at * PAGE + byte)));
+            }
+            assert_eq!(driver.in_flight(), 0);
+        }
+    }
+}
+
+#[test]
+fn memory_of_a_fallback_is_read_into_as_well() {
+    let arena = arena();
+    for driver in drivers(&arena) {
+        let region = arena.part(2 * PAGE, 64).expect("there is room");
+        let builder = bufslot::SlotPool::builder().slots(1);
+        let mut pool = builder.build_in(region, HeapPool::new()).expect("it is large enough");
+        let (inside, outside) = (pool.acquire(100).expect("free"), pool.acquire(100).expect("from the heap"));
+        assert!(outside.lease().is_fallback());
+        assert_eq!(driver.is_fixed(&inside, 100), driver.mode() == Mode::Registered);
+        assert!(!driver.is_fixed(&outside, 100));
+        let file = Descriptor::new(file("fallback", 0));
+        file_of(&file).write_all_at(b"some bytes", 0).expect("the disk has room");
+        for buf in [inside, outside] {
+            let done = driver.wait(driver.read_at(&file, buf, 100, 5)).expect("the kernel answers");
+            assert_eq!(&done.into_result().expect("it is there")[..], b"bytes");
+        }
+    }
+}
+
+/// The same open file.
+fn file_of(descriptor: &Descriptor) -> File {
+    use std::os::fd::AsFd;
+
+    File::from(descriptor.as_fd().try_clone_to_owned().expect("there are descriptors left"))
+}
+
+#[test]
+fn a_buffer_is_filled_behind_what_it_has() {
+    let arena = arena();
+    for driver in drivers(&arena) {
+        let mut pool = pool_in(&arena, 2);
+        let file = Descriptor::new(file("behind", 0));
+        file_of(&file).write_all_at(&[7; PAGE], 0).expect("the disk has room");
+        let mut buf = page(&mut pool);
+        buf.extend_from_slice(b"head").expect("there is room");
+        let done = driver.wait(driver.read_at(&file, buf, 2, 0)).expect("the kernel answers");
+        let buf = done.into_result().expect("it is there");
+        assert_eq!(&buf[..], b"head\x07\x07");
+        // More than there is room for, and more than the file has.
+        let done = driver.wait(driver.read_at(&file, buf, usize::MAX, 10)).expect("the kernel answers");
+        assert_eq!(done.result.expect("it is there"), PAGE - 10);
+        let done = driver.wait(driver.read_at(&file, done.buf, usize::MAX, 0)).expect("the kernel answers");
+        assert_eq!((done.result.expect("it is there"), done.buf.len()), (4, PAGE));
+        // No room at all, and the end of the file.
+        let done = driver.wait(driver.read_at(&file, done.buf, 1, 0)).expect("the kernel answers");
+        assert_eq!(done.result.expect("nothing is read"), 0);
+        let done = driver.wait(driver.read_at(&file, page(&mut pool), 1, 1 << 30)).expect("it answers");
+        assert_eq!((done.result.expect("nothing is read"), done.buf.len()), (0, 0));
+    }
+}
+
+#[test]
+fn an_error_of_the_file_returns_the_buffer() {
+    let arena = arena();
+    for driver in drivers(&arena) {
+        let mut pool = pool_in(&arena, 1);
+        let only_read = Descriptor::new(File::open("Cargo.toml").expect("the manifest is there"));
+        let mut buf = page(&mut pool);
+        buf.extend_from_slice(b"text").expect("there is room");
+        let done = driver.wait(driver.write_at(&only_read, buf, 0)).expect("the kernel answers");
+        assert_eq!(done.result.expect_err("it is open to read").raw_os_error(), Some(libc::EBADF));
+        assert_eq!(&done.buf[..], b"text");
+        let folder = Descriptor::new(File::open(".").expect("the folder is there"));
+        let done = driver.wait(driver.read(&folder, done.buf, 9)).expect("the kernel answers");
+        assert_eq!(done.result.expect_err("a folder is no file").raw_os_error(), Some(libc::EISDIR));
+        assert_eq!(&done.buf[..], b"text");
+    }
+}
+
+#[test]
+fn more_can_be_in_flight_than_there_are_entries() {
+    let arena = arena();
+    let mut pool = pool_in(&arena, 100);
+    let driver = Driver::builder().arena(&arena).entries(1).build();
+    let file = Descriptor::new(file("entries", 0));
+    file_of(&file).write_all_at(&[1; 100], 0).expect("the disk has room");
+    let reads: Vec<_> = (0..100).map(|at| driver.read_at(&file, page(&mut pool), 1, at)).collect();
+    for read in reads {
+        let done = driver.wait(read).expect("the kernel answers");
+        assert_eq!(&done.into_result().expect("it is there")[..], [1]);
+    }
+}
+
+#[test]
+fn a_position_of_its_own_moves_on() {
+    let arena = arena();
+    for driver in drivers(&arena) {
+        let mut pool = pool_in(&arena, 1);
+        let file = Descriptor::new(file("position", 0));
+        for text in [&b"one"[..], b"two"] {
+            let mut buf = page(&mut pool);
+            buf.extend_from_slice(text).expect("there is room");
+            let done = driver.wait(driver.write(&file, buf)).expect("the kernel answers");
+            assert_eq!(done.result.expect("the disk has room"), 3);
+        }
+        let done = driver.wait(driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
+        assert_eq!(&done.into_result().expect("it is there")[..], b"onetwo");
+    }
+}
+
+#[test]
+fn operations_are_futures() {
+    let arena = arena();
+    for driver in drivers(&arena) {
+        let mut pool = pool_in(&arena, 4);
+        let file = Descriptor::new(file("futures", 0));
+        file_of(&file).write_all_at(b"abcdefgh", 0).expect("the disk has room");
+        let text = driver.block_on(async {
+            let mut reads = Vec::new();
+            for at in 0..4 {
+                reads.push(driver.read_at(&file, page(&mut pool), 2, at * 2));
+            }
+            let mut text = Vec::new();
+            for read in reads.into_iter().rev() {
+                text.extend_from_slice(&read.await.into_result().expect("it is there"));
+            }
+            text
+        });
+        assert_eq!(text, b"ghefcdab");
+    }
+}

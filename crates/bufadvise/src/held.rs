@@ -29,7 +29,7 @@ struct Node {
 }
 
 impl Node {
-    /// The node above of that name, which is new where there was none.
+    /// Returns the node above of that name, which is new where there was none.
     fn child(&mut self, name: String) -> &mut Self {
         let found = self.above.iter().position(|node| node.name == name);
         let at = found.unwrap_or(self.above.len());
@@ -39,7 +39,7 @@ impl Node {
         &mut self.above[at]
     }
 
-    /// The widest first.
+    /// Sorts the nodes, the widest first.
     fn sort(&mut self) {
         self.above.sort_by(|one, other| other.all.total_cmp(&one.all).then(one.name.cmp(&other.name)));
         self.above.iter_mut().for_each(Self::sort);
@@ -75,16 +75,16 @@ impl Held {
         Self { root, seconds: heap.duration_ns() as f64 / 1e9 }
     }
 
-    /// One line for each stack: its frames, outermost first, and bytes times milliseconds. Programs
-    /// that draw such lines take whole numbers, and those of a short run are less than one in
-    /// seconds.
+    /// Writes one line for each stack: its frames, outermost first, and bytes times milliseconds.
+    /// Programs that draw such lines take whole numbers, and those of a short run are less than one
+    /// in seconds.
     pub(crate) fn folded(&self) -> String {
         let mut lines = String::new();
         fold(&self.root, String::new(), &mut lines);
         lines
     }
 
-    /// A flamegraph: the width of a bar is the share of all bytes times seconds.
+    /// Returns a flamegraph: the width of a bar is the share of all bytes times seconds.
     pub(crate) fn flamegraph(&self) -> String {
         let mut drawing = Drawing::new(WIDTH);
         let top = drawing.title(&format!(
@@ -124,14 +124,14 @@ impl Held {
         }
     }
 
-    /// The bytes that were out on average.
+    /// Returns the bytes that were out on average.
     fn mean(&self, byte_seconds: f64) -> u64 {
         (byte_seconds / self.seconds.max(1e-9)) as u64
     }
 }
 
-/// What a bar is called: the innermost frame has its line, which tells places of one function
-/// apart.
+/// Returns what a bar is called: the innermost frame has its line, which tells places of one
+/// function apart.
 fn name(frame: &Frame, is_innermost: bool) -> String {
     let name = if is_innermost { frame.place() } else { frame.name() };
     name.replace(';', ":").replace(['\n', '\r'], " ")
@@ -148,7 +148,7 @@ fn fold(node: &Node, before: String, lines: &mut String) {
     }
 }
 
-/// As much of a text as fits.
+/// Returns as much of a text as fits.
 fn fitting(text: &str, width: f64) -> String {
     if text_width(text) <= width {
         return text.to_owned();

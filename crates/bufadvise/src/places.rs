@@ -103,12 +103,12 @@ impl Joined {
         Self { of_stack, frames }
     }
 
-    /// The place of a stack.
+    /// Returns the place of a stack.
     pub(crate) fn place(&self, stack: u32) -> usize {
         self.of_stack.get(stack as usize).copied().unwrap_or(0)
     }
 
-    /// The places, the most bytes first.
+    /// Returns the places, the most bytes first.
     pub(crate) fn places(&self, heap: &Profile, stacks: &Stacks) -> Vec<Place> {
         let place = |site: &Site| {
             let shown = stacks.frames(site.stack);

@@ -173,7 +173,7 @@ impl Shown {
         }
     }
 
-    /// The trace as a whole.
+    /// Returns the trace as a whole.
     fn whole(&self) -> Table {
         let mut table = table(&["", ""]);
         let percent =
@@ -230,7 +230,7 @@ impl Shown {
         table
     }
 
-    /// The bytes that are out, the most of each part of the time.
+    /// Returns the bytes that are out, the most of each part of the time.
     fn over_time(&self) -> Table {
         let mut table = table(&["time from", "most bytes out", ""]);
         let parts = self.bytes_out_over_time.len();
@@ -300,7 +300,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-/// A bar as long as the share of the longest one.
+/// Returns a bar as long as the share of the longest one.
 fn bar(share: f64) -> String {
     "█".repeat((share * BAR).round() as usize)
 }

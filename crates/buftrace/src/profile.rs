@@ -116,7 +116,7 @@ impl Module {
         address.wrapping_sub(self.start).wrapping_add(self.file_address)
     }
 
-    /// Whether an address in the process is in it.
+    /// Returns whether an address in the process is in it.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
         address.checked_sub(self.start).is_some_and(|distance| distance < self.bytes)
@@ -331,7 +331,7 @@ impl Profile {
         self.ending
     }
 
-    /// Whether all requests in the range of sizes were recorded, not samples of them.
+    /// Returns whether all requests in the range of sizes were recorded, not samples of them.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.objects.iter().all(|object| object.rate == 0)

@@ -357,7 +357,8 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
         self.lease.start()
     }
 
-    /// Outside of the recording: the buffer that was acquired is released once.
+    /// Returns a lease outside of the recording, since the buffer that was acquired is released
+    /// once.
     fn another_of_nothing(&self) -> Option<Self> {
         Some(Self { tag: None, lease: self.lease.another_of_nothing()? })
     }
@@ -370,7 +371,7 @@ unsafe impl<L: SplitLease> SplitLease for RecordedLease<L> {
         Self { tag: self.tag, lease: self.lease.into_shared() }
     }
 
-    /// Outside of the recording.
+    /// Makes a lease outside of the recording.
     fn nothing() -> Self {
         Self { tag: None, lease: L::nothing() }
     }

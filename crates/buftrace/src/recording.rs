@@ -357,7 +357,7 @@ impl Drop for Tag {
     }
 }
 
-/// The events of a trace: dense numbers, and times that do not go back.
+/// Returns the events of a trace: dense numbers, and times that do not go back.
 fn in_order(noted: Vec<Noted>) -> Vec<Event> {
     let mut ids: HashMap<u64, u32> = HashMap::new();
     let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
@@ -400,7 +400,7 @@ fn shorten(text: &mut String) {
     text.truncate(end);
 }
 
-/// A count of things that are 40 bytes each, or threads, as a number.
+/// Returns a count of things that are 40 bytes each, or threads, as a number.
 fn dense(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -251,12 +251,12 @@ impl Trace {
     }
 }
 
-/// The smallest of `sorted` that `permille` of them do not exceed; 0 of none.
+/// Returns the smallest of `sorted` that `permille` of them do not exceed; 0 of none.
 fn quantile(sorted: &[u64], permille: usize) -> u64 {
     sorted.get(rank(sorted.len(), permille).saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// How many of `len` come to `permille` of them, at most 1000: rounded up.
+/// Returns how many of `len` come to `permille` of them, at most 1000: rounded up.
 fn rank(len: usize, permille: usize) -> usize {
     // Not `len * permille`, for which 32 bits are too few from four million on.
     len / 1000 * permille + (len % 1000 * permille).div_ceil(1000)

@@ -222,7 +222,7 @@ impl Trace {
         Self::decode(&fs::read(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
-    /// What `checker` has already seen to be right. For the reader of files.
+    /// Returns what `checker` has already seen to be right. For the reader of files.
     pub(crate) fn checked(meta: Meta, events: Vec<Event>, checker: Checker) -> Result<Self, TraceError> {
         meta.check()?;
         Ok(Self { meta, events, checker })

@@ -53,7 +53,7 @@ impl Cost {
         Self { settings: *candidate, times: *times, processor: *processor, bytes: entry.bytes() }
     }
 
-    /// The standard error of the processor's share that comes from measuring.
+    /// Returns the standard error of the processor's share that comes from measuring.
     fn error(&self) -> f64 {
         let Times { median, p10, p90, processes } = self.times;
         let nanos = OF_MEDIAN * (p90 - p10) / DEVIATIONS / (processes.max(1) as f64).sqrt();
@@ -166,7 +166,8 @@ struct Found {
 }
 
 impl Found {
-    /// What the choice saves, and the error, where the rate of requests has that relative error.
+    /// Returns what the choice saves, and the error, where the rate of requests has that relative
+    /// error.
     fn saved(&self, rate_error: f64) -> (f64, f64) {
         let Some((_, choice)) = &self.choice else { return (0.0, 0.0) };
         let saved = self.now.processor - choice.processor;
@@ -177,7 +178,7 @@ impl Found {
 }
 
 impl Replay<'_> {
-    /// Nothing where no object can be replayed.
+    /// Replays the objects that `is_it` chooses; returns `None` where none can be replayed.
     fn run(&self, mut is_it: impl FnMut(&Object) -> bool, is_zeroed: bool) -> Result<Option<Found>> {
         let study = self.study;
         let (most, effort) = if study.is_test {
@@ -215,7 +216,7 @@ impl Replay<'_> {
         all / f64::max(objects, 1.0)
     }
 
-    /// What a place takes whose objects grow in steps.
+    /// Returns what a place takes whose objects grow in steps.
     fn growing(
         &self,
         is_it: impl FnMut(&Object) -> bool,
@@ -256,8 +257,8 @@ impl Replay<'_> {
     }
 }
 
-/// How sure the verdict on a place is whose choice is near the best in a share `near` of the
-/// resamplings.
+/// Returns how sure the verdict on a place is whose choice is near the best in a share `near` of
+/// the resamplings.
 fn sure(place: &Place, near: f64, saved: f64, error: f64) -> Certainty {
     let is_sampled = place.requests_error > 0.0;
     let (low, high) = (saved - 2.0 * error, saved + 2.0 * error);

@@ -34,7 +34,7 @@ pub(crate) enum Candidate {
 }
 
 impl Candidate {
-    /// The strategy's name.
+    /// Returns the strategy's name.
     pub(crate) fn strategy(&self) -> &'static str {
         match self {
             Self::Vec => VEC,
@@ -42,12 +42,12 @@ impl Candidate {
         }
     }
 
-    /// Whether it is what one has without a pool.
+    /// Returns whether it is what one has without a pool.
     pub(crate) fn is_control(&self) -> bool {
         self.known().is_some_and(|known| known.is_control)
     }
 
-    /// Whether each thread that acquires has a pool of its own.
+    /// Returns whether each thread that acquires has a pool of its own.
     pub(crate) fn one_per_thread(&self) -> bool {
         match (self.known(), self) {
             (Some(known), _) => known.owner == Owner::Thread,
@@ -56,7 +56,7 @@ impl Candidate {
         }
     }
 
-    /// Whether a request of this many bytes is by these settings an allocation of its own.
+    /// Returns whether a request of this many bytes is by these settings an allocation of its own.
     pub(crate) fn is_apart(&self, bytes: usize) -> bool {
         let setting = |name: &str| match self {
             Self::Vec => None,
@@ -65,23 +65,23 @@ impl Candidate {
         self.known().is_some_and(|known| (known.is_apart)(&setting, bytes))
     }
 
-    /// What a program sees when there are more buffers out than the settings have room for.
+    /// Returns what a program sees when there are more buffers out than the settings have room for.
     pub(crate) fn beyond(&self) -> &'static str {
         self.known().map_or("its documentation says what happens", |known| known.beyond)
     }
 
-    /// The class of its colour in the charts.
+    /// Returns the class of its colour in the charts.
     pub(crate) fn colour(&self) -> &'static str {
         self.known().map_or(known::OTHER_COLOUR, |known| known.colour)
     }
 
-    /// What is known of its strategy.
+    /// Returns what is known of its strategy.
     pub(crate) fn known(&self) -> Option<&'static Known> {
         known::of(self.strategy())
     }
 }
 
-/// The number that a builder has for a setting.
+/// Returns the number that a builder has for a setting.
 pub(crate) fn setting(builder: &AnyBuilder, name: &str) -> Option<usize> {
     let settings = serde_json::to_value(builder).ok()?;
     settings.get(name)?.as_u64().and_then(|value| usize::try_from(value).ok())
@@ -119,7 +119,7 @@ impl TryFrom<String> for Candidate {
     }
 }
 
-/// The pool of this name, with these settings.
+/// Returns the pool of this name, with these settings.
 pub(crate) fn pool(name: &str, settings: &[(&str, usize)]) -> Result<Candidate, SettingError> {
     let mut builder = AnyBuilder::named(name)?;
     for (setting, value) in settings {
@@ -128,7 +128,7 @@ pub(crate) fn pool(name: &str, settings: &[(&str, usize)]) -> Result<Candidate, 
     Ok(Candidate::Pool(builder))
 }
 
-/// Up to a number that people can read, by at most 1/16.
+/// Rounds up to a number that people can read, by at most 1/16.
 fn rounded(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 32).max(16))
 }
@@ -212,7 +212,7 @@ impl Sweep {
     }
 }
 
-/// A strategy by its name, with room for the traffic where it has a setting for that.
+/// Returns a strategy by its name, with room for the traffic where it has a setting for that.
 fn other(name: &str, room: &Needs) -> Option<Candidate> {
     let mut builder = AnyBuilder::named(name).ok()?;
     let bytes = rounded(room.bytes);

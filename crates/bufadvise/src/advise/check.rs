@@ -60,7 +60,7 @@ struct Checked {
 }
 
 impl Options {
-    /// Measures, and says what was found.
+    /// Measures the settings, and prints what was found.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Whether nobody would notice the difference to the fastest.
+/// Returns whether nobody would notice the difference to the fastest.
 fn in_time(advice: &Advice, settings: &Entry) -> bool {
     let fastest = advice.entries[advice.choice.fastest].times.median;
     let near = match advice.prices.first {

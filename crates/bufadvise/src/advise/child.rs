@@ -52,7 +52,7 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    /// Whether most requests of a heap recording are for zeros.
+    /// Returns whether most requests of a heap recording are for zeros.
     pub(crate) fn requests_zeros(&self) -> bool {
         let sites = self.heap.iter().flat_map(|heap| heap.sites());
         let (zeroed, all) =

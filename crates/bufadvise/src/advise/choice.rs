@@ -51,17 +51,17 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// What `nanos` for each request are of a processor, at the recorded rate.
+    /// Returns what `nanos` for each request are of a processor, at the recorded rate.
     pub(crate) fn share(&self, nanos: f64) -> f64 {
         nanos * self.rate / 1e9
     }
 
-    /// The time that nobody would tell from `nanos`.
+    /// Returns the time that nobody would tell from `nanos`.
     pub(crate) fn unnoticed(&self, nanos: f64) -> f64 {
         (nanos * CLOSE).max(nanos + NOTICED * 1e9 / self.rate.max(1e-9))
     }
 
-    /// The time up to which a candidate is near a fastest one that takes `nanos`.
+    /// Returns the time up to which a candidate is near a fastest one that takes `nanos`.
     fn near(&self, nanos: f64) -> f64 {
         match self.first {
             First::Balanced => self.unnoticed(nanos),
@@ -70,13 +70,13 @@ impl Prices {
         }
     }
 
-    /// Whether so much memory is within the limit.
+    /// Returns whether so much memory is within the limit.
     pub(crate) fn allows(&self, bytes: u64) -> bool {
         self.memory_limit.is_none_or(|limit| bytes <= limit)
     }
 }
 
-/// Up to how many bytes count as no more than `bytes`.
+/// Returns the number of bytes that counts as no more than `bytes`.
 pub(crate) fn equal_memory(bytes: u64) -> u64 {
     ((bytes as f64 * EQUAL_MEMORY) as u64).max(bytes + EQUAL_BYTES)
 }
@@ -133,7 +133,7 @@ struct Resampled {
     draws: Vec<Vec<f64>>,
 }
 
-/// The draws are the same for all entrants, and in each run of this program.
+/// Resamples the times. The draws are the same for all entrants, and in each run of the program.
 fn resample(entrants: &[Entrant]) -> Resampled {
     let median = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
@@ -154,17 +154,17 @@ fn resample(entrants: &[Entrant]) -> Resampled {
 }
 
 impl Resampled {
-    /// In what share of the resamplings something holds.
+    /// Returns in what share of the resamplings something holds.
     fn share(&self, holds: impl Fn(&[f64]) -> bool) -> f64 {
         self.draws.iter().filter(|draw| holds(draw)).count() as f64 / self.draws.len().max(1) as f64
     }
 
-    /// The fastest of these.
+    /// Returns the fastest of these.
     fn fastest(&self, of: &[usize]) -> Option<usize> {
         of.iter().copied().min_by(|one, other| self.medians[*one].total_cmp(&self.medians[*other]))
     }
 
-    /// Which of these is the choice, and which are near the fastest.
+    /// Returns which of these is the choice, and which are near the fastest.
     fn pick(&self, entrants: &[Entrant], of: &[usize], prices: &Prices) -> Option<(usize, Vec<usize>)> {
         let fastest = self.fastest(of)?;
         let is_near = |one: &usize| {
@@ -186,7 +186,8 @@ impl Resampled {
     }
 }
 
-/// Chooses; nothing where no entrant serves all within the limit of memory, or none was timed.
+/// Chooses an entrant; returns `None` where none serves all within the limit of memory, or none was
+/// timed.
 pub(crate) fn choose(entrants: &[Entrant], prices: &Prices) -> Option<Choice> {
     let resampled = resample(entrants);
     let eligible: Vec<usize> = (0..entrants.len())
@@ -215,8 +216,8 @@ pub(crate) fn choose(entrants: &[Entrant], prices: &Prices) -> Option<Choice> {
     })
 }
 
-/// The trade-off between time and memory: of pairs of both, the numbers of those that no other one
-/// is better in without being worse in the other, fastest first.
+/// Returns the trade-off between time and memory: of pairs of both, the numbers of those that no
+/// other one is better in without being worse in the other, fastest first.
 pub(crate) fn front(costs: &[(f64, u64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).filter(|one| costs[*one].0.is_finite()).collect();
     order.sort_by(|one, other| {
@@ -235,8 +236,8 @@ pub(crate) fn front(costs: &[(f64, u64)]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// A candidate that takes about so long, by processes that all are slow or fast in together,
-    /// and a wobble of its own.
+    /// Returns a candidate that takes about so long, by processes that all are slow or fast in
+    /// together, and a wobble of its own.
     fn entrant(nanos: f64, wobble: f64, bytes: u64) -> Entrant {
         let mut random = fastrand::Rng::with_seed((nanos * 1000.0) as u64 + bytes);
         let time = |process| {

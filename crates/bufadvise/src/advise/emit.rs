@@ -23,7 +23,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The choice, with a line on where it is from.
+    /// Returns the choice, with a line on where it is from.
     pub(crate) fn write(self, advice: &Advice) -> String {
         self.written(&advice.pick().candidate, advice.choice.no_pool, &advice.name)
     }
@@ -40,7 +40,7 @@ impl Form {
         }
     }
 
-    /// The settings alone.
+    /// Returns the settings alone.
     pub(crate) fn code(self, pick: &Candidate) -> String {
         // Without a pool, `AnyBuilder` has the heap.
         let builder = match *pick {
@@ -55,7 +55,7 @@ impl Form {
     }
 }
 
-/// The note on who has the pool.
+/// Returns the note on who has the pool.
 fn note(owner: Owner) -> &'static str {
     match owner {
         Owner::Thread => {
@@ -98,7 +98,7 @@ fn rust(pick: &Candidate) -> String {
     )
 }
 
-/// The settings that differ from the defaults, with their values.
+/// Returns the settings that differ from the defaults, with their values.
 fn set(builder: &AnyBuilder) -> Vec<(String, serde_json::Value)> {
     let object = |builder: &AnyBuilder| serde_json::to_value(builder).unwrap_or_default();
     let (own, usual) = (object(builder), AnyBuilder::named(builder.name()).map(|usual| object(&usual)));
@@ -109,7 +109,7 @@ fn set(builder: &AnyBuilder) -> Vec<(String, serde_json::Value)> {
         .collect()
 }
 
-/// A number as one writes it in code.
+/// Returns a number as one writes it in code.
 fn digits(number: &serde_json::Value) -> Option<String> {
     let plain = number.as_u64()?.to_string();
     let mut text = String::new();
@@ -153,7 +153,7 @@ fn read_text(text: &str) -> Result<Candidate> {
     }
 }
 
-/// The constants of such a file.
+/// Returns the constants of such a file.
 fn read_rust(text: &str) -> Result<Candidate> {
     let constants = text.lines().filter_map(|line| {
         let (name, value) = line.trim().strip_prefix("pub const ")?.split_once(':')?;

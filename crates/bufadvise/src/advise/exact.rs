@@ -44,7 +44,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Memory at its peak: resident, or what the pools say where the system does not.
+    /// Returns memory at its peak: resident, or what the pools say where the system does not.
     pub(crate) fn bytes(&self) -> u64 {
         self.resident_bytes.unwrap_or(self.reserved_bytes as u64)
     }
@@ -134,7 +134,7 @@ impl Visitor for Exact<'_> {
     }
 }
 
-/// The numbers of each thread's events.
+/// Returns the numbers of each thread's events.
 fn turns(traffic: &Traffic, threads: usize) -> Vec<VecDeque<usize>> {
     // Of the right size at once: vectors that grow leave free memory behind, which would be the
     // candidate's.
@@ -148,7 +148,7 @@ fn turns(traffic: &Traffic, threads: usize) -> Vec<VecDeque<usize>> {
 }
 
 impl<'a, S: Source> Shared<'a, S> {
-    /// Before the first turn.
+    /// Makes the state before the first turn.
     fn new(traffic: &'a Traffic, threads: usize) -> Self {
         let looks = looks(traffic);
         // Written once: its pages are not the candidate's.
@@ -251,8 +251,8 @@ impl<S: Source> World<S> {
     }
 }
 
-/// The events after which memory is looked at, ascending: at equal distances, and when the most
-/// bytes are out.
+/// Returns the events after which memory is looked at, ascending: at equal distances, and when the
+/// most bytes are out.
 pub(crate) fn looks(traffic: &Traffic) -> Vec<usize> {
     let events = traffic.acts.len();
     let count = (events / EVENTS_EACH).clamp(1, LOOKS);

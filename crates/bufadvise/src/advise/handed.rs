@@ -54,7 +54,7 @@ impl Handed {
         Ok(handed)
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

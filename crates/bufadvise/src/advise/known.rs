@@ -50,7 +50,7 @@ pub(crate) const OTHER_COLOUR: &str = "s4";
 const REFUSES: &str = "further requests are refused, or wait where the program asks with `acquire_timeout` or `acquire_async`, until \
                        buffers come back";
 
-/// What one has without a pool.
+/// Returns what one has without a pool.
 const fn control(name: &'static str, colour: &'static str, sweep: fn(&mut Sweep, &Room)) -> Known {
     Known {
         name,
@@ -172,7 +172,7 @@ pub(crate) static ALL: [Known; 7] = [
     control(VEC, "c1", |sweep, _| sweep.add_vec()),
 ];
 
-/// What is known of the strategy of this name.
+/// Returns what is known of the strategy of this name.
 pub(crate) fn of(name: &str) -> Option<&'static Known> {
     ALL.iter().find(|known| known.name == name)
 }

@@ -33,8 +33,8 @@ struct Life {
     open: usize,
 }
 
-/// The same traffic, where a thread is a new one once it has nothing out and changes from acquiring
-/// for others to releasing what others acquired, or back.
+/// Returns the same traffic, where a thread is a new one once it has nothing out and changes from
+/// acquiring for others to releasing what others acquired, or back.
 pub(crate) fn told_apart(traffic: &Traffic) -> Lives {
     let mut told = traffic.clone();
     let mut lives: Vec<Life> =

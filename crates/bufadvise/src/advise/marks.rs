@@ -27,7 +27,7 @@ fn write(start: *mut u8, offset: usize, stamp: u8) {
     unsafe { byte.write(stamp) };
 }
 
-/// Whether the marks of both ends are there.
+/// Returns whether the marks of both ends are there.
 #[inline(always)]
 pub(crate) fn ends<B: Block>(block: &mut B, bytes: usize, stamp: u8) -> bool {
     // SAFETY: `mark` has written the first byte.
@@ -35,7 +35,7 @@ pub(crate) fn ends<B: Block>(block: &mut B, bytes: usize, stamp: u8) -> bool {
     last(block, bytes) == stamp && first == stamp
 }
 
-/// Whether all marks are there.
+/// Returns whether all marks are there.
 pub(crate) fn all<B: Block>(block: &mut B, bytes: usize, stamp: u8) -> bool {
     let start = block.start();
     let paged = (0..bytes).step_by(PAGE_BYTES).all(|offset| {

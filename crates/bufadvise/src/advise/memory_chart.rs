@@ -12,7 +12,7 @@ const MOST_TICKS: f64 = 8.0;
 /// The class of the line of what is out.
 const OUT: &str = "c3";
 
-/// The drawing, as a file of its own. `name` is the program's, or a place's.
+/// Draws the picture, as a file of its own. `name` is the program's, or a place's.
 pub(super) fn draw(name: &str, memory: &OverTime) -> String {
     let mut drawing = Drawing::new(WIDTH);
     drawing.title(&format!("{name}: memory over time, now and with the choice"));
@@ -92,12 +92,12 @@ fn ticks(most: f64, digits: &[f64], base: f64) -> Vec<f64> {
     (0..=count).map(|tick| tick as f64 * step).collect()
 }
 
-/// `2.00 s` without the zeros.
+/// Shortens `2.00 s` by its zeros.
 fn short(time: &str) -> String {
     crate::drawing::number::tick(time)
 }
 
-/// Both in a sentence.
+/// Writes both as a sentence.
 pub(super) fn sentence(over_time: &OverTime) -> String {
     let figures = |series: &Series| {
         let bytes = &series.bytes;

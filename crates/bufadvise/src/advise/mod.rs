@@ -82,7 +82,7 @@ pub(crate) struct PriceOptions {
     memory_limit: Option<u64>,
 }
 
-/// A number of bytes, with a unit or without.
+/// Returns a number of bytes, with a unit or without.
 fn bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u32); 6] = [("kib", 10), ("mib", 20), ("gib", 30), ("k", 10), ("m", 20), ("g", 30)];
     let lower = text.trim().to_ascii_lowercase();
@@ -163,14 +163,14 @@ struct Study<'a> {
 }
 
 impl Options {
-    /// As [`How::run`].
+    /// Advises, as [`How::run`] does.
     pub(crate) fn run(&self) -> Result<Answer> {
         self.how.run(&self.file)
     }
 }
 
 impl How {
-    /// Measures, and prints the advice for a recorded file.
+    /// Measures the candidates, and prints the advice for a recorded file.
     ///
     /// # Errors
     ///
@@ -270,7 +270,7 @@ impl Study<'_> {
         Ok(Some(self.write_up(&read, &parent, outcome, choice, found)))
     }
 
-    /// The advice, in full.
+    /// Writes the advice up, in full.
     fn write_up(
         &self,
         read: &Read,
@@ -335,15 +335,15 @@ fn choose_of(outcome: &Outcome, prices: &Prices) -> Option<Choice> {
     Some(choice)
 }
 
-/// The number of what there is without a pool: `heap` for a program that requests zeros, and `vec`
-/// for one that does not.
+/// Returns the number of what there is without a pool: `heap` for a program that requests zeros,
+/// and `vec` for one that does not.
 fn without_pool(entries: &[Entry], is_zeroed: bool) -> usize {
     let control = if is_zeroed { known::HEAP } else { known::VEC };
     let found = entries.iter().position(|entry| entry.strategy == control);
     found.expect("both take part in every sweep")
 }
 
-/// The trade-off among those that can be chosen.
+/// Returns the trade-off among those that can be chosen.
 fn front_of(entries: &[Entry], prices: &Prices) -> Vec<usize> {
     let cost = |entry: &Entry| {
         let counts = entry.serves_all() && prices.allows(entry.bytes());
@@ -352,7 +352,7 @@ fn front_of(entries: &[Entry], prices: &Prices) -> Vec<usize> {
     front(&entries.iter().map(cost).collect::<Vec<_>>())
 }
 
-/// The trace's own name, or its file's.
+/// Returns the trace's own name, or its file's.
 fn name_of(name: &str, file: &Path) -> String {
     if name.is_empty() {
         file.file_stem().unwrap_or_default().to_string_lossy().into_owned()

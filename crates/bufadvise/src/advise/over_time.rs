@@ -31,7 +31,8 @@ pub(crate) struct Series {
 }
 
 impl OverTime {
-    /// Memory of the candidates with the numbers `now` and `choice` in a replay of the traffic.
+    /// Measures the memory of the candidates with the numbers `now` and `choice` in a replay of the
+    /// traffic.
     pub(crate) fn of(traffic: &Traffic, outcome: &Outcome, now: usize, choice: Option<usize>) -> Self {
         let series = |index: usize| Series {
             settings: outcome.entries[index].candidate,
@@ -42,7 +43,8 @@ impl OverTime {
         Self { seconds, out, now: series(now), choice: choice.filter(is_pool).map(series) }
     }
 
-    /// The mean of a series of values over the whole time, each of which holds until the next.
+    /// Returns the mean of a series of values over the whole time, each of which holds until the
+    /// next.
     pub(crate) fn mean(&self, values: &[u64]) -> u64 {
         let whole = self.seconds.last().zip(self.seconds.first()).map_or(0.0, |(last, first)| last - first);
         if whole <= 0.0 {
@@ -54,7 +56,7 @@ impl OverTime {
     }
 }
 
-/// When memory is looked at, and the bytes that are out then.
+/// Returns when memory is looked at, and the bytes that are out then.
 fn out(traffic: &Traffic) -> (Vec<f64>, Vec<u64>) {
     let second = |at: usize| traffic.at_ns.get(at).map_or(0.0, |at_ns| *at_ns as f64 / 1e9);
     let (mut seconds, mut bytes) = (vec![second(0)], vec![0]);
@@ -78,7 +80,7 @@ pub(super) mod tests {
     use super::super::traffic::tests::trace;
     use super::*;
 
-    /// Memory that nobody looks at.
+    /// Returns memory that nobody looks at.
     pub(crate) fn unseen() -> OverTime {
         let now = Series { settings: Candidate::Vec, bytes: Vec::new() };
         OverTime { seconds: Vec::new(), out: Vec::new(), now, choice: None }

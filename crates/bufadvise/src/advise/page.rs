@@ -6,8 +6,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::record::Advice;
 use super::{memory_chart, place_words, table, words};
 
-/// The page. The pictures are time against memory, and memory over time; `held` is the hold-time
-/// profile of a heap recording.
+/// Returns the page. The pictures are time against memory, and memory over time; `held` is the
+/// hold-time profile of a heap recording.
 pub(super) fn page(advice: &Advice, pictures: &[&str; 2], held: Option<&str>) -> String {
     let [trade_off, memory] = pictures;
     let machine = &advice.machine;
@@ -68,7 +68,7 @@ pub(super) fn page(advice: &Advice, pictures: &[&str; 2], held: Option<&str>) ->
     page.into_string() + "\n"
 }
 
-/// The largest places of a heap recording.
+/// Returns the largest places of a heap recording.
 fn places(advice: &Advice) -> Markup {
     html! {
         @if !advice.places.is_empty() {
@@ -89,7 +89,7 @@ fn places(advice: &Advice) -> Markup {
     }
 }
 
-/// A table of the terminal as one of the page. The row of the choice begins with an arrow.
+/// Returns a table of the terminal as one of the page. The row of the choice begins with an arrow.
 fn rows(table: &Table) -> Markup {
     html! {
         div class="wide" {
@@ -113,7 +113,7 @@ fn cells(row: &Row) -> impl Iterator<Item = String> {
     row.cell_iter().map(comfy_table::Cell::content)
 }
 
-/// Text in which what is between backticks is code.
+/// Returns text in which what is between backticks is code.
 fn marked(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {

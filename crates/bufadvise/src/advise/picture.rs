@@ -16,7 +16,7 @@ const LABEL: f64 = 16.0;
 /// the page.
 const LEAST_RATIO: f64 = 1.5;
 
-/// The drawing, as a file of its own.
+/// Draws the picture, as a file of its own.
 #[must_use]
 pub(crate) fn draw(advice: &Advice) -> Option<String> {
     let entries = &advice.entries;
@@ -113,7 +113,7 @@ fn names(
     }
 }
 
-/// The powers of two on the scale, some of them left out where they would be too many.
+/// Returns the powers of two on the scale, some of them left out where they would be too many.
 fn powers_of_two(scale: &Log) -> Vec<f64> {
     const MOST: usize = 9;
     let powers: Vec<f64> = (0..63)
@@ -124,7 +124,7 @@ fn powers_of_two(scale: &Log) -> Vec<f64> {
     powers.into_iter().step_by(step).collect()
 }
 
-/// `2.0 MiB` without the zero.
+/// Shortens `2.0 MiB` by its zero.
 fn whole(text: &str) -> String {
     text.replace(".0 ", " ")
 }

@@ -9,7 +9,7 @@ use super::memory_chart;
 use super::words::{percent, processor};
 use crate::drawing::number::{exact_memory, memory, share, three_digits, time};
 
-/// All of them.
+/// Writes all verdicts as text.
 pub(super) fn text(verdicts: &[Verdict]) -> String {
     let mut text = "\nThe places that request most, each replayed by itself:\n".to_owned();
     for (number, verdict) in (1..).zip(verdicts) {
@@ -22,7 +22,7 @@ pub(super) fn text(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// What is said of one.
+/// Writes the lines of one verdict.
 pub(super) fn lines_of(verdict: &Verdict) -> [String; 5] {
     let memory = memory_chart::sentence(&verdict.memory);
     [requests(verdict), now(verdict), choice(verdict), memory, sure(verdict)]

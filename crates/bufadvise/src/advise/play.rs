@@ -370,7 +370,7 @@ impl Stage {
         Ok(self.run(candidate, Run::Time)?.into_iter().flat_map(|played| played.nanos).collect())
     }
 
-    /// Time per request from such times of several rounds: of each part the median.
+    /// Returns time per request from such times of several rounds: of each part the median.
     pub(crate) fn per_request(&self, rounds: &[Vec<f64>]) -> f64 {
         let parts = rounds.first().map_or(0, Vec::len);
         let sum: f64 = (0..parts)
@@ -383,8 +383,8 @@ impl Stage {
         sum / self.script.buffers as f64
     }
 
-    /// What each acquire and the release of the same buffer took together, in nanoseconds: as many
-    /// as there are requests.
+    /// Returns what each acquire and the release of the same buffer took together, in nanoseconds:
+    /// as many as there are requests.
     ///
     /// # Errors
     ///

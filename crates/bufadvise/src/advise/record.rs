@@ -173,7 +173,7 @@ pub(crate) struct Advice {
 }
 
 impl Advice {
-    /// What is chosen.
+    /// Returns what is chosen.
     pub(crate) fn pick(&self) -> &Entry {
         &self.entries[self.choice.pick]
     }
@@ -190,12 +190,12 @@ impl Entry {
         }
     }
 
-    /// Memory at its peak: resident, or what the pools say where the system does not.
+    /// Returns memory at its peak: resident, or what the pools say where the system does not.
     pub(crate) fn bytes(&self) -> u64 {
         self.counted.bytes()
     }
 
-    /// Whether its pools served all requests, those of twice the connections too.
+    /// Returns whether its pools served all requests, those of twice the connections too.
     pub(crate) fn serves_all(&self) -> bool {
         self.counted.refused.all() == 0 && self.twice.refused.all() == 0
     }

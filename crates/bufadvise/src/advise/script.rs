@@ -59,8 +59,8 @@ pub(crate) struct Script {
     pub(crate) crossings_kept: usize,
 }
 
-/// How many workers play such traffic on `processors` processors: one for one thread, two at least
-/// where buffers cross threads.
+/// Returns how many workers play such traffic on `processors` processors: one for one thread, two
+/// at least where buffers cross threads.
 pub(crate) fn workers(traffic: &Traffic, processors: usize) -> usize {
     let crosses = traffic.buffers.iter().any(|buffer| buffer.from != buffer.to);
     processors.clamp(1 + usize::from(crosses), MOST_WORKERS).min(traffic.threads.max(1))
@@ -137,7 +137,7 @@ impl<'a> Pools<'a> {
         Self { lives, assigned, of: vec![None; count], begun: vec![false; count], left, count: 0 }
     }
 
-    /// A life does something.
+    /// Notes that a life does something.
     fn begin(&mut self, life: usize) {
         if !core::mem::replace(&mut self.begun[life], true)
             && let Some(before) = self.lives.before[life]
@@ -147,7 +147,7 @@ impl<'a> Pools<'a> {
         }
     }
 
-    /// The pool of a life that acquires, and its place with the worker.
+    /// Returns the pool of a life that acquires, and its place with the worker.
     fn of(&mut self, life: usize, part: &mut Part) -> (usize, u32) {
         *self.of[life].get_or_insert_with(|| {
             self.left[self.assigned[life] as usize].pop().unwrap_or_else(|| {
@@ -200,7 +200,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// `thread` takes the buffer of this number.
+    /// Notes that `thread` takes the buffer of this number.
     fn acquire(&mut self, thread: usize, number: u32) {
         let worker = self.assigned[thread] as usize;
         let buffer = self.traffic.buffers[number as usize];
@@ -232,7 +232,7 @@ impl<'a> Writer<'a> {
         part.buffers.push(number);
     }
 
-    /// `thread` drops the buffer of this number.
+    /// Notes that `thread` drops the buffer of this number.
     fn release(&mut self, thread: usize, number: u32) {
         let worker = self.assigned[thread];
         let buffer = self.traffic.buffers[number as usize];
@@ -316,8 +316,8 @@ mod tests {
         assert_eq!([1, 2, 8].map(|processors| workers(&crossing, processors)), [2, 2, 3]);
     }
 
-    /// Two threads whose numbers are changed over now and then, so that there are several lives of
-    /// each.
+    /// Makes a trace of two threads whose numbers change over now and then, so that each has
+    /// several lives.
     fn changing() -> buftrace::Trace {
         let changing = (0..300_u32).flat_map(|n| {
             let (reader, writer) = ((n / 60) % 2, 1 - (n / 60) % 2);
@@ -396,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Each acquire with the releases that come before it.
+    /// Returns each acquire with the releases that come before it.
     fn by_acquire(acts: &[Act]) -> Vec<(u32, HashSet<u32>)> {
         let mut back = HashSet::new();
         let mut all = Vec::new();

@@ -133,7 +133,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Both.
+    /// Adds both up.
     #[must_use]
     pub(crate) fn all(&self) -> u64 {
         self.exhausted + self.too_large

@@ -60,7 +60,7 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// For advice.
+    /// Returns the effort for advice.
     pub(crate) fn usual(seconds: f64) -> Self {
         Self {
             early: [Size { processes: 3, rounds: 3 }, Size { processes: 5, rounds: 3 }],
@@ -71,7 +71,7 @@ impl Effort {
         }
     }
 
-    /// For one place of several.
+    /// Returns the effort for one place of several.
     pub(crate) fn short(seconds: f64) -> Self {
         Self {
             early: [Size { processes: 2, rounds: 2 }, Size { processes: 3, rounds: 2 }],
@@ -82,7 +82,7 @@ impl Effort {
         }
     }
 
-    /// To see that all of it runs.
+    /// Returns the effort that shows that all of it runs.
     pub(crate) fn test() -> Self {
         let once = Size { processes: 1, rounds: 1 };
         Self {
@@ -122,7 +122,7 @@ pub(crate) struct Parent<'a> {
     pub(crate) bar: ProgressBar,
 }
 
-/// A bar that says what is being done.
+/// Returns a bar that says what is being done.
 pub(crate) fn bar(hidden: bool) -> Result<ProgressBar> {
     let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
     bar.set_style(
@@ -134,7 +134,7 @@ pub(crate) fn bar(hidden: bool) -> Result<ProgressBar> {
 }
 
 impl Parent<'_> {
-    /// All three stages.
+    /// Runs all three stages.
     pub(crate) fn run(&self, effort: &Effort) -> Result<Outcome> {
         let started = Instant::now();
         let (mut entries, memory) = self.count()?;
@@ -196,7 +196,7 @@ impl Parent<'_> {
         Ok(all)
     }
 
-    /// Single operations; with all bytes written and read before, once.
+    /// Times single operations, after all bytes were written and read once.
     fn tails(&self, going: &[usize], samples: usize) -> Result<Vec<(usize, Tail)>> {
         let mut tails = Vec::new();
         let arguments = ["--rounds", "0", "--samples", &samples.to_string(), "--all-bytes"];
@@ -247,7 +247,7 @@ impl Parent<'_> {
         Ok(counted.into_iter().map(of_one).unzip())
     }
 
-    /// The same of one candidate.
+    /// Counts the same of one candidate.
     fn count_one(&self, index: usize, handed: &Handed, processor: usize) -> Result<Replayed> {
         let mut found = None;
         self.child(&[index], handed, &["--processor", &processor.to_string()], |said| {
@@ -259,7 +259,7 @@ impl Parent<'_> {
         found.with_context(|| format!("nothing was counted of {}", self.candidates[index]))
     }
 
-    /// What is known of a candidate before it is timed.
+    /// Returns what is known of a candidate before it is timed.
     fn entry(&self, candidate: &Candidate, [counted, twice]: [Counted; 2]) -> Entry {
         let requests = self.traffic.buffers.len() as f64;
         let apart = self.traffic.buffers.iter().filter(|buffer| candidate.is_apart(buffer.bytes as usize));
@@ -352,7 +352,7 @@ fn level(times: &mut StageTimes) {
     }
 }
 
-/// Median and spread over the processes.
+/// Returns median and spread over the processes.
 pub(crate) fn summary(times: &[f64]) -> Times {
     let mut nanos = times.to_vec();
     nanos.sort_by(f64::total_cmp);

@@ -43,7 +43,7 @@ fn right(cells: impl IntoIterator<Item = String>) -> impl Iterator<Item = Cell> 
     cells.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right))
 }
 
-/// All candidates, those that can be chosen first, by stage and time.
+/// Returns all candidates, those that can be chosen first, by stage and time.
 pub(crate) fn all(advice: &Advice) -> Table {
     let mut table = empty(&[
         "candidate",
@@ -91,7 +91,7 @@ pub(crate) fn all(advice: &Advice) -> Table {
     table
 }
 
-/// The trade-off: each row takes less memory than the one above it, and more time.
+/// Returns the trade-off: each row takes less memory than the one above it, and more time.
 pub(crate) fn front(advice: &Advice) -> Table {
     let mut table = empty(&["candidate", "time", "processor", "memory", "times what is out at most"]);
     for entry in advice.front.iter().filter_map(|one| advice.entries.get(*one)) {

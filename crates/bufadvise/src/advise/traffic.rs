@@ -96,8 +96,8 @@ impl Traffic {
         self.at_ns.push(at_ns);
     }
 
-    /// The same traffic twice at once: each thread serves twice the connections. The second one is
-    /// [`SHIFT`] events behind the first, so its peaks nearly meet those of the first.
+    /// Returns the same traffic twice at once: each thread serves twice the connections. The second
+    /// one is [`SHIFT`] events behind the first, so its peaks nearly meet those of the first.
     pub(crate) fn at_twice_the_connections(&self) -> Self {
         let mut twice = Self {
             acts: Vec::with_capacity(2 * self.acts.len()),
@@ -129,8 +129,8 @@ impl Traffic {
         twice
     }
 
-    /// The recorded threads that acquire, ascending. Where pools serve one thread each, the first
-    /// has the first pool, and so on.
+    /// Returns the recorded threads that acquire, ascending. Where pools serve one thread each, the
+    /// first has the first pool, and so on.
     pub(crate) fn owners(&self) -> Vec<u32> {
         let mut owners: Vec<u32> = self.buffers.iter().map(|buffer| buffer.from).collect();
         owners.sort_unstable();
@@ -138,7 +138,7 @@ impl Traffic {
         owners
     }
 
-    /// For each recorded thread the number of its pool.
+    /// Returns for each recorded thread the number of its pool.
     pub(crate) fn pool_numbers(&self) -> Vec<Option<u32>> {
         let mut numbers = vec![None; self.threads];
         for (number, owner) in (0..).zip(self.owners()) {
@@ -171,7 +171,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// What settings are to have room for: the traffic to come, not only that of the trace.
+    /// Returns what settings are to have room for: the traffic to come, not only that of the trace.
     pub(crate) fn with_margin(&self) -> Self {
         Self {
             live: (MARGIN * self.live).max(LEAST_BUFFERS),
@@ -232,7 +232,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A trace of these events: thread, id, and bytes where it is an acquire.
+    /// Returns a trace of these events: thread, id, and bytes where it is an acquire.
     pub(crate) fn trace(events: &[(u32, u32, Option<u64>)]) -> Trace {
         let event = |(at_ns, &(thread, id, bytes)): (u64, &(u32, u32, Option<u64>))| {
             let kind = bytes.map_or(EventKind::Release { id }, |bytes| EventKind::Acquire { id, bytes });
@@ -241,8 +241,8 @@ pub(super) mod tests {
         Trace::new(Meta::new("made up"), (0..).zip(events).map(event).collect()).expect("a right trace")
     }
 
-    /// Traffic of a made-up program of `threads` threads: sizes and lifetimes at random, half of
-    /// the buffers released by another thread, and some never.
+    /// Makes up the traffic of `threads` threads. Sizes and lifetimes are random. Another thread
+    /// releases half of the buffers, and some are never released.
     pub(crate) fn random(threads: u32, requests: usize, largest: u64) -> Trace {
         let mut random = fastrand::Rng::with_seed(u64::from(threads) << 32 | largest);
         // Threads are dense in order of their first event.

@@ -12,7 +12,7 @@ use super::table;
 use super::traffic::{LEAST_BUFFERS, MARGIN};
 use crate::drawing::number::{exact_memory, three_digits, time};
 
-/// A share in percent.
+/// Returns a share in percent.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
@@ -22,7 +22,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A share of a processor: small ones differ, too.
+/// Returns a share of a processor: small ones differ, too.
 pub(crate) fn processor(share: f64) -> String {
     match share * 100.0 {
         percent @ ..0.0995 => format!("{percent:.4} %"),
@@ -31,7 +31,7 @@ pub(crate) fn processor(share: f64) -> String {
     }
 }
 
-/// How much longer or shorter than another.
+/// Returns how much longer or shorter than another.
 fn against(one: f64, other: f64) -> String {
     let ratio = one / other;
     if (0.985..=1.015).contains(&ratio) {
@@ -43,7 +43,7 @@ fn against(one: f64, other: f64) -> String {
     }
 }
 
-/// The limit of memory leaves nothing, or nothing served all requests.
+/// Says why there is no choice: the limit of memory leaves none, or none served all requests.
 pub(crate) fn nothing(entries: &[Entry], prices: &Prices) -> String {
     let serving = entries.iter().filter(|entry| entry.serves_all());
     match (serving.min_by_key(|entry| entry.bytes()), prices.memory_limit) {
@@ -57,7 +57,7 @@ pub(crate) fn nothing(entries: &[Entry], prices: &Prices) -> String {
     }
 }
 
-/// The reasons: what the traffic is like, which rule chose, and how the choice compares.
+/// Says the reasons: what the traffic is like, which rule chose, and how the choice compares.
 pub(crate) fn why(summary: &Summary, advice: &Advice) -> Vec<String> {
     let (needs, pick) = (&advice.needs, advice.pick());
     let crossing = summary.cross_thread_releases as f64 / summary.releases.max(1) as f64;
@@ -103,7 +103,7 @@ pub(crate) fn why(summary: &Summary, advice: &Advice) -> Vec<String> {
     why
 }
 
-/// The rule that chose.
+/// Says which rule chose.
 fn rule(advice: &Advice) -> String {
     let limit = advice.prices.memory_limit.map_or_else(String::new, |limit| {
         format!(" Candidates that take more than {} are out.", exact_memory(limit))
@@ -120,7 +120,7 @@ fn rule(advice: &Advice) -> String {
     format!("{rule}{limit}")
 }
 
-/// What the traffic means for the strategy.
+/// Says what the traffic means for the strategy.
 fn reason(pick: &Entry, advice: &Advice) -> String {
     let needs = &advice.needs;
     let own = format!("{} with {}", needs.own_live, exact_memory(needs.own_bytes as u64));
@@ -138,7 +138,7 @@ fn reason(pick: &Entry, advice: &Advice) -> String {
     format!("`{name}` is an `AnyPool` by its name. Its own documentation describes it.")
 }
 
-/// How the choice compares with the fastest.
+/// Says how the choice compares with the fastest.
 fn against_fastest(advice: &Advice) -> String {
     let (pick, choice) = (advice.pick(), &advice.choice);
     if choice.fastest == choice.pick {
@@ -158,7 +158,7 @@ fn against_fastest(advice: &Advice) -> String {
     )
 }
 
-/// How the choice compares with the controls, and what was out.
+/// Says how the choice compares with the controls, and what was out.
 fn compared(advice: &Advice, why: &mut Vec<String>) {
     let (pick, entries) = (advice.pick(), &advice.entries);
     for strategy in [known::VEC, known::HEAP] {
@@ -187,7 +187,7 @@ fn compared(advice: &Advice, why: &mut Vec<String>) {
     }
 }
 
-/// The room that is left, and what happens beyond it.
+/// Says which room is left, and what happens beyond it.
 fn margin(advice: &Advice) -> String {
     let (pick, room) = (advice.pick(), &advice.room);
     if pick.candidate.is_control() {
@@ -206,13 +206,13 @@ fn margin(advice: &Advice) -> String {
     )
 }
 
-/// The fastest of those that have a pool for each thread.
+/// Returns the fastest of those that have a pool for each thread.
 fn fastest_private(entries: &[Entry]) -> Option<&Entry> {
     let private = entries.iter().filter(|entry| entry.candidate.one_per_thread() && entry.serves_all());
     private.min_by(|one, other| one.times.median.total_cmp(&other.times.median))
 }
 
-/// How sure it is.
+/// Says how sure the choice is.
 pub(crate) fn sure(advice: &Advice) -> String {
     let choice = &advice.choice;
     let word = match choice.sure {
@@ -241,13 +241,13 @@ pub(crate) fn sure(advice: &Advice) -> String {
     text
 }
 
-/// The answer, in a line.
+/// Says the answer, in a line.
 pub(crate) fn answer(advice: &Advice) -> String {
     let no_pool = if advice.choice.no_pool { "No pool would help. " } else { "" };
     format!("{no_pool}Take `{}`.", advice.pick().candidate)
 }
 
-/// What the choice costs.
+/// Says what the choice costs.
 pub(crate) fn cost(advice: &Advice) -> String {
     let pick = advice.pick();
     let tail = pick.tail.as_ref().map_or_else(String::new, |tail| {
@@ -264,7 +264,7 @@ pub(crate) fn cost(advice: &Advice) -> String {
     )
 }
 
-/// All of it.
+/// Writes all of the advice as text.
 pub(crate) fn text(advice: &Advice) -> String {
     let mut text = format!(
         "{}: {} requests of {} threads, replayed by {} workers on {} ({}).\n",
@@ -306,7 +306,7 @@ pub(crate) fn text(advice: &Advice) -> String {
     text
 }
 
-/// What the check found.
+/// Returns what the check found.
 pub(crate) fn check(advice: &Advice, check: &Check) -> String {
     format!(
         "Check: all {} candidates in {} processes. By these times the rule chooses `{}` with {}. The first choice, `{}`, took {}: {:.3} times \

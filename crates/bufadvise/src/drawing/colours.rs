@@ -71,14 +71,14 @@ const CONTESTANTS: [(&str, &str, &str); 38] = [
     ("p16", "#e03063", "#10b735"),
 ];
 
-/// Whether the style sheet has a colour of that name.
+/// Returns whether the style sheet has a colour of that name.
 #[must_use]
 pub fn has_colour(class: &str) -> bool {
     CONTESTANTS.iter().any(|colour| colour.0 == class)
 }
 
-/// The style sheet: light, and dark where the reader prefers it. Colours are written out, because
-/// not every program that shows SVG knows variables.
+/// Returns the style sheet: light, and dark where the reader prefers it. Colours are written out,
+/// because not every program that shows SVG knows variables.
 #[must_use]
 pub fn style() -> String {
     let light = rules(|colour| colour.1);
@@ -117,7 +117,7 @@ fn rules(pick: fn(&(&str, &'static str, &'static str)) -> &'static str) -> Strin
 mod tests {
     use super::*;
 
-    /// Red, green and blue as light, from 0 to 1.
+    /// Returns red, green and blue as light, from 0 to 1.
     fn light(colour: &str) -> [f64; 3] {
         let part = |at: usize| {
             let value = u8::from_str_radix(&colour[at..at + 2], 16).expect("two hexadecimal digits");
@@ -127,7 +127,7 @@ mod tests {
         [part(1), part(3), part(5)]
     }
 
-    /// As the eye sees it, in the space OKLab.
+    /// Returns a colour as the eye sees it, in the space OKLab.
     fn seen(colour: &str) -> [f64; 3] {
         let [r, g, b] = light(colour);
         let mix = |by: [f64; 3]| by[0] * r + by[1] * g + by[2] * b;
@@ -146,7 +146,7 @@ mod tests {
         one.iter().zip(other).map(|(one, other)| (one - other).powi(2)).sum::<f64>().sqrt()
     }
 
-    /// The ratio of the accessibility guidelines.
+    /// Returns the ratio of the accessibility guidelines.
     fn contrast(one: &str, other: &str) -> f64 {
         let luminance = |colour: &str| {
             let [r, g, b] = light(colour);

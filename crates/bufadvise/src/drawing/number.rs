@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// Nanoseconds, in the unit that leaves three digits before the point at most.
+/// Writes nanoseconds in the unit that leaves three digits before the point at most.
 #[must_use]
 pub fn time(nanos: f64) -> String {
     let (value, unit) = match nanos {
@@ -12,7 +12,7 @@ pub fn time(nanos: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// A time or ratio at a scale's tick, without zeros that say nothing.
+/// Returns a time or ratio at a scale's tick, without zeros that say nothing.
 #[must_use]
 pub fn tick(shown: &str) -> String {
     let (number, unit) = shown.split_once(' ').unwrap_or((shown, ""));
@@ -21,7 +21,7 @@ pub fn tick(shown: &str) -> String {
     format!("{number} {unit}").trim_end().into()
 }
 
-/// Three significant digits.
+/// Writes three significant digits.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -31,13 +31,13 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// A ratio: below ten with two decimals.
+/// Returns a ratio: below ten with two decimals.
 #[must_use]
 pub fn ratio(value: f64) -> String {
     three_digits(value)
 }
 
-/// A share of a whole, in percent.
+/// Returns a share of a whole, in percent.
 #[must_use]
 pub fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -64,7 +64,7 @@ pub fn exact_memory(bytes: u64) -> String {
     }
 }
 
-/// A rate in bytes per second, from bytes in nanoseconds.
+/// Returns a rate in bytes per second, from bytes in nanoseconds.
 #[must_use]
 pub fn rate(bytes: f64, nanos: f64) -> String {
     format!("{} GB/s", three_digits(bytes / nanos))

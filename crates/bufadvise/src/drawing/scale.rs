@@ -21,7 +21,7 @@ pub struct Tick {
 }
 
 impl Log {
-    /// A scale that all values fit on, with a little room; `None` for no values.
+    /// Returns a scale that all values fit on, with a little room; `None` for no values.
     #[must_use]
     pub fn around(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = values
@@ -30,7 +30,7 @@ impl Log {
         (high > 0.0).then(|| Self { low: low / 1.15, high: high * 1.15 })
     }
 
-    /// Where a value lies, 0 at the low end, 1 at the high end.
+    /// Returns where a value lies, 0 at the low end, 1 at the high end.
     #[must_use]
     pub fn place(&self, value: f64) -> f64 {
         ((value / self.low).ln() / (self.high / self.low).ln()).clamp(0.0, 1.0)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::colours::style;
 
-/// A drawing as a file of its own: with the style sheet, and a ground.
+/// Returns a drawing as a file of its own: with the style sheet, and a ground.
 #[must_use]
 pub fn standalone(svg: &str) -> String {
     let style = format!("<style>{}</style>", style());
@@ -19,7 +19,7 @@ const PAPER: &str = "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>";
 /// Space at the sides of a drawing.
 pub const MARGIN: f64 = 16.0;
 
-/// About how wide a label is, in pixels. Fonts differ; this errs to the wide side.
+/// Estimates how wide a label is, in pixels. Fonts differ; this errs to the wide side.
 #[must_use]
 pub fn text_width(text: &str) -> f64 {
     let width = |letter| match letter {
@@ -30,12 +30,12 @@ pub fn text_width(text: &str) -> f64 {
     text.chars().map(width).sum()
 }
 
-/// Text with the characters escaped that markup means something by.
+/// Returns text with the characters escaped that markup means something by.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The mark of a contestant by itself, for a legend that is not part of a drawing.
+/// Returns the mark of a contestant by itself, for a legend that is not part of a drawing.
 #[must_use]
 pub fn mark(class: &str, hollow: bool) -> String {
     let mut drawing = Drawing::new(16.0);
@@ -54,13 +54,13 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    /// An empty drawing of that width, in pixels.
+    /// Returns an empty drawing of that width, in pixels.
     #[must_use]
     pub fn new(width: f64) -> Self {
         Self { width, body: String::new(), title: String::new(), top: 0.0 }
     }
 
-    /// The title, in as many lines as it needs; returns where it ends.
+    /// Draws the title, in as many lines as it needs; returns where it ends.
     pub fn title(&mut self, title: &str) -> f64 {
         const LINE: f64 = 18.0;
         self.title = title.into();
@@ -98,7 +98,7 @@ impl Drawing {
         y + 6.0
     }
 
-    /// Text that starts, ends or has its middle at `x`, as `anchor` says, on the line `y`.
+    /// Draws text that starts, ends or has its middle at `x`, as `anchor` says, on the line `y`.
     pub fn text(&mut self, x: f64, y: f64, anchor: &str, class: &str, text: &str) {
         let text = escape(text);
         let _ = write!(
@@ -107,17 +107,17 @@ impl Drawing {
         );
     }
 
-    /// A line across.
+    /// Draws a line across.
     pub fn horizontal(&mut self, from: f64, to: f64, y: f64, class: &str) {
         let _ = write!(self.body, "<path class=\"{class}\" d=\"M{from:.1},{y:.1} L{to:.1},{y:.1}\"/>");
     }
 
-    /// A line downwards.
+    /// Draws a line downwards.
     pub fn vertical(&mut self, x: f64, from: f64, to: f64, class: &str) {
         let _ = write!(self.body, "<path class=\"{class}\" d=\"M{x:.1},{from:.1} L{x:.1},{to:.1}\"/>");
     }
 
-    /// A bar from `from` to `to`, with its middle at `y`.
+    /// Draws a bar from `from` to `to`, with its middle at `y`.
     pub fn bar(&mut self, from: f64, to: f64, y: f64, thickness: f64, class: &str) {
         let _ = write!(
             self.body,
@@ -127,7 +127,7 @@ impl Drawing {
         );
     }
 
-    /// A bar of exactly that length, whose title is shown when somebody points at it.
+    /// Draws a bar of exactly that length, whose title is shown when somebody points at it.
     pub fn titled_bar(&mut self, from: f64, to: f64, y: f64, thickness: f64, class: &str, title: &str) {
         let _ = write!(
             self.body,
@@ -139,7 +139,7 @@ impl Drawing {
         );
     }
 
-    /// A path of SVG's, as the line of a contestant.
+    /// Draws a path of SVG's, as the line of a contestant.
     pub fn path(&mut self, path: &str, class: &str, dashed: bool) {
         let class = match class.as_bytes().first() {
             Some(b'l') => class.to_owned(),
@@ -150,8 +150,8 @@ impl Drawing {
         let _ = write!(self.body, "<path class=\"{class}{dashed}\" d=\"{}\"/>", path.trim());
     }
 
-    /// A mark: a large circle for a strategy, a diamond for another setting of one, a square for a
-    /// control, a small circle for a peer.
+    /// Draws a mark: a large circle for a strategy, a diamond for another setting of one, a square
+    /// for a control, a small circle for a peer.
     pub fn dot(&mut self, x: f64, y: f64, class: &str, hollow: bool, title: &str) {
         let hollow = if hollow { " hollow" } else { "" };
         let title = match title {
@@ -178,7 +178,7 @@ impl Drawing {
         };
     }
 
-    /// The whole drawing, of that height.
+    /// Returns the whole drawing, of that height.
     #[must_use]
     pub fn finish(self, height: f64) -> String {
         format!(

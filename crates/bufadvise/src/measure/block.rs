@@ -16,7 +16,7 @@ use bufcore::{Buf, Lease};
 /// pointer is valid for reads and writes by this buffer's owner alone. It is so for as many bytes
 /// as the buffer was acquired for (or, for a frame, as were appended).
 pub unsafe trait Block: 'static {
-    /// The first byte. The bytes may be uninitialised until the harness has written them.
+    /// Returns the first byte. The bytes may be uninitialised until the harness has written them.
     fn start(&mut self) -> *mut u8;
 }
 
@@ -84,7 +84,7 @@ pub fn copy<B: Block>(block: &mut B, source: &[u8]) {
     black_box(start);
 }
 
-/// The bytes of a buffer, all of which have been written since it was acquired.
+/// Returns the bytes of a buffer, all of which have been written since it was acquired.
 ///
 /// # Safety
 ///
@@ -95,7 +95,7 @@ pub unsafe fn read<B: Block>(block: &mut B, bytes: usize) -> &[u8] {
     unsafe { slice::from_raw_parts(block.start(), bytes) }
 }
 
-/// A sum that depends on every byte, word by word, so that it runs at the speed of memory.
+/// Returns a sum that depends on every byte, word by word, so that it runs at the speed of memory.
 #[inline]
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u64 {

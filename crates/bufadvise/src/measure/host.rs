@@ -59,8 +59,8 @@ pub fn look() -> Host {
     }
 }
 
-/// The processor's name, and its model in numbers where the system has them: a virtual machine may
-/// hide it in the name.
+/// Returns the processor's name, and its model in numbers where the system has them: a virtual
+/// machine may hide it in the name.
 fn processor() -> Option<String> {
     let of = |name| field("/proc/cpuinfo", name);
     let name = of("model name")?;
@@ -72,7 +72,7 @@ fn processor() -> Option<String> {
     Some(name + &numbers)
 }
 
-/// The value of the first line `name : value`.
+/// Returns the value of the first line `name : value`.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let value = text.lines().find_map(|line| {

@@ -2,7 +2,7 @@
 
 use super::block::{Block, read};
 
-/// The byte that belongs at `offset` of the buffer with this seed.
+/// Returns the byte that belongs at `offset` of the buffer with this seed.
 #[inline]
 pub fn pattern(seed: u64, offset: usize) -> u8 {
     let word = (seed ^ (offset as u64 >> 3)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

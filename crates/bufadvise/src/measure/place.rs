@@ -60,8 +60,8 @@ mod linux {
         Some(Pinned { before, _here: PhantomData })
     }
 
-    /// The processors of `set`: first one of each core, then those that share a core with one
-    /// before them.
+    /// Returns the processors of `set`: first one of each core, then those that share a core with
+    /// one before them.
     fn apart(set: &CpuSet, siblings: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
         let mut taken = BTreeSet::new();
         let (mut first, mut rest) = (Vec::new(), Vec::new());
@@ -77,13 +77,13 @@ mod linux {
         first
     }
 
-    /// The processors on the core of `cpu`; none where the system does not say.
+    /// Returns the processors on the core of `cpu`; none where the system does not say.
     fn siblings(cpu: usize) -> Vec<usize> {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         fs::read_to_string(path).map_or_else(|_| Vec::new(), |list| ranges(list.trim()))
     }
 
-    /// The numbers of a list as the kernel writes it: `0-1,4`.
+    /// Returns the numbers of a list as the kernel writes it: `0-1,4`.
     fn ranges(list: &str) -> Vec<usize> {
         let range = |part: &str| {
             let (from, to) = part.split_once('-').unwrap_or((part, part));

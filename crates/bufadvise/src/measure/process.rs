@@ -16,7 +16,7 @@ pub fn settle_heap() {
     drop(core::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
 }
 
-/// A field of the process's status, in bytes.
+/// Returns a field of the process's status, in bytes.
 pub fn status(field: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field))?;

@@ -1,6 +1,6 @@
 //! Numbers that stand for many.
 
-/// The value that a share of the sorted values lies below, interpolated.
+/// Returns the value that a share of the sorted values lies below, interpolated.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };

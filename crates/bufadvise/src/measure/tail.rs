@@ -19,7 +19,7 @@ pub struct Tail {
     pub samples: usize,
 }
 
-/// The tail of single operations' times; nothing where there are none.
+/// Returns the tail of single operations' times; nothing where there are none.
 #[must_use]
 pub fn tail_of(mut times: Vec<u32>) -> Option<Tail> {
     if times.is_empty() {
@@ -31,7 +31,7 @@ pub fn tail_of(mut times: Vec<u32>) -> Option<Tail> {
     Some(Tail { p50, p99, p999, clock: clock(), samples: times.len() })
 }
 
-/// The median of two clock readings with nothing between them.
+/// Returns the median of two clock readings with nothing between them.
 fn clock() -> u32 {
     let mut times: Vec<u32> = (0..1001)
         .map(|_| {

@@ -37,9 +37,9 @@ const STANDARD: [&str; 4] = ["alloc", "core", "std", "__gnu_cxx"];
 const STANDARD_SOURCES: [&str; 4] =
     ["/library/alloc/src/", "/library/core/src/", "/library/std/src/", "/include/c++/"];
 
-/// The frames from the place on that requested memory. In front of it are those of the allocator
-/// and those in the standard library, of which the outermost stays: it says what the program
-/// called.
+/// Returns the frames from the place on that requested memory. In front of it are those of the
+/// allocator and those in the standard library, of which the outermost stays: it says what the
+/// program called.
 pub(super) fn shown(frames: &[Rc<Frame>]) -> &[Rc<Frame>] {
     let inner = |frame: &&Rc<Frame>| is_allocator(frame) || is_standard(frame);
     let count = frames.iter().take_while(inner).count();
@@ -50,7 +50,7 @@ pub(super) fn shown(frames: &[Rc<Frame>]) -> &[Rc<Frame>] {
     &frames[start..]
 }
 
-/// Whether a frame is of an allocator, of a recorder, or of what passes requests on to one.
+/// Returns whether a frame is of an allocator, of a recorder, or of what passes requests on to one.
 fn is_allocator(frame: &Frame) -> bool {
     if last_part(&frame.module).starts_with("libbufpreload") {
         return true;
@@ -66,13 +66,13 @@ fn is_allocator(frame: &Frame) -> bool {
         || package(name) == "buftrace"
 }
 
-/// Whether a file is one of the recorder's sources: in `buftrace`, or in `buftrace-0.1.0` where it
-/// comes from a registry.
+/// Returns whether a file is one of the recorder's sources: in `buftrace`, or in `buftrace-0.1.0`
+/// where it comes from a registry.
 fn is_recorder(file: &str) -> bool {
     file.split_once("/src/heap/").is_some_and(|(folder, _)| last_part(folder).starts_with("buftrace"))
 }
 
-/// Whether a frame is of the standard library of Rust or C++.
+/// Returns whether a frame is of the standard library of Rust or C++.
 fn is_standard(frame: &Frame) -> bool {
     if let Some(file) = &frame.file {
         return STANDARD_SOURCES.iter().any(|source| file.contains(source));
@@ -80,8 +80,8 @@ fn is_standard(frame: &Frame) -> bool {
     frame.function.as_deref().is_some_and(|name| STANDARD.contains(&package(name)))
 }
 
-/// The first part of a path: the package of `<T as alloc::slice::ToOwned>::to_owned` is `alloc`,
-/// where the method is.
+/// Returns the first part of a path: the package of `<T as alloc::slice::ToOwned>::to_owned` is
+/// `alloc`, where the method is.
 fn package(name: &str) -> &str {
     let path = name.trim_start_matches(['<', '&']);
     let path = if name.starts_with('<') { path.split_once(" as ").map_or(path, |(_, of)| of) } else { path };

@@ -33,7 +33,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The function, or the address where it has no name.
+    /// Returns the function, or the address where it has no name.
     pub(crate) fn name(&self) -> String {
         match &self.function {
             Some(function) => function.clone(),
@@ -42,8 +42,8 @@ impl Frame {
         }
     }
 
-    /// The same with the line, where that is known: the last two parts of its path are enough for
-    /// people.
+    /// Returns the same with the line, where that is known: the last two parts of its path are
+    /// enough for people.
     pub(crate) fn place(&self) -> String {
         let mut place = self.name();
         if let Some(file) = &self.file {
@@ -55,7 +55,7 @@ impl Frame {
     }
 }
 
-/// What is behind the last slash.
+/// Returns what is behind the last slash.
 fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
@@ -85,7 +85,7 @@ impl Stacks {
         Self { frames, nameless: names.nameless }
     }
 
-    /// The frames of a stack.
+    /// Returns the frames of a stack.
     pub(crate) fn frames(&self, number: u32) -> &[Rc<Frame>] {
         self.frames.get(number as usize).map_or(&[], Vec::as_slice)
     }
@@ -102,7 +102,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The frames of a return address, innermost first: several where functions are inlined.
+    /// Returns the frames of a return address, innermost first: several where functions are
+    /// inlined.
     fn frames(&mut self, address: u64) -> Vec<Rc<Frame>> {
         if let Some(frames) = self.known.get(&address) {
             return frames.clone();

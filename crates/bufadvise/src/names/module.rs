@@ -15,7 +15,7 @@ const MOST_PAGE_BYTES: u64 = 64 << 10;
 /// What the system puts behind the path of a file that was deleted, or replaced, while it ran.
 const DELETED: &str = " (deleted)";
 
-/// The path of the file that has the names of `module`, or why none is to be read.
+/// Returns the path of the file that has the names of `module`, or why none is to be read.
 pub(super) fn check(module: &Module, started_at: u64) -> Result<&Path, String> {
     let path = Path::new(module.path.strip_suffix(DELETED).unwrap_or(&module.path));
     if !path.is_absolute() {
@@ -44,7 +44,7 @@ fn digits(bytes: &[u8]) -> String {
     })
 }
 
-/// Whether a file without a build id has code of that size in that place.
+/// Returns whether a file without a build id has code of that size in that place.
 fn has_such_code<'a>(file: &object::File<'a, impl ReadRef<'a>>, module: &Module) -> Result<(), String> {
     let is_it = |start: u64, bytes: u64, address: u64| {
         let Some(ahead) = start.checked_sub(module.file_offset) else { return false };
@@ -60,7 +60,7 @@ fn has_such_code<'a>(file: &object::File<'a, impl ReadRef<'a>>, module: &Module)
     if found { Ok(()) } else { Err("it was changed since: its code had another size".into()) }
 }
 
-/// Whether a file without a build id was written before the recording began.
+/// Returns whether a file without a build id was written before the recording began.
 fn is_older(path: &Path, started_at: u64) -> Result<(), String> {
     let Ok(written) = fs::metadata(path).and_then(|file| file.modified()) else { return Ok(()) };
     // The recording knows the second only.

@@ -56,7 +56,7 @@ impl Library {
         Ok(Self { file })
     }
 
-    /// What `LD_PRELOAD` is to be: this library, then those that are there already.
+    /// Returns what `LD_PRELOAD` is to be: this library, then those that are there already.
     pub(super) fn preload(&self) -> OsString {
         let mut all = OsString::from(format!("/proc/{}/fd/{}", process::id(), self.file.as_raw_fd()));
         if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -67,7 +67,7 @@ impl Library {
     }
 }
 
-/// Where the library is kept.
+/// Returns where the library is kept.
 fn folder() -> Result<PathBuf> {
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -107,7 +107,7 @@ fn build(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The manifest, with `buftrace` from the registry, or from a folder.
+/// Returns the manifest, with `buftrace` from the registry, or from a folder.
 fn manifest(buftrace: Option<&OsStr>) -> Result<String> {
     let mut manifest: toml::Table = MANIFEST.parse().context("the manifest of the library")?;
     let recorder = manifest

@@ -31,7 +31,7 @@ impl Local {
     }
 }
 
-/// Is called in the parent before each fork.
+/// Prepares for a fork; the system calls it in the parent.
 pub(super) extern "C" fn before() {
     let is_amid = local::with(Local::begin_fork);
     // Amid the recorder, this thread may have the lock.
@@ -44,7 +44,7 @@ pub(super) extern "C" fn before() {
     mem::forget(log);
 }
 
-/// Is called in the parent after each fork.
+/// Continues after a fork; the system calls it in the parent.
 pub(super) extern "C" fn after() {
     if let Some(shared) = shared()
         && local::with(|local| local.forks.replace(false))
@@ -55,7 +55,7 @@ pub(super) extern "C" fn after() {
     local::with(Local::end_fork);
 }
 
-/// Is called in the child of each fork.
+/// Prepares the child of a fork; the system calls it there.
 pub(super) extern "C" fn in_child() {
     if local::with(Local::is_fork_amid) {
         leave_amid();

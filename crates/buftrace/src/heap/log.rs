@@ -218,7 +218,7 @@ impl Log {
         Ok(())
     }
 
-    /// The number of a stack, which is in the file from then on.
+    /// Returns the number of a stack, which is in the file from then on.
     fn stack(&mut self, stack: &Stack) -> Result<u32, Stop> {
         match self.stacks.find(stack) {
             Known::Old(number) => Ok(number),
@@ -298,7 +298,7 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Whether there may be no room for a record and the state behind it.
+    /// Returns whether there may be no room for a record and the state behind it.
     fn is_full(&self) -> bool {
         *self.used + 2 * RECORD_BYTES > self.bytes.len()
     }

@@ -49,7 +49,7 @@ impl Modules {
         self.stale |= !addresses.iter().all(has);
     }
 
-    /// Whether to read the map.
+    /// Returns whether to read the map.
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
         self.stale && (self.used == 0 || now_ns.saturating_sub(self.read_ns) >= AGAIN_NS)
     }
@@ -230,7 +230,7 @@ impl Elf {
     }
 }
 
-/// The number of `bytes` bytes at `at`, in this processor's byte order.
+/// Returns the number of `bytes` bytes at `at`, in this processor's byte order.
 fn number(from: &[u8], at: usize, bytes: usize) -> Option<u64> {
     let part = from.get(at..at.checked_add(bytes)?)?;
     let step = |number: u64, byte: &u8| number << 8 | u64::from(*byte);

@@ -52,7 +52,7 @@ impl<const N: usize> Line<N> {
         self.bytes.get(..self.used).unwrap_or_default()
     }
 
-    /// Whether all of it fitted.
+    /// Returns whether all of it fitted.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         let room = self.bytes.get_mut(self.used..).unwrap_or_default();
         let fitting = bytes.len().min(room.len());
@@ -164,8 +164,8 @@ impl Output {
         Ok(named)
     }
 
-    /// Whether one block more may follow after one of `bytes`, so that the end of the recording has
-    /// its place.
+    /// Returns whether one block more may follow after one of `bytes`, so that the end of the
+    /// recording has its place.
     pub(super) fn has_room(&self, bytes: usize, reserve: usize) -> bool {
         self.written + (bytes + reserve) as u64 <= self.limit
     }

@@ -56,7 +56,7 @@ pub(super) struct Shared {
 unsafe impl Zeroed for Shared {}
 
 impl Local {
-    /// Whether this number of bytes passes without a sample.
+    /// Returns whether this number of bytes passes without a sample.
     #[inline]
     fn pass(&self, bytes: usize) -> bool {
         let left = self.left.get().wrapping_sub(bytes as i64);
@@ -64,7 +64,7 @@ impl Local {
         left > 0
     }
 
-    /// Whether a request that did not pass is a sample. Draws the distance to the next.
+    /// Returns whether a request that did not pass is a sample. Draws the distance to the next.
     fn draw(&self, bytes: usize) -> bool {
         // ORDER: Relaxed: a rate that is a moment old is a rate.
         let rate = RATE_BYTES.load(Ordering::Relaxed);
@@ -81,7 +81,8 @@ impl Local {
         !is_first || !self.pass(bytes)
     }
 
-    /// A distance of the mean `rate`, where every byte is as likely as any other (exponential).
+    /// Draws a distance of the mean `rate`, where every byte is as likely as any other
+    /// (exponential).
     fn distance(&self, rate: u64) -> i64 {
         let mut seed = self.seed.get();
         seed ^= seed << 13;
@@ -250,7 +251,7 @@ fn is_on() -> bool {
     STATE.load(Ordering::Acquire) == ON
 }
 
-/// A request was served: `bytes` bytes at `address`.
+/// Notes that a request was served, with `bytes` bytes at `address`.
 #[inline]
 pub(super) fn allocated(address: usize, bytes: usize, zeroed: bool) {
     // ORDER: Relaxed: as in `begin`.
@@ -262,7 +263,7 @@ pub(super) fn allocated(address: usize, bytes: usize, zeroed: bool) {
     }
 }
 
-/// Memory is about to be given back.
+/// Notes that memory is about to be given back.
 #[inline]
 pub(super) fn freed(address: usize) {
     if table::may_have(address) {
@@ -270,7 +271,7 @@ pub(super) fn freed(address: usize) {
     }
 }
 
-/// Memory of `bytes` bytes, by the word of the program, is about to be given back.
+/// Notes that memory is about to be given back, of `bytes` bytes by the word of the program.
 #[inline]
 pub(super) fn freed_of(address: usize, bytes: usize) {
     // ORDER: Relaxed: as in `begin`. What is followed is never under it: see `reallocated`.
@@ -279,7 +280,7 @@ pub(super) fn freed_of(address: usize, bytes: usize) {
     }
 }
 
-/// Memory is about to be reallocated: takes out what is followed, since its address may be
+/// Takes an object out that is about to be reallocated, if it is followed. Its address may be
 /// somebody else's before this thread continues.
 #[inline]
 pub(super) fn reallocating(address: usize) -> Option<Entry> {
@@ -292,7 +293,7 @@ fn take_out(address: usize) -> Option<Entry> {
     if is_on() { shared()?.table.remove(address) } else { None }
 }
 
-/// Memory of `from` bytes is now of `to` bytes, and at `address`.
+/// Notes that memory of `from` bytes has `to` bytes now, at `address`.
 #[inline]
 pub(super) fn reallocated(entry: Option<Entry>, address: usize, from: usize, to: usize) {
     if let Some(entry) = entry {
@@ -317,7 +318,7 @@ pub(super) fn not_reallocated(entry: Entry) {
     follow(entry);
 }
 
-/// The log, if a recording is on; in a process that was forked, with a new file.
+/// Returns the log, if a recording is on; in a process that was forked, with a new file.
 fn log() -> Option<Held<'static, Log>> {
     if !is_on() {
         return None;
@@ -353,7 +354,8 @@ fn number(log: &mut Log) -> u32 {
     })
 }
 
-/// A request that did not pass: a sample, perhaps. Not inlined: its frame is left out of stacks.
+/// Draws whether a request that did not pass is a sample, and notes it. It is not inlined, since
+/// its frame is left out of stacks.
 #[cold]
 #[inline(never)]
 fn requested(address: usize, bytes: usize, drawn: usize, zeroed: bool, grown_from: Option<usize>) {
@@ -425,7 +427,7 @@ fn released(address: usize) {
     }
 }
 
-/// An object that is followed has a new address or size.
+/// Notes that an object that is followed has a new address or size.
 #[cold]
 fn resized(mut entry: Entry, address: usize, bytes: usize) {
     let Some(_inside) = Inside::enter() else { return };

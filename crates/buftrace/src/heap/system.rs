@@ -80,7 +80,7 @@ pub(super) fn nap() {
     unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
 }
 
-/// The number of this process.
+/// Returns the number of this process.
 pub(super) fn process() -> u64 {
     // SAFETY: has no conditions.
     u64::from(unsafe { libc::getpid() }.unsigned_abs())
@@ -120,7 +120,7 @@ pub(super) fn program(buffer: &mut [u8]) -> usize {
     usize::try_from(length).unwrap_or(0)
 }
 
-/// The number of the last error.
+/// Returns the number of the last error.
 fn last_error() -> c_int {
     // SAFETY: has no conditions.
     let place = unsafe { libc::__errno_location() };
@@ -182,7 +182,8 @@ impl File {
         if number < 0 { Err(last_error()) } else { Ok(Self(number)) }
     }
 
-    /// What the file is, and whether it is a pipe or socket, where writing can end the process.
+    /// Returns what the file is, and whether it is a pipe or socket, where writing can end the
+    /// process.
     pub(super) fn identity(self) -> Option<(Identity, bool)> {
         let mut status = MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: `status` is writable.
@@ -196,7 +197,7 @@ impl File {
         Some((Identity { device, inode }, is_pipe))
     }
 
-    /// Whether no other process has it, which it keeps from others then.
+    /// Returns whether no other process has it, which it keeps from others then.
     pub(super) fn lock(self) -> bool {
         // SAFETY: has no conditions on memory.
         unsafe { libc::flock(self.0, libc::LOCK_EX | libc::LOCK_NB) == 0 }
@@ -270,7 +271,7 @@ impl Drop for SignalsMasked {
     }
 }
 
-/// The longest file that this process may write: a byte more ends it with a signal.
+/// Returns the longest file that this process may write: a byte more ends it with a signal.
 pub(super) fn longest_file() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `limit` is writable.
@@ -278,12 +279,12 @@ pub(super) fn longest_file() -> u64 {
     wide(limit.rlim_cur)
 }
 
-/// A number of the system, whose type differs from processor to processor.
+/// Returns a number of the system, whose type differs from processor to processor.
 fn wide(number: impl Into<u64>) -> u64 {
     number.into()
 }
 
-/// What errors are printed to.
+/// Returns what errors are printed to.
 pub(super) fn errors() -> Option<Identity> {
     File(libc::STDERR_FILENO).identity().map(|(identity, _)| identity)
 }

@@ -59,7 +59,7 @@ fn bucket(address: usize) -> usize {
     ((address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKET_BITS)) as usize
 }
 
-/// Whether an object may be followed. Six instructions and one load, no lock.
+/// Returns whether an object may be followed. Six instructions and one load, no lock.
 #[inline]
 pub(super) fn may_have(address: usize) -> bool {
     // ORDER: Relaxed: the caller is about to free the address. It was handed out after the filter

@@ -87,7 +87,7 @@ pub(crate) const GOES_ON: u64 = 0;
 pub(crate) const STOPPED: u64 = 1;
 pub(crate) const LIMIT: u64 = 2;
 
-/// The CRC-32 of `bytes`, as gzip computes it.
+/// Returns the CRC-32 of `bytes`, as gzip computes it.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = table();
     let step = |crc: u32, byte: &u8| TABLE[usize::from(crc as u8 ^ byte)] ^ (crc >> 8);

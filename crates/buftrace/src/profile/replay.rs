@@ -138,7 +138,7 @@ impl Profile {
         numbered(&steps)
     }
 
-    /// By object: nanoseconds to the next object of the same stack.
+    /// Returns for each object the nanoseconds to the next object of the same stack.
     fn gaps(&self) -> Vec<u64> {
         let mut next: HashMap<u32, u64> = HashMap::new();
         let mut gaps = vec![0; self.objects().len()];
@@ -148,7 +148,7 @@ impl Profile {
         gaps
     }
 
-    /// By object: when, where and to what it was resized, if that is to be shown.
+    /// Returns for each object when, where and to what it was resized, if that is to be shown.
     fn sizes(&self, growth: Growth) -> HashMap<usize, Vec<(u64, u32, u64)>> {
         let mut sizes: HashMap<usize, Vec<_>> = HashMap::new();
         if growth == Growth::Steps {

@@ -95,7 +95,7 @@ impl Profile {
         sites
     }
 
-    /// By object: its bytes times the seconds for which it had them.
+    /// Returns for each object its bytes times the seconds for which it had them.
     fn byte_seconds(&self) -> Vec<f64> {
         let seconds = |from_ns: u64, to_ns: u64| to_ns.saturating_sub(from_ns) as f64 / 1e9;
         let mut sizes: Vec<(u64, u64)> =
@@ -115,7 +115,7 @@ impl Profile {
     }
 }
 
-/// The estimates for one place, of its objects and what each held.
+/// Returns the estimates for one place, of its objects and what each held.
 fn site(objects: &[(&Object, f64)]) -> Site {
     let byte_seconds = objects.iter().map(|(object, held)| object.weight() * held).sum();
     let objects: Vec<&Object> = objects.iter().map(|(object, _)| *object).collect();
@@ -153,7 +153,7 @@ fn site(objects: &[(&Object, f64)]) -> Site {
     }
 }
 
-/// The quantiles of all objects that the followed ones stand for.
+/// Returns the quantiles of all objects that the followed ones stand for.
 fn lifetimes(objects: &[&Object]) -> Lifetimes {
     let mut times: Vec<(u64, f64)> =
         objects.iter().filter_map(|object| Some((object.lifetime_ns()?, object.weight()))).collect();

@@ -1,9 +1,12 @@
 //! The bump-pointer shards.
 
+use std::io;
+
 use bufbump::{Builder, BumpLease, BumpPool};
 use bufcore::Buf;
 
 use super::defaults::{NoSettings, Untuned};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
@@ -24,6 +27,7 @@ pub(super) fn contestant() -> Contestant {
     )
     .whole::<Bump>()
     .sends::<Bump>()
+    .lines::<Pooled<BumpPool>>()
     .threads_share::<Bump>()
     .no_frames(NO_FRAMES)
 }
@@ -53,6 +57,12 @@ fn probing<const MAX: usize>(name: &'static str) -> Contestant {
     let idiom =
         "`BumpPool` with shards of eight of the largest buffers, and at most as many probes as the name says";
     Contestant::setting(name, "bump", &["chaos"], idiom).whole::<Probes<MAX>>().threads_share::<Probes<MAX>>()
+}
+
+impl BatchPool for BumpPool {
+    fn for_batches(plan: &Plan) -> io::Result<Self> {
+        builder(plan).build().map_err(io::Error::other)
+    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {

@@ -6,6 +6,7 @@ pub(crate) mod bump;
 mod defaults;
 pub(crate) mod floor;
 pub(crate) mod heap;
+pub(crate) mod lines;
 pub(crate) mod mirror;
 #[cfg(feature = "pools")]
 mod peers;
@@ -34,7 +35,7 @@ pub fn all() -> Vec<Contestant> {
     all.extend(any::contestants());
     all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);
     all.extend(any::others(&all));
-    all.extend([pipe::contestant(), toy_queue::contestant()]);
+    all.extend([pipe::contestant(), toy_queue::contestant(), lines::contestant()]);
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

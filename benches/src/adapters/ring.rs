@@ -1,9 +1,12 @@
 //! The ring allocator.
 
+use std::io;
+
 use bufcore::Buf;
 use bufring::{Builder, Extendable, RingLease, RingPool};
 
 use super::defaults::{NoSettings, Untuned};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::case::size;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -19,6 +22,7 @@ pub(super) fn contestant() -> Contestant {
     )
     .whole::<RingBuffers>()
     .sends::<RingBuffers>()
+    .lines::<Pooled<RingPool>>()
     .threads_each::<RingBuffers>()
     .frames::<RingFrames>()
 }
@@ -32,6 +36,12 @@ pub(super) fn without_settings() -> Contestant {
         .sends::<Untuned<RingBuffers>>()
         .threads_each::<Untuned<RingBuffers>>()
         .frames::<Untuned<RingFrames>>()
+}
+
+impl BatchPool for RingPool {
+    fn for_batches(plan: &Plan) -> io::Result<Self> {
+        builder(plan).build().map_err(io::Error::other)
+    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {

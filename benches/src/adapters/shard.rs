@@ -1,9 +1,12 @@
 //! The sharded thread-local pool.
 
+use std::io;
+
 use bufcore::Buf;
 use bufshard::{Builder, ShardLease, ShardPool};
 
 use super::defaults::{NoSettings, Untuned};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
@@ -22,6 +25,7 @@ pub(super) fn contestant() -> Contestant {
     )
     .whole::<Shard>()
     .sends::<Shard>()
+    .lines::<Pooled<ShardPool>>()
     .threads_share::<Shard>()
     .no_frames(NO_FRAMES)
 }
@@ -33,6 +37,12 @@ pub(super) fn without_settings() -> Contestant {
         .sends::<Untuned<Shard>>()
         .threads_share::<Untuned<Shard>>()
         .no_frames(NO_FRAMES)
+}
+
+impl BatchPool for ShardPool {
+    fn for_batches(plan: &Plan) -> io::Result<Self> {
+        builder(plan).build().map_err(io::Error::other)
+    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {

@@ -1,9 +1,12 @@
 //! The slot pool.
 
+use std::io;
+
 use bufcore::{Buf, FrameBuffer, HeapLease};
 use bufslot::{Builder, SlotLease, SlotPool};
 
 use super::defaults::{NoSettings, Untuned};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
@@ -21,6 +24,7 @@ pub(super) fn contestant() -> Contestant {
     )
     .whole::<SlotBuffers>()
     .sends::<SlotBuffers>()
+    .lines::<Pooled<SlotPool>>()
     .threads_each::<SlotBuffers>()
     .frames::<SlotFrames>()
 }
@@ -33,6 +37,12 @@ pub(super) fn without_settings() -> Contestant {
         .sends::<Untuned<SlotBuffers>>()
         .threads_each::<Untuned<SlotBuffers>>()
         .frames::<Untuned<SlotFrames>>()
+}
+
+impl BatchPool for SlotPool {
+    fn for_batches(plan: &Plan) -> io::Result<Self> {
+        builder(plan).build().map_err(io::Error::other)
+    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {

@@ -70,6 +70,8 @@ pub struct Contestant {
     pub(crate) pipes: Option<Maker>,
     /// And rows with messages.
     pub(crate) messages: Option<Maker>,
+    /// And rows with lines.
+    pub(crate) lines: Option<Maker>,
 }
 
 impl Contestant {
@@ -93,6 +95,7 @@ impl Contestant {
             parses: None,
             pipes: None,
             messages: None,
+            lines: None,
         }
     }
 
@@ -153,6 +156,7 @@ impl Contestant {
             Case::Parse { .. } => self.parses.is_some(),
             Case::Spsc { .. } => self.pipes.is_some(),
             Case::Messages { .. } => self.messages.is_some(),
+            Case::Log { .. } => self.lines.is_some(),
             _ => self.only.is_empty() || self.only.contains(&case.workload()),
         }
     }
@@ -233,6 +237,7 @@ impl Contestant {
             Case::Messages { .. } => {
                 self.messages.map_or(Offer::None("buffers, and no queue of messages"), Offer::Cell)
             }
+            Case::Log { .. } => self.lines.map_or(Offer::None("no lines between threads"), Offer::Cell),
         }
     }
 }

@@ -15,7 +15,7 @@ its capacity, which has to be said. Fallbacks are the requests that went elsewhe
 counted; the control or peer is the fastest of that row.";
 
 /// What the workloads do.
-const ABOUT: [(&str, &str); 18] = [
+const ABOUT: [(&str, &str); 19] = [
     ("reuse", "Acquire a buffer, write its first byte, drop it. One operation is all of that."),
     (
         "live",
@@ -96,6 +96,13 @@ const ABOUT: [(&str, &str); 18] = [
          copied out; lengths fixed or random up to 4 KiB. `toy-queue` is the queue of the \"black \
          magic\" article's kind, a ring behind one lock; `vec` a `VecDeque` of vectors behind one \
          lock. One operation is one message.",
+    ),
+    (
+        "log",
+        "One thread reads a log of 16 MiB, another one looks at each line and adds numbers up. `vec` has \
+         a `BufReader` and a channel with a vector for each line, `batches` a vector for 64 KiB, \
+         cut at the last line. The pools have batches too, as views. `mirror` reads into the ring \
+         and looks at lines where they are. One operation is one line.",
     ),
     ("file", "Read a large file in chunks and sum the bytes. One operation is one chunk."),
     (

@@ -5,6 +5,7 @@ pub mod chaos;
 pub mod file;
 pub mod frame;
 pub mod handoff;
+pub mod log;
 pub mod messages;
 pub mod mixed;
 mod offers;
@@ -25,7 +26,7 @@ use crate::harness::plan::Unsupported;
 use crate::harness::serve::{Frames, Pool};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 18] = [
+pub const WORKLOADS: [&str; 19] = [
     "reuse",
     "live",
     "two-pools",
@@ -42,6 +43,7 @@ pub const WORKLOADS: [&str; 18] = [
     "parse",
     "spsc",
     "messages",
+    "log",
     "file",
     "replay",
 ];
@@ -63,6 +65,7 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(parse::cases());
     cases.extend(spsc::cases());
     cases.extend(messages::cases());
+    cases.extend(log::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
     cases
@@ -87,7 +90,8 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
         | Case::Stream { .. }
         | Case::Parse { .. }
         | Case::Spsc { .. }
-        | Case::Messages { .. } => Err(not_mine(case)),
+        | Case::Messages { .. }
+        | Case::Log { .. } => Err(not_mine(case)),
     }
 }
 

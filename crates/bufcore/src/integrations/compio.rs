@@ -46,6 +46,14 @@ impl IoBuf for SharedBytes {
 ///
 /// Cost: none; it is a buffer.
 ///
+/// # Managed reads
+///
+/// compio has buffers of its own for `read_managed`, and takes their memory from a static
+/// `BufferAllocator`. A `PoolAllocator` (feature `allocator-api2`) over a shared pool in a static
+/// serves that trait in two lines: its `allocate` and `deallocate`, with the layout of `len` bytes.
+/// The buffers of a pool with mappings begin 64 bytes into a page or later. On some processors the
+/// kernel copies to the first bytes of a page up to seven times slower.
+///
 /// ```
 /// use bufcore::compio::ReadBuf;
 /// use bufcore::{BufferPool, HeapLease, HeapPool};

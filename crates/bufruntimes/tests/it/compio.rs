@@ -145,3 +145,80 @@ fn runtimes_that_end_with_a_read_in_flight() {
         });
     });
 }
+
+/// compio's own buffers for managed reads, in a pool: each in pages of its own, which no buffer
+/// shares and which begin a page.
+mod managed {
+    use core::alloc::Layout;
+    use core::mem::MaybeUninit;
+    use core::num::NonZeroU16;
+    use core::ptr::NonNull;
+    use std::alloc::handle_alloc_error;
+    use std::sync::LazyLock;
+
+    use allocator_api2::alloc::Allocator;
+    use bufworks::bufcore::allocator::PoolAllocator;
+    use bufworks::shard::ShardPool;
+    use bufworks::MapOptions;
+    use compio::driver::{BufferAllocator, ProactorBuilder};
+    use compio::fs::File;
+    use compio::io::AsyncReadManagedAt;
+    use compio::runtime::RuntimeBuilder;
+
+    use crate::system::{TestFile, or_skip, pattern};
+
+    const BUFFERS: u16 = 8;
+    const BYTES: usize = 64 << 10;
+
+    static POOL: LazyLock<PoolAllocator<ShardPool>> = LazyLock::new(|| {
+        let pool = ShardPool::builder().map_options(MapOptions::new()).build();
+        PoolAllocator::new(pool.expect("settings are right"))
+    });
+
+    struct FromPool;
+
+    fn layout(len: u32) -> Layout {
+        Layout::array::<u8>(len as usize).expect("a length is less than half of the addresses")
+    }
+
+    impl BufferAllocator for FromPool {
+        fn allocate(len: u32) -> NonNull<MaybeUninit<u8>> {
+            let layout = layout(len);
+            POOL.allocate(layout).unwrap_or_else(|_error| handle_alloc_error(layout)).cast()
+        }
+
+        unsafe fn deallocate(block: NonNull<MaybeUninit<u8>>, len: u32) {
+            // SAFETY: by compio's promise the block is of `allocate`, of this length, and not used
+            // again.
+            unsafe { POOL.deallocate(block.cast(), layout(len)) };
+        }
+    }
+
+    #[test]
+    fn reads_use_a_pool() {
+        let mut proactor = ProactorBuilder::new();
+        proactor.buffer_pool_size(NonZeroU16::new(BUFFERS).expect("some"));
+        proactor.buffer_pool_buffer_len(BYTES).buffer_pool_allocator::<FromPool>();
+        let Some(runtime) = or_skip(RuntimeBuilder::new().with_proactor(proactor).build()) else { return };
+        let bytes = pattern(5 * BYTES + 100, 3);
+        let file = TestFile::new("managed");
+        std::fs::write(&file.0, &bytes).unwrap();
+        runtime.block_on(async {
+            let file = File::open(&file.0).await.unwrap();
+            let (mut at, mut held) = (0, Vec::new());
+            while let Some(part) = file.read_managed_at(BYTES, at as u64).await.unwrap() {
+                if part.is_empty() {
+                    break;
+                }
+                assert_eq!(part[..], bytes[at..at + part.len()], "at {at}");
+                at += part.len();
+                held.push(part);
+                assert!(POOL.pool().stats().reserved_bytes >= held.len() * BYTES);
+            }
+            assert_eq!(at, bytes.len());
+        });
+        drop(runtime);
+        POOL.pool().trim();
+        assert_eq!(POOL.pool().stats().reserved_bytes, 0, "the runtime gave its buffers back");
+    }
+}

@@ -11,7 +11,7 @@ use crate::harness::serve::{Lines, Messages, Pipe, Stream};
 use crate::workloads::spsc::CAPACITY;
 
 pub(super) fn contestant() -> Contestant {
-    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`, or `read_from` and `pieces` for lines; `MessageQueue`: `send` and `recv_into`";
+    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`, or `read_from`, and `wait_piece` and `pieces` for lines; `MessageQueue`: `send` and `recv_into`";
     Contestant::only("mirror", Kind::Strategy, &["stream", "parse", "spsc", "messages", "log"], idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
@@ -69,20 +69,22 @@ impl Pipe for Channel {
 
 impl Lines for Channel {
     fn each_line(from: &mut File, mut take: impl FnMut(&[u8])) -> io::Result<()> {
-        let (mut producer, mut consumer) = channel(CAPACITY)?;
-        thread::scope(|scope| {
+        let (mut producer, consumer) = channel(CAPACITY)?;
+        // An error here ends the other thread, which finds its consumer gone.
+        thread::scope(move |scope| {
+            let mut consumer = consumer;
             let reading = scope.spawn(move || {
                 while producer.read_from(from)? > 0 {}
                 io::Result::Ok(())
             });
             loop {
-                for line in &mut consumer.pieces(b'\n') {
-                    take(line);
-                }
-                match consumer.wait(consumer.len() + 1) {
+                match consumer.wait_piece(b'\n') {
                     Ok(()) => {}
                     Err(WaitError::Closed { .. }) => break,
                     Err(error) => return Err(error.into()),
+                }
+                for line in &mut consumer.pieces(b'\n') {
+                    take(line);
                 }
             }
             // The last line may have no end.

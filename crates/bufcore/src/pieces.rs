@@ -127,7 +127,7 @@ impl<'p> Iterator for PiecesIter<'p> {
 
     #[inline]
     fn next(&mut self) -> Option<&'p [u8]> {
-        let Some(at) = find(self.rest, self.delimiter) else {
+        let Some(at) = find_byte(self.rest, self.delimiter) else {
             // It is not searched again.
             self.rest = &[];
             return None;
@@ -150,8 +150,19 @@ impl fmt::Debug for PiecesIter<'_> {
     }
 }
 
-/// Finds the first such byte, in steps that a compiler makes a few wide comparisons of.
-fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
+/// Finds the first byte of that value, and returns its index.
+///
+/// Cost: a few wide comparisons for each 32 bytes.
+///
+/// ```
+/// use bufcore::strategy::find_byte;
+///
+/// assert_eq!(find_byte(b"GET /\r\n", b'\n'), Some(6));
+/// assert_eq!(find_byte(b"GET /", b'\n'), None);
+/// ```
+#[must_use]
+pub fn find_byte(bytes: &[u8], wanted: u8) -> Option<usize> {
+    // The compiler makes vector instructions of a step.
     let (steps, rest) = bytes.as_chunks::<STEP_BYTES>();
     for (index, step) in steps.iter().enumerate() {
         if step.iter().fold(false, |found, &byte| found | (byte == wanted)) {
@@ -165,17 +176,17 @@ fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{STEP_BYTES, find};
+    use super::{STEP_BYTES, find_byte};
 
     #[test]
     fn the_first_is_found_wherever_it_is() {
         const BYTES: usize = 3 * STEP_BYTES + 5;
         for len in 0..=BYTES {
             let mut bytes = [b'.'; BYTES];
-            assert_eq!(find(&bytes[..len], b'!'), None);
+            assert_eq!(find_byte(&bytes[..len], b'!'), None);
             for at in (0..len).rev() {
                 bytes[at] = b'!';
-                assert_eq!(find(&bytes[..len], b'!'), Some(at));
+                assert_eq!(find_byte(&bytes[..len], b'!'), Some(at));
             }
         }
     }

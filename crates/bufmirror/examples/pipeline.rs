@@ -51,14 +51,14 @@ fn look(mut consumer: Consumer) -> Result<(Totals, u64), WaitError> {
         }
     };
     loop {
-        // The lines go from the ring when the iteration is over.
-        for line in &mut consumer.pieces(b'\n') {
-            take(line);
-        }
-        match consumer.wait(consumer.len() + 1) {
+        match consumer.wait_piece(b'\n') {
             Ok(()) => {}
             Err(WaitError::Closed { .. }) => break,
             Err(error) => return Err(error),
+        }
+        // The lines go from the ring when the iteration is over.
+        for line in &mut consumer.pieces(b'\n') {
+            take(line);
         }
     }
     if !consumer.is_empty() {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use bufcore::{ByteSource, Pieces};
+use bufcore::ByteSource;
 
 use super::end::{End, Reads};
 use super::waits::{task_waits, waits};
@@ -32,7 +32,7 @@ use crate::ring::over;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Consumer {
-    end: End<Reads>,
+    pub(super) end: End<Reads>,
 }
 
 impl Consumer {
@@ -111,39 +111,6 @@ impl Consumer {
         // - valid and initialised: as in `lend`.
         // - exclusive: as in `lend`, and `&mut self` makes it the only borrow.
         unsafe { filled.as_mut() }
-    }
-
-    /// Returns the complete pieces that can be read now, each up to `delimiter` and without it, in
-    /// place: lines, for `b'\n'`.
-    ///
-    /// The pieces that were looked at are consumed when the returned value drops, also after a
-    /// `break`; see [`Pieces`].
-    ///
-    /// To wait for more of a piece, wait for a byte more than there are: that fails when the piece
-    /// can never be whole.
-    ///
-    /// ```
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"one\ntwo\nthr")?;
-    /// drop(producer);
-    /// let mut lines = Vec::new();
-    /// loop {
-    ///     for line in &mut consumer.pieces(b'\n') {
-    ///         lines.push(line.to_vec());
-    ///     }
-    ///     let more = consumer.len() + 1;
-    ///     match consumer.wait(more) {
-    ///         Ok(()) => {}
-    ///         Err(bufmirror::WaitError::Closed { .. }) => break,
-    ///         Err(error) => return Err(error.into()), // a line that is longer than the ring
-    ///     }
-    /// }
-    /// assert_eq!((lines, consumer.peek()), (vec![b"one".to_vec(), b"two".to_vec()], &b"thr"[..]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self> {
-        ByteSource::pieces(self, delimiter)
     }
 
     /// Drops the `n` oldest bytes. The producer can write there, and is woken if it waits.

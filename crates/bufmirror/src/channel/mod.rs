@@ -8,6 +8,7 @@ pub(crate) mod end;
 pub(crate) mod header;
 pub(crate) mod io;
 pub(crate) mod link;
+mod pieces;
 mod threads;
 pub(crate) mod waits;
 

@@ -424,15 +424,11 @@ fn lines_of_a_channel_are_consumed_as_they_are_looked_at() {
     let reader = thread::spawn(move || {
         let mut lines = Vec::new();
         loop {
+            if let Err(error) = consumer.wait_piece(b'\n') {
+                return (lines, error, consumer.len());
+            }
             for line in &mut consumer.pieces(b'\n') {
                 lines.push(String::from_utf8_lossy(line).into_owned());
-            }
-            // What has come since the last line was looked for may be all that there is room for.
-            let rest = consumer.peek();
-            let wanted = if rest.contains(&b'\n') { 0 } else { rest.len() + 1 };
-            match consumer.wait(wanted) {
-                Ok(()) => {}
-                Err(error) => return (lines, error, consumer.len()),
             }
         }
     });
@@ -447,12 +443,50 @@ fn lines_of_a_channel_are_consumed_as_they_are_looked_at() {
     assert_eq!((error, left), (WaitError::Closed { requested: 5, available: 4 }, 4));
 }
 
+/// A reader that looks at lines while more of them come, up to a full ring, sees each by itself.
+#[test]
+fn lines_that_come_amid_the_look_are_lines() {
+    type Wait = fn(&mut bufmirror::Consumer) -> Result<(), WaitError>;
+    let waits: [Wait; 3] = [
+        |consumer| consumer.wait_piece(b'\n'),
+        |consumer| consumer.wait_piece_timeout(b'\n', LONG),
+        |consumer| block_on(consumer.wait_piece_async(b'\n')),
+    ];
+    for wait in waits {
+        let (mut producer, mut consumer) = channel(1).expect("the system maps");
+        let line = |number: usize| format!("{number} {}", "=".repeat(number * 7 % 300));
+        let reader = thread::spawn(move || {
+            let mut next = 0;
+            let end = loop {
+                if let Err(error) = wait(&mut consumer) {
+                    break error;
+                }
+                for found in &mut consumer.pieces(b'\n') {
+                    assert_eq!(found, line(next).as_bytes());
+                    next += 1;
+                    // Lets the writer fill the ring.
+                    if next % 50 == 0 {
+                        thread::sleep(Duration::from_micros(100));
+                    }
+                }
+            };
+            (next, end)
+        });
+        for number in 0..3000 {
+            writeln!(producer, "{}", line(number)).expect("the consumer lives");
+        }
+        drop(producer);
+        let end = WaitError::Closed { requested: 1, available: 0 };
+        assert_eq!(reader.join().expect("all lines are right"), (3000, end));
+    }
+}
+
 #[test]
 fn a_line_longer_than_the_channel_is_an_error() {
     let (mut producer, mut consumer) = channel(1).expect("the system maps");
     let capacity = consumer.capacity();
     producer.put(&vec![b'x'; capacity]).expect("it is empty");
     assert_eq!((&mut consumer.pieces(b'\n')).into_iter().count(), 0);
-    let requested = consumer.len() + 1;
-    assert_eq!(consumer.wait(requested), Err(WaitError::TooLong { requested, capacity }));
+    let requested = capacity + 1;
+    assert_eq!(consumer.wait_piece(b'\n'), Err(WaitError::TooLong { requested, capacity }));
 }

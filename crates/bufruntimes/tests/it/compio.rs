@@ -157,9 +157,9 @@ mod managed {
     use std::sync::LazyLock;
 
     use allocator_api2::alloc::Allocator;
+    use bufworks::MapOptions;
     use bufworks::bufcore::allocator::PoolAllocator;
     use bufworks::shard::ShardPool;
-    use bufworks::MapOptions;
     use compio::driver::{BufferAllocator, ProactorBuilder};
     use compio::fs::File;
     use compio::io::AsyncReadManagedAt;

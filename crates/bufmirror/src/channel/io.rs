@@ -6,6 +6,17 @@ use crate::integrations::std_io::{drain, fill};
 
 use super::{Consumer, Producer, WaitError};
 
+/// Parts of a ring that are read or written at once, so that both ends have work at one time.
+const PARTS: usize = 8;
+/// A part has at least so many bytes: a call of the system costs little beside them.
+const LEAST_PART: usize = 32 << 10;
+
+/// Returns how many bytes one call of a reader or writer moves at most. If it were the whole ring,
+/// each end would wait for the other one.
+fn most_at_once(capacity: usize) -> usize {
+    (capacity / PARTS).max(LEAST_PART)
+}
+
 /// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
 impl Write for Producer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -30,8 +41,9 @@ pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
 }
 
 impl Producer {
-    /// Blocks until there is room for at least one byte, then reads once from `reader` into all of
-    /// the room. Returns how many bytes came, 0 at the reader's end only.
+    /// Blocks until there is room for at least one byte, then reads once from `reader` into the
+    /// room: up to 32 KiB, or an eighth of the ring where that is more. So the consumer works on a
+    /// part while the next one is read. Returns how many bytes came, 0 at the reader's end only.
     ///
     /// So `while producer.read_from(&mut reader)? > 0 {}` sends the whole stream.
     ///
@@ -52,14 +64,14 @@ impl Producer {
     /// ```
     pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
         self.wait(1)?;
-        let n = fill(self.all_room(), reader)?;
+        let n = fill(self.room_for_a_read(), reader)?;
         self.commit(n);
         Ok(n)
     }
 
-    /// Reserves all room that there is.
-    pub(crate) fn all_room(&mut self) -> &mut [u8] {
-        let room = self.spare_capacity();
+    /// Reserves the room for one read.
+    pub(crate) fn room_for_a_read(&mut self) -> &mut [u8] {
+        let room = self.spare_capacity().min(most_at_once(self.capacity()));
         // There is so much.
         self.reserve(room).unwrap_or_default()
     }
@@ -79,9 +91,9 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Blocks until there is at least one byte, then writes all bytes to `writer`, once. It drops
-    /// those that the writer took and returns their number, 0 only when the producer has ended the
-    /// stream and all was read.
+    /// Blocks until there is at least one byte, then writes bytes to `writer`, once: up to 32 KiB,
+    /// or an eighth of the ring where that is more. It drops those that the writer took and returns
+    /// their number, 0 only when the producer has ended the stream and all was read.
     ///
     /// So `while consumer.write_to(&mut writer)? > 0 {}` passes the whole stream on.
     ///
@@ -103,9 +115,16 @@ impl Consumer {
     /// ```
     pub fn write_to(&mut self, writer: &mut impl Write) -> io::Result<usize> {
         self.wait_or_end()?;
-        let n = drain(self.peek(), writer)?;
+        let n = drain(self.bytes_for_a_write(), writer)?;
         self.consume(n);
         Ok(n)
+    }
+
+    /// Lends the bytes for one write.
+    pub(crate) fn bytes_for_a_write(&mut self) -> &[u8] {
+        let most = most_at_once(self.capacity());
+        let bytes = self.peek();
+        &bytes[..bytes.len().min(most)]
     }
 
     /// Blocks until there is a byte or the end.

@@ -23,7 +23,7 @@ impl Consumer {
     ///     assert!(line == b"one" || line == b"two");
     /// }
     /// assert_eq!(consumer.peek(), b"thr");
-    /// # Ok::<(), bufmirror::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
     pub fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self> {

@@ -202,7 +202,7 @@ impl Producer {
     pub async fn read_from_async(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             ready!(self.poll_wait(cx, 1))?;
-            let n = ready!(poll_fill(cx, self.all_room(), reader))?;
+            let n = ready!(poll_fill(cx, self.room_for_a_read(), reader))?;
             self.commit(n);
             Poll::Ready(Ok(n))
         })
@@ -234,7 +234,7 @@ impl Consumer {
     pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             ready!(self.poll_byte_or_end(cx))?;
-            let n = ready!(poll_drain(cx, self.peek(), writer))?;
+            let n = ready!(poll_drain(cx, self.bytes_for_a_write(), writer))?;
             self.consume(n);
             Poll::Ready(Ok(n))
         })

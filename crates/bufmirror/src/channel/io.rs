@@ -42,8 +42,10 @@ pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
 
 impl Producer {
     /// Blocks until there is room for at least one byte, then reads once from `reader` into the
-    /// room: up to 32 KiB, or an eighth of the ring where that is more. So the consumer works on a
-    /// part while the next one is read. Returns how many bytes came, 0 at the reader's end only.
+    /// room. Returns how many bytes came, 0 at the reader's end only.
+    ///
+    /// It reads up to 32 KiB, or an eighth of the ring where that is more. So the consumer works on
+    /// a part while the next one is read.
     ///
     /// So `while producer.read_from(&mut reader)? > 0 {}` sends the whole stream.
     ///
@@ -91,9 +93,11 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Blocks until there is at least one byte, then writes bytes to `writer`, once: up to 32 KiB,
-    /// or an eighth of the ring where that is more. It drops those that the writer took and returns
-    /// their number, 0 only when the producer has ended the stream and all was read.
+    /// Blocks until there is at least one byte, then writes bytes to `writer`, once. It drops those
+    /// that the writer took and returns their number, 0 only when the producer has ended the stream
+    /// and all was read.
+    ///
+    /// It writes up to 32 KiB, or an eighth of the ring where that is more.
     ///
     /// So `while consumer.write_to(&mut writer)? > 0 {}` passes the whole stream on.
     ///

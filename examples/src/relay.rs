@@ -13,6 +13,7 @@ use std::io;
 
 use bufcore::Frozen;
 use bufshard::{ShardLease, ShardPool};
+use bufworks::frames::{FrameError, FrameReader, LengthDelimited, write_frames_async};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast::error::RecvError;
@@ -20,8 +21,6 @@ use tokio::sync::broadcast::{Receiver, Sender, channel};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-
-use crate::frames::{FrameError, receive, send};
 
 /// What the server is told.
 #[derive(Debug, Clone, Copy)]
@@ -128,15 +127,22 @@ impl Hub {
         }
     }
 
-    async fn receive(&self, number: u64, mut from: OwnedReadHalf) -> Result<(), FrameError> {
-        let acquire = |length| self.pool.acquire_async(length);
-        while let Some(frame) = receive(&mut from, self.settings.max_frame, acquire).await? {
+    async fn receive(&self, number: u64, from: OwnedReadHalf) -> Result<(), FrameError> {
+        // By frame, since the slowest client keeps a frame for long.
+        let mut frames = FrameReader::new(from, self.framing()).by_frame();
+        let acquire = |bytes| self.pool.acquire_async(bytes);
+        while let Some(frame) = frames.next_frame_async(acquire).await? {
             // ORDER: Relaxed: a number, which orders nothing.
             self.frames.fetch_add(1, Ordering::Relaxed);
             // This client listens as well, so there is somebody.
             drop(self.messages.send(Message { from: number, frame }));
         }
         Ok(())
+    }
+
+    /// Four bytes of length in front of each frame.
+    fn framing(&self) -> LengthDelimited {
+        LengthDelimited::new(self.settings.max_frame)
     }
 
     async fn send_others(
@@ -149,7 +155,8 @@ impl Hub {
             match messages.recv().await {
                 Ok(message) if message.from == number => {}
                 Ok(message) => {
-                    let sent = send(&mut to, message.frame, self.settings.max_frame);
+                    let (framing, frames) = (self.framing(), [message.frame]);
+                    let sent = write_frames_async(&mut to, &framing, &frames);
                     timeout(self.settings.patience, sent).await.map_err(|_elapsed| too_slow())??;
                 }
                 Err(RecvError::Lagged(_)) => return Err(too_slow()),

@@ -3,23 +3,23 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::HeapPool;
 use bufshard::ShardPool;
-use bufworks_examples::frames::FrameCodec;
 use bufworks_examples::relay::{Report, Settings, serve};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
-use tokio_util::codec::Framed;
+use tokio_util::bytes::Bytes;
+use tokio_util::codec::{Framed, LengthDelimitedCodec};
 use tokio_util::sync::CancellationToken;
 
 const CLIENTS: usize = 20;
 const FRAMES: usize = 15;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-type Client = Framed<TcpStream, FrameCodec<HeapPool>>;
+/// A codec of others, which has the same frames.
+type Client = Framed<TcpStream, LengthDelimitedCodec>;
 
 fn frame(client: usize, number: usize) -> Vec<u8> {
     let mut frame = vec![client as u8, number as u8];
@@ -72,9 +72,9 @@ async fn introduced(
     let mut clients: Vec<Client> = Vec::new();
     for _ in 0..count {
         let socket = TcpStream::from_std(connect().unwrap()).unwrap();
-        let mut client = Framed::new(socket, FrameCodec::new(HeapPool::new(), max_frame));
+        let mut client = LengthDelimitedCodec::builder().max_frame_length(max_frame).new_framed(socket);
         if !clients.is_empty() {
-            client.send(b"hello").await.unwrap();
+            client.send(Bytes::from_static(b"hello")).await.unwrap();
         }
         for other in &mut clients {
             assert_eq!(&other.next().await.unwrap().unwrap()[..], b"hello");
@@ -92,10 +92,10 @@ fn everybody_gets_everything_of_the_others_in_order() {
         let mut tasks = Vec::new();
         for (number, client) in clients.into_iter().enumerate() {
             tasks.push(tokio::spawn(async move {
-                let (mut to, mut from) = client.split();
+                let (mut to, mut from) = StreamExt::split::<Bytes>(client);
                 let speak = async {
                     for at in 0..FRAMES {
-                        to.send(frame(number, at)).await.unwrap();
+                        to.send(Bytes::from(frame(number, at))).await.unwrap();
                     }
                 };
                 let listen = async {
@@ -137,7 +137,7 @@ fn who_sends_nonsense_is_let_go_and_the_others_stay() {
                 // An end or a reset; frames it gets none.
                 assert!(!matches!(bad.read(&mut [0]).await, Ok(1..)));
             }
-            good[0].send(b"still here").await.unwrap();
+            good[0].send(Bytes::from_static(b"still here")).await.unwrap();
             assert_eq!(&good[1].next().await.unwrap().unwrap()[..], b"still here");
             is_idle(pool).await;
         });
@@ -158,10 +158,10 @@ fn a_budget_of_two_frames_serves_ten_clients() {
         let mut tasks = Vec::new();
         for (number, client) in clients.into_iter().enumerate() {
             tasks.push(tokio::spawn(async move {
-                let (mut to, mut from) = client.split();
+                let (mut to, mut from) = StreamExt::split::<Bytes>(client);
                 let speak = async {
                     for _ in 0..FRAMES {
-                        to.send(vec![number as u8; BYTES]).await.unwrap();
+                        to.send(vec![number as u8; BYTES].into()).await.unwrap();
                     }
                 };
                 let listen = async {
@@ -199,7 +199,7 @@ fn a_client_that_does_not_read_is_let_go() {
         let frames = 256;
         let speak = async {
             for _ in 0..frames {
-                to.send(vec![7; BYTES]).await.unwrap();
+                to.send(Bytes::from(vec![7; BYTES])).await.unwrap();
             }
         };
         let listen = async {

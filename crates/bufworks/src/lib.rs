@@ -26,7 +26,8 @@
 //! | `slot`, `ring`, `shard`, `bump`, `mirror` (default) | the strategies |
 //! | `std`, `alloc`, `allocator-api2`, `bytes`, `embedded-io`, `embedded-io-async`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
 //! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
-//! | `tokio` | `net`: sockets whose buffers are taken when there is something to read |
+//! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
+//! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
 //! | `tokio-uring`, `monoio`, `compio` | these runtimes read into buffers, and write from buffers and views |
 //! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
 //! | `portable-atomic` | nothing: it is for processors without compare-and-swap |
@@ -53,7 +54,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(any(feature = "metrics", feature = "prometheus", feature = "tokio", feature = "tracing"))]
+#[cfg(feature = "std")]
 extern crate std;
 
 #[macro_use]
@@ -62,6 +63,8 @@ mod strategies;
 
 #[cfg(feature = "alloc")]
 pub mod any;
+#[cfg(feature = "std")]
+pub mod frames;
 #[cfg(any(feature = "metrics", feature = "prometheus", feature = "tracing"))]
 pub mod monitor;
 #[cfg(feature = "tokio")]

@@ -434,10 +434,21 @@ fn poll_into<S: ReadReady, L: Lease>(
 ) -> Poll<Result<usize, ReadError>> {
     let spare = buf.spare_mut();
     let len = spare.len().min(limit);
-    let mut room = ReadBuf::new(&mut spare[..len]);
-    if room.remaining() == 0 {
+    if len == 0 {
         return Poll::Ready(Err(ReadError::NoRoom));
     }
+    let n = ready!(poll_read(stream, cx, &mut spare[..len]))?;
+    buf.commit(n);
+    Poll::Ready(Ok(n))
+}
+
+/// Reads into `room`; returns how many bytes came.
+pub(crate) fn poll_read<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    cx: &mut Context<'_>,
+    room: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut room = ReadBuf::new(room);
     let start = room.filled().as_ptr().addr();
     let polled = Pin::new(stream).poll_read(cx, &mut room);
     let n = room.filled().len();
@@ -445,15 +456,14 @@ fn poll_into<S: ReadReady, L: Lease>(
     // read.
     if room.filled().as_ptr().addr() != start {
         let error = io::Error::new(io::ErrorKind::InvalidData, "stream reads into a buffer of its own");
-        return Poll::Ready(Err(ReadError::Io(error)));
+        return Poll::Ready(Err(error));
     }
     ready!(polled)?;
-    buf.commit(n);
     Poll::Ready(Ok(n))
 }
 
 /// Lets others run until the task is woken.
-async fn until_woken() {
+pub(crate) async fn until_woken() {
     let mut has_waited = false;
     poll_fn(|_| if core::mem::replace(&mut has_waited, true) { Poll::Ready(()) } else { Poll::Pending })
         .await;

@@ -25,6 +25,8 @@ mod conformance;
 #[cfg(all(feature = "bump", feature = "shard"))]
 mod costs;
 mod errors;
+#[cfg(all(feature = "tokio", feature = "slot", feature = "ring", feature = "bump", feature = "shard"))]
+mod frames;
 #[cfg(all(feature = "slot", feature = "bump", feature = "shard"))]
 mod hostile;
 mod keeper;

@@ -1,0 +1,109 @@
+//! The errors of frames.
+
+use core::fmt;
+use std::io;
+
+use bufcore::AcquireError;
+
+/// Names what is wrong with a stream of frames, or with what a reader needs.
+///
+/// ```
+/// use bufworks::frames::{FrameError, FrameReader, LengthDelimited};
+/// use bufworks::HeapPool;
+///
+/// let mut pool = HeapPool::new();
+/// let mut frames = FrameReader::new(&b"\0\0\x10\0"[..], LengthDelimited::new(100));
+/// let error = frames.next_frame(|bytes| pool.acquire(bytes)).unwrap_err();
+/// assert!(matches!(error, FrameError::TooLong { length: 4096, limit: 100 }));
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// A frame is longer than the framing allows. What follows it cannot be found.
+    TooLong {
+        /// The frame's length in bytes. Of a frame that ends with a delimiter, as much as has come.
+        length: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// A length that counts its own header is smaller than that. What follows cannot be found.
+    TooShort {
+        /// The length, in bytes.
+        length: usize,
+        /// Bytes of the header.
+        header: usize,
+    },
+    /// A frame that is to be written has the delimiter in it.
+    HasDelimiter {
+        /// Where in the frame.
+        at: usize,
+    },
+    /// The pool refused a buffer. Nothing is lost: the next call asks again.
+    Acquire(AcquireError),
+    /// The buffer that `acquire` returned has less room than it was asked for, or is not empty.
+    /// Nothing is lost.
+    NoRoom {
+        /// Bytes that it was asked for.
+        requested: usize,
+        /// Bytes of room that it has.
+        available: usize,
+    },
+    /// The stream ended inside a frame.
+    Truncated,
+    /// The stream failed. No byte that was read is lost.
+    Io(io::Error),
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { length, limit } => {
+                write!(f, "a frame of {length} bytes is over the limit of {limit}")
+            }
+            Self::TooShort { length, header } => {
+                write!(f, "a frame with its header of {header} bytes says that it has {length}")
+            }
+            Self::HasDelimiter { at } => write!(f, "the frame has the delimiter in it, at byte {at}"),
+            Self::Acquire(error) => write!(f, "no buffer for a frame: {error}"),
+            Self::NoRoom { requested, available } => {
+                write!(f, "a buffer of {requested} bytes was asked for, and has room for {available}")
+            }
+            Self::Truncated => write!(f, "the stream ended inside a frame"),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for FrameError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Acquire(error) => Some(error),
+            Self::Io(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for FrameError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<AcquireError> for FrameError {
+    fn from(error: AcquireError) -> Self {
+        Self::Acquire(error)
+    }
+}
+
+/// The error of a stream where there is one; else `InvalidData`, or `UnexpectedEof` inside a frame.
+impl From<FrameError> for io::Error {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Io(error) => error,
+            FrameError::Truncated => io::ErrorKind::UnexpectedEof.into(),
+            FrameError::Acquire(_) | FrameError::NoRoom { .. } => Self::other(error),
+            _ => Self::new(io::ErrorKind::InvalidData, error),
+        }
+    }
+}

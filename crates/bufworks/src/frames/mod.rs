@@ -1,0 +1,53 @@
+//! Frames: messages in a stream, each received into memory of a pool and written without a copy.
+//!
+//! A framing says where a frame begins and ends: [`LengthDelimited`], whose frames have their
+//! length in front, or [`Delimited`], whose frames end with a byte or a few. A [`FrameReader`]
+//! takes frames from a blocking reader or, with the feature `tokio`, from a socket.
+//! [`write_frames`] writes many at once.
+//!
+//! # What is held, and what it costs
+//!
+//! | | in chunks, as it is unless set | [by frame](FrameReader::by_frame) |
+//! | --- | --- | --- |
+//! | reads | one for all frames that have come, up to a chunk | two for each frame |
+//! | copies | none, except of a frame that a chunk holds a part of: that part, once | none |
+//! | held between frames | nothing | nothing |
+//! | held inside of a frame | a chunk, or a buffer of its length | a buffer of its length |
+//! | held while it waits for the pool | nothing | nothing |
+//! | a frame that is kept | keeps its chunk | keeps a buffer of its length |
+//!
+//! Chunks are for small frames that are dealt with soon. By frame is for large frames, and for
+//! frames that are kept for long.
+//!
+//! ```
+//! use bufworks::HeapPool;
+//! use bufworks::frames::{FrameReader, LengthDelimited, write_frames};
+//!
+//! let framing = LengthDelimited::new(1 << 20); // four bytes of length; frames of up to 1 MiB
+//! let mut wire = Vec::new();
+//! write_frames(&mut wire, &framing, &[&b"hello"[..], b"", b"world"])?;
+//!
+//! let mut pool = HeapPool::new();
+//! let mut frames = FrameReader::new(&wire[..], framing);
+//! let mut received = Vec::new();
+//! while let Some(frame) = frames.next_frame(|bytes| pool.acquire(bytes))? {
+//!     received.push(frame); // a view: no copy
+//! }
+//! assert!(received.iter().eq([&b"hello"[..], b"", b"world"]));
+//! # Ok::<(), bufworks::frames::FrameError>(())
+//! ```
+
+mod error;
+mod framing;
+mod reader;
+mod state;
+#[cfg(feature = "tokio")]
+mod tokio;
+mod write;
+
+#[cfg(feature = "tokio")]
+pub use self::tokio::{write_all_vectored_async, write_frames_async};
+pub use error::FrameError;
+pub use framing::{Delimited, Framing, LengthDelimited};
+pub use reader::FrameReader;
+pub use write::{write_all_vectored, write_frames};

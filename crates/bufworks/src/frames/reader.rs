@@ -1,0 +1,205 @@
+//! Frames of a stream, one after the other.
+
+use core::fmt;
+use std::io::{self, Read};
+use std::vec::Vec;
+
+use bufcore::{AcquireError, Buf, Frozen, Lease};
+
+use super::framing::Framing;
+use super::state::{State, Step};
+use super::{FrameError, LengthDelimited};
+
+/// Bytes of a chunk unless set: as much as `BufReader` has.
+const CHUNK_BYTES: usize = 8 << 10;
+
+/// Takes frames from a stream, into memory of a pool.
+///
+/// The pool is not the reader's: each call gets a closure that acquires, so that many readers share
+/// a pool, or take turns with it. Which buffer a reader holds when is in the table of
+/// [the module](super).
+///
+/// ```
+/// use bufworks::frames::{Delimited, FrameReader};
+/// use bufworks::HeapPool;
+///
+/// let mut pool = HeapPool::new();
+/// let mut lines = FrameReader::new(&b"one\ntwo\nthree"[..], Delimited::byte(b'\n', 1000));
+/// let mut acquire = |bytes| pool.acquire(bytes);
+/// assert_eq!(lines.next_frame(&mut acquire)?.unwrap(), *b"one");
+/// assert_eq!(lines.next_frame(&mut acquire)?.unwrap(), *b"two");
+/// assert_eq!(lines.next_frame(&mut acquire)?.unwrap(), *b"three"); // the stream ends here
+/// assert!(lines.next_frame(&mut acquire)?.is_none());
+/// # Ok::<(), bufworks::frames::FrameError>(())
+/// ```
+pub struct FrameReader<S, F, L: Lease> {
+    pub(super) stream: S,
+    pub(super) state: State<F, L>,
+}
+
+impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
+    /// Makes a reader whose chunks have 8 KiB. It takes no memory yet.
+    ///
+    /// A reader that has bytes of its own in front, such as a `BufReader`, adds a copy.
+    #[must_use]
+    pub fn new(stream: S, framing: F) -> Self {
+        Self { stream, state: State::new(framing, CHUNK_BYTES) }
+    }
+
+    /// Reads in chunks of this number of bytes, at least one.
+    ///
+    /// ```
+    /// use bufworks::HeapLease;
+    /// use bufworks::frames::{Delimited, FrameReader};
+    ///
+    /// let framing = Delimited::byte(b'\n', 1 << 20);
+    /// let lines = FrameReader::<_, _, HeapLease>::new(std::io::stdin(), framing).chunks_of(256 << 10);
+    /// # drop(lines);
+    /// ```
+    #[must_use]
+    pub fn chunks_of(mut self, bytes: usize) -> Self {
+        self.state.set_chunk(bytes.max(1));
+        self
+    }
+
+    /// Returns the stream.
+    pub fn get_ref(&self) -> &S {
+        &self.stream
+    }
+
+    /// Returns the stream. Bytes that are read from it are missing in the frames.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// Returns whether bytes have come of a frame that was not returned yet: a part of it, or all.
+    ///
+    /// ```
+    /// use bufworks::frames::{FrameError, FrameReader, LengthDelimited};
+    /// use bufworks::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frames = FrameReader::new(&b"\0\0\0\x05hel"[..], LengthDelimited::new(100));
+    /// assert!(!frames.is_inside_frame());
+    /// let ended = frames.next_frame(|bytes| pool.acquire(bytes));
+    /// assert!(matches!(ended, Err(FrameError::Truncated)) && frames.is_inside_frame());
+    /// ```
+    pub fn is_inside_frame(&self) -> bool {
+        self.state.is_inside_frame()
+    }
+
+    /// Returns the stream, and a copy of the bytes that were read from it and are in no frame, such
+    /// as those of another protocol. Inside of a frame that has a buffer of its own, its header is
+    /// left out.
+    ///
+    /// ```
+    /// use bufworks::frames::{Delimited, FrameReader};
+    /// use bufworks::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut lines = FrameReader::new(&b"UPGRADE\n\x01\x02"[..], Delimited::byte(b'\n', 1000));
+    /// let line = lines.next_frame(|bytes| pool.acquire(bytes))?;
+    /// assert_eq!(line.unwrap(), *b"UPGRADE");
+    /// assert_eq!(lines.into_parts().1, [1, 2]);
+    /// # Ok::<(), bufworks::frames::FrameError>(())
+    /// ```
+    pub fn into_parts(self) -> (S, Vec<u8>) {
+        let rest = self.state.rest().to_vec();
+        (self.stream, rest)
+    }
+}
+
+impl<S, L: Lease> FrameReader<S, LengthDelimited, L> {
+    /// Gives each frame a buffer of its own, of just its length, which is acquired when its header
+    /// has come.
+    ///
+    /// Cost: two reads for each frame, and no copy.
+    ///
+    /// ```
+    /// use bufworks::frames::{FrameReader, LengthDelimited};
+    /// use bufworks::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let frames = FrameReader::new(&b"\0\0\0\x05hello"[..], LengthDelimited::new(100));
+    /// let frame = frames.by_frame().next_frame(|bytes| {
+    ///     assert_eq!(bytes, 5);
+    ///     pool.acquire(bytes)
+    /// });
+    /// assert_eq!(frame?.unwrap(), *b"hello");
+    /// # Ok::<(), bufworks::frames::FrameError>(())
+    /// ```
+    #[must_use]
+    pub fn by_frame(mut self) -> Self {
+        self.state.set_chunk(0);
+        self
+    }
+}
+
+impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
+    /// Returns the next frame, and blocks until it has come; `None` at the end of the stream.
+    ///
+    /// `acquire` is called with a number of bytes, and returns an empty buffer with room for them.
+    ///
+    /// Cost: see [the module](super). A chunk is held while the stream blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError`]. After `Acquire`, `NoRoom` and `Io`, also of the kind `WouldBlock`, no byte
+    /// is lost: another call goes on. `Interrupted` is no error. After `TooLong` and `TooShort`
+    /// each call says the same again.
+    ///
+    /// ```
+    /// use bufworks::frames::{FrameReader, LengthDelimited};
+    /// use bufworks::HeapPool;
+    ///
+    /// let mut pool = HeapPool::new();
+    /// let mut frames = FrameReader::new(&b"\0\0\0\x05hello"[..], LengthDelimited::new(100));
+    /// let frame = frames.next_frame(|bytes| pool.acquire(bytes))?;
+    /// assert_eq!(frame.unwrap(), *b"hello");
+    /// # Ok::<(), bufworks::frames::FrameError>(())
+    /// ```
+    pub fn next_frame(
+        &mut self,
+        mut acquire: impl FnMut(usize) -> Result<Buf<L>, AcquireError>,
+    ) -> Result<Option<Frozen<L>>, FrameError> {
+        loop {
+            match self.state.step()? {
+                Step::Frame(frame) => return Ok(Some(frame)),
+                Step::Acquire(bytes) => self.state.give(acquire(bytes)?, bytes)?,
+                Step::Read => {
+                    if self.read()? == 0 {
+                        return self.state.end();
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<usize> {
+        loop {
+            let room = self.state.room();
+            let most = room.len();
+            match self.stream.read(room) {
+                Ok(n) if n <= most => {
+                    self.state.filled(n);
+                    return Ok(n);
+                }
+                Ok(_) => {
+                    let claims = "the reader claims more bytes than it was lent room for";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, claims));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl<S: fmt::Debug, F: Framing, L: Lease> fmt::Debug for FrameReader<S, F, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrameReader")
+            .field("stream", &self.stream)
+            .field("is_inside_frame", &self.is_inside_frame())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,238 @@
+//! The state of a reader of frames, without the stream: which bytes have come, and what is next.
+//!
+//! # Invariants
+//!
+//! - F1: bytes of the stream that belong to no frame yet are in one place: `own`, or the buffer of
+//!   `held`.
+//! - F2: between calls, `own` has no more than a part of a frame.
+
+use core::ops::Range;
+use std::vec::Vec;
+
+use bufcore::{Buf, Frozen, Lease};
+
+use super::FrameError;
+use super::framing::{Framing, Look};
+
+/// `own` keeps no more memory than this when it is empty.
+const OWN_BYTES: usize = 64;
+
+/// What comes next.
+pub(super) enum Step<L: Lease> {
+    /// A frame is whole.
+    Frame(Frozen<L>),
+    /// Bytes of the stream are to go to [`State::room`].
+    Read,
+    /// An empty buffer of this number of bytes is to go to [`State::give`].
+    Acquire(usize),
+}
+
+/// A buffer of the pool.
+enum Held<L: Lease> {
+    /// Bytes of the stream. The first `searched` of them have no end of a frame.
+    Chunk { buf: Buf<L>, searched: usize },
+    /// The bytes of one frame.
+    Frame { buf: Buf<L>, missing: usize },
+    /// Bytes of the stream, which begin with a whole frame, or did when they came.
+    Whole(Frozen<L>),
+}
+
+/// What the next buffer is for.
+#[derive(Clone)]
+enum Plan {
+    Chunk,
+    /// One frame. Its bytes are in this range of the stream.
+    Frame(Range<usize>),
+}
+
+pub(super) struct State<F, L: Lease> {
+    framing: F,
+    /// Bytes of a chunk; none when each frame has a buffer of its own.
+    chunk: usize,
+    held: Option<Held<L>>,
+    /// Bytes that are in no buffer of the pool: the first `own_len` of these.
+    own: Vec<u8>,
+    own_len: usize,
+    plan: Plan,
+}
+
+impl<F: Framing, L: Lease> State<F, L> {
+    pub(super) fn new(framing: F, chunk: usize) -> Self {
+        Self { framing, chunk, held: None, own: Vec::new(), own_len: 0, plan: Plan::Chunk }
+    }
+
+    pub(super) fn set_chunk(&mut self, bytes: usize) {
+        self.chunk = bytes;
+    }
+
+    /// Returns the bytes of the stream that belong to no frame yet.
+    pub(super) fn rest(&self) -> &[u8] {
+        match &self.held {
+            Some(Held::Chunk { buf, .. } | Held::Frame { buf, .. }) => buf,
+            Some(Held::Whole(view)) => view,
+            None => &self.own[..self.own_len],
+        }
+    }
+
+    /// Returns whether a frame has begun and was not returned.
+    pub(super) fn is_inside_frame(&self) -> bool {
+        matches!(self.held, Some(Held::Frame { .. })) || !self.rest().is_empty()
+    }
+
+    /// Says what comes next.
+    pub(super) fn step(&mut self) -> Result<Step<L>, FrameError> {
+        loop {
+            match &mut self.held {
+                Some(Held::Whole(view)) => match self.framing.look(view, 0)? {
+                    Look::Frame { payload, total } if total <= view.len() => {
+                        let mut frame = view.split_to(total);
+                        if view.is_empty() {
+                            self.held = None;
+                        }
+                        frame.truncate(payload.end);
+                        frame.consume(payload.start);
+                        return Ok(Step::Frame(frame));
+                    }
+                    _ => self.let_go(),
+                },
+                Some(Held::Frame { missing, .. }) => {
+                    if *missing > 0 {
+                        return Ok(Step::Read);
+                    }
+                    let Some(Held::Frame { buf, .. }) = self.held.take() else { continue };
+                    return Ok(Step::Frame(buf.freeze()));
+                }
+                Some(Held::Chunk { buf, searched }) => {
+                    let look = self.framing.look(buf, *searched)?;
+                    *searched = buf.len();
+                    match look {
+                        Look::Frame { total, .. } if total <= buf.len() => {
+                            let Some(Held::Chunk { buf, .. }) = self.held.take() else { continue };
+                            self.held = Some(Held::Whole(buf.freeze()));
+                        }
+                        Look::Frame { total, .. } if total <= buf.capacity() => return Ok(Step::Read),
+                        Look::More if buf.spare_capacity() > 0 => return Ok(Step::Read),
+                        look => return Ok(self.acquire(look)),
+                    }
+                }
+                None => {
+                    let look = self.framing.look(&self.own[..self.own_len], 0)?;
+                    let is_header = look == Look::More && self.chunk == 0;
+                    return Ok(if is_header { Step::Read } else { self.acquire(look) });
+                }
+            }
+        }
+    }
+
+    /// Plans the next buffer. It has more room than what has come takes.
+    fn acquire(&mut self, look: Look) -> Step<L> {
+        let (plan, bytes) = match look {
+            Look::Frame { payload, total } if total > self.chunk => {
+                let bytes = payload.len();
+                (Plan::Frame(payload), bytes)
+            }
+            Look::Frame { .. } => (Plan::Chunk, self.chunk),
+            Look::More => {
+                let twice = self.rest().len().saturating_mul(2).min(self.framing.most_bytes());
+                (Plan::Chunk, twice.max(self.chunk))
+            }
+        };
+        self.plan = plan;
+        Step::Acquire(bytes)
+    }
+
+    /// Takes the buffer that [`step`](Self::step) asked for, and moves to it what has come.
+    ///
+    /// # Errors
+    ///
+    /// When it is not empty, or has less room than was asked for. The state is as before then.
+    pub(super) fn give(&mut self, mut buf: Buf<L>, requested: usize) -> Result<(), FrameError> {
+        let available = if buf.is_empty() { buf.spare_capacity() } else { 0 };
+        let no_room = FrameError::NoRoom { requested, available };
+        if available < requested {
+            return Err(no_room);
+        }
+        let bytes = self.rest();
+        let held = match self.plan.clone() {
+            Plan::Chunk => {
+                buf.extend_from_slice(bytes).map_err(|_error| no_room)?;
+                let searched = match self.held {
+                    Some(Held::Chunk { searched, .. }) => searched,
+                    _ => 0,
+                };
+                Held::Chunk { buf, searched }
+            }
+            Plan::Frame(payload) => {
+                let here = bytes.get(payload.start..).unwrap_or_default();
+                buf.extend_from_slice(here).map_err(|_error| no_room)?;
+                Held::Frame { missing: payload.len() - here.len(), buf }
+            }
+        };
+        self.held = Some(held);
+        self.own_len = 0;
+        if self.own.capacity() > OWN_BYTES {
+            self.own = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Moves what has come of a frame to memory of its own, so that no chunk is held.
+    pub(super) fn let_go(&mut self) {
+        if matches!(self.held, Some(Held::Chunk { .. } | Held::Whole(_))) {
+            let mut own = core::mem::take(&mut self.own);
+            own.clear();
+            own.extend_from_slice(self.rest());
+            (self.own_len, self.own) = (own.len(), own);
+            self.held = None;
+        }
+    }
+
+    /// Lends the room for the next bytes of the stream; it is not empty after [`Step::Read`].
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        match &mut self.held {
+            Some(Held::Chunk { buf, .. }) => buf.spare_mut(),
+            Some(Held::Frame { buf, missing }) => {
+                let spare = buf.spare_mut();
+                let most = spare.len().min(*missing);
+                &mut spare[..most]
+            }
+            Some(Held::Whole(_)) => &mut [],
+            None => {
+                self.own.resize(self.framing.header_bytes().max(self.own_len), 0);
+                &mut self.own[self.own_len..]
+            }
+        }
+    }
+
+    /// Notes that `n` bytes were read into [`room`](Self::room), which has so many.
+    pub(super) fn filled(&mut self, n: usize) {
+        match &mut self.held {
+            Some(Held::Chunk { buf, .. }) => buf.commit(n),
+            Some(Held::Frame { buf, missing }) => {
+                buf.commit(n);
+                *missing -= n;
+            }
+            Some(Held::Whole(_)) => {}
+            None => self.own_len += n,
+        }
+    }
+
+    /// Ends the stream. Returns a last frame that has no end, if the framing takes it.
+    ///
+    /// # Errors
+    ///
+    /// When the stream ended inside a frame.
+    pub(super) fn end(&mut self) -> Result<Option<Frozen<L>>, FrameError> {
+        if !self.is_inside_frame() {
+            self.held = None;
+            return Ok(None);
+        }
+        match self.held.take() {
+            Some(Held::Chunk { buf, .. }) if self.framing.takes_rest() => Ok(Some(buf.freeze())),
+            held => {
+                self.held = held;
+                Err(FrameError::Truncated)
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Frames of tokio's sockets, and for its writers.
+
+use core::future::poll_fn;
+use core::ops::ControlFlow;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, ready};
+use std::io::{self, IoSlice};
+
+use bufcore::{AcquireError, Buf, Frozen, Lease};
+use tokio::io::AsyncWrite;
+
+use super::framing::Framing;
+use super::state::Step;
+use super::write::{FRAMES, SLICES, around_each, checked, slices};
+use super::{FrameError, FrameReader};
+use crate::net::{ReadReady, poll_read, until_woken};
+
+impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
+    /// Returns the next frame when it has come, into a buffer that it waits for; `None` at the end
+    /// of the stream.
+    ///
+    /// `acquire` is called when the stream is readable, with a number of bytes. Its future may take
+    /// as long as it likes, as `acquire_async` of a bounded pool does. Meanwhile this holds no
+    /// buffer of the pool, and the bytes wait in the system. So tasks that share a budget are
+    /// served in turn, and none keeps others from it. A frame that the task itself keeps is the
+    /// task's: see [which buffer first](crate::net::read_ready_waiting#which-buffer-first).
+    ///
+    /// Cost: see [the module](super). While it waits for the pool, a part of a frame that is in a
+    /// chunk is in memory of its own, of less than a chunk. Two further copies of that part are the
+    /// price.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError`]; what is lost is as with [`next_frame`](Self::next_frame).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no byte: the next call goes on. A request for a buffer is given
+    /// up.
+    ///
+    /// ```
+    /// # #[cfg(feature = "shard")] {
+    /// use bufworks::frames::{FrameReader, LengthDelimited, write_frames_async};
+    /// use bufworks::shard::ShardPool;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
+    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+    /// # let socket = listener.accept().await?.0;
+    /// let framing = LengthDelimited::new(1 << 20);
+    /// write_frames_async(&mut client, &framing, &["hello", "world"]).await?;
+    /// drop(client);
+    ///
+    /// let pool = ShardPool::builder().max_bytes(32 << 20).build().expect("settings are right");
+    /// let mut frames = FrameReader::new(socket, framing);
+    /// let mut received = Vec::new();
+    /// while let Some(frame) = frames.next_frame_async(|bytes| pool.acquire_async(bytes)).await? {
+    ///     received.push(frame);
+    /// }
+    /// assert!(received.iter().eq([b"hello", b"world"]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn next_frame_async<A, Fut>(&mut self, mut acquire: A) -> Result<Option<Frozen<L>>, FrameError>
+    where
+        A: FnMut(usize) -> Fut,
+        Fut: Future<Output = Result<Buf<L>, AcquireError>>,
+    {
+        loop {
+            match self.state.step()? {
+                Step::Frame(frame) => return Ok(Some(frame)),
+                Step::Acquire(bytes) => {
+                    if bytes > 0 {
+                        self.stream.readable().await?;
+                    }
+                    let buf = self.wait_for(acquire(bytes)).await?;
+                    self.state.give(buf, bytes)?;
+                    if bytes > 0 && self.read_now().await?.is_break() {
+                        return self.state.end();
+                    }
+                }
+                Step::Read => {
+                    if poll_fn(|cx| self.poll_room(cx)).await? == 0 {
+                        return self.state.end();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
+    /// Waits for a buffer. When it has to wait, it holds no chunk.
+    async fn wait_for(
+        &mut self,
+        acquiring: impl Future<Output = Result<Buf<L>, AcquireError>>,
+    ) -> Result<Buf<L>, AcquireError> {
+        let mut acquiring = pin!(acquiring);
+        poll_fn(|cx| {
+            let polled = acquiring.as_mut().poll(cx);
+            if polled.is_pending() {
+                // If this releases memory that the request waits for, the request is woken.
+                self.state.let_go();
+            }
+            polled
+        })
+        .await
+    }
+
+    /// Reads once, without waiting. Breaks at the end of the stream. Where nothing has come, it
+    /// lets the chunk go, and waits until there is reason to try again.
+    async fn read_now(&mut self) -> io::Result<ControlFlow<()>> {
+        match poll_fn(|cx| Poll::Ready(self.poll_room(cx))).await {
+            Poll::Ready(Ok(0)) => Ok(ControlFlow::Break(())),
+            Poll::Ready(Ok(_)) => Ok(ControlFlow::Continue(())),
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Pending => {
+                self.state.let_go();
+                until_woken().await;
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+
+    /// Reads once, to where the next bytes go.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let n = ready!(poll_read(&mut self.stream, cx, self.state.room()))?;
+        self.state.filled(n);
+        Poll::Ready(Ok(n))
+    }
+}
+
+/// Writes frames as [`write_frames`](super::write_frames) does, to a writer of tokio's.
+///
+/// # Errors
+///
+/// As [`write_frames`](super::write_frames).
+///
+/// # Cancel safety
+///
+/// A future that is dropped before its end may have written a part of a frame.
+///
+/// ```
+/// use bufworks::frames::{LengthDelimited, write_frames_async};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let framing = LengthDelimited::new(100).length_bytes(1);
+/// let mut socket = Vec::new();
+/// write_frames_async(&mut socket, &framing, &["one", "two"]).await?;
+/// assert_eq!(socket, b"\x03one\x03two");
+/// # Ok::<(), bufworks::frames::FrameError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub async fn write_frames_async(
+    to: &mut (impl AsyncWrite + Unpin + ?Sized),
+    framing: &impl Framing,
+    frames: &[impl AsRef<[u8]>],
+) -> Result<(), FrameError> {
+    for frames in frames.chunks(FRAMES) {
+        let (around, wrong) = around_each(framing, frames);
+        write_all_vectored_async(to, &mut slices(frames, &around)).await?;
+        wrong?;
+    }
+    Ok(())
+}
+
+/// Writes all bytes of the slices, as [`write_all_vectored`](super::write_all_vectored) does, to a
+/// writer of tokio's. The slices are advanced as bytes are written, also when the future is
+/// dropped.
+///
+/// # Errors
+///
+/// As [`write_all_vectored`](super::write_all_vectored).
+///
+/// ```
+/// use std::io::IoSlice;
+///
+/// use bufworks::frames::write_all_vectored_async;
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let mut socket = Vec::new();
+/// let mut slices = [IoSlice::new(b"head"), IoSlice::new(b"body")];
+/// write_all_vectored_async(&mut socket, &mut slices).await?;
+/// assert_eq!(socket, b"headbody");
+/// # std::io::Result::Ok(()) })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub async fn write_all_vectored_async(
+    to: &mut (impl AsyncWrite + Unpin + ?Sized),
+    mut slices: &mut [IoSlice<'_>],
+) -> io::Result<()> {
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        let now = &slices[..slices.len().min(SLICES)];
+        let most = now.iter().map(|slice| slice.len()).sum();
+        let n = poll_fn(|cx| Pin::new(&mut *to).poll_write_vectored(cx, now)).await?;
+        IoSlice::advance_slices(&mut slices, checked(n, most)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,269 @@
+//! Frames of tokio's sockets: futures that are dropped at every point, and budgets.
+
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use buftest::trials::scaled;
+use bufworks::frames::{
+    Delimited, FrameReader, Framing, LengthDelimited, write_all_vectored_async, write_frames,
+    write_frames_async,
+};
+use bufworks::net::ReadReady;
+use bufworks::shard::ShardPool;
+use bufworks::{AcquireError, HeapBuf, HeapLease, HeapPool};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::{Either, framings, random_frames};
+
+/// Is ready, and has bytes, when chance has it. It wakes the task each time that it is not.
+struct Whim<'a> {
+    bytes: &'a [u8],
+    random: std::sync::Mutex<fastrand::Rng>,
+}
+
+impl Whim<'_> {
+    fn is_ready(&self, cx: &Context<'_>) -> bool {
+        cx.waker().wake_by_ref();
+        self.random.lock().unwrap().bool()
+    }
+}
+
+impl AsyncRead for Whim<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.is_ready(cx) {
+            return Poll::Pending;
+        }
+        let most = self.random.lock().unwrap().usize(1..500);
+        let (now, rest) = self.bytes.split_at(self.bytes.len().min(most).min(into.remaining()));
+        into.put_slice(now);
+        self.bytes = rest;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl ReadReady for Whim<'_> {
+    fn readable(&self) -> impl Future<Output = io::Result<()>> + Send {
+        core::future::poll_fn(|cx| if self.is_ready(cx) { Poll::Ready(Ok(())) } else { Poll::Pending })
+    }
+}
+
+/// Is there after some polls.
+async fn acquire_late(bytes: usize, mut polls: u8) -> Result<HeapBuf, AcquireError> {
+    core::future::poll_fn(|cx| {
+        polls = polls.saturating_sub(1);
+        cx.waker().wake_by_ref();
+        if polls == 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    HeapPool::new().acquire(bytes)
+}
+
+/// Polls each future a few times and drops it, until there is a frame.
+fn read_dropped<F: Framing>(mut reader: FrameReader<Whim<'_>, F, HeapLease>, frames: &[Vec<u8>], seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut expected = frames.iter();
+    loop {
+        let mut next = pin!(reader.next_frame_async(|bytes| acquire_late(bytes, random.u8(1..4))));
+        let polls = fastrand::u8(1..8);
+        let Some(answer) = (0..polls).find_map(|_| match next.as_mut().poll(&mut cx) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        }) else {
+            continue;
+        };
+        match answer.unwrap() {
+            Some(frame) => assert!(frame == expected.next().expect("no more than were written")[..]),
+            None => break,
+        }
+    }
+    assert_eq!(expected.next(), None, "a frame is missing");
+}
+
+#[test]
+fn dropped_futures_lose_nothing() {
+    for seed in 0..scaled(40) as u64 {
+        for framing in framings() {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let frames = random_frames(&mut random, &framing, 30);
+            let mut wire = Vec::new();
+            let chunk = random.choice([1, 10, 100, 8192]).unwrap();
+            let whim = |bytes| Whim { bytes, random: fastrand::Rng::with_seed(seed).into() };
+            match framing {
+                Either::Lengths(framing) => {
+                    write_frames(&mut wire, &framing, &frames).unwrap();
+                    read_dropped(FrameReader::new(whim(&wire), framing).chunks_of(chunk), &frames, seed);
+                    read_dropped(FrameReader::new(whim(&wire), framing).by_frame(), &frames, seed);
+                }
+                Either::Delimited(framing) => {
+                    write_frames(&mut wire, &framing, &frames).unwrap();
+                    read_dropped(FrameReader::new(whim(&wire), framing).chunks_of(chunk), &frames, seed);
+                }
+            }
+        }
+    }
+}
+
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (client, accepted) =
+        tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+    (client.unwrap(), accepted.unwrap().0)
+}
+
+/// Every reader has a part of a frame in a chunk, and needs more than is left of the budget. If it
+/// kept its chunk, none would get a buffer.
+#[tokio::test]
+async fn readers_that_wait_for_the_pool_hold_no_chunk() {
+    const READERS: usize = 8;
+    const CHUNK: usize = 16 << 10;
+    const FRAME: usize = 100 << 10;
+    let pool = ShardPool::builder().max_bytes(READERS * CHUNK + FRAME / 2).build().unwrap();
+    let framing = LengthDelimited::new(FRAME);
+    let mut tasks = JoinSet::new();
+    for reader in 0..READERS {
+        let (mut client, socket) = pair().await;
+        tasks.spawn(async move {
+            // A part, so that each reader has one before it knows that it needs more.
+            let frame = vec![reader as u8; FRAME];
+            let mut wire = Vec::new();
+            write_frames(&mut wire, &framing, &[frame]).unwrap();
+            client.write_all(&wire[..CHUNK / 2]).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            client.write_all(&wire[CHUNK / 2..]).await.unwrap();
+        });
+        let pool = pool.clone();
+        tasks.spawn(async move {
+            let mut frames = FrameReader::new(socket, framing).chunks_of(CHUNK);
+            let frame = frames.next_frame_async(|bytes| pool.acquire_async(bytes)).await.unwrap().unwrap();
+            assert!(frame.len() == FRAME && frame.iter().all(|byte| *byte == reader as u8));
+            assert!(frames.next_frame_async(|bytes| pool.acquire_async(bytes)).await.unwrap().is_none());
+        });
+    }
+    let all = tokio::time::timeout(Duration::from_secs(20), tasks.join_all()).await;
+    assert!(all.is_ok(), "readers wait for one another's chunks");
+}
+
+/// An idle connection holds nothing, and one inside of a frame holds what the table says.
+#[tokio::test]
+async fn between_frames_nothing_is_held() {
+    let pool = ShardPool::builder().max_bytes(64 << 10).build().unwrap();
+    let (mut client, socket) = pair().await;
+    let framing = LengthDelimited::new(1000);
+    let mut frames = FrameReader::new(socket, framing).chunks_of(60 << 10);
+    write_frames_async(&mut client, &framing, &["hello", "world"]).await.unwrap();
+    for right in ["hello", "world"] {
+        let frame = frames.next_frame_async(|bytes| pool.acquire_async(bytes)).await.unwrap().unwrap();
+        assert_eq!(frame, *right.as_bytes());
+    }
+    // All of the budget can be had while the reader waits.
+    let waiting = tokio::time::timeout(
+        Duration::from_millis(50),
+        frames.next_frame_async(|bytes| pool.acquire_async(bytes)),
+    );
+    assert!(waiting.await.is_err());
+    drop(pool.acquire(60 << 10).expect("nothing is held"));
+}
+
+/// Fifty clients send 1 MiB each at once under a budget of 8 MiB, in both modes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_large_frames_under_a_budget() {
+    const FRAME: usize = 1 << 20;
+    let pool = ShardPool::builder().max_bytes(8 << 20).build().unwrap();
+    let framing = LengthDelimited::new(FRAME);
+    let mut tasks = JoinSet::new();
+    for number in 0..scaled(50).min(50) {
+        let (mut client, socket) = pair().await;
+        tasks.spawn(async move {
+            let frame = Arc::<[u8]>::from(vec![number as u8; FRAME]);
+            write_frames_async(&mut client, &framing, &[&frame, &frame]).await.unwrap();
+        });
+        let pool = pool.clone();
+        tasks.spawn(async move {
+            let mut frames = FrameReader::new(socket, framing);
+            if number % 2 == 0 {
+                frames = frames.by_frame();
+            }
+            let mut count = 0;
+            while let Some(frame) = frames.next_frame_async(|bytes| pool.acquire_async(bytes)).await.unwrap()
+            {
+                assert!(frame.len() == FRAME && frame.iter().all(|byte| *byte == number as u8));
+                count += 1;
+            }
+            assert_eq!(count, 2);
+        });
+    }
+    let all = tokio::time::timeout(Duration::from_secs(60), tasks.join_all()).await;
+    assert!(all.is_ok(), "a reader waits for ever");
+}
+
+#[tokio::test]
+async fn lines_of_a_socket() {
+    let (mut client, socket) = pair().await;
+    let framing = Delimited::byte(b'\n', 100);
+    let sending = async {
+        for part in ["one\ntw", "o\nth", "ree"] {
+            client.write_all(part.as_bytes()).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        drop(client);
+    };
+    let mut pool = HeapPool::new();
+    let receiving = async {
+        let mut lines = FrameReader::new(socket, framing);
+        let mut received = Vec::new();
+        while let Some(line) =
+            lines.next_frame_async(|bytes| core::future::ready(pool.acquire(bytes))).await.unwrap()
+        {
+            received.push(line);
+        }
+        received
+    };
+    let ((), received) = tokio::join!(sending, receiving);
+    assert!(received.iter().eq([&b"one"[..], b"two", b"three"]));
+}
+
+#[tokio::test]
+async fn asynchronous_writers_that_take_a_part() {
+    struct Part(Vec<u8>, fastrand::Rng);
+    impl AsyncWrite for Part {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.1.bool() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let n = self.1.usize(1..=bytes.len());
+            self.0.extend_from_slice(&bytes[..n]);
+            Poll::Ready(Ok(n))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+    let framing = LengthDelimited::new(1000);
+    let frames: Vec<Vec<u8>> = (0..200).map(|number| vec![number as u8; number]).collect();
+    let mut expected = Vec::new();
+    write_frames(&mut expected, &framing, &frames).unwrap();
+    let mut part = Part(Vec::new(), fastrand::Rng::with_seed(3));
+    write_frames_async(&mut part, &framing, &frames).await.unwrap();
+    assert!(part.0 == expected);
+    part.0.clear();
+    write_all_vectored_async(&mut part, &mut [IoSlice::new(b""), IoSlice::new(&expected)]).await.unwrap();
+    assert!(part.0 == expected);
+}

@@ -1,0 +1,203 @@
+//! Limits, ends, what is copied, and how often the stream is read.
+
+use std::io::{self, Read};
+
+use bufworks::frames::{Delimited, FrameError, FrameReader, Framing, LengthDelimited, write_frames};
+use bufworks::{HeapLease, HeapPool, HeapView};
+
+/// Notes where each read went.
+struct Noting<'a> {
+    bytes: &'a [u8],
+    reads: Vec<(usize, usize)>,
+}
+
+impl<'a> Noting<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, reads: Vec::new() }
+    }
+}
+
+impl Read for Noting<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.reads.push((into.as_ptr().addr(), into.len()));
+        self.bytes.read(into)
+    }
+}
+
+fn next<S: Read, F: Framing>(
+    reader: &mut FrameReader<S, F, HeapLease>,
+) -> Result<Option<HeapView>, FrameError> {
+    reader.next_frame(|bytes| HeapPool::new().acquire(bytes))
+}
+
+fn wire(framing: &impl Framing, frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut wire = Vec::new();
+    write_frames(&mut wire, framing, frames).expect("frames are within the limit");
+    wire
+}
+
+#[test]
+fn one_read_brings_many_frames_without_a_copy() {
+    let framing = LengthDelimited::new(100);
+    let frames: Vec<Vec<u8>> = (0..1000).map(|number: usize| vec![number as u8; number % 50]).collect();
+    let wire = wire(&framing, &frames);
+    let mut reader = FrameReader::new(Noting::new(&wire), framing);
+    let mut copied = 0;
+    for right in &frames {
+        let frame = next(&mut reader).unwrap().unwrap();
+        assert_eq!(frame, right[..]);
+        // The one that the chunk's end cut is copied to the next chunk.
+        let (start, len) = *reader.get_ref().reads.last().unwrap();
+        let is_in_place = frame.is_empty() || (start..start + len).contains(&frame.as_ptr().addr());
+        copied += usize::from(!is_in_place);
+    }
+    assert!(next(&mut reader).unwrap().is_none());
+    let chunks = wire.len().div_ceil(8 << 10);
+    assert!(reader.get_ref().reads.len() <= chunks + 2, "{:?}", reader.get_ref().reads);
+    assert!(copied <= chunks, "{copied} copies for {chunks} chunks");
+}
+
+#[test]
+fn by_frame_reads_each_into_a_buffer_of_its_length() {
+    let framing = LengthDelimited::new(10_000);
+    let frames = [vec![1; 10_000], vec![], vec![2; 1], vec![3; 500]];
+    let wire = wire(&framing, &frames);
+    let mut reader = FrameReader::new(Noting::new(&wire), framing).by_frame();
+    for right in &frames {
+        let mut asked = Vec::new();
+        let frame = reader.next_frame(|bytes| {
+            asked.push(bytes);
+            HeapPool::new().acquire(bytes)
+        });
+        let frame = frame.unwrap().unwrap();
+        assert_eq!((&frame[..], asked), (&right[..], vec![right.len()]));
+        if !right.is_empty() {
+            assert_eq!(*reader.get_ref().reads.last().unwrap(), (frame.as_ptr().addr(), right.len()));
+        }
+    }
+    assert!(next(&mut reader).unwrap().is_none());
+    // Two for each frame with bytes, one for the one without, one for the end.
+    assert_eq!(reader.get_ref().reads.len(), 8);
+}
+
+/// A frame that no chunk holds is copied once, as far as it has come; the rest is read to its place.
+#[test]
+fn a_large_frame_gets_a_buffer_of_its_own() {
+    let framing = LengthDelimited::new(1 << 20);
+    let frames = [vec![1; 10], vec![2; 1 << 20], vec![3; 10]];
+    let wire = wire(&framing, &frames);
+    let mut reader = FrameReader::new(Noting::new(&wire), framing).chunks_of(4096);
+    assert_eq!(next(&mut reader).unwrap().unwrap(), frames[0][..]);
+    let large = next(&mut reader).unwrap().unwrap();
+    assert!(large == frames[1][..]);
+    let here = 4096 - 14 - 4;
+    let (start, len) = reader.get_ref().reads[1];
+    assert_eq!((start, len), (large.as_ptr().addr() + here, (1 << 20) - here));
+    assert_eq!(next(&mut reader).unwrap().unwrap(), frames[2][..]);
+    assert!(next(&mut reader).unwrap().is_none());
+}
+
+#[test]
+fn a_long_line_is_searched_once() {
+    /// Gives a byte for each read, so a search from the front each time would take minutes.
+    struct Slow(usize);
+    impl Read for Slow {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.0 += 1;
+            into[0] = if self.0 == 1 << 20 { b'\n' } else { b'x' };
+            Ok(1)
+        }
+    }
+    let mut reader = FrameReader::new(Slow(0), Delimited::byte(b'\n', 1 << 20));
+    assert_eq!(next(&mut reader).unwrap().unwrap().len(), (1 << 20) - 1);
+}
+
+#[test]
+fn limits() {
+    for limit in [0, 1, 7, 8, 9, 8190, 8192] {
+        let (right, wrong) = (vec![b'x'; limit], vec![b'x'; limit + 1]);
+        let length = LengthDelimited::new(limit);
+        let larger = LengthDelimited::new(limit + 1);
+        let line = Delimited::sequence(b"\r\n", limit).unwrap();
+        let longer = Delimited::sequence(b"\r\n", limit + 1).unwrap();
+
+        let stream = wire(&length, &[right.clone()]);
+        assert_eq!(next(&mut FrameReader::new(&stream[..], length)).unwrap().unwrap(), right[..]);
+        let stream = wire(&larger, &[wrong.clone()]);
+        for mut reader in
+            [FrameReader::new(&stream[..], length), FrameReader::new(&stream[..], length).by_frame()]
+        {
+            for _ in 0..2 {
+                let error = next(&mut reader).unwrap_err();
+                assert!(
+                    matches!(error, FrameError::TooLong { length, limit: l } if (length, l) == (limit + 1, limit))
+                );
+            }
+        }
+        for chunk in [1, 5, 8192] {
+            let stream = wire(&line, &[right.clone()]);
+            let mut reader = FrameReader::new(&stream[..], line).chunks_of(chunk);
+            assert_eq!(next(&mut reader).unwrap().unwrap(), right[..]);
+            let stream = wire(&longer, &[wrong.clone()]);
+            let mut reader = FrameReader::new(&stream[..], line).chunks_of(chunk);
+            assert!(matches!(next(&mut reader), Err(FrameError::TooLong { .. })), "{limit} {chunk}");
+            // One that never ends is found before it is all in memory.
+            let mut reader = FrameReader::new(io::repeat(b'x'), line).chunks_of(chunk);
+            assert!(matches!(next(&mut reader), Err(FrameError::TooLong { .. })), "{limit} {chunk}");
+        }
+        let error = write_frames(&mut io::sink(), &length, &[&wrong]).unwrap_err();
+        assert!(matches!(error, FrameError::TooLong { .. }));
+    }
+}
+
+#[test]
+fn lengths_that_are_none() {
+    let eight = LengthDelimited::new(usize::MAX).length_bytes(8);
+    let mut reader = FrameReader::new(&[0xff; 8][..], eight);
+    assert!(matches!(next(&mut reader), Err(FrameError::TooLong { .. })));
+    let counting = LengthDelimited::new(100).counts_header();
+    let mut reader = FrameReader::new(&[0, 0, 0, 3][..], counting);
+    assert!(matches!(next(&mut reader), Err(FrameError::TooShort { length: 3, header: 4 })));
+    // A header of one byte, which counts itself, has room for 254.
+    let one = LengthDelimited::new(1000).length_bytes(1).counts_header();
+    assert!(write_frames(&mut io::sink(), &one, &[vec![0; 254]]).is_ok());
+    let error = write_frames(&mut io::sink(), &one, &[vec![0; 255]]).unwrap_err();
+    assert!(matches!(error, FrameError::TooLong { length: 255, limit: 255 }));
+}
+
+#[test]
+fn streams_that_end_inside_a_frame() {
+    let framing = LengthDelimited::new(100);
+    let stream = wire(&framing, &[vec![7; 20]]);
+    for end in 1..stream.len() {
+        for mut reader in [
+            FrameReader::new(&stream[..end], framing),
+            FrameReader::new(&stream[..end], framing).by_frame(),
+            FrameReader::new(&stream[..end], framing).chunks_of(1),
+        ] {
+            assert!(matches!(next(&mut reader), Err(FrameError::Truncated)), "at {end}");
+            assert!(reader.is_inside_frame());
+        }
+    }
+    let lines = Delimited::sequence(b"\r\n", 100).unwrap();
+    let mut reader = FrameReader::new(&b"one\r\ntwo\r"[..], lines);
+    assert_eq!(next(&mut reader).unwrap().unwrap(), *b"one");
+    assert_eq!(next(&mut reader).unwrap().unwrap(), *b"two\r");
+    assert!(next(&mut reader).unwrap().is_none());
+    let mut reader = FrameReader::new(&b"one\r\ntwo\r"[..], lines.must_end());
+    assert_eq!(next(&mut reader).unwrap().unwrap(), *b"one");
+    assert!(matches!(next(&mut reader), Err(FrameError::Truncated)));
+}
+
+/// The rest of a stream goes on in another protocol.
+#[test]
+fn the_rest_can_be_taken() {
+    let framing = LengthDelimited::new(100);
+    let mut stream = wire(&framing, &[vec![1; 5], vec![2; 6]]);
+    stream.extend([9; 3]);
+    let mut reader = FrameReader::new(&stream[..], framing);
+    assert_eq!(next(&mut reader).unwrap().unwrap(), [1; 5]);
+    assert!(reader.is_inside_frame(), "the second one has come");
+    assert_eq!(next(&mut reader).unwrap().unwrap(), [2; 6]);
+    assert_eq!(reader.into_parts(), (&[][..], vec![9; 3]));
+}

@@ -139,6 +139,7 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// Returns the next frame, and blocks until it has come; `None` at the end of the stream.
     ///
     /// `acquire` is called with a number of bytes, and returns an empty buffer with room for them.
+    /// It may block, as `acquire_timeout` of a bounded pool does: the reader holds no buffer then.
     ///
     /// Cost: see [the module](super). A chunk is held while the stream blocks.
     ///
@@ -165,7 +166,11 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
         loop {
             match self.state.step()? {
                 Step::Frame(frame) => return Ok(Some(frame)),
-                Step::Acquire(bytes) => self.state.give(acquire(bytes)?, bytes)?,
+                Step::Acquire(bytes) => {
+                    // It may block until others have released theirs.
+                    self.state.let_go();
+                    self.state.give(acquire(bytes)?, bytes)?;
+                }
                 Step::Read => {
                     if self.read()? == 0 {
                         return self.state.end();

@@ -1,5 +1,6 @@
 //! Limits, ends, what is copied, and how often the stream is read.
 
+use core::time::Duration;
 use std::io::{self, Read};
 
 use bufworks::frames::{Delimited, FrameError, FrameReader, Framing, LengthDelimited, write_frames};
@@ -95,6 +96,19 @@ fn a_large_frame_gets_a_buffer_of_its_own() {
     assert_eq!((start, len), (large.as_ptr().addr() + here, (1 << 20) - here));
     assert_eq!(next(&mut reader).unwrap().unwrap(), frames[2][..]);
     assert!(next(&mut reader).unwrap().is_none());
+}
+
+/// A closure that blocks gets the budget that the chunk had.
+#[test]
+fn while_acquire_blocks_no_chunk_is_held() {
+    const FRAME: usize = 100 << 10;
+    const CHUNK: usize = 16 << 10;
+    let pool = bufworks::shard::ShardPool::builder().max_bytes(FRAME + CHUNK).build().unwrap();
+    let framing = LengthDelimited::new(FRAME);
+    let stream = wire(&framing, &[vec![7; FRAME]]);
+    let mut reader = FrameReader::new(&stream[..], framing).chunks_of(CHUNK);
+    let frame = reader.next_frame(|bytes| pool.acquire_timeout(bytes, Duration::from_secs(5)));
+    assert_eq!(frame.unwrap().unwrap().len(), FRAME);
 }
 
 #[test]

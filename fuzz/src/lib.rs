@@ -9,6 +9,7 @@ pub mod any;
 pub mod builder;
 pub mod bump;
 mod drive;
+pub mod frames;
 pub mod header;
 mod hostile;
 mod keeper;

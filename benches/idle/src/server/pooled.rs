@@ -3,6 +3,7 @@
 
 use std::io;
 
+use bufworks::frames::{FrameReader, LengthDelimited};
 use bufworks::net::read_ready;
 use bufworks::{AcquireError, Buf, Lease};
 use tokio::io::AsyncReadExt;
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::growing::ended;
 use super::sources::Source;
-use crate::wire::{self, HEADER_BYTES};
+use crate::wire::{self, HEADER_BYTES, MAX_FRAME_BYTES};
 
 /// How the start of a frame is read.
 #[derive(Debug, Clone, Copy)]
@@ -51,22 +52,12 @@ async fn serve_ahead<S: Source>(mut socket: TcpStream, source: S, bytes: usize) 
     ended(start.is_empty())
 }
 
-async fn serve_exactly<S: Source>(mut socket: TcpStream, source: S) -> io::Result<()> {
-    let mut header = [0; HEADER_BYTES];
-    loop {
-        match socket.read(&mut header).await? {
-            0 => return Ok(()),
-            read => socket.read_exact(&mut header[read..]).await?,
-        };
-        let length = wire::length(header)?;
-        if length > 0 {
-            // A client that sends a header alone gets no buffer.
-            socket.readable().await?;
-        }
-        let mut frame = source.wait(length).await.map_err(refused)?;
-        fill(&mut socket, &mut frame, length).await?;
-        wire::write_answer(&mut socket, &frame).await?;
+async fn serve_exactly<S: Source>(socket: TcpStream, source: S) -> io::Result<()> {
+    let mut frames = FrameReader::new(socket, LengthDelimited::new(MAX_FRAME_BYTES)).by_frame();
+    while let Some(frame) = frames.next_frame_async(|length| source.wait(length)).await? {
+        wire::write_answer(frames.get_mut(), &frame).await?;
     }
+    Ok(())
 }
 
 /// Reads until `frame` has `length` bytes.

@@ -58,8 +58,9 @@ mod sealed {
         /// Returns the bytes of the longest frame with what is around it.
         fn most_bytes(&self) -> usize;
 
-        /// Returns whether bytes at the end of a stream are a frame, though they do not end as one.
-        fn takes_rest(&self) -> bool;
+        /// Returns whether the bytes at the end of a stream are a frame, though they do not end as
+        /// one.
+        fn takes_rest(&self, rest: &[u8]) -> Result<bool, FrameError>;
 
         /// Returns what is in front of a frame, and behind it.
         fn around(&self, frame: &[u8]) -> Result<[Around; 2], FrameError>;
@@ -178,8 +179,8 @@ impl Sealed for LengthDelimited {
         self.limit.saturating_add(self.header_bytes())
     }
 
-    fn takes_rest(&self) -> bool {
-        false
+    fn takes_rest(&self, _rest: &[u8]) -> Result<bool, FrameError> {
+        Ok(false)
     }
 
     fn around(&self, frame: &[u8]) -> Result<[Around; 2], FrameError> {
@@ -299,8 +300,13 @@ impl Sealed for Delimited {
         self.limit.saturating_add(self.delimiter.as_slice().len())
     }
 
-    fn takes_rest(&self) -> bool {
-        !self.must_end
+    fn takes_rest(&self, rest: &[u8]) -> Result<bool, FrameError> {
+        // Behind a frame of the limit there was room for a part of a delimiter.
+        let (length, limit) = (rest.len(), self.limit);
+        if !self.must_end && length > limit {
+            return Err(FrameError::TooLong { length, limit });
+        }
+        Ok(!self.must_end)
     }
 
     fn around(&self, frame: &[u8]) -> Result<[Around; 2], FrameError> {

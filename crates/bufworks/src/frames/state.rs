@@ -149,7 +149,7 @@ impl<F: Framing, L: Lease> State<F, L> {
     pub(super) fn give(&mut self, mut buf: Buf<L>, requested: usize) -> Result<(), FrameError> {
         let available = if buf.is_empty() { buf.spare_capacity() } else { 0 };
         let no_room = FrameError::NoRoom { requested, available };
-        if available < requested {
+        if available < requested || !buf.is_empty() {
             return Err(no_room);
         }
         let bytes = self.rest();
@@ -221,14 +221,15 @@ impl<F: Framing, L: Lease> State<F, L> {
     ///
     /// # Errors
     ///
-    /// When the stream ended inside a frame.
+    /// When the stream ended inside a frame, or the rest is too long for one.
     pub(super) fn end(&mut self) -> Result<Option<Frozen<L>>, FrameError> {
         if !self.is_inside_frame() {
             self.held = None;
             return Ok(None);
         }
+        let takes_rest = self.framing.takes_rest(self.rest())?;
         match self.held.take() {
-            Some(Held::Chunk { buf, .. }) if self.framing.takes_rest() => Ok(Some(buf.freeze())),
+            Some(Held::Chunk { buf, .. }) if takes_rest => Ok(Some(buf.freeze())),
             held => {
                 self.held = held;
                 Err(FrameError::Truncated)

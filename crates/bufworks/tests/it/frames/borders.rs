@@ -198,6 +198,12 @@ fn streams_that_end_inside_a_frame() {
     assert_eq!(next(&mut reader).unwrap().unwrap(), *b"one");
     assert_eq!(next(&mut reader).unwrap().unwrap(), *b"two\r");
     assert!(next(&mut reader).unwrap().is_none());
+    // The limit holds for the last one too, though a delimiter could have followed.
+    let short = Delimited::sequence(b"\r\n", 3).unwrap();
+    assert!(matches!(
+        next(&mut FrameReader::new(&b"four"[..], short)),
+        Err(FrameError::TooLong { length: 4, limit: 3 })
+    ));
     let mut reader = FrameReader::new(&b"one\r\ntwo\r"[..], lines.must_end());
     assert_eq!(next(&mut reader).unwrap().unwrap(), *b"one");
     assert!(matches!(next(&mut reader), Err(FrameError::Truncated)));

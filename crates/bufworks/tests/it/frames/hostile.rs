@@ -52,6 +52,19 @@ fn t21_acquire_that_lies_refuses_and_panics() {
     }
 }
 
+/// A frame without bytes asks for a buffer of none, which must be empty as any other.
+#[test]
+fn t21_a_buffer_for_nothing_that_is_not_empty() {
+    let mut reader = FrameReader::new(&[0; 4][..], LengthDelimited::new(100)).by_frame();
+    let lying = |bytes: usize| {
+        let mut buf = honest(bytes + 1)?;
+        buf.extend_from_slice(b"x").expect("room for it");
+        Ok(buf)
+    };
+    assert!(matches!(reader.next_frame(lying), Err(FrameError::NoRoom { requested: 0, available: 0 })));
+    assert_eq!(reader.next_frame(honest).unwrap().unwrap(), *b"");
+}
+
 /// What is asked for amid a frame is refused: the part that has come stays.
 #[test]
 fn a_refusal_amid_a_frame_loses_nothing() {

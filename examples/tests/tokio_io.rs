@@ -1,16 +1,11 @@
 //! Buffers and views in the hands of tokio and tokio-util: nothing is needed but the traits that they have.
 
 use core::pin::Pin;
-use std::io::ErrorKind;
 
-use bufcore::{AcquireError, HeapPool, Reject};
 use bufring::RingPool;
 use bufslot::SlotPool;
-use bufworks_examples::frames::{FrameCodec, FrameError, send};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
-use futures_util::{SinkExt, StreamExt};
+use bytes::{Buf, BufMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, duplex};
-use tokio_util::codec::{Decoder, Encoder, Framed};
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
@@ -93,115 +88,4 @@ fn views_are_written_without_a_copy() {
         drop((rest, view));
     });
     assert!(pool.is_idle());
-}
-
-#[test]
-fn frames_are_whole_however_they_come() {
-    let mut codec = FrameCodec::new(RingPool::new(1 << 20).unwrap(), 70_000);
-    let frames: Vec<Vec<u8>> =
-        [0, 1, 3, 4, 5, 1000, 0, 65_536].map(|len| (0..len).map(|at| at as u8).collect()).to_vec();
-    let mut stream = BytesMut::new();
-    for frame in &frames {
-        codec.encode(frame, &mut stream).unwrap();
-    }
-    for piece in [1, 2, 3, 7, 100, 4096, stream.len()] {
-        let mut found = Vec::new();
-        for mut bytes in stream.chunks(piece) {
-            while let Some(frame) = codec.decode_from(&mut bytes).unwrap() {
-                found.push(frame);
-            }
-            assert!(!bytes.has_remaining());
-        }
-        assert!(!codec.is_inside_frame());
-        assert!(
-            found.iter().zip(&frames).all(|(found, frame)| found[..] == frame[..]),
-            "in pieces of {piece}"
-        );
-        assert_eq!(found.len(), frames.len());
-    }
-}
-
-#[test]
-fn framed_streams_deliver_buffers_of_a_pool() {
-    run(async {
-        let (near, far) = duplex(100);
-        let mut near = Framed::new(near, FrameCodec::new(HeapPool::new(), 5000));
-        let mut far = Framed::new(far, FrameCodec::new(SlotPool::new(64 << 10, 16).unwrap(), 5000));
-        let send = async move {
-            for len in [10, 0, 4000] {
-                near.send(vec![7; len]).await.unwrap();
-            }
-            drop(near);
-        };
-        let receive = async {
-            let mut found = Vec::new();
-            while let Some(frame) = far.next().await {
-                let frame = frame.unwrap();
-                let at = frame.as_ptr();
-                let bytes = Bytes::from(frame);
-                assert!(bytes.is_empty() || bytes.as_ptr() == at, "no copy");
-                found.push(bytes);
-            }
-            found
-        };
-        let ((), found) = tokio::join!(send, receive);
-        assert_eq!(found.iter().map(Bytes::len).collect::<Vec<_>>(), [10, 0, 4000]);
-        assert!(found.iter().flatten().all(|byte| *byte == 7));
-    });
-}
-
-#[test]
-fn a_frame_is_sent_from_where_it_is() {
-    run(async {
-        let (mut near, far) = duplex(5);
-        let mut far = Framed::new(far, FrameCodec::new(HeapPool::new(), 100));
-        let mut pool = SlotPool::new(4096, 4).unwrap();
-        let mut buf = pool.acquire(20).unwrap();
-        buf.put_bytes(9, 20);
-        let view = buf.freeze();
-        let error = send(&mut near, view.clone(), 19).await.unwrap_err();
-        assert!(matches!(error, FrameError::TooLong { length: 20, limit: 19 }), "{error}");
-        let (sent, came) = tokio::join!(send(&mut near, view, 20), far.next());
-        sent.unwrap();
-        assert_eq!(&came.unwrap().unwrap()[..], [9; 20]);
-        assert!(pool.is_idle());
-    });
-}
-
-#[test]
-fn what_is_wrong_with_a_stream_is_said() {
-    let mut codec = FrameCodec::new(HeapPool::new(), 10);
-    let error = codec.decode_from(&mut &[0, 0, 0, 11, 1][..]).unwrap_err();
-    assert!(matches!(error, FrameError::TooLong { length: 11, limit: 10 }), "{error}");
-    assert!(codec.encode([0; 11], &mut BytesMut::new()).is_err());
-
-    let mut ended = FrameCodec::new(HeapPool::new(), 10);
-    for cut in [&[0][..], &[0, 0, 0, 2, 1]] {
-        let mut bytes = BytesMut::from(cut);
-        assert!(matches!(ended.decode_eof(&mut bytes), Err(FrameError::Truncated)));
-        ended = FrameCodec::new(HeapPool::new(), 10);
-    }
-    assert!(matches!(ended.decode_eof(&mut BytesMut::new()), Ok(None)));
-
-    let mut never = FrameCodec::new(Reject, 10);
-    let error = never.decode_from(&mut &[0, 0, 0, 1, 1][..]).unwrap_err();
-    assert!(matches!(error, FrameError::Acquire(AcquireError::TooLarge { .. })), "{error}");
-    let failed = FrameError::from(std::io::Error::from(ErrorKind::ConnectionReset));
-    assert!(matches!(failed, FrameError::Io(_)));
-}
-
-/// Memory that is short is no end of the stream.
-#[test]
-fn a_refused_frame_can_be_had_later() {
-    let mut ring = RingPool::new(256).unwrap();
-    let all = ring.acquire(256).unwrap();
-    let mut codec = FrameCodec::new(&mut ring, 100);
-    let mut bytes = &b"\0\0\0\x05hello\0"[..];
-    assert!(matches!(
-        codec.decode_from(&mut bytes),
-        Err(FrameError::Acquire(AcquireError::Exhausted { .. }))
-    ));
-    drop(all);
-    assert_eq!(&codec.decode_from(&mut bytes).unwrap().unwrap()[..], b"hello");
-    assert!(codec.decode_from(&mut bytes).unwrap().is_none() && codec.is_inside_frame());
 }

@@ -6,7 +6,11 @@
 //! cargo run --release -p bufmirror --example pipeline -- access.log
 //! zcat access.log.gz | cargo run --release -p bufmirror --example pipeline -- -
 //! ```
-#![allow(clippy::std_instead_of_core, reason = "a program with an operating system")]
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "a program with an operating system"
+)]
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -70,7 +74,7 @@ fn look(mut consumer: Consumer) -> Result<(Totals, u64), WaitError> {
 /// Makes a log of 100 000 lines, two of which are of another form.
 fn made_up() -> String {
     let line = |number: u32| {
-        let (status, bytes) = if number % 7 == 0 { (404, 153) } else { (200, number) };
+        let (status, bytes) = if number.is_multiple_of(7) { (404, 153) } else { (200, number) };
         let time = format!("26/Nov/2026:06:{:02}:{:02} +0000", number / 60 % 60, number % 60);
         format!("192.0.2.7 - - [{time}] \"GET /{number} HTTP/1.1\" {status} {bytes} \"-\" \"-\"\n")
     };

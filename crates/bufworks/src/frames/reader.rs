@@ -1,8 +1,8 @@
 //! Frames of a stream, one after the other.
 
+use alloc::vec::Vec;
 use core::fmt;
 use std::io::{self, Read};
-use std::vec::Vec;
 
 use bufcore::{AcquireError, Buf, Frozen, Lease};
 

@@ -6,8 +6,8 @@
 //!   `held`.
 //! - F2: between calls, `own` has no more than a part of a frame.
 
+use alloc::vec::Vec;
 use core::ops::Range;
-use std::vec::Vec;
 
 use bufcore::{Buf, Frozen, Lease};
 

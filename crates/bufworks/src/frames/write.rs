@@ -1,7 +1,7 @@
 //! Frames that are written, many with one call of the system.
 
+use alloc::vec::Vec;
 use std::io::{self, ErrorKind, IoSlice, Write};
-use std::vec::Vec;
 
 use super::FrameError;
 use super::framing::{Around, Framing};

@@ -1,5 +1,6 @@
 //! Limits, ends, what is copied, and how often the stream is read.
 
+use core::slice;
 use core::time::Duration;
 use std::io::{self, Read};
 
@@ -135,9 +136,9 @@ fn limits() {
         let line = Delimited::sequence(b"\r\n", limit).unwrap();
         let longer = Delimited::sequence(b"\r\n", limit + 1).unwrap();
 
-        let stream = wire(&length, &[right.clone()]);
+        let stream = wire(&length, slice::from_ref(&right));
         assert_eq!(next(&mut FrameReader::new(&stream[..], length)).unwrap().unwrap(), right[..]);
-        let stream = wire(&larger, &[wrong.clone()]);
+        let stream = wire(&larger, slice::from_ref(&wrong));
         for mut reader in
             [FrameReader::new(&stream[..], length), FrameReader::new(&stream[..], length).by_frame()]
         {
@@ -149,10 +150,10 @@ fn limits() {
             }
         }
         for chunk in [1, 5, 8192] {
-            let stream = wire(&line, &[right.clone()]);
+            let stream = wire(&line, slice::from_ref(&right));
             let mut reader = FrameReader::new(&stream[..], line).chunks_of(chunk);
             assert_eq!(next(&mut reader).unwrap().unwrap(), right[..]);
-            let stream = wire(&longer, &[wrong.clone()]);
+            let stream = wire(&longer, slice::from_ref(&wrong));
             let mut reader = FrameReader::new(&stream[..], line).chunks_of(chunk);
             assert!(matches!(next(&mut reader), Err(FrameError::TooLong { .. })), "{limit} {chunk}");
             // One that never ends is found before it is all in memory.

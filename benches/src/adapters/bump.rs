@@ -6,7 +6,7 @@ use bufbump::{Builder, BumpLease, BumpPool};
 use bufcore::Buf;
 
 use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled};
+use super::lines::{BatchPool, Pooled, Unset};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
@@ -37,6 +37,7 @@ pub(super) fn without_settings() -> Contestant {
     super::defaults::of("bump-default", "bump", "`BumpPool::new()`; several threads share one")
         .whole::<Untuned<Bump>>()
         .sends::<Untuned<Bump>>()
+        .lines::<Unset<BumpPool>>()
         .threads_share::<Untuned<Bump>>()
         .no_frames(NO_FRAMES)
 }
@@ -62,6 +63,10 @@ fn probing<const MAX: usize>(name: &'static str) -> Contestant {
 impl BatchPool for BumpPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
+    }
+
+    fn without_settings() -> io::Result<Self> {
+        Self::new().map_err(io::Error::other)
     }
 }
 

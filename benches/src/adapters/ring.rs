@@ -6,7 +6,7 @@ use bufcore::Buf;
 use bufring::{Builder, Extendable, RingLease, RingPool};
 
 use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled};
+use super::lines::{BatchPool, Pooled, Unset};
 use crate::harness::case::size;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -34,6 +34,7 @@ pub(super) fn without_settings() -> Contestant {
     super::defaults::of("ring-default", "ring", idiom)
         .whole::<Untuned<RingBuffers>>()
         .sends::<Untuned<RingBuffers>>()
+        .lines::<Unset<RingPool>>()
         .threads_each::<Untuned<RingBuffers>>()
         .frames::<Untuned<RingFrames>>()
 }
@@ -41,6 +42,10 @@ pub(super) fn without_settings() -> Contestant {
 impl BatchPool for RingPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
+    }
+
+    fn without_settings() -> io::Result<Self> {
+        Self::builder().build().map_err(io::Error::other)
     }
 }
 

@@ -6,7 +6,7 @@ use bufcore::Buf;
 use bufshard::{Builder, ShardLease, ShardPool};
 
 use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled};
+use super::lines::{BatchPool, Pooled, Unset};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
@@ -35,6 +35,7 @@ pub(super) fn without_settings() -> Contestant {
     super::defaults::of("shard-default", "shard", "`ShardPool::new()`; one pool for all threads")
         .whole::<Untuned<Shard>>()
         .sends::<Untuned<Shard>>()
+        .lines::<Unset<ShardPool>>()
         .threads_share::<Untuned<Shard>>()
         .no_frames(NO_FRAMES)
 }
@@ -42,6 +43,10 @@ pub(super) fn without_settings() -> Contestant {
 impl BatchPool for ShardPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
+    }
+
+    fn without_settings() -> io::Result<Self> {
+        Self::new().map_err(io::Error::other)
     }
 }
 

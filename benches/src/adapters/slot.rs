@@ -6,7 +6,7 @@ use bufcore::{Buf, FrameBuffer, HeapLease};
 use bufslot::{Builder, SlotLease, SlotPool};
 
 use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled};
+use super::lines::{BatchPool, Pooled, Unset};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
@@ -35,6 +35,7 @@ pub(super) fn without_settings() -> Contestant {
     super::defaults::of("slot-default", "slot", idiom)
         .whole::<Untuned<SlotBuffers>>()
         .sends::<Untuned<SlotBuffers>>()
+        .lines::<Unset<SlotPool>>()
         .threads_each::<Untuned<SlotBuffers>>()
         .frames::<Untuned<SlotFrames>>()
 }
@@ -42,6 +43,10 @@ pub(super) fn without_settings() -> Contestant {
 impl BatchPool for SlotPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
+    }
+
+    fn without_settings() -> io::Result<Self> {
+        Self::builder().build().map_err(io::Error::other)
     }
 }
 

@@ -30,7 +30,7 @@ const FLAMES: [(&str, &str, &str); 3] =
 /// Colours of the contestants, by kind and place in it: strategies (`s`), other settings of them
 /// (`v`), controls (`c`), peers (`p`). No two are alike, and all stand out from the page; the tests
 /// know how far.
-const CONTESTANTS: [(&str, &str, &str); 38] = [
+const CONTESTANTS: [(&str, &str, &str); 39] = [
     ("s0", "#d9480f", "#ff922b"),
     ("s1", "#1864ab", "#4dabf7"),
     ("s2", "#2b8a3e", "#8ce99a"),
@@ -52,6 +52,7 @@ const CONTESTANTS: [(&str, &str, &str); 38] = [
     ("c3", "#8186d7", "#acbaf8"),
     ("c4", "#4f99bc", "#1292c0"),
     ("c5", "#8747d7", "#c27cbb"),
+    ("c6", "#00047c", "#14ff1c"),
     ("p0", "#9c6bff", "#a27dfa"),
     ("p1", "#e24bac", "#a7547e"),
     ("p2", "#863709", "#d87972"),

@@ -146,6 +146,8 @@ async fn readers_that_wait_for_the_pool_hold_no_chunk() {
             let mut frames = FrameReader::new(socket, framing).chunks_of(CHUNK);
             let frame = frames.next_frame_async(|bytes| pool.acquire_async(bytes)).await.unwrap().unwrap();
             assert!(frame.len() == FRAME && frame.iter().all(|byte| *byte == reader as u8));
+            // Not kept while the reader waits for the next chunk.
+            drop(frame);
             assert!(frames.next_frame_async(|bytes| pool.acquire_async(bytes)).await.unwrap().is_none());
         });
     }

@@ -1,10 +1,12 @@
 //! `cargo xtask coverage`: which lines of the published packages the tests reach, and the fuzz targets' inputs.
 //!
 //! It needs a nightly toolchain with `llvm-tools`, whose `llvm-cov` knows the format of what the compiler of the same toolchain writes.
+//! A distribution's `llvm-cov` of the same LLVM does, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -22,7 +24,10 @@ const FLAGS: &str = "-Cinstrument-coverage";
 /// No program takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(900);
 /// Test programs that are run, besides the unit tests. `stress` and what must not compile reach nothing else.
-const SUITES: [&str; 7] = ["it", "oom", "ledger", "races", "reentrant", "reentry", "static_region"];
+const SUITES: [&str; 10] =
+    ["advise", "heap", "it", "ledger", "memory", "oom", "races", "reentrant", "reentry", "static_region"];
+/// A package of tests of the published ones, because they need many crates of others.
+const OF_RUNTIMES: &str = "bufruntimes";
 /// Code that is there for tests alone.
 const TESTS: [&str; 3] = ["/tests/", "/tests.rs", "/benches/"];
 
@@ -66,7 +71,10 @@ impl Args {
 }
 
 /// Builds and runs the test programs, with all features and with those by default, and returns where the programs are.
-fn run_tests(packages: &[Package], profiles: &Path) -> Result<Vec<PathBuf>> {
+fn run_tests(published: &[Package], profiles: &Path) -> Result<Vec<PathBuf>> {
+    let mut packages = packages::all()?;
+    packages.retain(|package| package.published || package.name == OF_RUNTIMES);
+    let packages = &packages[..];
     let mut built: Vec<Program> = Vec::new();
     for features in [Some("--all-features"), None] {
         let mut command = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
@@ -110,32 +118,50 @@ fn run_tests(packages: &[Package], profiles: &Path) -> Result<Vec<PathBuf>> {
     if let Some(error) = failed.pop() {
         return Err(error);
     }
-    Ok(built.into_iter().map(|program| program.executable).collect())
+    // What tests start is beside their folder.
+    let folder = Path::new(TARGET_DIR).join(shell::host_triple()?).join("debug");
+    let programs = published.iter().filter(|package| package.is_program());
+    let started = programs.map(|package| folder.join(&package.name));
+    Ok(built.into_iter().map(|program| program.executable).chain(started).collect())
 }
 
-/// The programs of a nightly toolchain that read profiles.
+/// The programs that read profiles of a nightly toolchain: its own, or a distribution's of the same LLVM.
 struct Tools {
-    folder: PathBuf,
+    profdata: PathBuf,
+    cov: PathBuf,
 }
 
 impl Tools {
     fn find() -> Result<Self> {
-        let mut ask = command!("rustup run nightly rustc --print sysroot");
-        let root =
-            shell::output(ask.env_remove("RUSTUP_TOOLCHAIN")).context("no nightly toolchain installed")?;
+        let nightly = |arguments: &[&str]| {
+            let mut ask = command!("rustup run nightly rustc {arguments...}");
+            shell::output(ask.env_remove("RUSTUP_TOOLCHAIN")).context("no nightly toolchain installed")
+        };
+        let root = nightly(&["--print", "sysroot"])?;
         let folder: PathBuf = [root.trim(), "lib/rustlib", &shell::host_triple()?, "bin"].iter().collect();
-        if !folder.join("llvm-cov").is_file() {
-            bail!(
-                "the nightly toolchain has no llvm-cov: `rustup component add llvm-tools --toolchain nightly` installs it"
-            );
-        }
-        Ok(Self { folder })
+        let own = Self { profdata: folder.join("llvm-profdata"), cov: folder.join("llvm-cov") };
+        let version = llvm_version(&nightly(&["-vV"])?).context("the compiler does not name its LLVM")?;
+        let [profdata, cov] = ["llvm-profdata-", "llvm-cov-"].map(|name| [name, &version].concat().into());
+        let of_distribution = Self { profdata, cov };
+        let found = [own, of_distribution].into_iter().find(Self::work);
+        found.with_context(|| {
+            format!(
+                "the nightly toolchain has no llvm-cov: `rustup component add llvm-tools --toolchain nightly` installs it, \
+                 or Debian's package llvm-{version}"
+            )
+        })
+    }
+
+    fn work(&self) -> bool {
+        [&self.profdata, &self.cov]
+            .into_iter()
+            .all(|tool| shell::works(process::Command::new(tool).arg("--version")))
     }
 
     /// Adds what the profiles in a folder say of the lines of `programs`.
     fn add(&self, lines: &mut Lines, profiles: &Path, programs: &[PathBuf]) -> Result<()> {
         let merged = PathBuf::from(TARGET_DIR).join("all.profdata");
-        let [profdata, cov] = ["llvm-profdata", "llvm-cov"].map(|name| self.folder.join(name));
+        let Self { profdata, cov } = self;
         shell::run(&mut command!("{profdata} merge --sparse --failure-mode=all -o {merged} {profiles}"))?;
         let root = fs::canonicalize(".")?;
         let crates = root.join("crates");
@@ -154,6 +180,12 @@ impl Tools {
         ensure!(!lines.is_empty(), "llvm-cov names no file of the packages");
         Ok(())
     }
+}
+
+/// The first number of the version of LLVM in what `rustc -vV` prints.
+fn llvm_version(text: &str) -> Option<String> {
+    let version = text.lines().find_map(|line| line.strip_prefix("LLVM version: "))?;
+    version.split('.').next().map(str::to_owned)
 }
 
 /// Adds the lines of our own files from a tracefile of lcov's format. Of what several say of a line, the highest count stays.
@@ -255,6 +287,13 @@ mod tests {
         // A program that does not call what another one does takes nothing from it.
         add(&mut lines, "SF:/r/crates/a/src/x.rs\nDA:1,0\nDA:2,9\nDA:3,0\n", root).unwrap();
         assert_eq!(lines[Path::new("crates/a/src/x.rs")], BTreeMap::from([(1, 4), (2, 9), (3, 0)]));
+    }
+
+    #[test]
+    fn the_version_is_read() {
+        let text = "rustc 1.97.0-nightly\nhost: x86_64-unknown-linux-gnu\nLLVM version: 22.1.4\n";
+        assert_eq!(llvm_version(text).as_deref(), Some("22"));
+        assert_eq!(llvm_version("rustc 1.97.0\n"), None);
     }
 
     #[test]

@@ -70,7 +70,7 @@ enum Task {
     Ci(ci::Args),
     /// Report the lines that the tests and the fuzz targets' inputs reach.
     Coverage(coverage::Args),
-    /// Build each three features in every way, and test those that touch each other; with `--every`, build
+    /// Build each two features in every way, and test those that touch each other; with `--every`, build
     /// every combination.
     Features(features::Args),
     /// Run the fuzz targets, or their checked-in inputs.

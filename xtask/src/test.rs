@@ -1,8 +1,6 @@
 //! `cargo xtask test`: everything that a change has to pass on this machine, in minutes; with `--long`, the trials in full.
 
 use std::env;
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,9 +13,19 @@ use crate::shell::{self, cargo, command};
 
 /// Not in the release build: no trials of pools, and most of what would have to be compiled. `ci bench-test` runs the matrix and the
 /// proxy as they are released.
-const DEBUG_ONLY: [&str; 6] = ["bufbench", "bufidle", "bufreader", "buftrials", "bufworks-examples", "xtask"];
-/// The package whose tests are built once more with all of its features.
-const WITH_PEERS: &str = "bufbench";
+const DEBUG_ONLY: [&str; 9] = [
+    "bufadvise",
+    "bufbench",
+    "bufcount",
+    "bufidle",
+    "bufreader",
+    "bufruntimes",
+    "buftrials",
+    "bufworks-examples",
+    "xtask",
+];
+/// Of these, the packages whose tests need crates of others: they are built with all of their features.
+const WITH_OTHERS: [&str; 2] = ["bufbench", "bufruntimes"];
 /// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
 const SOAKED: &str = "bufshard";
 const SOAK_SECONDS: &str = "30";
@@ -28,11 +36,10 @@ pub(crate) const SHORT: [(&str, &str); 4] = [
     ("BUFTEST_STEADY_SECONDS", "1"),
     ("PROPTEST_CASES", "64"),
 ];
-/// Tests that the tests of minutes leave to `--long`, by parts of their names: soaks, long programs, a build by cargo, and trials that
+/// Tests that the tests of minutes leave to `--long`, by parts of their names: soaks, long programs, and trials that
 /// measure memory or time over much traffic. Each takes seconds in a debug build.
-const LONG_ONLY: [&str; 9] = [
+const LONG_ONLY: [&str; 8] = [
     "t19_",
-    "a_library_is_built_on_demand",
     "conformance::long_programs",
     "costs::t26_late_releases",
     "every_cell_is_built_or_refused_with_a_reason",
@@ -131,15 +138,12 @@ fn short() -> Result<Vec<Task>> {
     Ok(in_order(programs.into_iter().map(Task::Short).chain([Task::Documentation(documentation)])))
 }
 
-/// Builds the matrix' tests with all features, and all trials as they are released.
+/// Builds the tests that need no optimisation with all features, and all trials as they are released.
 fn long() -> Result<Vec<Task>> {
     let packages = packages::all()?;
-    let mut peers = command!("cargo test --package {WITH_PEERS} --all-features --lib --tests");
-    // Unless the caller chose one: that of `bench --test`, which takes two minutes to build.
-    if let Some(library) = built_jemalloc().filter(|_| env::var_os("JEMALLOC_OVERRIDE").is_none()) {
-        peers.env("JEMALLOC_OVERRIDE", library);
-    }
-    let peers = programs::build(&mut peers, &packages)?;
+    let chosen = WITH_OTHERS.iter().flat_map(|package| ["--package", package]);
+    let mut debug = command!("cargo test {chosen...} --all-features --lib --tests");
+    let debug = programs::build(&mut debug, &packages)?;
     let others = DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]);
     let mut release =
         command!("cargo test --profile long --workspace --all-features {others...} --lib --tests");
@@ -149,14 +153,7 @@ fn long() -> Result<Vec<Task>> {
     let soaks = released.iter().filter(|program| program.package == SOAKED && program.target == "it");
     let soaks: Vec<_> = soaks.cloned().map(Task::Soak).collect();
     ensure!(!soaks.is_empty(), "{SOAKED} has no suite to soak");
-    Ok(in_order(soaks.into_iter().chain(peers.into_iter().chain(released).map(Task::Program))))
-}
-
-/// The C library of one of the crates that the matrix compares, as a release build made it, if there was one.
-fn built_jemalloc() -> Option<PathBuf> {
-    let builds = fs::read_dir(shell::target_folder().join("release/build")).ok()?;
-    let library = |build: fs::DirEntry| build.path().join("out/lib/libjemalloc_pic.a");
-    builds.flatten().map(library).find_map(|library| fs::canonicalize(library).ok())
+    Ok(in_order(soaks.into_iter().chain(debug.into_iter().chain(released).map(Task::Program))))
 }
 
 /// All features of all packages, as cargo takes them for a workspace, except those that a manifest calls heavy: the tests have to be built in
@@ -177,7 +174,7 @@ fn in_order(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
         Task::Documentation(_) => 1,
         Task::Program(program) | Task::Short(program) => match program.target.as_str() {
             COMPILE_FAIL => 2,
-            _ if program.package == WITH_PEERS => 3,
+            _ if WITH_OTHERS.contains(&&*program.package) => 3,
             "it" => 4,
             _ => 5,
         },

@@ -27,7 +27,7 @@ pub(super) fn contestant() -> Contestant {
     .frames::<RingFrames>()
 }
 
-/// As a program makes it that sets nothing: 1 MiB.
+/// As a program makes it that sets nothing: 8 MiB.
 pub(super) fn without_settings() -> Contestant {
     let idiom =
         "`RingPool::builder().build()`; where it is exhausted a ring of its own for each whole buffer";

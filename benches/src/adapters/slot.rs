@@ -29,7 +29,7 @@ pub(super) fn contestant() -> Contestant {
     .frames::<SlotFrames>()
 }
 
-/// As a program makes it that sets nothing: 1 MiB, a slot for each KiB.
+/// As a program makes it that sets nothing: 8 MiB, 1024 slots.
 pub(super) fn without_settings() -> Contestant {
     let idiom = "`SlotPool::builder().build()`; the heap serves what it has no slot or no room for";
     super::defaults::of("slot-default", "slot", idiom)

@@ -284,6 +284,9 @@ impl BumpPool {
     /// which they would be used, so the one that was used last may be among them. Idle memory is
     /// freed after twice the `age`, if the calls come often enough.
     ///
+    /// From the first call on, memory of 128 KiB and more goes to the system when it is released,
+    /// if the pool has no room to keep it. Before, the allocator may keep it.
+    ///
     /// Cost: nothing for most calls. A call that looks visits every cache and every header, and
     /// costs the allocator's time for each piece that goes.
     ///

@@ -16,7 +16,7 @@ use core::ptr::{self, NonNull};
 use std::time::Instant;
 
 use bufcore::strategy::orphans::Orphan;
-use bufcore::strategy::sync::{AtomicUsize, ForkLock, Ordering};
+use bufcore::strategy::sync::{AtomicBool, AtomicUsize, ForkLock, Ordering};
 use bufcore::strategy::{
     self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, SharedCounters, Tracker, fences, threads,
 };
@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     /// When `trim_idle` last looked, if it did. With the lock comes the right to look, at the lists
     /// of threads too, and to claim pieces.
     pub(crate) idle_since: ForkLock<Option<Instant>>,
+    /// Whether `trim_idle` ever looked: somebody wants unneeded memory to go.
+    pub(crate) is_watched: AtomicBool,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
     pub(crate) trims: AtomicUsize,
     /// `CLAIMED` while a thread takes pieces out of caches, and `PLAIN` (`cache::large`).
@@ -82,6 +84,7 @@ impl Shared {
             budget: Budget::new(settings.max_idle_bytes),
             caches: Roll::default(),
             idle_since: ForkLock::default(),
+            is_watched: AtomicBool::new(false),
             trims: AtomicUsize::new(0),
             claims: AtomicUsize::new(if fences::has_heavy() { 0 } else { PLAIN }),
             generation: AtomicUsize::new(0),
@@ -260,6 +263,9 @@ impl Shared {
         let shared = unsafe { this.as_ref() };
         // SAFETY: the memory was the caller's alone, and the header is not used again there.
         if !unsafe { Shard::hollow_out(shard) } {
+            // SAFETY: the header is the caller's alone.
+            #[cfg(all(test, loom))]
+            unsafe { shard.as_ref() }.links.write();
             // SAFETY: the header is the caller's alone, who gives it up.
             unsafe { shared.depot.vacate(shard) };
         }
@@ -267,8 +273,21 @@ impl Shared {
         drop(unsafe { Refs::new(this, 1) });
     }
 
+    /// Returns the least number of bytes of freed memory that is passed on to the system.
+    ///
+    /// Trimmed memory always is. What else is freed may be needed again at once, so the allocator
+    /// gets it, as long as nobody looks after the memory.
+    fn least_returned(&self, why: Piece) -> usize {
+        match why {
+            Piece::Trimmed => 0,
+            // ORDER: Relaxed: a hint.
+            _ if self.is_watched.load(Ordering::Relaxed) => Region::LARGE_BYTES,
+            _ => usize::MAX,
+        }
+    }
+
     /// Frees the memory of free shards, counted as `why`. Memory that was trimmed reaches the
-    /// system, and other memory does so if it is large.
+    /// system; see `least_returned` for other memory.
     ///
     /// # Safety
     ///
@@ -279,8 +298,9 @@ impl Shared {
             // SAFETY: the shard's memory keeps its header.
             let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
-            unsafe { this.as_ref() }.counts.count(why);
-            let least = if why == Piece::Trimmed { 0 } else { Region::LARGE_BYTES };
+            let shared = unsafe { this.as_ref() };
+            shared.counts.count(why);
+            let least = shared.least_returned(why);
             // SAFETY: as above; the memory is the caller's alone.
             unsafe { shard.as_ref() }.free_to_system(least);
             // SAFETY: the caller's promise.

@@ -52,6 +52,8 @@ impl Shared {
             return;
         }
         *since = Some(now);
+        // ORDER: Relaxed: a hint.
+        self.is_watched.store(true, Ordering::Relaxed);
         let mut chain = Chain::new();
         self.take_shards(self.budget.unused_shards(), &mut chain);
         self.budget.note_shards();
@@ -113,6 +115,18 @@ impl Shared {
                 unsafe { chain.push(NonNull::from(shard)) };
             }
         });
+    }
+
+    /// Frees the shards on the lists of all threads of which nothing is out. The caller holds a
+    /// handle.
+    #[cfg(all(test, loom))]
+    pub(crate) fn free_listed(&self) {
+        let mut chain = Chain::new();
+        let right = self.idle_since.lock();
+        self.take_from_lists(Reach::Idle, &mut chain);
+        drop(right);
+        // SAFETY: nothing is out of what was taken, and it is ours.
+        unsafe { Self::free_all(chain, Piece::Trimmed) };
     }
 
     /// Claims the pieces in caches; `false` when they are not to be had, for want of a fence. The

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 /// The least that a request takes of what is parked, in bytes.
-const LEAST_BYTES: usize = 64 << 10;
+const LEAST_BYTES: usize = 16 << 10;
 
 /// It grows by a fraction, one over this number, of what was taken since the last look. With steps
 /// so small, what is used between two looks is nearly as much as is needed, and nearly the same
@@ -62,6 +62,13 @@ pub struct Parking {
 }
 
 impl Parking {
+    /// The bytes that a new pool uses first, if it has more: they stay in the processor's caches.
+    pub const FIRST_BYTES: usize = LEAST_BYTES;
+
+    /// How many live buffers at the front of its memory a request of the pool looks behind before
+    /// it takes what is parked in front of it.
+    pub const PROBES_AT_FRONT: usize = 8;
+
     /// Makes one for a pool that nobody looked at.
     #[must_use]
     pub const fn new() -> Self {
@@ -128,7 +135,7 @@ impl Parking {
         self.parts
     }
 
-    /// Returns the least that a request takes of a part, in bytes: 64 KiB, or an eighth of what was
+    /// Returns the least that a request takes of a part, in bytes: 16 KiB, or an eighth of what was
     /// taken since the last look. A smaller part is taken whole.
     #[must_use]
     pub fn step(&self) -> usize {

@@ -42,8 +42,16 @@
 //!
 //! Linux and Android map a `memfd_create` file. macOS, the BSDs, illumos and Solaris map POSIX
 //! shared memory (`shm_open`), whose name is removed at once. That part is type-checked only, since
-//! our tests run on Linux. Everywhere else, without the feature `std`, and over a given region, the
-//! ring has the same interface over ordinary memory of *twice* its capacity. When `head` reaches
+//! our tests run on Linux.
+//!
+//! Windows maps a section over two placeholders (`VirtualAlloc2` and `MapViewOfFile3`, Windows 10
+//! version 1803). Where there are none, the ring reserves addresses, gives them back, and maps the
+//! section there. If another thread takes them in between, it tries again, up to 100 times. Our
+//! tests run the second way, in Wine, which has no placeholders. Capacities are multiples of 64 KiB
+//! there.
+//!
+//! Everywhere else, without the feature `std`, and over a given region, the ring has the same
+//! interface over ordinary memory of *twice* its capacity. When `head` reaches
 //! the second half, the bytes in the ring are copied to the first. Both slices are contiguous all
 //! the same, and the whole capacity is available, which a bip buffer would not give. The price is
 //! that the memory is twice the capacity, and that each byte may be copied once more on its way.

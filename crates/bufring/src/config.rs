@@ -8,9 +8,10 @@ use bufcore::{ConfigError, Region, size};
 use crate::RingPool;
 use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_capacity, overhead_bytes};
 
-/// The capacity over heap memory unless another is asked for.
+/// The capacity over heap memory unless another is asked for. Pages that no buffer needed are not
+/// touched, so where there are addresses for it, there is room for a burst.
 #[cfg(feature = "alloc")]
-const DEFAULT_CAPACITY: usize = 1 << 20;
+const DEFAULT_CAPACITY: usize = if usize::BITS < 64 { 1 << 20 } else { 8 << 20 };
 
 /// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is
 /// built.
@@ -58,7 +59,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Returns the defaults: 1 MiB, room for the guard of one buffer, no alignment beyond 16.
+    /// Returns the defaults: 8 MiB, room for the guard of one buffer, no alignment beyond 16.
     ///
     /// ```
     /// use bufring::Builder;
@@ -72,8 +73,9 @@ impl Builder {
         Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
     }
 
-    /// Sets the bytes that the buffers share; 1 MiB unless set. Over a given region the default is
-    /// all that is left beside the bookkeeping, up to 64 GiB.
+    /// Sets the bytes that the buffers share; unless set, 8 MiB, or 1 MiB where addresses have
+    /// less than 64 bits. Over a given region the default is all that is left beside the
+    /// bookkeeping, up to 64 GiB.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -32,6 +32,10 @@
 //! end they start over at the front, and they step over blocks that are held. From an
 //! [alignment](Builder::alignment) of 512 on the guards are beside the blocks, in a table.
 //!
+//! A new ring begins with its first 16 KiB, and takes more of its region when a request finds no
+//! room in what it has. So a large ring with few buffers out stays in the processor's caches, and
+//! the pages that it does not need are not touched.
+//!
 //! # Invariants
 //!
 //! - I1: the bytes of two live blocks never overlap, and no live block is merged or handed out.

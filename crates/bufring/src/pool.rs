@@ -135,7 +135,7 @@ impl RingPool {
         let capacity = ring.room(first);
         let closed = Frame::closed(&ring);
         let (short, long) = if ring.has_table() { (0, usize::MAX) } else { (capacity, 0) };
-        Self {
+        let mut pool = Self {
             ring,
             grid,
             capacity,
@@ -152,7 +152,9 @@ impl RingPool {
             tracker: Tracker::default(),
             #[cfg(feature = "alloc")]
             teller: Teller::default(),
-        }
+        };
+        pool.park_rest(first);
+        pool
     }
 
     /// Takes a block for `bytes` bytes; none when there is none, for no bytes, and where guards are

@@ -14,12 +14,17 @@ impl RingPool {
         self.return_gap();
         if self.resume != self.ring.front() {
             self.move_to(self.resume);
-            self.resume = self.ring.front();
+            (self.base, self.resume) = (self.newest, self.ring.front());
             let at = if self.ring.is_free(self.newest) { self.newest } else { self.head };
             if self.ring.is_free(at) && self.widen(at, units) >= units {
                 self.base = at;
                 return Some(at);
             }
+        }
+        if self.has_parked()
+            && let Some(at) = self.extend(units)
+        {
+            return Some(at);
         }
         let found = if self.has_parked() { self.find_with_parked(units) } else { self.search(units, None) };
         self.move_to(self.newest);

@@ -1,4 +1,8 @@
-//! Pages of the region that go back to the system while they hold no buffers.
+//! Pages of the region that go back to the system while they hold no buffers, and those that are
+//! not touched before they are needed.
+//!
+//! A new ring has most of its memory parked. So requests go round in its first bytes, which stay in
+//! the processor's caches, and take more when these do not suffice.
 //!
 //! Requests leave no trace of when they were. So a look of `trim_idle` parks the free blocks that
 //! have a whole page in them: each gets a state of its own. No request takes such a block on the
@@ -10,6 +14,8 @@
 //! The invariants P1 to P5 of `pool` are kept here.
 
 use core::time::Duration;
+
+use bufcore::strategy::Parking;
 
 use crate::RingPool;
 use crate::ring::At;
@@ -46,6 +52,10 @@ impl RingPool {
         self.merge_all();
         for at in self.ring.all().filter(|&at| self.ring.is_free(at)) {
             self.return_pages(at, 0);
+        }
+        let first = self.ring.next(self.ring.front());
+        if self.ring.is_free(first) {
+            self.park_rest(first);
         }
     }
 
@@ -110,6 +120,21 @@ impl RingPool {
         }
     }
 
+    /// Parks what a free block has beyond its first bytes. So requests go round in memory that was
+    /// used before, and take more of it when they need it.
+    pub(crate) fn park_rest(&mut self, at: At) {
+        let units = self.grid.units(Parking::FIRST_BYTES);
+        if units < self.ring.size(at) {
+            self.ring.cut(at, units);
+            let rest = self.ring.next(at);
+            // Too little for a block is not cut off.
+            if rest != self.ring.end() {
+                self.ring.set_parked(rest, true);
+                self.parking.park();
+            }
+        }
+    }
+
     /// Makes one block of each run of free ones. The requests start over at the front.
     fn merge_all(&mut self) {
         self.close_lent();
@@ -148,11 +173,10 @@ impl RingPool {
         cfg!(feature = "mmap") && self.ring.region().returns_pages()
     }
 
-    /// Returns whether anything is parked. Without this crate's own feature nothing is, except in
-    /// tests.
+    /// Returns whether anything is parked.
     #[inline]
     pub(crate) fn has_parked(&self) -> bool {
-        cfg!(any(feature = "mmap", test)) && self.parking.parts() != 0
+        self.parking.parts() != 0
     }
 
     /// Frees all that is parked.
@@ -207,6 +231,39 @@ impl RingPool {
         }
         self.ring.set_parked(at, false);
         self.parking.note_taken(self.ring.room(at));
+    }
+
+    /// Makes a free block of at least `units` of the parked block that the requests have come to,
+    /// if there is no room near the front of the ring. So a burst goes on in a row, and the
+    /// requests after it can go back to where it began.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn extend(&mut self, units: usize) -> Option<At> {
+        if !self.ring.is_parked(self.head) || self.is_room_near_front(units) {
+            return None;
+        }
+        // What was too little in front of it becomes a part of the block.
+        let at = if self.ring.is_free(self.newest) { self.newest } else { self.head };
+        self.unpark_from(at, units);
+        (self.widen(at, units) >= units).then_some(at)
+    }
+
+    /// Returns whether a few steps from the front lead to a run of free blocks of `units`.
+    fn is_room_near_front(&self, units: usize) -> bool {
+        let (mut run, mut probes) = (0, Parking::PROBES_AT_FRONT);
+        for at in self.ring.all() {
+            if self.ring.is_free(at) {
+                run += self.ring.size(at);
+                if run >= units {
+                    return true;
+                }
+            } else if probes == 0 {
+                return false;
+            } else {
+                (run, probes) = (0, probes - 1);
+            }
+        }
+        false
     }
 
     /// Finds a free block of at least `units` when blocks are parked; none only when there is none.

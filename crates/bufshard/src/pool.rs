@@ -326,6 +326,9 @@ impl ShardPool {
     /// So memory that is freed was idle for at least `age`. Idle memory is freed after twice that,
     /// if the calls come often enough.
     ///
+    /// From the first call on, memory of 128 KiB and more goes to the system when it is released,
+    /// if the pool has no room to keep it. Before, the allocator may keep it.
+    ///
     /// Cost: nothing for most calls. A call that looks visits every cache, and costs as much as
     /// [`trim`](Self::trim) for those with something to free.
     ///

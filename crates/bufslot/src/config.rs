@@ -12,9 +12,10 @@ use crate::table::{Layout, MAX_SLOTS, Table, overhead_bytes};
 const LEAST_SLOTS: usize = 8;
 const MOST_SLOTS: usize = 1024;
 const SLOT_BYTES: usize = 1 << 10;
-/// The capacity over heap memory unless another is asked for.
+/// The capacity over heap memory unless another is asked for. Pages that no buffer needed are not
+/// touched, so where there are addresses for it, there is room for a burst.
 #[cfg(feature = "alloc")]
-const DEFAULT_CAPACITY: usize = 1 << 20;
+const DEFAULT_CAPACITY: usize = if usize::BITS < 64 { 1 << 20 } else { 8 << 20 };
 
 /// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is
 /// built.
@@ -66,7 +67,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Returns the defaults: 1 MiB, 1024 slots to share it, no alignment, staggered.
+    /// Returns the defaults: 8 MiB, 1024 slots to share it, no alignment, staggered.
     ///
     /// ```
     /// use bufslot::Builder;
@@ -80,8 +81,9 @@ impl Builder {
         Self::default()
     }
 
-    /// Sets the bytes that the slots share; 1 MiB unless set. For n buffers of one size, it is n
-    /// times that size, rounded up to the alignment.
+    /// Sets the bytes that the slots share; unless set, 8 MiB, or 1 MiB where addresses have less
+    /// than 64 bits. For n buffers of one size, it is n times that size, rounded up to the
+    /// alignment.
     ///
     /// Over a given region the default is all that is left beside the bookkeeping, the gaps of
     /// [`stagger`](Self::stagger) included.

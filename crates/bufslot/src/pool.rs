@@ -95,7 +95,7 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) fallback: F,
     /// The open frame, when it is with the fallback (P7).
     pub(crate) spill: Option<Buf<F::Lease>>,
-    /// What `trim_idle` has parked (P8).
+    /// What is parked (P8).
     pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
@@ -175,7 +175,7 @@ impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
         let sentinel = table.sentinel();
         let memory = table.memory();
-        Self {
+        let mut pool = Self {
             table,
             capacity,
             tail: sentinel,
@@ -198,7 +198,14 @@ impl<F: BufferPool> SlotPool<F> {
             tracker: Tracker::default(),
             #[cfg(feature = "alloc")]
             teller: Teller::default(),
+        };
+        if pool.slots() > 1
+            && let Some(rest) = pool.rest()
+        {
+            let slot = pool.table.slots().take_last(sentinel);
+            pool.park_in(slot, sentinel, rest);
         }
+        pool
     }
 
     #[inline]

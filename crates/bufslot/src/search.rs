@@ -28,6 +28,11 @@ impl<F: BufferPool> SlotPool<F> {
         if bytes == 0 || bytes > self.capacity {
             return Carved::NOWHERE;
         }
+        if self.has_parked()
+            && let Some(carved) = self.extend(bytes)
+        {
+            return carved;
+        }
         let carved = self.search_in_use(bytes);
         if carved.is_somewhere() || !self.has_parked() {
             return carved;

@@ -1,4 +1,8 @@
-//! Pages of the region that go back to the system while they hold no buffers.
+//! Pages of the region that go back to the system while they hold no buffers, and those that are
+//! not touched before they are needed.
+//!
+//! A new pool has most of its memory parked. So requests stay in its first bytes, which are in the
+//! processor's caches, and take more when these do not suffice.
 //!
 //! Requests leave no trace of when they were. So a look of `trim_idle` parks the gaps that have a
 //! whole page in them: each gets a slot of the pool's own. No request passes such a slot on the
@@ -9,9 +13,11 @@
 //!
 //! The invariants P1 to P8 of `pool` are kept here. Nothing here calls the user's code.
 
+use core::ops::Range;
 use core::time::Duration;
 
 use bufcore::BufferPool;
+use bufcore::strategy::Parking;
 
 use crate::pool::{Carved, SlotPool};
 use crate::table::NONE;
@@ -46,6 +52,13 @@ impl<F: BufferPool> SlotPool<F> {
             pool.return_pages(pool.table.slots().end(before), limit);
             before
         });
+        let slot = self.free;
+        if slot != NONE
+            && let Some(rest) = self.rest()
+        {
+            self.free = self.table.slots().next(slot);
+            self.park_in(slot, self.sentinel(), rest);
+        }
     }
 
     /// Gives the pages of the region that were not used for `age` back to the system, and keeps
@@ -112,13 +125,28 @@ impl<F: BufferPool> SlotPool<F> {
                 return before;
             }
             pool.free = slots.next(slot);
-            slots.link(slot, before);
-            slots.set_start(slot, start);
-            slots.set_end(slot, limit);
-            slots.set_parked(slot, true);
-            pool.parking.park();
+            pool.park_in(slot, before, start..limit);
             slot
         });
+    }
+
+    /// Returns what the gap at the front has beyond its first bytes, if that is worth parking. So
+    /// requests stay in memory that was used before, and take more of it when they need it.
+    pub(crate) fn rest(&self) -> Option<Range<usize>> {
+        let (slots, sentinel) = (self.table.slots(), self.sentinel());
+        let start = slots.end(sentinel).saturating_add(Parking::FIRST_BYTES);
+        let limit = slots.start(slots.next(sentinel));
+        (limit.saturating_sub(start) >= Parking::FIRST_BYTES).then_some(start..limit)
+    }
+
+    /// Parks bytes of the gap behind `before`, in a slot that is in neither list.
+    pub(crate) fn park_in(&mut self, slot: u32, before: u32, bytes: Range<usize>) {
+        let slots = self.table.slots();
+        slots.link(slot, before);
+        slots.set_start(slot, bytes.start);
+        slots.set_end(slot, bytes.end);
+        slots.set_parked(slot, true);
+        self.parking.park();
     }
 
     /// Calls `visit` for each gap, which has all that is free in it, with the slot in front and
@@ -151,11 +179,10 @@ impl<F: BufferPool> SlotPool<F> {
         cfg!(feature = "mmap") && self.table.region().returns_pages()
     }
 
-    /// Returns whether anything is parked. Without this crate's own feature nothing is, except in
-    /// tests.
+    /// Returns whether anything is parked.
     #[inline]
     pub(crate) fn has_parked(&self) -> bool {
-        cfg!(any(feature = "mmap", test)) && self.parking.parts() != 0
+        self.parking.parts() != 0
     }
 
     /// Frees all that is parked.
@@ -164,8 +191,13 @@ impl<F: BufferPool> SlotPool<F> {
             return;
         }
         let slots = self.table.slots();
-        for slot in self.table.all().filter(|&slot| slots.is_parked(slot)) {
-            self.unpark(slot);
+        for slot in self.table.all() {
+            if slots.is_parked(slot) {
+                self.unpark(slot);
+                if !self.has_parked() {
+                    return;
+                }
+            }
         }
     }
 
@@ -211,6 +243,45 @@ impl<F: BufferPool> SlotPool<F> {
                 slots.set_start(next, reached);
             }
         }
+    }
+
+    /// Takes `bytes`, which are not none, behind the newest buffer with what is parked there, if
+    /// there is no room near the front of the region. So a burst goes on in a row.
+    pub(crate) fn extend(&mut self, bytes: usize) -> Option<Carved> {
+        let slots = self.table.slots();
+        let mut next = slots.next(self.tail);
+        while slots.is_free(next) {
+            next = slots.next(next);
+        }
+        let room = slots.end(next).saturating_sub(self.behind(slots, self.tail, bytes));
+        if !slots.is_parked(next) || bytes > room || self.is_room_near_front(bytes) {
+            return None;
+        }
+        // If the buffer at the tail was released meanwhile, the tail is the one before it by now.
+        let tail = self.tail;
+        let start = self.behind(slots, tail, bytes);
+        self.unpark_behind(tail, start + bytes, true);
+        let limit = slots.start(slots.next(tail));
+        let is_room = self.free != NONE && bytes <= limit.saturating_sub(start);
+        is_room.then(|| self.carve_new(slots, tail, start, bytes))
+    }
+
+    /// Returns whether one of the first gaps has room for `bytes` bytes, and lets go of the free
+    /// slots in those.
+    fn is_room_near_front(&mut self, bytes: usize) -> bool {
+        let slots = self.table.slots();
+        let mut before = self.sentinel();
+        for _ in 0..=Parking::PROBES_AT_FRONT {
+            let limit = self.widen(before);
+            if bytes <= limit.saturating_sub(self.behind(slots, before, bytes)) {
+                return true;
+            }
+            before = slots.next(before);
+            if before == self.sentinel() {
+                break;
+            }
+        }
+        false
     }
 
     /// Takes `bytes`, which are not none, from the first gap that has them with what is parked

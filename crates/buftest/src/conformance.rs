@@ -191,6 +191,7 @@ macro_rules! conformance {
                 trials::secrets::filled_part_only(&kit());
             }
 
+            #[cfg(target_os = "linux")]
             #[test]
             fn t12_memory() {
                 alone!("t12_memory", 600, trials::memory::bounded(&kit()));
@@ -246,6 +247,7 @@ macro_rules! conformance {
                 trials::room::t33_frames_cut_short(&kit());
             }
 
+            #[cfg(target_os = "linux")]
             #[test]
             fn t19_soak() {
                 alone!("t19_soak", 3600, trials::memory::soak(&kit()));
@@ -295,6 +297,7 @@ macro_rules! conformance {
                     alone!("t05_absurd_pools", 60, trials::failure::absurd_pools($sized));
                 }
 
+                #[cfg(target_os = "linux")]
                 #[test]
                 fn t18_failing_constructions() {
                     alone!("t18_failing_constructions", 60, trials::failure::failing_constructions($sized));

@@ -1,14 +1,23 @@
-//! Tests in a process of their own, and what the kernel says about it.
+//! Tests in a process of their own.
 //!
 //! Limits, resident memory and descriptors belong to a process, and a hang must be a failure rather
-//! than a test run that never ends. So trials about any of these run alone.
+//! than a test run that never ends. So trials about any of these run alone. On Linux, this has what
+//! the kernel says about the process, too.
+
+#[cfg(target_os = "linux")]
+mod linux;
 
 use std::env;
-use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+#[cfg(target_os = "linux")]
+pub use self::linux::{
+    address_space_bytes, give_up_privileges, limit, limited, mappings, open_files, resident_bytes,
+    resident_bytes_as_it_is, smaps, status_bytes, thread_faults,
+};
 
 /// Set in the child, to the name of the test that it is for.
 const ALONE: &str = "BUFTEST_ALONE";
@@ -92,26 +101,6 @@ pub fn is_alone() -> bool {
     env::var_os(ALONE).is_some()
 }
 
-/// Returns the resident memory of this process in bytes, after the allocator gave back what it only
-/// keeps for later.
-#[must_use]
-pub fn resident_bytes() -> usize {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: no preconditions.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-    resident_bytes_as_it_is()
-}
-
-/// Returns the resident memory of this process in bytes, with what the allocator keeps.
-pub fn resident_bytes_as_it_is() -> usize {
-    // `statm` and `status` add up what each processor last handed in: some hundred KiB off where
-    // there are many. The roll-up counts pages.
-    let counted = fs::read_to_string("/proc/self/smaps_rollup").expect("procfs is mounted");
-    field_bytes(&counted, "Rss")
-}
-
 /// Makes glibc give large blocks back as soon as they are free. Unless told otherwise it raises its
 /// own threshold with every large block, and keeps what lies below; that would be measured as the
 /// strategy's.
@@ -152,130 +141,55 @@ pub fn spoil_freed_memory() {
 }
 
 /// Returns the time that the calling thread has run for, without the time for which others had its
-/// processor.
+/// processor. Where the system does not tell, it is the time that has passed.
 #[must_use]
 pub fn thread_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live `timespec`.
-    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
+    #[cfg(unix)]
+    {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a live `timespec`.
+        let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+    #[cfg(windows)]
+    {
+        use windows_sys::Win32::Foundation::FILETIME;
+        use windows_sys::Win32::System::Threading::{GetCurrentThread, GetThreadTimes};
 
-/// Counts the page faults of the calling thread that needed no file.
-#[must_use]
-pub fn thread_faults() -> usize {
-    // SAFETY: a structure of plain numbers.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a live `rusage`.
-    let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    usize::try_from(usage.ru_minflt).expect("a count")
+        let zero = FILETIME { dwLowDateTime: 0, dwHighDateTime: 0 };
+        let [mut created, mut ended, mut kernel, mut user] = [zero; 4];
+        // SAFETY: it has no preconditions.
+        let thread = unsafe { GetCurrentThread() };
+        // SAFETY: the handle stands for the calling thread, and each pointer is to a live `FILETIME`.
+        let done = unsafe {
+            GetThreadTimes(thread, &raw mut created, &raw mut ended, &raw mut kernel, &raw mut user)
+        };
+        assert_ne!(done, 0, "{}", std::io::Error::last_os_error());
+        let units =
+            [kernel, user].map(|time| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime));
+        // A unit is 100 ns.
+        Duration::from_nanos(100 * units.iter().sum::<u64>())
+    }
+    #[cfg(not(any(unix, windows)))]
+    {
+        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
 }
 
 /// Returns the bytes of a page.
 #[must_use]
 pub fn page_bytes() -> usize {
-    // SAFETY: no preconditions.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(bytes).expect("a page has a size")
-}
-
-/// Counts the open descriptors.
-#[must_use]
-pub fn open_files() -> usize {
-    fs::read_dir("/proc/self/fd").expect("procfs is mounted").count()
-}
-
-/// Counts the mappings.
-#[must_use]
-pub fn mappings() -> usize {
-    fs::read_to_string("/proc/self/maps").expect("procfs is mounted").lines().count()
-}
-
-/// Reads a line of `/proc/self/status` that is given in KiB, such as `VmLck`, in bytes.
-#[must_use]
-pub fn status_bytes(field: &str) -> usize {
-    field_bytes(&fs::read_to_string("/proc/self/status").expect("procfs is mounted"), field)
-}
-
-/// Reads the line of `text` that gives `field` in KiB, in bytes.
-fn field_bytes(text: &str, field: &str) -> usize {
-    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let words = line.unwrap_or_else(|| panic!("no {field} in {text}"));
-    let kib: usize = words.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number");
-    kib * 1024
-}
-
-/// Returns the lines of `/proc/self/smaps` about the mapping that holds `address`.
-#[must_use]
-pub fn smaps(address: usize) -> String {
-    let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
-    let mut lines = smaps.lines().skip_while(|line| {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        let bounds = range.and_then(|(from, to)| {
-            Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
-        });
-        !bounds.is_some_and(|(from, to)| (from..to).contains(&address))
-    });
-    let head = lines.next().expect("the address is mapped");
-    let rest = lines.take_while(|line| line.split(' ').next().is_some_and(|word| word.ends_with(':')));
-    std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
-}
-
-/// Lowers a resource limit of this process for good. Only tests that run [`alone`] call it.
-pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
-    assert!(is_alone(), "a limit would hit the other tests of this process");
-    // As wide as the machine's addresses, which all limits are within.
-    let value = value as libc::rlim_t;
-    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-    // SAFETY: the pointer is to a live `rlimit`.
-    let done = unsafe { libc::setrlimit(resource, &raw const limit) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-}
-
-/// Runs `body` with a lower limit of a resource. Only tests that run [`alone`] call it.
-pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl FnOnce() -> R) -> R {
-    assert!(is_alone(), "a limit would hit the other tests of this process");
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a live `rlimit`.
-    let done = unsafe { libc::getrlimit(resource, &raw mut before) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    let set = |limit: libc::rlimit| {
-        // SAFETY: the pointer is to a live `rlimit`.
-        let done = unsafe { libc::setrlimit(resource, &raw const limit) };
-        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    };
-    // The other limit stays, so that this one can be raised again.
-    set(libc::rlimit { rlim_cur: value as libc::rlim_t, ..before });
-    let result = body();
-    set(before);
-    result
-}
-
-/// Becomes nobody, if this is the superuser, whom some limits do not bind. Only tests that run
-/// [`alone`] call it.
-#[cfg(target_os = "linux")]
-pub fn give_up_privileges() {
-    const NOBODY: libc::uid_t = 65_534;
-    assert!(is_alone(), "the other tests of this process would lose them too");
-    // SAFETY: no preconditions.
-    if unsafe { libc::geteuid() } != 0 {
-        return;
+    #[cfg(unix)]
+    {
+        // SAFETY: no preconditions.
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        usize::try_from(bytes).expect("a page has a size")
     }
-    // SAFETY: no preconditions.
-    let done = unsafe { libc::setuid(NOBODY) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    // Or else `/proc/self` would stay the superuser's.
-    // SAFETY: no pointers are passed.
-    let done = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-}
-
-/// Returns the address space that this process uses now, in bytes.
-#[must_use]
-pub fn address_space_bytes() -> usize {
-    status_bytes("VmSize")
+    // On each processor that Windows has.
+    #[cfg(not(unix))]
+    4096
 }
 
 /// Runs `body` and fails if it took longer than `limit`.
@@ -287,4 +201,26 @@ pub fn within<R>(limit: Duration, what: &str, body: impl FnOnce() -> R) -> R {
     let took = started.elapsed();
     assert!(took <= limit, "{what} took {took:?}, over {limit:?}");
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On Windows it moves by the ticks of its scheduler.
+    #[test]
+    fn a_thread_that_sleeps_takes_no_time() {
+        const WORK: Duration = Duration::from_millis(60);
+        let start = thread_time();
+        let mut sum = 0_u64;
+        while thread_time() < start + WORK {
+            sum = std::hint::black_box((0..100_000).fold(sum, u64::wrapping_add));
+        }
+        let start = thread_time();
+        thread::sleep(2 * WORK);
+        if cfg!(any(unix, windows)) {
+            let took = thread_time() - start;
+            assert!(took < WORK, "{took:?} of {:?}", 2 * WORK);
+        }
+    }
 }

@@ -70,6 +70,12 @@ impl Prices {
         }
     }
 
+    /// Returns the prices for times of another moment, when the machine was `faster` times as fast:
+    /// the same work is the same share of a processor then.
+    pub(crate) fn at_speed(&self, faster: f64) -> Self {
+        if faster.is_finite() { Self { rate: self.rate * faster, ..*self } } else { *self }
+    }
+
     /// Returns whether so much memory is within the limit.
     pub(crate) fn allows(&self, bytes: u64) -> bool {
         self.memory_limit.is_none_or(|limit| bytes <= limit)
@@ -299,6 +305,23 @@ mod tests {
         assert_eq!(pick(Prices { memory_limit: Some(16 * MIB), rate: 1e8, ..NGINX }), Some(1));
         assert_eq!(pick(Prices { memory_limit: Some(MIB), ..NGINX }), None);
         assert!((NGINX.share(43.0) - 0.000_145).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_slow_moment_changes_no_choice() {
+        let times = |slow: f64| {
+            [
+                entrant(100.0 * slow, 0.01, 8 * MIB),
+                entrant(106.0 * slow, 0.01, MIB),
+                control(938.0 * slow, 9 * MIB),
+            ]
+        };
+        let prices = Prices { rate: 1e5, ..NGINX };
+        let pick = |slow, prices: Prices| choose(&times(slow), &prices).map(|choice| choice.pick);
+        assert_eq!(pick(1.0, prices), Some(1));
+        assert_eq!(pick(2.5, prices), Some(0), "what was 0.06 % of a processor is 0.15 % now");
+        assert_eq!(pick(2.5, prices.at_speed(1.0 / 2.5)), Some(1));
+        assert_eq!(prices.at_speed(f64::NAN), prices, "nothing was timed");
     }
 
     #[test]

@@ -366,10 +366,12 @@ fn check_all(parent: &Parent<'_>, entries: &[Entry], choice: &Choice) -> Result<
     let all: Vec<usize> = (0..entries.len()).collect();
     let times = parent.time(&all, CHECK, "check: all candidates")?;
     let medians: Vec<f64> = times.iter().map(|times| summary(times).median).collect();
-    let prices = &parent.prices;
+    let speeds: Vec<f64> =
+        entries.iter().zip(&medians).map(|(entry, now)| entry.times.median / now).collect();
+    let prices = parent.prices.at_speed(summary(&speeds).median);
     let entrants: Vec<Entrant> =
         entries.iter().zip(&times).map(|(entry, times)| entry.entrant(times)).collect();
-    let best = choose(&entrants, prices).context("no candidate served all requests")?.pick;
+    let best = choose(&entrants, &prices).context("no candidate served all requests")?.pick;
     let ratio = medians[choice.pick] / medians[best];
     // Another choice by the same rule may be faster by what nobody notices, or smaller.
     let (own, other) = (entries[choice.pick].bytes(), entries[best].bytes());

@@ -83,6 +83,8 @@ impl ThreadCache {
         let piece = self.large.load(Ordering::Relaxed);
         // SAFETY: the thread's (N5), and nobody else takes it now.
         let shard = unsafe { piece.as_ref() }?;
+        #[cfg(all(test, loom))]
+        shard.life.read();
         if shared.is_stale(shard) { None } else { shard.reuse(bytes) }
     }
 

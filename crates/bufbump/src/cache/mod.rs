@@ -221,8 +221,8 @@ impl ThreadCache {
             // SAFETY: as above, and it is what it is given that is used.
             match unsafe { Shard::leave_list(shard) } {
                 Given::Shard => f(shard),
-                // SAFETY: off the list, and without memory, so nobody else's.
-                Given::Header => unsafe { self.shared().depot.vacate(shard) },
+                // SAFETY: off the list, so this cache's no more.
+                Given::Header => unsafe { self.vacate_hollow(shard) },
                 Given::Nothing => {}
             }
         }
@@ -246,7 +246,21 @@ impl ThreadCache {
     fn drop_hollow(&self, header: NonNull<Shard>) {
         // SAFETY: in the list, so valid (N1).
         self.unlink(unsafe { header.as_ref() });
-        // SAFETY: whoever had the memory leaves the header to this cache (`shard::listed`).
+        // SAFETY: off the list just now.
+        unsafe { self.vacate_hollow(header) };
+    }
+
+    /// Gives up a header without memory that whoever had the memory has left to this cache
+    /// (`shard::listed`).
+    ///
+    /// # Safety
+    ///
+    /// It is such a one, which is off the list, and it is not used again.
+    unsafe fn vacate_hollow(&self, header: NonNull<Shard>) {
+        #[cfg(all(test, loom))]
+        // SAFETY: nobody else's, so valid.
+        unsafe { header.as_ref() }.shadow.write();
+        // SAFETY: nobody else's, and not used again.
         unsafe { self.shared().depot.vacate(header) };
     }
 
@@ -338,6 +352,8 @@ impl ThreadCache {
 
     /// Takes a shard out of the list.
     fn unlink(&self, shard: &Shard) {
+        #[cfg(all(test, loom))]
+        shard.links.write();
         let (before, behind) = (shard.prev(), shard.next());
         if ptr::eq(behind, shard) {
             self.cursor.set(ptr::null());

@@ -115,6 +115,9 @@ pub(crate) struct Shard {
     /// Likewise for the header itself.
     #[cfg(all(test, loom))]
     pub(crate) life: buftest::models::Shadow,
+    /// Likewise for its place in the owner's list.
+    #[cfg(all(test, loom))]
+    pub(crate) links: buftest::models::Shadow,
     /// On a line of its own: others write to those above.
     pub(crate) own: Own,
 }
@@ -200,6 +203,8 @@ impl Shard {
             shadow: buftest::models::Shadow::default(),
             #[cfg(all(test, loom))]
             life: buftest::models::Shadow::default(),
+            #[cfg(all(test, loom))]
+            links: buftest::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),

@@ -131,6 +131,22 @@ fn loom_looks_against_an_own_piece() {
     owner_against(1, |pool| (0..2).for_each(|_| pool.trim_idle(Duration::ZERO)));
 }
 
+/// The other begins after the owner's first use, so that the model needs fewer preemptions to get
+/// to the end of what it does, between two uses.
+#[test]
+fn loom_own_piece_after_a_trim() {
+    briefly(2, || {
+        let pool = pool(2);
+        once(&pool);
+        let other = beside(&pool, |pool| pool.trim());
+        once(&pool);
+        local::end_of_thread();
+        other.join().unwrap();
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
+    });
+}
+
 /// A thread puts shards aside and uses them again while another trims, and looks.
 fn spares_against(what: fn(&BumpPool)) {
     briefly(1, move || {
@@ -218,6 +234,30 @@ fn loom_trim_against_a_shard_that_is_listed_again() {
         other.join().unwrap();
         pool.trim();
         assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
+    });
+}
+
+/// A shard goes to the list with its second buffer out, and no fence in between. Who looks at it
+/// sees that buffer, also if its owner releases it meanwhile.
+#[test]
+fn loom_look_at_a_spare_that_is_listed() {
+    let mut builder = loom::model::Builder::new();
+    (builder.preemption_bound, builder.max_branches) = (Some(2), 4000);
+    builder.check(|| {
+        let pool = pool(1);
+        let take = || pool.acquire(8).expect("room");
+        let (first, second, third) = (take(), take(), take());
+        // Two spares, which are used again.
+        drop((first, second));
+        let other = beside(&pool, |pool| pool.shared().free_listed());
+        let (again, behind) = (take(), take());
+        scribble(&again);
+        drop(again);
+        // The other goes on, if it was amid its look.
+        thread::yield_now();
+        drop((third, behind));
+        local::end_of_thread();
+        other.join().unwrap();
     });
 }
 

@@ -17,6 +17,7 @@ mod programs;
 mod shards;
 mod sources;
 mod split;
+#[cfg(target_os = "linux")]
 mod steady;
 mod sums;
 mod threads;

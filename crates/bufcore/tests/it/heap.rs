@@ -1,8 +1,10 @@
 //! What the heap pool takes beside its buffers.
 
+#[cfg(target_os = "linux")]
 use std::time::Duration;
 
 use bufcore::HeapPool;
+#[cfg(target_os = "linux")]
 use buftest::process;
 
 /// An alignment costs no memory that is written: a small buffer is small at an alignment of 1 MiB

@@ -15,11 +15,13 @@
 //!   [`Mirror::rebase`] makes the first what the second is.
 //! - M3: `1 <= capacity`, and `2 * capacity <= isize::MAX`.
 
+#[cfg_attr(all(feature = "std", not(miri), windows), path = "windows.rs")]
 #[cfg_attr(
     not(all(
         feature = "std",
         not(miri),
         any(
+            windows,
             target_os = "android",
             target_os = "dragonfly",
             target_os = "freebsd",

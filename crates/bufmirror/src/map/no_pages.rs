@@ -1,5 +1,5 @@
-//! Where no memory can be mapped twice: without an operating system, on one that is not Unix, and
-//! under Miri.
+//! Where no memory can be mapped twice: without an operating system, on one that is
+//! neither Unix nor Windows, and under Miri.
 
 use core::convert::Infallible;
 #[cfg(feature = "alloc")]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bufmirror::bufcore::ReserveError;
 use bufmirror::{Builder, GetError, MapError, WaitError, channel};
-use buftest::process::{self, alone};
+use buftest::process::alone;
 use buftest::trials::scaled;
 
 use crate::ring::{Ends, Ring, ends};
@@ -95,18 +95,20 @@ fn t01_blocking_io() {
 #[test]
 fn io_in_pieces() {
     let Ends(mut producer, mut consumer) = ends(4096);
+    let capacity = producer.capacity();
     assert_eq!(producer.write_vectored(&[]).unwrap(), 0);
-    let slices = [IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"cde"), IoSlice::new(&[7; 4096])];
-    assert_eq!(producer.write_vectored(&slices).unwrap(), 4096);
+    let many = vec![7; capacity];
+    let slices = [IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"cde"), IoSlice::new(&many)];
+    assert_eq!(producer.write_vectored(&slices).unwrap(), capacity);
     let (mut one, mut two) = ([0; 1], [0; 3]);
     let into = &mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut []), IoSliceMut::new(&mut two)];
     assert_eq!(consumer.read_vectored(into).unwrap(), 4);
     assert_eq!((&one, &two), (b"a", b"bcd"));
     assert_eq!(consumer.read_vectored(&mut []).unwrap(), 0);
     assert_eq!(consumer.read(&mut []).unwrap(), 0);
-    let mut long = [0; 5000];
-    assert_eq!(consumer.read(&mut long).unwrap(), 4092);
-    assert!(long[0] == b'e' && long[1..4092].iter().all(|&byte| byte == 7));
+    let mut long = vec![0; capacity + 1000];
+    assert_eq!(consumer.read(&mut long).unwrap(), capacity - 4);
+    assert!(long[0] == b'e' && long[1..capacity - 4].iter().all(|&byte| byte == 7));
     producer.write_all(b"line\nli").unwrap();
     let mut line = String::new();
     assert_eq!(consumer.read_line(&mut line).unwrap(), 5);
@@ -161,23 +163,24 @@ fn t05_absurd_sizes() {
 #[test]
 fn sleepers_are_woken() {
     let Ends(mut producer, mut consumer) = ends(4096);
+    let capacity = producer.capacity();
     let started = Instant::now();
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            consumer.wait_timeout(4096, PATIENCE).unwrap();
+            consumer.wait_timeout(capacity, PATIENCE).unwrap();
             let len = consumer.len();
             thread::sleep(A_WHILE);
             consumer.consume(1000);
             len
         });
         thread::sleep(A_WHILE);
-        producer.commit(4095);
+        producer.commit(capacity - 1);
         thread::sleep(A_WHILE);
         assert!(!reader.is_finished());
         producer.commit(1);
         producer.wait_timeout(1000, PATIENCE).unwrap();
         assert_eq!(producer.spare_capacity(), 1000);
-        assert_eq!(reader.join().unwrap(), 4096);
+        assert_eq!(reader.join().unwrap(), capacity);
         assert!(started.elapsed() < PATIENCE, "nobody was woken");
     });
 }
@@ -189,12 +192,12 @@ fn time_runs_out() {
     let timed_out = Err(WaitError::TimedOut { requested: 1, available: 0 });
     assert_eq!(consumer.wait_timeout(1, A_WHILE), timed_out);
     assert_eq!(consumer.wait_timeout(1, Duration::ZERO), timed_out);
-    producer.commit(4096);
+    producer.commit(producer.capacity());
     assert_eq!(producer.wait_timeout(1, A_WHILE), timed_out);
     assert!(started.elapsed() >= 2 * A_WHILE);
     consumer.consume(10);
     assert_eq!(producer.wait_timeout(10, Duration::ZERO), Ok(()));
-    assert_eq!(consumer.wait_timeout(4086, Duration::MAX), Ok(()));
+    assert_eq!(consumer.wait_timeout(consumer.capacity() - 10, Duration::MAX), Ok(()));
 }
 
 /// Who sleeps is told when the other end goes, whichever way it does.
@@ -223,7 +226,7 @@ fn t06_an_end_that_goes_wakes_the_other() {
     }
     for unwinds in [false, true] {
         let Ends(mut producer, consumer) = ends(4096);
-        producer.commit(4096);
+        producer.commit(producer.capacity());
         let writer = thread::spawn(move || {
             let ended = producer.wait_timeout(1, PATIENCE);
             assert_eq!(ended, Err(WaitError::Closed { requested: 1, available: 0 }));
@@ -243,7 +246,8 @@ fn t06_an_end_that_goes_wakes_the_other() {
     let Ends(mut producer, consumer) = ends(4096);
     drop(consumer);
     assert_eq!(producer.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
-    assert!(matches!(producer.wait(1), Err(WaitError::Closed { available: 4096, .. })));
+    let all = producer.capacity();
+    assert_eq!(producer.wait(1), Err(WaitError::Closed { requested: 1, available: all }));
 }
 
 /// A forgotten end never closes; the other one is not harmed, and its waits with a time-out end.
@@ -261,10 +265,12 @@ fn t07_a_forgotten_end() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn t12_channels_give_all_back() {
     alone(module_path!(), "t12_channels_give_all_back", LONG, || {
-        let held = || [process::open_files(), process::mappings(), process::address_space_bytes()];
+        use buftest::process::{address_space_bytes, mappings, open_files};
+        let held = || [open_files(), mappings(), address_space_bytes()];
         drop(ends(1));
         let before = held();
         for n in 0..10_000 {
@@ -389,7 +395,10 @@ fn a_full_channel_waits_for_room_and_not_for_ever() {
     let (mut producer, mut consumer) = channel(1).expect("the system maps");
     let capacity = producer.capacity();
     let mut endless = std::io::repeat(7);
-    assert_eq!(producer.read_from(&mut endless).expect("room"), capacity);
+    // Pages of 64 KiB do not fill at once.
+    while producer.spare_capacity() > 0 {
+        assert!((1..=capacity).contains(&producer.read_from(&mut endless).expect("room")));
+    }
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(A_WHILE);

@@ -85,7 +85,7 @@ pub(crate) struct Ends(pub(crate) Producer, pub(crate) Consumer);
 /// The ends of a channel of at least `bytes`, mapped twice.
 pub(crate) fn ends(bytes: usize) -> Ends {
     let (producer, consumer) = channel(bytes).expect("the system maps");
-    assert_eq!(producer.is_mapped(), cfg!(unix) && !cfg!(miri));
+    assert_eq!(producer.is_mapped(), cfg!(any(unix, windows)) && !cfg!(miri));
     Ends(producer, consumer)
 }
 

@@ -469,17 +469,18 @@ fn t22_what_was_abandoned_wakes_one_that_panics() {
     for copies in [false, true] {
         let (sender, receiver) = queue(4096);
         let (armed, hostile) = panics_at(Event::Wake);
-        let abandons = || sender.try_send_with(2000, |_| panic::resume_unwind(Box::new(())));
+        let all = sender.max_message();
+        let abandons = || sender.try_send_with(all / 2, |_| panic::resume_unwind(Box::new(())));
         assert!(panic::catch_unwind(AssertUnwindSafe(abandons)).is_err());
-        assert!(sender.try_send(&[1; 1000]).is_ok());
-        let large = [2; 2500];
+        assert!(sender.try_send(&vec![1; all / 4]).is_ok());
+        let large = vec![2; all / 8 * 5];
         let mut task = Box::pin(sender.send_async(&large));
         assert!(poll(task.as_mut(), &hostile).is_pending());
         // ORDER: SeqCst, for ease.
         armed.store(true, Ordering::SeqCst);
         let receives = || {
             if copies {
-                assert!(receiver.try_recv_into(&mut [0; 4096]).is_ok());
+                assert!(receiver.try_recv_into(&mut vec![0; all]).is_ok());
             } else {
                 assert!(receiver.try_recv().is_ok());
             }

@@ -90,7 +90,9 @@ fn destructors_of_other_thread_locals() {
         let found: Vec<_> = receiver.iter().collect();
         assert_eq!(found.len(), 6);
         assert!(found.iter().all(|found| matches!(found, Ok(()) | Err(LocalError::Gone))), "{found:?}");
-        assert!(found.contains(&Err(LocalError::Gone)), "one of the two comes after the ring");
+        // The order is the system's: on Windows both come before it.
+        let one_is_late = found.contains(&Err(LocalError::Gone));
+        assert!(one_is_late || cfg!(windows), "one of the two comes after the ring");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bufcore::{AcquireError, Buf};
 use bufring::{RingLease, RingPool};
+use buftest::trials::room;
 
 /// A ring for exactly `buffers` buffers of `bytes` bytes.
 fn ring(buffers: usize, bytes: usize) -> RingPool {
@@ -188,4 +189,11 @@ fn what_is_stuck_can_be_seen() {
     }
     let ring = ring.into_region().expect_err("three are out");
     assert!(!ring.is_idle());
+}
+
+#[test]
+fn a_large_ring_stays_small() {
+    const BYTES: usize = 8 << 20;
+    let ring = RingPool::builder().capacity(BYTES).buffers(8).build().expect("settings are right");
+    room::a_large_region_is_used_little(ring, BYTES);
 }

@@ -74,7 +74,7 @@ pub(crate) struct Block {
 const _: () = assert!(HEADER_BYTES == 16);
 
 /// Idle memory of less goes back to the allocator alone: two system calls would free a page or two.
-const LEAST_RETURNED: usize = 16 << 10;
+pub(crate) const LEAST_RETURNED: usize = 16 << 10;
 
 /// What is in front of the bytes of a block for one buffer.
 #[repr(C, align(16))]
@@ -222,8 +222,8 @@ impl Block {
 
     /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
     /// bookkeeping is not told. `shape_of` gives the shape of blocks of a class with this number of
-    /// bytes. Memory is passed on to the system if it is large, or `is_idle` and of some pages: the
-    /// allocator may keep it otherwise.
+    /// bytes. Memory of `least` bytes or more is passed on to the system: the allocator may keep it
+    /// otherwise.
     ///
     /// # Safety
     ///
@@ -232,7 +232,7 @@ impl Block {
     pub(crate) unsafe fn free(
         block: NonNull<Block>,
         shape_of: impl Fn(u16, usize) -> Shape,
-        is_idle: bool,
+        least: usize,
     ) -> usize {
         // SAFETY: the caller has the block.
         let bytes = unsafe { Self::usable_bytes(block) };
@@ -243,14 +243,14 @@ impl Block {
         let (front, total) = match unsafe { Self::place(block) } {
             Place::Apart(kept) => {
                 // SAFETY: the caller's promise.
-                unsafe { Kept::free_apart(kept, is_idle) };
+                unsafe { Kept::free_apart(kept, least) };
                 return shape_of(class, bytes).total();
             }
             Place::Mapped(kept) => {
                 // SAFETY: the first field, which is moved out once. The block goes with it.
                 let region = unsafe { kept.cast::<Region>().read() };
                 let total = region.len() + shape_of(class, bytes).aligning_bytes();
-                give_back(region, is_idle);
+                give_back(region, least);
                 return total;
             }
             // SAFETY: valid while the block is.
@@ -261,7 +261,7 @@ impl Block {
         let start = unsafe { front.sub(lead) };
         // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
         // here alone.
-        give_back(unsafe { Region::from_forgotten_heap(start, total, ALLOCATOR_ALIGNMENT) }, is_idle);
+        give_back(unsafe { Region::from_forgotten_heap(start, total, ALLOCATOR_ALIGNMENT) }, least);
         total
     }
 
@@ -386,21 +386,19 @@ impl Kept {
     /// # Safety
     ///
     /// The caller has the block alone (K2), and does not use it again.
-    unsafe fn free_apart(this: NonNull<Self>, is_idle: bool) {
+    unsafe fn free_apart(this: NonNull<Self>, least: usize) {
         // SAFETY: the first field, which is moved out once.
         let region = unsafe { this.cast::<Region>().read() };
         // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
         // here alone.
         let place = unsafe { Region::from_forgotten_heap(this.cast(), KEPT_BYTES, align_of::<Self>()) };
-        give_back(region, is_idle);
+        give_back(region, least);
         drop(place);
     }
 }
 
-/// Gives memory back to the allocator, and to the system if it is large, or `is_idle` and of some
-/// pages.
-fn give_back(region: Region, is_idle: bool) {
-    let least = if is_idle { LEAST_RETURNED } else { Region::LARGE_BYTES };
+/// Gives memory back to the allocator, and to the system if it is of `least` bytes or more.
+fn give_back(region: Region, least: usize) {
     if region.len() >= least {
         region.free_to_system();
     }

@@ -128,10 +128,10 @@ impl Magazine {
                 unsafe { self.slot(index - count) }.set(block);
             }
         }
-        // ORDER: Relaxed: only who has the magazine reads it.
+        // ORDER: Relaxed, for both: only who has the magazine reads it, and the caller gives that
+        // back by `settle` or `unclaim`.
         let popped = self.popped.load(Ordering::Relaxed);
-        // ORDER: Release, as in `pop`.
-        self.popped.store(popped.wrapping_add(count), RELEASE);
+        self.popped.store(popped.wrapping_add(count), Ordering::Relaxed);
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -2,8 +2,10 @@
 
 use core::ptr::NonNull;
 
+use bufcore::Region;
+
 use super::{Refs, Shared};
-use crate::block::Block;
+use crate::block::{Block, LEAST_RETURNED};
 use crate::chain::Chain;
 use crate::counts::Why;
 use crate::wait_queue::Event;
@@ -16,7 +18,7 @@ impl Shared {
     ///
     /// The chain is the caller's, of this pool.
     pub(crate) unsafe fn free_chain(this: NonNull<Self>, mut chain: Chain, why: Why) {
-        let (mut count, mut bytes) = (0, 0);
+        let (mut count, mut bytes, mut least) = (0, 0, None);
         let shape_of = |class, bytes| {
             // SAFETY: the references of the blocks keep it valid; they are given back below.
             unsafe { this.as_ref() }.settings.shape_of(class, bytes)
@@ -28,8 +30,10 @@ impl Shared {
                 // SAFETY: the references of the blocks keep it valid; they are given back below.
                 unsafe { this.as_ref() }.common.freed(class, why);
             }
+            // SAFETY: the references of the blocks keep it valid; they are given back below.
+            let least = *least.get_or_insert_with(|| unsafe { this.as_ref() }.least_returned(why));
             // SAFETY: a block of the chain was the caller's, and its shape is of these settings.
-            bytes += unsafe { Block::free(block, shape_of, why == Why::Idle) };
+            bytes += unsafe { Block::free(block, shape_of, least) };
             count += 1;
         }
         if count == 0 {
@@ -40,6 +44,18 @@ impl Shared {
         let _refs = unsafe { Refs::new(this, count) };
         // SAFETY: they keep it valid (P1).
         unsafe { Self::unreserve(this, bytes) };
+    }
+
+    /// Returns the least number of bytes of freed memory that is passed on to the system.
+    ///
+    /// Idle memory always is. What else is freed may be needed again at once, so the allocator gets
+    /// it, as long as nobody looks after the memory.
+    fn least_returned(&self, why: Why) -> usize {
+        match why {
+            Why::Idle => LEAST_RETURNED,
+            _ if self.is_watched() => Region::LARGE_BYTES,
+            _ => usize::MAX,
+        }
     }
 
     /// Puts the blocks that `next` gives into the shards, and returns those that they have no room

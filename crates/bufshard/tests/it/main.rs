@@ -11,11 +11,13 @@ mod conformance;
 mod costs;
 #[cfg(feature = "stats")]
 mod counted;
+#[cfg(target_os = "linux")]
 mod handoff;
 mod keeper;
 mod magazines;
 #[cfg(target_os = "linux")]
 mod room;
+#[cfg(target_os = "linux")]
 mod soak;
 mod sources;
 mod split;

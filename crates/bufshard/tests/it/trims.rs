@@ -1,16 +1,21 @@
 //! Memory goes back: resident memory after a burst, caches of idle threads, ages.
 
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::mpsc;
+#[cfg(target_os = "linux")]
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use bufshard::ShardPool;
+#[cfg(target_os = "linux")]
 use buftest::process::{alone, resident_bytes, steady_allocator};
 
 const MIB: usize = 1 << 20;
+#[cfg(target_os = "linux")]
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A gibibyte over eight threads, half of which do nothing afterwards; then `trim`.
+#[cfg(target_os = "linux")]
 fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
     const THREADS: usize = 8;
     /// Bytes of a thread.
@@ -83,16 +88,19 @@ fn burst(settings: fn() -> ShardPool, what: fn(&ShardPool)) {
 }
 
 /// Much is kept for `trim` to find.
+#[cfg(target_os = "linux")]
 fn keeping() -> ShardPool {
     let builder = ShardPool::builder().thread_cache(16).shards(4).shard_buffers(64);
     builder.build().expect("settings are right")
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn t12_trim_after_a_burst() {
     alone(module_path!(), "t12_trim_after_a_burst", LIMIT, || burst(keeping, ShardPool::trim));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn t12_trim_to_nothing_after_a_burst() {
     alone(module_path!(), "t12_trim_to_nothing_after_a_burst", LIMIT, || {

@@ -25,7 +25,7 @@ const _: () = assert!(MAX_SLOTS as u32 * STEP <= ReleaseState::MOST, "where a sl
 #[repr(C, align(32))]
 pub(super) struct Slot {
     /// Shared by the pool and the lease. The sentinel, which holds no buffer, is held for ever. A
-    /// parked slot holds memory that `trim_idle` has put aside (see `trim`).
+    /// parked slot holds memory that was put aside (see `trim`).
     pub(super) state: ReleaseState,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     pub(super) views: Views,

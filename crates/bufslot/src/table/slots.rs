@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use super::handle::SlotHandle;
-use super::slot::{STEP, Slot};
+use super::slot::{NONE, STEP, Slot};
 
 /// Access to the slots by their offsets. A copy of one pointer, so that a request can keep it in
 /// a register: what it reads through the pool is read anew after each look at a state, which is an
@@ -102,6 +102,15 @@ impl Slots {
         slot.next.set(before);
         after_slot.next.set(at);
         self.slot(before).prev.set(at);
+    }
+
+    /// Takes the last slot of a new table with this sentinel off its stack, where it is at the
+    /// bottom, with others above it.
+    pub(crate) fn take_last(self, sentinel: u32) -> u32 {
+        let last = sentinel - STEP;
+        debug_assert!(last != 0 && self.next(last) == NONE && self.next(last - STEP) == last);
+        self.slot(last - STEP).next.set(NONE);
+        last
     }
 
     /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new

@@ -110,7 +110,11 @@ fn invariants_hold_on_random_walks() {
         walk(seed, 1, 64, 1);
         walk(seed, 100, 4096, 8);
         walk(seed, 2, 8192, 64);
+        // More than a pool begins with.
+        walk(seed, 400, 40 << 10, 8);
     }
+    walk(1, 3, 33 << 10, 1);
+    walk(2, 30, 100 << 10, 64);
 }
 
 /// However many free slots stand in front, going back is once: then the newest slot is taken again

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use bufcore::Buf;
 use bufslot::{SlotLease, SlotPool};
+use buftest::trials::room;
 
 type Held = Buf<SlotLease<bufcore::HeapLease>>;
 
@@ -142,4 +143,11 @@ fn the_one_free_slot_is_found_at_every_place() {
             assert!(pool.acquire(1).expect("the heap has room").lease().is_fallback(), "all slots are out");
         }
     }
+}
+
+#[test]
+fn a_large_pool_stays_small() {
+    const BYTES: usize = 8 << 20;
+    let pool = SlotPool::builder().capacity(BYTES).build().expect("settings are right");
+    room::a_large_region_is_used_little(pool, BYTES);
 }

@@ -196,6 +196,7 @@ pub fn absurd_pools<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, 
 
 /// Checks that constructions which the system refuses are errors, and leave nothing behind (T18).
 /// It runs alone.
+#[cfg(target_os = "linux")]
 pub fn failing_constructions<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> Result<P, E>) {
     const BYTES: usize = 64 << 20;
     drop(sized(BYTES).expect("there is room without a limit"));

@@ -4,11 +4,13 @@ use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{Buf, BufferPool};
+use bufcore::{Buf, BufferPool, Trim};
 
 use super::scaled;
 use crate::Kit;
-use crate::process::{open_files, resident_bytes, steady_allocator};
+use crate::process::{
+    keeping_allocator, open_files, resident_bytes, resident_bytes_as_it_is, steady_allocator,
+};
 
 const MIB: usize = 1 << 20;
 /// What the process may keep on top: the allocator's own lists, thread stacks, the test harness.
@@ -140,4 +142,27 @@ pub fn soak<P: BufferPool + Send>(kit: &Kit<P>) {
     );
     let files = |part: &[(usize, usize)]| part.iter().map(|sample| sample.1).max();
     assert_eq!(files(&samples[3 * quarter..]), files(&samples[quarter..2 * quarter]), "descriptors");
+}
+
+/// Checks that large memory which a pool does not keep reaches the system when it is released,
+/// though the allocator keeps what it gets: from the first look of a keeper on, and not before. The
+/// pools keep at most 1 MiB. It runs alone.
+pub fn large_memory_goes<P: BufferPool + Trim>(make: impl Fn() -> P) {
+    keeping_allocator();
+    for is_watched in [true, false] {
+        let mut pool = make();
+        if is_watched {
+            pool.trim_idle(Duration::ZERO);
+        }
+        let before = resident_bytes_as_it_is();
+        let mut bufs: Vec<_> = (0..64).map(|_| pool.acquire(MIB).expect("room")).collect();
+        bufs.iter_mut().for_each(|buf| buf.resize(MIB, 1).expect("asked for"));
+        assert!(resident_bytes_as_it_is() > before + 60 * MIB);
+        drop(bufs);
+        let kept = resident_bytes_as_it_is().saturating_sub(before);
+        println!("resident: {kept} bytes more than before, watched: {is_watched}");
+        // In 32 bits glibc has not so much in one piece, and gives it back.
+        let stays = kept > 32 * MIB || cfg!(target_pointer_width = "32");
+        assert!(if is_watched { kept < 4 * MIB } else { stays }, "{kept} bytes are kept");
+    }
 }

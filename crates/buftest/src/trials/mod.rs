@@ -13,8 +13,10 @@ pub mod lifetime;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod many;
+#[cfg(target_os = "linux")]
 pub mod memory;
 pub mod moved;
+#[cfg(target_os = "linux")]
 pub mod pages;
 pub mod parts;
 pub mod reentry;
@@ -25,6 +27,7 @@ pub mod secrets;
 pub mod serving;
 pub mod shared_books;
 pub mod sources;
+#[cfg(target_os = "linux")]
 pub mod steady;
 #[cfg(target_os = "linux")]
 pub mod system;

@@ -1,8 +1,11 @@
 //! T31 to T33: how much a buffer can hold, how it comes to hold more, and frames that are cut
-//! short.
+//! short. And how much of a large region is used for few buffers.
+
+use std::collections::VecDeque;
 
 use bufcore::{AcquireError, Buf, BufferPool};
 
+use super::scaled;
 use crate::Kit;
 use crate::pattern;
 
@@ -174,4 +177,27 @@ pub fn t33_frames_cut_short<P: BufferPool>(kit: &Kit<P>) {
         assert_eq!(buf.capacity(), model.len());
         assert!(others.iter().all(|other| other.iter().all(|&byte| byte == 0xEE)), "round {round}");
     }
+}
+
+/// Checks that a pool over a region of `capacity` bytes, which are many, keeps to about as much of
+/// them as its buffers take, and still serves all of them.
+pub fn a_large_region_is_used_little<P: BufferPool>(mut pool: P, capacity: usize) {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut out = VecDeque::new();
+    let (mut first, mut last) = (usize::MAX, 0);
+    for _ in 0..scaled(20_000) {
+        let buf = pool.acquire(random.usize(1..1500)).expect("room");
+        let start = buf.as_ptr().addr();
+        (first, last) = (first.min(start), last.max(start));
+        out.push_back(buf);
+        if out.len() == 8 {
+            // The newest one stays longer, so that requests do not go back to it.
+            out.swap(6, 7);
+            drop(out.pop_front());
+        }
+    }
+    assert!(last - first < 64 << 10, "{} bytes for eight buffers of 1500", last - first);
+    drop(out);
+    let all = pool.acquire(capacity).expect("all of it").as_ptr().addr();
+    assert!(all <= last && first < all + capacity, "it is of the same region");
 }

@@ -69,6 +69,7 @@ pub fn every_way<P: BufferPool>(kit: &Kit<P>) {
 }
 
 /// Runs T2 with few buffers, for trials that disturb it.
+#[cfg(target_os = "linux")]
 pub(super) fn every_way_for_a_moment<P: BufferPool>(kit: &Kit<P>) {
     const FEW: usize = 200;
     run(kit, Ways::Every, 2, FEW);

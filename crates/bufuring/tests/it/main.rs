@@ -24,6 +24,7 @@ mod patterns;
 mod receive;
 mod refused;
 mod threads;
+mod words;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::net::UnixStream;

@@ -64,7 +64,7 @@ impl fmt::Display for FrameError {
                 write!(f, "a frame with its header of {header} bytes says that it has {length}")
             }
             Self::HasDelimiter { at } => write!(f, "the frame has the delimiter in it, at byte {at}"),
-            Self::Acquire(error) => write!(f, "no buffer for a frame: {error}"),
+            Self::Acquire(_) => write!(f, "no buffer for a frame"),
             Self::NoRoom { requested, available } => {
                 write!(f, "a buffer of {requested} bytes was asked for, and has room for {available}")
             }
@@ -78,6 +78,7 @@ impl core::error::Error for FrameError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Acquire(error) => Some(error),
+            // It prints as itself.
             Self::Io(error) => error.source(),
             _ => None,
         }
@@ -96,14 +97,19 @@ impl From<AcquireError> for FrameError {
     }
 }
 
-/// The error of a stream where there is one; else `InvalidData`, or `UnexpectedEof` inside a frame.
+/// `OutOfMemory` for a buffer that was refused, `StorageFull` for one without room, `UnexpectedEof`
+/// for a frame without its end, and `InvalidData` for what is wrong with a frame.
 impl From<FrameError> for io::Error {
     fn from(error: FrameError) -> Self {
-        match error {
-            FrameError::Io(error) => error,
-            FrameError::Truncated => io::ErrorKind::UnexpectedEof.into(),
-            FrameError::Acquire(_) | FrameError::NoRoom { .. } => Self::other(error),
-            _ => Self::new(io::ErrorKind::InvalidData, error),
-        }
+        let kind = match error {
+            FrameError::Io(error) => return error,
+            FrameError::Acquire(_) => io::ErrorKind::OutOfMemory,
+            FrameError::NoRoom { .. } => io::ErrorKind::StorageFull,
+            FrameError::Truncated => io::ErrorKind::UnexpectedEof,
+            FrameError::TooLong { .. } | FrameError::TooShort { .. } | FrameError::HasDelimiter { .. } => {
+                io::ErrorKind::InvalidData
+            }
+        };
+        Self::new(kind, error)
     }
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use bufworks::frames::FrameError;
 use bufworks::{AcquireError, ConfigError, RegionError, ReserveError};
 
 /// The texts of an error and of all its causes, none of which may repeat another. With these
@@ -97,6 +98,26 @@ fn of_sockets() {
         (ReadError::from(lost()), io::ErrorKind::ConnectionReset),
     ];
     for (error, kind) in errors {
+        let text = error.to_string();
+        let error = io::Error::from(error);
+        assert_eq!((error.kind(), error.to_string()), (kind, text));
+    }
+}
+
+#[test]
+fn of_frames() {
+    let broken = || io::Error::new(io::ErrorKind::ConnectionReset, "the cable is out");
+    let kinds = [
+        (FrameError::TooLong { length: 4096, limit: 100 }, "4096", io::ErrorKind::InvalidData),
+        (FrameError::TooShort { length: 3, header: 8 }, "8", io::ErrorKind::InvalidData),
+        (FrameError::HasDelimiter { at: 77 }, "77", io::ErrorKind::InvalidData),
+        (FrameError::NoRoom { requested: 500, available: 60 }, "500", io::ErrorKind::StorageFull),
+        (FrameError::Truncated, "inside a frame", io::ErrorKind::UnexpectedEof),
+        (FrameError::from(ACQUIRE), "321", io::ErrorKind::OutOfMemory),
+        (FrameError::from(broken()), "cable", io::ErrorKind::ConnectionReset),
+    ];
+    for (error, number, kind) in kinds {
+        said_once(&error, number);
         let text = error.to_string();
         let error = io::Error::from(error);
         assert_eq!((error.kind(), error.to_string()), (kind, text));

@@ -34,21 +34,32 @@ const RUNNER: &str = "BUFTEST_RUNNER";
 /// When the child fails, dies of a signal, takes longer than `limit`, or did not run the test.
 #[track_caller]
 pub fn alone(module: &str, test: &str, limit: Duration, body: impl FnOnce()) {
-    let limit = as_long_here(limit);
-    // The harness names tests without the crate.
-    let name = match module.split_once("::") {
-        Some((_, path)) => format!("{path}::{test}"),
-        None => test.to_owned(),
-    };
+    let name = name_in_harness(module, test);
     if env::var(ALONE).is_ok_and(|value| value == name) {
         return body();
     }
+    start_alone(&name, as_long_here(limit));
+}
+
+/// Returns a test's name as the harness has it: without the crate.
+fn name_in_harness(module: &str, test: &str) -> String {
+    match module.split_once("::") {
+        Some((_, path)) => format!("{path}::{test}"),
+        None => test.to_owned(),
+    }
+}
+
+/// Starts this test binary for the one test of this name, and waits for it.
+///
+/// Apart from [`alone`], so that it is not compiled for each test.
+#[track_caller]
+fn start_alone(name: &str, limit: Duration) {
     let binary = env::current_exe().expect("the test binary has a path");
     let words = env::var_os(RUNNER).into_iter().chain([binary.into_os_string()]).collect::<Vec<_>>();
     let mut child = Command::new(&words[0])
         .args(&words[1..])
-        .args([&name, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ALONE, &name)
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, name)
         // Panics on purpose are many.
         .env("RUST_BACKTRACE", "0")
         .stdout(Stdio::piped())
@@ -140,10 +151,37 @@ pub fn spoil_freed_memory() {
     let _ = unsafe { libc::mallopt(libc::M_PERTURB, 0xA5) };
 }
 
-/// Returns the time that the calling thread has run for, without the time for which others had its
-/// processor. Where the system does not tell, it is the time that has passed.
-#[must_use]
-pub fn thread_time() -> Duration {
+/// Measures how long the calling thread runs for, without the time for which others had its
+/// processor. Where the system does not tell, it is the time that passes.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadTimer {
+    /// When it was started: by the clock, and by the time that the thread had run for.
+    began: Instant,
+    worked: Duration,
+}
+
+impl ThreadTimer {
+    /// The most by which the thread's own time may lag behind: Windows counts it by the ticks of its
+    /// scheduler, of up to 15.6 ms.
+    const LAG: Duration = Duration::from_millis(if cfg!(windows) { 16 } else { 0 });
+
+    /// Starts to measure.
+    #[must_use]
+    pub fn start() -> Self {
+        Self { began: Instant::now(), worked: thread_time() }
+    }
+
+    /// Returns how long the calling thread, which is the one that started it, has run for since.
+    /// Short times are those that passed where the thread's own are counted in ticks.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        // Neither can be less than what the thread has run for.
+        (thread_time() - self.worked + Self::LAG).min(self.began.elapsed())
+    }
+}
+
+/// Returns the time that the calling thread has run for.
+fn thread_time() -> Duration {
     #[cfg(unix)]
     {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -207,20 +245,28 @@ pub fn within<R>(limit: Duration, what: &str, body: impl FnOnce() -> R) -> R {
 mod tests {
     use super::*;
 
-    /// On Windows it moves by the ticks of its scheduler.
     #[test]
     fn a_thread_that_sleeps_takes_no_time() {
         const WORK: Duration = Duration::from_millis(60);
-        let start = thread_time();
+        let timer = ThreadTimer::start();
         let mut sum = 0_u64;
-        while thread_time() < start + WORK {
+        while timer.elapsed() < WORK {
             sum = std::hint::black_box((0..100_000).fold(sum, u64::wrapping_add));
         }
-        let start = thread_time();
+        let timer = ThreadTimer::start();
         thread::sleep(2 * WORK);
         if cfg!(any(unix, windows)) {
-            let took = thread_time() - start;
+            let took = timer.elapsed();
             assert!(took < WORK, "{took:?} of {:?}", 2 * WORK);
         }
+    }
+
+    /// Also where the thread's own time is counted in ticks.
+    #[test]
+    fn short_work_takes_some_time() {
+        let timer = ThreadTimer::start();
+        std::hint::black_box((0..1000).fold(0_u64, |sum, n| std::hint::black_box(sum + n)));
+        let took = timer.elapsed();
+        assert!(took > Duration::ZERO, "{took:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bufcore::{Buf, BufferPool};
 use fastrand::Rng;
 
-use crate::process::thread_time;
+use crate::process::ThreadTimer;
 
 /// Bytes of each buffer.
 const BYTES: usize = 32;
@@ -93,12 +93,14 @@ fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: 
         Order::NewestFirst => bufs.reverse(),
         Order::Random => Rng::with_seed(n as u64).shuffle(&mut bufs),
     }
-    let start = thread_time();
+    let timer = ThreadTimer::start();
     drop(pools);
-    let ended = thread_time();
+    let ends = timer.elapsed();
+    let timer = ThreadTimer::start();
     bufs.into_iter().for_each(drop);
+    let releases = timer.elapsed();
     let each = |time: Duration| time / n as u32;
-    Costs { ends: each(ended - start), releases: each(thread_time() - ended) }
+    Costs { ends: each(ends), releases: each(releases) }
 }
 
 /// Checks that the buffers of pools that are gone cost the same to release, whatever their number

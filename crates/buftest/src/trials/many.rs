@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bufcore::BufferPool;
 
-use crate::process::thread_time;
+use crate::process::ThreadTimer;
 
 /// How often each number of pools is measured: the best counts, so that what others do to the
 /// processor's caches does not.
@@ -16,13 +16,13 @@ const ROUNDS: usize = 12;
 fn in_turn<P: BufferPool>(pools: &mut [P]) -> Duration {
     let requests = 8192_usize.next_multiple_of(pools.len());
     let round = || {
-        let started = thread_time();
+        let timer = ThreadTimer::start();
         for _ in 0..requests / pools.len() {
             for pool in &mut *pools {
                 drop(black_box(pool.acquire(black_box(64)).expect("a small request")));
             }
         }
-        thread_time() - started
+        timer.elapsed()
     };
     let best = std::iter::repeat_with(round).take(ROUNDS).min().expect("some rounds");
     best / requests as u32

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Waits, asleep, now};
-use crate::process::thread_time;
+use crate::process::ThreadTimer;
 use crate::tasks::{counting, poll};
 
 /// What a run of [`t26_one_request_for_all`] took.
@@ -30,7 +30,7 @@ pub fn t26_one_request_for_all<P: Waits>(make: impl Fn(usize) -> (P, usize)) {
             _ => fastrand::Rng::with_seed(7).shuffle(&mut held),
         }
         let (wakes, waker) = counting();
-        let started = thread_time();
+        let timer = ThreadTimer::start();
         let mut request = pool.acquire_async(all);
         asleep::<P>(&mut request, &wakes, &waker);
         let mut served = false;
@@ -46,7 +46,7 @@ pub fn t26_one_request_for_all<P: Waits>(make: impl Fn(usize) -> (P, usize)) {
             }
         }
         assert!(served, "a wake-up was lost");
-        Took { wakes: wakes.count(), time: thread_time() - started }
+        Took { wakes: wakes.count(), time: timer.elapsed() }
     };
     for is_plain in [false, true] {
         for order in 0..3 {

@@ -8,7 +8,7 @@ use bufcore::AcquireError;
 
 use super::{LONG, WANTED, Waits, held};
 use crate::errands::Errands;
-use crate::process::thread_time;
+use crate::process::ThreadTimer;
 use crate::sandbox;
 use crate::tasks::block_on;
 
@@ -22,9 +22,9 @@ fn waits<P: Waits>(make: impl Fn() -> P, there: &Errands, sleeps: bool) {
     for is_plain in [true, false] {
         let mut pool = make();
         let out = held(&mut pool, is_plain);
-        let (began, worked) = (Instant::now(), thread_time());
+        let (began, timer) = (Instant::now(), ThreadTimer::start());
         let refused = pool.acquire_timeout(WANTED, SHORT).map(drop);
-        let (took, worked) = (began.elapsed(), thread_time() - worked);
+        let (took, worked) = (began.elapsed(), timer.elapsed());
         assert!(matches!(refused, Err(AcquireError::Exhausted { .. })), "{refused:?}");
         assert!((SHORT..LONG / 2).contains(&took), "{took:?} of {SHORT:?}");
         // A busy machine may give a thread that never sleeps a third of the time.

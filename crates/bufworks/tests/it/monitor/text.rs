@@ -224,9 +224,9 @@ fn each<P: Watch>(pools: &[P], stats: &dyn Fn(&P) -> usize) -> Vec<Duration> {
     let time = |what: &str, f: &dyn Fn() -> usize| {
         let mut took: Vec<_> = (0..READINGS)
             .map(|_| {
-                let started = process::thread_time();
+                let timer = process::ThreadTimer::start();
                 std::hint::black_box(f());
-                process::thread_time() - started
+                timer.elapsed()
             })
             .collect();
         took.sort_unstable();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::test::default_env;
+use crate::test::{default_env, skip_long};
 
 /// More features than this would make the powerset a matter of hours; a package can keep some apart (`combinations`).
 const MAX_FEATURES: usize = 14;
@@ -168,6 +168,7 @@ fn test_one(package: &Package, set: &Set) -> Result<()> {
             default_env(&mut command, name, value);
         }
         default_env(&mut command, "BUFTEST_STEADY_SECONDS", "1");
+        skip_long(command.arg("--"));
         // Built some sixty times, and read by nobody.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         shell::run_tests(command.env("RUSTFLAGS", "-D warnings").env("RUSTDOCFLAGS", "-D warnings"))?;

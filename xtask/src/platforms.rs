@@ -12,7 +12,7 @@ use crate::packages;
 use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 use crate::strategies;
-use crate::test::{default_env, some_ran};
+use crate::test::{default_env, skip_long, some_ran};
 
 /// Platforms that are type-checked. `emulate` builds for others what it does not test there.
 const CHECKED: [&str; 2] = ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
@@ -67,7 +67,6 @@ const EMULATED: [Emulated; 3] = [
             "t12_",
             "t17_",
             "t18_",
-            "t19_",
             // Children of processes with threads end in the emulator itself.
             "keeper::forks::t25_",
             "t25_forks_amid_traffic",
@@ -187,6 +186,7 @@ impl Emulated {
             command.args(["--package", &package]);
         }
         command.arg("--").args(self.skips.iter().flat_map(|test| ["--skip", test]));
+        skip_long(&mut command);
         self.run(&mut command, runs.as_deref())?;
         if self.tests_mappings
             && let Some(mut command) = self.cargo("test")?

@@ -36,7 +36,7 @@ pub(crate) const SHORT: [(&str, &str); 4] = [
     ("BUFTEST_STEADY_SECONDS", "1"),
     ("PROPTEST_CASES", "64"),
 ];
-/// Tests that the tests of minutes leave to `--long`, by parts of their names: soaks, long programs, and trials that
+/// Tests that debug builds leave to `--long`, by parts of their names: soaks, long programs, and trials that
 /// measure memory or time over much traffic. Each takes seconds in a debug build.
 const LONG_ONLY: [&str; 8] = [
     "t19_",
@@ -196,7 +196,7 @@ impl Task {
                 if matches!(self, Self::Short(_)) {
                     SHORT.iter().for_each(|(name, value)| default_env(&mut command, name, value));
                     if has_long_tests(program) {
-                        command.args(LONG_ONLY.iter().flat_map(|name| ["--skip", name]));
+                        skip_long(&mut command);
                     }
                 }
                 (program.name(), kind, program.run(&mut command, TIME_LIMIT))
@@ -311,6 +311,11 @@ fn list(tasks: &[Task]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Has the tests that `command` runs leave out those that are for `--long` alone. Comes behind the command's `--`, if it has one.
+pub(crate) fn skip_long(command: &mut Command) {
+    command.args(LONG_ONLY.iter().flat_map(|name| ["--skip", name]));
 }
 
 /// Sets a variable for `command`, if our caller has not.

@@ -9,7 +9,7 @@ use bufshard::ShardPool;
 use bufshard::bufcore::Buf;
 use buftest::process::{alone, resident_bytes, steady_allocator};
 
-const HANDOFFS: u64 = if cfg!(debug_assertions) { 200_000 } else { 10_000_000 };
+const HANDOFFS: u64 = if cfg!(debug_assertions) { 50_000 } else { 10_000_000 };
 /// Bytes of each, and how many are on their way at most.
 const BYTES: usize = 64 << 10;
 const UNDER_WAY: usize = 64;
@@ -54,7 +54,7 @@ fn t12_ten_million() {
                     hint::spin_loop();
                     thread::yield_now();
                 }
-                if number % 10_000 == 0 {
+                if number % 1000 == 0 {
                     peak_resident = peak_resident.max(resident_bytes().saturating_sub(before));
                     peak_reserved = peak_reserved.max(pool.stats().reserved_bytes);
                 }

@@ -9,8 +9,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::task::Wake;
-use std::thread::{self, Thread};
 
 use bufcore::{Buf, BufferPool, Lease};
 use io_uring::{opcode, squeue, types};
@@ -18,6 +16,7 @@ use io_uring::{opcode, squeue, types};
 use crate::operation::{Flight, Kind};
 use crate::ring::Ring;
 use crate::setup::Tag;
+use crate::sleeper::Sleeper;
 use crate::{Arena, Builder, Descriptor, Done, Group, Mode, Operation, Receiver, WaitError};
 
 /// The offset of files and sockets that have a position of their own, or none.
@@ -281,8 +280,8 @@ impl Driver {
 
     /// Runs `future` to its end on this thread, and waits for operations meanwhile.
     ///
-    /// While operations are in flight, a wake from another thread is noticed at the next
-    /// completion.
+    /// A wake from another thread ends the wait as well. It costs a call of the kernel where this
+    /// thread sleeps, and a lock otherwise.
     ///
     /// # Panics
     ///
@@ -294,19 +293,37 @@ impl Driver {
     /// ```
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let sleeper = Arc::new(Sleeper::new(self.ring().map(|ring| ring.bell().clone())));
+        let waker = Waker::from(Arc::clone(&sleeper));
         loop {
+            sleeper.begin();
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
             }
-            match self.wait_any() {
-                Ok(_) if self.in_flight() > 0 => {}
-                // It waits for something else, or for what has just come.
-                Ok(0) => thread::park(),
-                Ok(_) => {}
-                Err(error) => panic!("io_uring cannot be waited for: {error}"),
+            if let Err(error) = self.wait_or_woken(&sleeper) {
+                panic!("io_uring cannot be waited for: {error}");
             }
         }
+    }
+
+    /// Submits what was started, and waits until an operation is completed or the future of
+    /// `sleeper` was woken. It may return for no reason.
+    fn wait_or_woken(&self, sleeper: &Sleeper) -> io::Result<()> {
+        let is_over = self.reap() > 0;
+        if let Some(mut ring) = self.ring() {
+            let in_flight = ring.in_flight() > 0;
+            let waits = in_flight && !is_over && ring.arm_bell()? && sleeper.may_wait();
+            if waits || ring.has_news() {
+                ring.enter(usize::from(waits))?;
+            }
+            if in_flight {
+                return Ok(());
+            }
+        }
+        if !is_over {
+            sleeper.park();
+        }
+        Ok(())
     }
 
     /// The ring, if there is one.
@@ -438,15 +455,6 @@ fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, of
         buf.commit(count);
     }
     Done { result, buf }
-}
-
-/// Wakes a thread.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
 }
 
 impl fmt::Debug for Driver {

@@ -20,7 +20,7 @@
 //! | --- | --- | --- |
 //! | locked memory, huge pages set aside | ordinary memory | [`Arena::refused`] |
 //! | the registration: a memory limit | each operation pins its pages | [`Driver::mode`] |
-//! | `io_uring`: an old kernel, a filter, `sysctl` | blocking calls, made at once | [`Driver::mode`] |
+//! | `io_uring`: an old kernel, a filter, `sysctl`, too many open files | blocking calls, made at once | [`Driver::mode`] |
 //! | provided buffers: an old kernel | one read at a time | [`Group::refused`] |
 //!
 //! # Why no byte is freed or shared too early
@@ -97,6 +97,7 @@ mod operation;
 mod provided;
 mod ring;
 mod setup;
+mod sleeper;
 
 pub use arena::Arena;
 pub use bufcore;

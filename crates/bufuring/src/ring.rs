@@ -8,15 +8,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufcore::strategy::caught;
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::flights::{Flights, Pending};
 use crate::provided::{Lent, Provided};
 use crate::setup::Tag;
+use crate::sleeper::Bell;
 use crate::{Arena, Refused};
 
 /// The number of completions that nobody waits for: those of cancellations.
 const NOBODY: u64 = u64::MAX;
+/// The number of the operation that is completed when the bell is rung. The table of operations has
+/// no place for it, nor for `NOBODY`.
+const RUNG: u64 = u64::MAX - 1;
 /// The kernel takes at most so many bytes as one registered buffer.
 pub(crate) const MOST_REGISTERED_BYTES: usize = 1 << 30;
 /// How long the end of a ring waits for what is in flight.
@@ -34,6 +38,10 @@ pub(crate) struct Ring {
     flights: ManuallyDrop<Flights>,
     groups: ManuallyDrop<Vec<Option<Lent>>>,
     registered: Option<Arena>,
+    /// Ends a wait for completions.
+    bell: Bell,
+    /// Whether the kernel looks at the bell.
+    is_armed: bool,
     tag: Tag,
     /// The process that made it: a forked child has no part in what is in flight.
     process: u32,
@@ -41,13 +49,15 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Makes a ring that knows the memory of `registered`, if that was registered with it.
-    pub(crate) fn new(uring: IoUring, registered: Option<Arena>, tag: Tag) -> Self {
+    pub(crate) fn new(uring: IoUring, bell: Bell, registered: Option<Arena>, tag: Tag) -> Self {
         let process = std::process::id();
         Self {
             uring: ManuallyDrop::new(uring),
             flights: ManuallyDrop::default(),
             groups: ManuallyDrop::default(),
             registered,
+            bell,
+            is_armed: false,
             tag,
             process,
         }
@@ -56,6 +66,24 @@ impl Ring {
     /// What tells this driver from others.
     pub(crate) fn tag(&self) -> &Tag {
         &self.tag
+    }
+
+    /// What ends a wait for completions, once it is armed.
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Has the bell end the next wait for completions. `false` if completions have to be taken
+    /// first.
+    pub(crate) fn arm_bell(&mut self) -> io::Result<bool> {
+        if !self.is_armed && self.make_room()? {
+            let file = types::Fd(self.bell.descriptor());
+            let entry = opcode::PollAdd::new(file, libc::POLLIN as u32).build().user_data(RUNG);
+            // SAFETY: it names no memory. The ring has the file until it is dropped, and the kernel
+            // for longer, if it learns of the entry.
+            self.is_armed = unsafe { self.uring.submission().push(&entry) }.is_ok();
+        }
+        Ok(self.is_armed)
     }
 
     /// The number of operations in flight.
@@ -176,6 +204,10 @@ impl Ring {
         loop {
             let entry = self.uring.completion().next()?;
             let (key, flags) = (entry.user_data(), entry.flags());
+            if key == RUNG {
+                self.is_armed = false;
+                self.bell.silence();
+            }
             let pending = match cqueue::more(flags) {
                 true => self.flights.get(key).cloned(),
                 false => self.flights.remove(key),

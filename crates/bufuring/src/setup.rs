@@ -9,6 +9,7 @@ use io_uring::IoUring;
 
 use crate::driver::Engine;
 use crate::ring::{MOST_REGISTERED_BYTES, Ring};
+use crate::sleeper::Bell;
 use crate::{Arena, Driver, Mode, Refused};
 
 const DEFAULT_ENTRIES: u32 = 64;
@@ -125,8 +126,9 @@ impl Builder {
         if self.blocking {
             return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: None });
         }
-        let uring = match self.uring() {
-            Ok(uring) => uring,
+        let bell = || Bell::new().map_err(|error| Refused::new("eventfd", &error));
+        let (uring, bell) = match self.uring().and_then(|uring| Ok((uring, bell()?))) {
+            Ok(made) => made,
             Err(refused) => {
                 return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: Some(refused) });
             }
@@ -137,7 +139,7 @@ impl Builder {
             Some(Err(refused)) => (None, Mode::Plain { refused: Some(refused) }),
             None => (None, Mode::Plain { refused: None }),
         };
-        Driver::over(Engine::Ring(Box::new(Ring::new(uring, registered, Tag::new()))), mode)
+        Driver::over(Engine::Ring(Box::new(Ring::new(uring, bell, registered, Tag::new()))), mode)
     }
 
     /// A ring of a kernel that loses no completion, and reads where an entry said until it was

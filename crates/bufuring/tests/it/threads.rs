@@ -1,7 +1,14 @@
 //! Drivers, operations and receivers on several threads.
 
+use std::future::{Future, poll_fn};
 use std::io::Write;
+use std::pin::pin;
+use std::sync::mpsc;
+use std::task::{Poll, Waker};
 use std::thread;
+use std::time::Duration;
+
+use buftest::process::alone;
 
 use crate::{PAGE, free_pages, page, started};
 
@@ -63,4 +70,78 @@ fn an_operation_is_awaited_on_another_thread() {
     near.write_all(b"bytes").expect("the other end is open");
     driver.wait_any().expect("the kernel answers");
     assert_eq!(other.join().expect("no trial fails"), b"bytes");
+}
+
+/// A wait that should have ended would last for ever.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A future that waits for something else beside an operation is woken, whether its thread sleeps
+/// already or not.
+#[test]
+fn a_wake_from_another_thread_ends_the_wait_for_completions() {
+    alone(module_path!(), "a_wake_from_another_thread_ends_the_wait_for_completions", SOON, || {
+        let Some((driver, mut pool, (_near, far))) = started(1) else { return };
+        let mut read = pin!(driver.read(&far, page(&mut pool), PAGE));
+        let (sender, wakers) = mpsc::channel::<Waker>();
+        let waking = thread::spawn(move || {
+            for (round, waker) in wakers.into_iter().enumerate() {
+                thread::sleep(Duration::from_micros([0, 10, 100, 1000][round % 4]));
+                waker.wake();
+            }
+        });
+        let mut wakes = 0;
+        driver.block_on(poll_fn(|context| {
+            assert!(read.as_mut().poll(context).is_pending(), "nothing was written");
+            wakes += 1;
+            if wakes > 400 {
+                return Poll::Ready(());
+            }
+            sender.send(context.waker().clone()).expect("the other thread runs");
+            Poll::Pending
+        }));
+        drop(sender);
+        waking.join().expect("no trial fails");
+        assert_eq!(driver.in_flight(), 1, "the bell is none of them");
+    });
+}
+
+/// As a future does that lets others go first.
+#[test]
+fn a_future_that_wakes_itself_is_polled_again() {
+    alone(module_path!(), "a_future_that_wakes_itself_is_polled_again", SOON, || {
+        let Some((driver, mut pool, (_near, far))) = started(1) else { return };
+        let _read = driver.read(&far, page(&mut pool), PAGE);
+        let mut left = 100;
+        driver.block_on(poll_fn(|context| {
+            context.waker().wake_by_ref();
+            left -= 1;
+            if left == 0 { Poll::Ready(()) } else { Poll::Pending }
+        }));
+    });
+}
+
+/// Where all operations are done there is nothing to wait for but the wake.
+#[test]
+fn a_wake_from_another_thread_ends_a_park() {
+    alone(module_path!(), "a_wake_from_another_thread_ends_a_park", SOON, || {
+        let Some((driver, mut pool, (mut near, far))) = started(1) else { return };
+        near.write_all(b"x").expect("the other end is open");
+        driver.block_on(async {
+            driver.read(&far, page(&mut pool), 1).await.into_result().expect("it has come");
+            let mut is_woken = false;
+            poll_fn(|context| {
+                if is_woken {
+                    return Poll::Ready(());
+                }
+                is_woken = true;
+                let waker = context.waker().clone();
+                thread::spawn(move || {
+                    thread::sleep(Duration::from_millis(20));
+                    waker.wake();
+                });
+                Poll::Pending
+            })
+            .await;
+        });
+    });
 }

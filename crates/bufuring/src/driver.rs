@@ -22,7 +22,7 @@ use crate::{Arena, Builder, Descriptor, Done, Group, Mode, Operation, Receiver, 
 /// The offset of files and sockets that have a position of their own, or none.
 const AT_POSITION: u64 = u64::MAX;
 /// The most bytes that the kernel transfers at once, a page less than 2 GiB.
-const MOST_BYTES: usize = 0x7fff_f000;
+pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 
 /// Starts reads and writes, and waits for them: one `io_uring`, or blocking calls where there is
 /// none.

@@ -1,12 +1,16 @@
 //! Buffers of a pool that the kernel has; see [`Group`].
 
 use core::fmt;
+use core::task::Waker;
+use std::mem;
 use std::sync::Arc;
 
+use bufcore::strategy::caught;
 use bufcore::strategy::sync::{Mutex, lock};
 use bufcore::{AcquireError, Buf, BufferPool, Lease};
 
 use super::Provided;
+use crate::driver::MOST_BYTES;
 use crate::setup::Tag;
 use crate::{Driver, Refused};
 
@@ -119,7 +123,7 @@ impl<P: BufferPool> Group<P> {
             // Users' code, with nothing locked or borrowed.
             let mut buf = self.acquire()?;
             let spare = buf.spare_mut();
-            let (start, len) = (spare.as_mut_ptr(), spare.len().min(self.bytes) as u32);
+            let (start, len) = (spare.as_mut_ptr(), spare.len().min(self.bytes).min(MOST_BYTES) as u32);
             let Some(buffer) = self.shared().keep(buf) else { break };
             let Some(mut ring) = driver.ring() else { break };
             // SAFETY: the memory is the buffer's, which the group's owner has since `keep`. It
@@ -190,13 +194,21 @@ struct Lending<L: Lease> {
     lent: Box<[Option<Buf<L>>]>,
     free: Vec<u16>,
     waiting: usize,
+    /// Whom to tell when fewer wait.
+    starved: Vec<Waker>,
+}
+
+impl<L: Lease> Lending<L> {
+    fn has_budget(&self) -> bool {
+        self.waiting < self.free.len()
+    }
 }
 
 impl<L: Lease> Shared<L> {
     fn new(budget: u16) -> Self {
         let lent = (0..budget).map(|_| None).collect();
         let free = (0..budget).rev().collect();
-        let lending = Mutex::new(Lending { lent, free, waiting: 0 });
+        let lending = Mutex::new(Lending { lent, free, waiting: 0, starved: Vec::new() });
         Self { budget: usize::from(budget), lending }
     }
 
@@ -210,9 +222,36 @@ impl<L: Lease> Shared<L> {
         self.budget
     }
 
-    fn has_budget(&self) -> bool {
-        let lending = lock(&self.lending);
-        lending.waiting < lending.free.len()
+    pub(super) fn has_budget(&self) -> bool {
+        lock(&self.lending).has_budget()
+    }
+
+    /// Has `waker` woken when the budget allows another buffer. `false` if it does already.
+    pub(super) fn will_wake(&self, waker: &Waker) -> bool {
+        // Users' code, with no lock held: the clone, the allocator, and the drop of a clone that
+        // was not needed.
+        let mut new = Some(waker.clone());
+        let mut longer = Vec::new();
+        loop {
+            let mut lending = lock(&self.lending);
+            if lending.has_budget() {
+                return false;
+            }
+            if lending.starved.iter().any(|starved| starved.will_wake(waker)) {
+                return true;
+            }
+            let number = lending.starved.len();
+            if longer.capacity() > number {
+                longer.append(&mut lending.starved);
+                mem::swap(&mut longer, &mut lending.starved);
+            }
+            if lending.starved.capacity() > number {
+                lending.starved.extend(new.take());
+                return true;
+            }
+            drop(lending);
+            longer.reserve(2 * number + 1);
+        }
     }
 
     /// Keeps a buffer that is lent next, and returns its number.
@@ -238,7 +277,15 @@ impl<L: Lease> Shared<L> {
 
     /// Notes that so many buffers wait no longer.
     pub(super) fn passed_on(&self, buffers: usize) {
-        lock(&self.lending).waiting -= buffers;
+        let mut lending = lock(&self.lending);
+        lending.waiting -= buffers;
+        let starved = if lending.has_budget() { mem::take(&mut lending.starved) } else { Vec::new() };
+        drop(lending);
+        // Users' code, with no lock held. A panic of one waker is neither for the others nor for
+        // this caller.
+        for waker in starved {
+            caught(move || waker.wake());
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! What arrives at one stream; see [`Receiver`].
 
 use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker, ready};
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
@@ -14,11 +17,14 @@ use io_uring::{cqueue, opcode, types};
 use super::group::{Group, Shared};
 use crate::flights::Pending;
 use crate::setup::Tag;
-use crate::{Descriptor, Driver, ReceiveError};
+use crate::{Descriptor, Done, Driver, Operation, ReceiveError};
 
 /// Receives the bytes of a stream in buffers that the kernel picks from a [`Group`].
 ///
 /// One request serves until the stream ends (multishot), where the kernel can.
+///
+/// [`next`](Self::next) waits for bytes of this stream alone. A program that serves many at once asks
+/// each of them with [`poll_next`](Self::poll_next), in a future.
 ///
 /// Dropping it cancels the request when the driver next has something to do. The stream is open
 /// until then.
@@ -28,6 +34,8 @@ pub struct Receiver<L: Lease> {
     tag: Tag,
     /// Whether each buffer needs a request of its own.
     is_single: bool,
+    /// That request.
+    reading: Option<Operation<L>>,
 }
 
 /// What a driver and a receiver share.
@@ -47,17 +55,19 @@ struct State<L: Lease> {
     /// Whether the kernel has answered as an old one does, which knows no such request.
     is_unknown: bool,
     is_dropped: bool,
+    /// Whom to tell of the next completion.
+    waker: Option<Waker>,
 }
 
 /// What a receiver finds.
 enum Found<L: Lease> {
     Bytes(Buf<L>),
-    Error(io::Error),
+    Error(ReceiveError),
     End,
     /// Nothing yet; a request is in flight.
     Armed,
-    /// Nothing, and no request.
-    Idle,
+    /// Nothing, and no request: other receivers of the group have the whole budget.
+    Starved,
     /// No request of this kind can be made.
     Unknown,
 }
@@ -78,10 +88,12 @@ impl<L: Lease> Receiver<L> {
             has_ended: false,
             is_unknown: false,
             is_dropped: false,
+            waker: None,
         };
         let group_share = Arc::clone(shared);
         let stream = Stream { group: group_share, file: file.clone(), state: Mutex::new(state) };
-        Self { stream: Some(Arc::new(stream)), tag, is_single: group.id().is_none() }
+        let is_single = group.id().is_none();
+        Self { stream: Some(Arc::new(stream)), tag, is_single, reading: None }
     }
 
     /// Waits for bytes of the stream, and returns a buffer with them; `None` at its end.
@@ -104,37 +116,144 @@ impl<L: Lease> Receiver<L> {
         driver: &Driver,
         group: &mut Group<P>,
     ) -> Option<Result<Buf<L>, ReceiveError>> {
-        assert!(self.tag.is(&driver.tag()), "the receiver is another driver's");
-        let stream = Arc::clone(self.stream.as_ref()?);
-        assert!(Arc::ptr_eq(&stream.group, group.shared()), "the receiver is another group's");
+        let stream = self.stream_of(driver, group)?;
         loop {
             if self.is_single {
-                return stream.read_one(driver, group);
+                let read = match self.reading.take() {
+                    Some(read) => read,
+                    None => match stream.read_one(driver, group)? {
+                        Ok(read) => read,
+                        Err(error) => return Some(Err(error)),
+                    },
+                };
+                return match driver.wait(read) {
+                    Ok(done) => stream.read(done),
+                    Err(refused) => {
+                        self.reading = Some(refused.operation);
+                        Some(Err(refused.error.into()))
+                    }
+                };
             }
-            match stream.find() {
+            match stream.find(driver, group) {
                 Found::Bytes(buf) => return Some(Ok(buf)),
-                Found::Error(error) => return Some(Err(error.into())),
+                Found::Error(error) => return Some(Err(error)),
                 Found::End => return None,
+                Found::Starved => {
+                    let used = AcquireError::Exhausted { requested: group.bytes(), available: 0 };
+                    return Some(Err(used.into()));
+                }
                 Found::Unknown => self.is_single = true,
                 Found::Armed => {
-                    // Without another buffer it still waits for those that the kernel has.
-                    let _ = group.refill(driver);
                     if let Err(error) = driver.wait_any() {
-                        return Some(Err(error.into()));
-                    }
-                }
-                Found::Idle => {
-                    let refilled = group.refill(driver);
-                    if group.provided() == 0 {
-                        let used = AcquireError::Exhausted { requested: group.bytes(), available: 0 };
-                        return Some(Err(refilled.err().unwrap_or(used).into()));
-                    }
-                    if let Err(error) = stream.arm(driver, group.id().unwrap_or_default()) {
                         return Some(Err(error.into()));
                     }
                 }
             }
         }
+    }
+
+    /// Returns a buffer with bytes of the stream, if some have arrived; `None` at its end.
+    ///
+    /// Otherwise the task of `context` is woken when more arrive, while the driver is waited on
+    /// ([`Driver::block_on`]). Only the task of the last call is. In
+    /// [`Mode::Blocking`](crate::Mode) it waits for the bytes, as every read does there.
+    ///
+    /// Where other receivers of the group have the whole budget, the task is woken when their bytes
+    /// were taken. So somebody has to poll them, or drop them.
+    ///
+    /// Cost: as [`next`](Self::next).
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveError`]: the pool's error where the kernel has no buffer, or that of the stream. The
+    /// task is not woken then: whoever knows when buffers are released polls again.
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
+    ///
+    /// ```
+    /// use core::future::poll_fn;
+    /// use core::task::Poll;
+    /// use std::io::Write;
+    /// use std::os::unix::net::UnixStream;
+    ///
+    /// use bufcore::HeapPool;
+    /// use bufuring::{Descriptor, Driver};
+    ///
+    /// let driver = Driver::builder().build();
+    /// let mut group = driver.group(HeapPool::new(), 4, 512);
+    /// let ((_idle, first), (mut client, second)) = (UnixStream::pair()?, UnixStream::pair()?);
+    /// let mut receivers = [first, second].map(|one| driver.receive(&Descriptor::new(one), &group));
+    /// client.write_all(b"hello")?;
+    /// # if driver.in_flight() == 0 && matches!(driver.mode(), bufuring::Mode::Blocking { .. }) {
+    /// #     return Ok(()); // each read would block
+    /// # }
+    ///
+    /// // Whichever stream has something.
+    /// let bytes = driver.block_on(poll_fn(|context| {
+    ///     for receiver in &mut receivers {
+    ///         if let Poll::Ready(found) = receiver.poll_next(context, &driver, &mut group) {
+    ///             return Poll::Ready(found);
+    ///         }
+    ///     }
+    ///     Poll::Pending
+    /// }));
+    /// assert_eq!(&bytes.expect("no stream has ended")?[..], b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn poll_next<P: BufferPool<Lease = L>>(
+        &mut self,
+        context: &mut Context<'_>,
+        driver: &Driver,
+        group: &mut Group<P>,
+    ) -> Poll<Option<Result<Buf<L>, ReceiveError>>> {
+        let Some(stream) = self.stream_of(driver, group) else { return Poll::Ready(None) };
+        loop {
+            if self.is_single {
+                let mut read = match self.reading.take() {
+                    Some(read) => read,
+                    None => match stream.read_one(driver, group) {
+                        Some(Ok(read)) => read,
+                        Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                        None => return Poll::Ready(None),
+                    },
+                };
+                let polled = Pin::new(&mut read).poll(context);
+                if polled.is_pending() {
+                    self.reading = Some(read);
+                }
+                return Poll::Ready(stream.read(ready!(polled)));
+            }
+            match stream.find(driver, group) {
+                Found::Bytes(buf) => return Poll::Ready(Some(Ok(buf))),
+                Found::Error(error) => return Poll::Ready(Some(Err(error))),
+                Found::End => return Poll::Ready(None),
+                Found::Starved => {
+                    if stream.group.will_wake(context.waker()) {
+                        return Poll::Pending;
+                    }
+                }
+                Found::Unknown => self.is_single = true,
+                Found::Armed => {
+                    if stream.will_wake(context.waker()) {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is shared with the driver, if that and the group are the receiver's.
+    fn stream_of<P: BufferPool<Lease = L>>(
+        &self,
+        driver: &Driver,
+        group: &Group<P>,
+    ) -> Option<Arc<Stream<L>>> {
+        assert!(self.tag.is(&driver.tag()), "the receiver is another driver's");
+        let stream = Arc::clone(self.stream.as_ref()?);
+        assert!(Arc::ptr_eq(&stream.group, group.shared()), "the receiver is another group's");
+        Some(stream)
     }
 
     /// Returns the number of buffers that have arrived and were not taken.
@@ -145,20 +264,52 @@ impl<L: Lease> Receiver<L> {
 }
 
 impl<L: Lease> Stream<L> {
-    fn find(&self) -> Found<L> {
+    /// Finds what has arrived. If nothing has, a request is in flight, and the kernel has as many
+    /// buffers as the budget and the pool allow.
+    fn find<P: BufferPool<Lease = L>>(self: &Arc<Self>, driver: &Driver, group: &mut Group<P>) -> Found<L> {
         let mut state = lock(&self.state);
         if let Some(buf) = state.arrived.pop_front() {
             drop(state);
             self.group.passed_on(1);
             return Found::Bytes(buf);
         }
+        let is_armed = state.is_armed;
         match state.error.take() {
-            Some(error) => Found::Error(error),
-            None if state.is_armed => Found::Armed,
-            None if state.has_ended => Found::End,
-            None if state.is_unknown => Found::Unknown,
-            None => Found::Idle,
+            Some(error) => return Found::Error(error.into()),
+            None if is_armed => {}
+            None if state.has_ended => return Found::End,
+            None if state.is_unknown => return Found::Unknown,
+            None => {}
         }
+        drop(state);
+        let refilled = group.refill(driver);
+        if is_armed {
+            // Without another buffer it still waits for those that the kernel has.
+            return Found::Armed;
+        }
+        if group.provided() == 0 {
+            return match refilled {
+                Ok(()) => Found::Starved,
+                Err(error) => Found::Error(error.into()),
+            };
+        }
+        match self.arm(driver, group.id().unwrap_or_default()) {
+            Ok(()) => Found::Armed,
+            Err(error) => Found::Error(error.into()),
+        }
+    }
+
+    /// Has the next completion wake `waker`. `false` if there may be something already.
+    fn will_wake(&self, waker: &Waker) -> bool {
+        // Users' code, with no lock held: the clone, and the drop of the old one.
+        let mut waker = Some(waker.clone());
+        let mut state = lock(&self.state);
+        let will_wake = state.is_armed && state.arrived.is_empty() && state.error.is_none();
+        if will_wake {
+            mem::swap(&mut state.waker, &mut waker);
+        }
+        drop(state);
+        will_wake
     }
 
     /// Asks the kernel for all that arrives.
@@ -178,24 +329,21 @@ impl<L: Lease> Stream<L> {
         pushed.map(drop)
     }
 
-    /// Reads into one buffer of the pool's.
+    /// Starts to read into one buffer of the pool's; `None` at the stream's end.
     fn read_one<P: BufferPool<Lease = L>>(
         &self,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Option<Result<Buf<L>, ReceiveError>> {
+    ) -> Option<Result<Operation<L>, ReceiveError>> {
         if lock(&self.state).has_ended {
             return None;
         }
-        let buf = match group.acquire() {
-            Ok(buf) => buf,
-            Err(error) => return Some(Err(error.into())),
-        };
-        let operation = driver.read(&self.file, buf, group.bytes());
-        let done = match driver.wait(operation) {
-            Ok(done) => done,
-            Err(refused) => return Some(Err(refused.error.into())),
-        };
+        let buf = group.acquire().map_err(ReceiveError::from);
+        Some(buf.map(|buf| driver.read(&self.file, buf, group.bytes())))
+    }
+
+    /// Takes the result of such a read.
+    fn read(&self, done: Done<L>) -> Option<Result<Buf<L>, ReceiveError>> {
         match done.result {
             Ok(0) => {
                 lock(&self.state).has_ended = true;
@@ -230,11 +378,14 @@ impl<L: Lease> Pending for Stream<L> {
                 error => state.error = Some(io::Error::from_raw_os_error(error)),
             },
         }
+        let waker = state.waker.take();
         drop(state);
-        if let Some(buf) = buf {
+        if buf.is_some() {
             self.group.passed_on(1);
-            // Users' code, with no lock held.
-            drop(buf);
+        }
+        // Users' code, with no lock held: the waker, and the drop of a buffer that nobody wants.
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 }
@@ -245,12 +396,14 @@ impl<L: Lease> Drop for Receiver<L> {
         let mut state = lock(&stream.state);
         state.is_dropped = true;
         let arrived = mem::take(&mut state.arrived);
+        let waker = state.waker.take();
         drop(state);
         stream.group.passed_on(arrived.len());
         // The share goes before the driver is told, which looks for streams without.
         drop(stream);
         self.tag.ring();
-        drop(arrived);
+        // Users' code: the drop of the waker, and that of buffers.
+        drop((waker, arrived));
     }
 }
 

@@ -21,6 +21,7 @@ mod ends;
 mod files;
 mod flights;
 mod patterns;
+mod polled;
 mod receive;
 mod refused;
 mod threads;
@@ -36,6 +37,8 @@ use bufslot::{SlotLease, SlotPool};
 use bufuring::{Arena, Descriptor, Driver, Mode};
 
 const LIMIT: Duration = Duration::from_secs(60);
+/// The same for what waits for ever if it is wrong.
+const SOON: Duration = Duration::from_secs(15);
 const PAGE: usize = 4096;
 
 /// A buffer of a pool without a fallback.

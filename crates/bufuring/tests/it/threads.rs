@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use buftest::process::alone;
 
-use crate::{PAGE, free_pages, page, started};
+use crate::{PAGE, SOON, free_pages, page, started};
 
 #[test]
 fn a_driver_moves_to_another_thread() {
@@ -71,9 +71,6 @@ fn an_operation_is_awaited_on_another_thread() {
     driver.wait_any().expect("the kernel answers");
     assert_eq!(other.join().expect("no trial fails"), b"bytes");
 }
-
-/// A wait that should have ended would last for ever.
-const SOON: Duration = Duration::from_secs(10);
 
 /// A future that waits for something else beside an operation is woken, whether its thread sleeps
 /// already or not.

@@ -40,6 +40,8 @@ pub(crate) fn cargo_for(platform: &str, library: Library) -> Result<Option<Comma
         command.env_remove(stale);
     }
     command.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
+    // Without what prints backtraces, half of which are crates of others.
+    command.arg("-Zbuild-std-features=panic-unwind");
     command.arg(match library {
         Library::Alloc => "-Zbuild-std=core,alloc",
         Library::Std => "-Zbuild-std=std,panic_abort",

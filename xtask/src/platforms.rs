@@ -28,6 +28,8 @@ struct Emulated {
     needs_runner: bool,
     /// Whether its programs need that also where they start each other.
     children_need_runner: bool,
+    /// Whether `bufcore` is optimised, because programs run for longer than that takes.
+    optimises: bool,
     /// Whether the tests inside of the strategies that map memory are run too.
     tests_mappings: bool,
     /// Whether all published libraries are type-checked for it, with all features. (Programs are, for the
@@ -45,6 +47,7 @@ const EMULATED: [Emulated; 3] = [
         platform: "i686-unknown-linux-gnu",
         needs_runner: false,
         children_need_runner: false,
+        optimises: false,
         tests_mappings: false,
         checks_all: true,
         leaves_out: &[MAPPED],
@@ -59,6 +62,7 @@ const EMULATED: [Emulated; 3] = [
         platform: "s390x-unknown-linux-gnu",
         needs_runner: true,
         children_need_runner: true,
+        optimises: true,
         tests_mappings: false,
         checks_all: false,
         // They store numbers as the processor does, in memory that no other program reads.
@@ -83,6 +87,7 @@ const EMULATED: [Emulated; 3] = [
         platform: "x86_64-pc-windows-gnu",
         needs_runner: true,
         children_need_runner: false,
+        optimises: false,
         tests_mappings: true,
         checks_all: true,
         leaves_out: &[],
@@ -224,8 +229,9 @@ impl Emulated {
         command.args([what, "--target", self.platform, "--target-dir", "target/emulate"]);
         // Built once, and read by nobody.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        // An emulated program runs for longer than its build takes.
-        command.args(["--config", "profile.dev.package.bufcore.opt-level=1"]);
+        if self.optimises {
+            command.args(["--config", "profile.dev.package.bufcore.opt-level=1"]);
+        }
         // No loader of the platform's has to be found.
         command.env("RUSTFLAGS", "-Dwarnings -Ctarget-feature=+crt-static");
         Ok(Some(command))

@@ -171,13 +171,22 @@ impl RingPool {
             return false;
         };
         let units = self.grid.units(wanted);
-        if self.has_parked() {
+        if self.has_parked() && !self.goes_to_front(frame, wanted, units) {
             self.unpark_from(frame.at, units);
         }
         let enough = self.widen(frame.at, units) >= units;
         self.move_to(frame.at);
         frame.reach(&self.ring);
         enough
+    }
+
+    /// Returns whether a frame that is to have `wanted` bytes goes to the front of the ring, and
+    /// does not take what is parked behind it. It does where the front has room for twice as many,
+    /// so that it does not move again soon. Otherwise each frame that comes to the end of what is
+    /// used would take more of the ring, until there is no more.
+    fn goes_to_front(&mut self, frame: &Frame, wanted: usize, units: usize) -> bool {
+        self.widen(frame.at, units) < units
+            && self.is_room_near_front(self.grid.units(wanted.saturating_mul(2).min(self.capacity)))
     }
 
     /// Returns the first of the free blocks in front of the frame, or its own, and the bytes from

@@ -249,7 +249,7 @@ impl RingPool {
     }
 
     /// Returns whether a few steps from the front lead to a run of free blocks of `units`.
-    fn is_room_near_front(&self, units: usize) -> bool {
+    pub(crate) fn is_room_near_front(&self, units: usize) -> bool {
         let (mut run, mut probes) = (0, Parking::PROBES_AT_FRONT);
         for at in self.ring.all() {
             if self.ring.is_free(at) {

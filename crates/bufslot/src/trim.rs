@@ -268,7 +268,7 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Returns whether one of the first gaps has room for `bytes` bytes, and lets go of the free
     /// slots in those.
-    fn is_room_near_front(&mut self, bytes: usize) -> bool {
+    pub(crate) fn is_room_near_front(&mut self, bytes: usize) -> bool {
         let slots = self.table.slots();
         let mut before = self.sentinel();
         for _ in 0..=Parking::PROBES_AT_FRONT {

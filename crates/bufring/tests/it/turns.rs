@@ -197,3 +197,10 @@ fn a_large_ring_stays_small() {
     let ring = RingPool::builder().capacity(BYTES).buffers(8).build().expect("settings are right");
     room::a_large_region_is_used_little(ring, BYTES);
 }
+
+#[test]
+fn a_large_ring_stays_small_with_frames() {
+    let ring = RingPool::builder().build().expect("settings are right");
+    let capacity = ring.capacity();
+    room::frames_use_a_large_region_little(ring, capacity);
+}

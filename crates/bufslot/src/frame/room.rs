@@ -33,10 +33,14 @@ impl<F: BufferPool> SlotPool<F> {
             }
         }
         if self.spill.is_none() {
-            let carved = self.find(wanted);
-            if carved.is_somewhere() {
-                self.move_frame(carved, len);
-                return Ok(());
+            // Twice as many first, where it moves although it could have stayed.
+            let roomy = Some(Self::roomy(wanted)).filter(|_| self.frame != NONE && self.has_parked());
+            for bytes in roomy.into_iter().chain([wanted]) {
+                let carved = self.find(bytes);
+                if carved.is_somewhere() {
+                    self.move_frame(carved, len);
+                    return Ok(());
+                }
             }
         }
         match self.spill_frame(wanted, len) {
@@ -110,7 +114,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// become free before it.
     fn grow_in_place(&mut self, wanted: usize) -> bool {
         debug_assert!(!self.gap_borrowed);
-        if self.has_parked() {
+        if self.has_parked() && !self.goes_to_front(wanted) {
             self.unpark_behind(self.frame, self.frame_start().saturating_add(wanted), false);
         }
         self.tail = self.frame;
@@ -135,6 +139,20 @@ impl<F: BufferPool> SlotPool<F> {
         }
         self.place_frame(Carved { slot: self.frame, start }, len);
         true
+    }
+
+    /// Returns the bytes that a frame of `wanted` bytes looks for where it moves, so that it does
+    /// not move again soon.
+    fn roomy(wanted: usize) -> usize {
+        wanted.saturating_mul(2).min(size::MAX_BYTES)
+    }
+
+    /// Returns whether a frame that is to have `wanted` bytes goes to the front of the region, and
+    /// does not take what is parked behind it. Otherwise each frame that comes to the end of what
+    /// is used would take more of the region, until there is no more.
+    fn goes_to_front(&mut self, wanted: usize) -> bool {
+        let limit = self.widen(self.frame);
+        limit < self.frame_start().saturating_add(wanted) && self.is_room_near_front(Self::roomy(wanted))
     }
 
     /// Opens the frame in a place that was just carved, or moves it there with its `len` bytes.

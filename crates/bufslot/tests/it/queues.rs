@@ -151,3 +151,9 @@ fn a_large_pool_stays_small() {
     let pool = SlotPool::builder().capacity(BYTES).build().expect("settings are right");
     room::a_large_region_is_used_little(pool, BYTES);
 }
+
+#[test]
+fn a_large_pool_stays_small_with_frames() {
+    let pool = SlotPool::builder().build().expect("settings are right");
+    room::frames_use_a_large_region_little(pool, 8 << 20);
+}

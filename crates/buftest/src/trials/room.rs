@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use bufcore::{AcquireError, Buf, BufferPool};
+use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer};
 
 use super::scaled;
 use crate::Kit;
@@ -200,4 +200,37 @@ pub fn a_large_region_is_used_little<P: BufferPool>(mut pool: P, capacity: usize
     drop(out);
     let all = pool.acquire(capacity).expect("all of it").as_ptr().addr();
     assert!(all <= last && first < all + capacity, "it is of the same region");
+}
+
+/// Checks the same for frames: a frame that comes to the end of what is used goes to the front, where
+/// others were, and does not take more of the region. Frames that need it do take more.
+pub fn frames_use_a_large_region_little<P: FrameBuffer>(mut pool: P, capacity: usize) {
+    const OUT: usize = 8;
+    const MOST: usize = 8192;
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut out = VecDeque::new();
+    let (mut first, mut last) = (usize::MAX, 0);
+    for round in 0..2000 {
+        let bytes = random.usize(2000..MOST);
+        while pool.filled().len() < bytes {
+            pool.extend_from_slice(&[round as u8; 50]).expect("room");
+        }
+        let frame = pool.detach().expect("an open frame can be detached");
+        let start = frame.as_ptr().addr();
+        (first, last) = (first.min(start), last.max(start + frame.len()));
+        out.push_back((frame, round as u8));
+        if out.len() > OUT {
+            let (frame, filler) = out.pop_front().expect("there are some");
+            assert!(frame.iter().all(|&byte| byte == filler), "round {round}");
+        }
+    }
+    assert!(last - first < 3 * (OUT + 1) * MOST, "{} bytes for {OUT} frames of {MOST}", last - first);
+    // One that is larger than all of that, while the others are out.
+    let wanted = capacity / 2;
+    while pool.filled().len() < wanted {
+        pool.extend_from_slice(&[7; 4096]).expect("there is room in the region");
+    }
+    let large = pool.detach().expect("an open frame can be detached");
+    assert!(large.iter().all(|&byte| byte == 7));
+    assert!((first - capacity..last + capacity).contains(&large.as_ptr().addr()), "it is of the same region");
 }

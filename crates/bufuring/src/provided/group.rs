@@ -222,7 +222,7 @@ impl<L: Lease> Shared<L> {
         self.budget
     }
 
-    pub(super) fn has_budget(&self) -> bool {
+    fn has_budget(&self) -> bool {
         lock(&self.lending).has_budget()
     }
 

@@ -152,7 +152,10 @@ impl<F: BufferPool> SlotPool<F> {
     /// is used would take more of the region, until there is no more.
     fn goes_to_front(&mut self, wanted: usize) -> bool {
         let limit = self.widen(self.frame);
-        limit < self.frame_start().saturating_add(wanted) && self.is_room_near_front(Self::roomy(wanted))
+        limit < self.frame_start().saturating_add(wanted)
+            && self.is_room_near_front(Self::roomy(wanted))
+            // A place there takes a slot.
+            && self.free != NONE
     }
 
     /// Opens the frame in a place that was just carved, or moves it there with its `len` bytes.

@@ -119,12 +119,9 @@ impl<L: Lease> Receiver<L> {
         let stream = self.stream_of(driver, group)?;
         loop {
             if self.is_single {
-                let read = match self.reading.take() {
-                    Some(read) => read,
-                    None => match stream.read_one(driver, group)? {
-                        Ok(read) => read,
-                        Err(error) => return Some(Err(error)),
-                    },
+                let read = match self.read_of(&stream, driver, group)? {
+                    Ok(read) => read,
+                    Err(error) => return Some(Err(error)),
                 };
                 return match driver.wait(read) {
                     Ok(done) => stream.read(done),
@@ -211,13 +208,10 @@ impl<L: Lease> Receiver<L> {
         let Some(stream) = self.stream_of(driver, group) else { return Poll::Ready(None) };
         loop {
             if self.is_single {
-                let mut read = match self.reading.take() {
-                    Some(read) => read,
-                    None => match stream.read_one(driver, group) {
-                        Some(Ok(read)) => read,
-                        Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                        None => return Poll::Ready(None),
-                    },
+                let mut read = match self.read_of(&stream, driver, group) {
+                    Some(Ok(read)) => read,
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    None => return Poll::Ready(None),
                 };
                 let polled = Pin::new(&mut read).poll(context);
                 if polled.is_pending() {
@@ -242,6 +236,16 @@ impl<L: Lease> Receiver<L> {
                 }
             }
         }
+    }
+
+    /// Takes the read of one buffer that is in flight, or starts it; `None` at the stream's end.
+    fn read_of<P: BufferPool<Lease = L>>(
+        &mut self,
+        stream: &Stream<L>,
+        driver: &Driver,
+        group: &mut Group<P>,
+    ) -> Option<Result<Operation<L>, ReceiveError>> {
+        self.reading.take().map(Ok).or_else(|| stream.read_one(driver, group))
     }
 
     /// What is shared with the driver, if that and the group are the receiver's.

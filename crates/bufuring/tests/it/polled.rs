@@ -14,9 +14,14 @@ use bufcore::Reject;
 use bufslot::SlotPool;
 use buftest::process::alone;
 use buftest::sandbox::refuse;
-use bufuring::{Descriptor, Driver, Group, Mode};
+use bufuring::{Arena, Descriptor, Driver, Group, Mode};
 
 use crate::{PAGE, SOON, arena, drivers, free_pages, pool_in, ring, stream};
+
+/// Drivers that wait for many streams at once: not those of blocking calls.
+fn rings(arena: &Arena) -> impl Iterator<Item = Driver> {
+    drivers(arena).into_iter().filter(|driver| !matches!(driver.mode(), Mode::Blocking { .. }))
+}
 
 /// Receives all that 20 streams have, each in some parts, in whatever order they arrive.
 fn serve(driver: &Driver, mut group: Group<SlotPool<Reject>>) {
@@ -61,10 +66,7 @@ fn serve(driver: &Driver, mut group: Group<SlotPool<Reject>>) {
 fn streams_are_served_in_the_order_of_what_arrives() {
     alone(module_path!(), "streams_are_served_in_the_order_of_what_arrives", SOON, || {
         let arena = arena();
-        for driver in drivers(&arena) {
-            if matches!(driver.mode(), Mode::Blocking { .. }) {
-                continue;
-            }
+        for driver in rings(&arena) {
             for budget in [1, 2, 40] {
                 // A buffer is returned before another one is asked for.
                 let group = driver.group(pool_in(&arena, usize::from(budget) + 1), budget, PAGE);
@@ -92,10 +94,7 @@ fn where_each_buffer_needs_a_request() {
 #[test]
 fn polled_and_then_waited_for() {
     let arena = arena();
-    for driver in drivers(&arena) {
-        if matches!(driver.mode(), Mode::Blocking { .. }) {
-            continue;
-        }
+    for driver in rings(&arena) {
         let mut group = driver.group(pool_in(&arena, 4), 4, PAGE);
         let (mut near, far) = stream();
         let mut receiver = driver.receive(&far, &group);
@@ -132,10 +131,7 @@ fn counting() -> (Waker, Arc<Counts>) {
 #[test]
 fn a_task_is_woken_by_what_arrives() {
     let arena = arena();
-    for driver in drivers(&arena) {
-        if matches!(driver.mode(), Mode::Blocking { .. }) {
-            continue;
-        }
+    for driver in rings(&arena) {
         let mut group = driver.group(pool_in(&arena, 4), 4, PAGE);
         let (mut near, far) = stream();
         let mut receiver = driver.receive(&far, &group);

@@ -155,7 +155,8 @@ fn a_large_pool_stays_small() {
 #[test]
 fn a_large_pool_stays_small_with_frames() {
     let pool = SlotPool::builder().build().expect("settings are right");
-    room::frames_use_a_large_region_little(pool, 8 << 20);
+    let capacity = pool.capacity();
+    room::frames_use_a_large_region_little(pool, capacity);
 }
 
 /// There is room for the frame at the front, and no slot that would make it a place: it takes the

@@ -194,3 +194,35 @@ impl Sanitizer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A type that moved to another module would be reported again, in the few runs that come to it.
+    #[test]
+    fn suppressions_name_what_there_is() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace has a root");
+        let text = fs::read_to_string(root.join(TSAN_SUPPRESSIONS)).expect("it is checked in");
+        let names: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("race:"))
+            .flat_map(|pattern| pattern.split(['<', '>', ' ']))
+            .filter(|name| name.starts_with("buf"))
+            .collect();
+        assert!(!names.is_empty());
+        for name in names {
+            let mut path: Vec<_> = name.split("::").collect();
+            let (item, package) = (path.pop().expect("it has a name"), path.remove(0));
+            let file = root.join("crates").join(package).join("src").join(path.join("/"));
+            let source = fs::read_to_string(file.with_extension("rs")).unwrap_or_default();
+            let is_there = ["struct", "enum", "mod"].iter().any(|kind| {
+                let declared = format!("{kind} {item}");
+                source.lines().any(|line| line.contains(&declared) && !line.trim_start().starts_with("//"))
+            });
+            assert!(is_there, "{name} is not in {}", file.display());
+        }
+    }
+}

@@ -257,7 +257,7 @@ fn main() {
         warm_up: 1000,
         // What is on the list of the thread: the head of a cache, with what tells the thread that
         // the pool is gone.
-        kept: 120,
+        kept: 168,
         // One more where a round finds more of them under way than any before: on the queue and in
         // the caches at most.
         late_calls: 32,

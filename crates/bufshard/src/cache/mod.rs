@@ -31,8 +31,8 @@
 //! # The stub
 //!
 //! A cache is freed with its pool's bookkeeping, also while the thread that used it sleeps, with
-//! the cache on its list. So the list does not have the cache itself but its [`Stub`], some 80
-//! bytes, which stay until the thread has let go of them too.
+//! the cache on its list. So the list does not have the cache itself but its [`Stub`], two cache
+//! lines, which stay until the thread has let go of them too.
 //!
 //! # Invariants
 //!

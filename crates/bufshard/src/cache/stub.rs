@@ -16,14 +16,13 @@
 //!
 //! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by
 //!   the cache while no thread has it.
-//! - B2: `cache` is valid while the bookkeeping exists. Holders of a handle or a block know that it
-//!   does. The thread knows it from when it has set `ENDING` or `DRAINED`, and found `DRAINED` not
-//!   set, until it gives its reference back.
+//! - B2: the cache is valid while the bookkeeping exists. Holders of a handle or a block know that
+//!   it does. The thread knows it from when it has set `ENDING` or `DRAINED`, and found `DRAINED`
+//!   not set, until it gives its reference back.
 //! - B3: `DRAINED` is set only once the pool is gone, and by the pool's end only while `ENDING` is
 //!   not set.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
 use core::ptr::NonNull;
 
 use bufcore::strategy::boxed;
@@ -40,12 +39,12 @@ const DRAINED: u32 = 16;
 const LET_GO: u32 = 32;
 const ORPHANED: u32 = 64;
 
-/// See the head of the file.
-#[repr(C)]
+/// See the head of the file. A search of the thread's list reads its first cache line and no
+/// other.
+#[repr(C, align(64))]
 pub(super) struct Stub {
+    /// Its value is the address of the cache (B2). That is written before a thread has the cache.
     head: Cache,
-    /// B2. Written before a thread has the cache.
-    cache: Cell<NonNull<ThreadCache>>,
     flags: AtomicU32,
     /// In models: a stub that is never freed is reported.
     #[cfg(all(test, loom))]
@@ -60,7 +59,6 @@ impl Stub {
     pub(super) fn new(id: usize, is_plain: bool) -> Option<NonNull<Self>> {
         boxed(Self {
             head: Cache::new(id, &ends::METHODS),
-            cache: Cell::new(NonNull::dangling()),
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
             #[cfg(all(test, loom))]
             _freed: loom::sync::Arc::new(()),
@@ -76,7 +74,7 @@ impl Stub {
 
     /// Returns the cache (B2).
     pub(super) fn cache(&self) -> NonNull<ThreadCache> {
-        self.cache.get()
+        self.head.value().cast()
     }
 
     pub(super) fn flags(&self) -> u32 {
@@ -93,7 +91,7 @@ impl Stub {
     /// Notes that a thread has just taken `cache`, which this is the stub of. Returns `false` when
     /// the pool is gone: then no thread has the cache.
     pub(super) fn hold(&self, cache: &ThreadCache) -> bool {
-        self.cache.set(NonNull::from(cache));
+        self.head.set_value(NonNull::from(cache).cast());
         let held = |flags| (flags & CLOSED == 0).then_some(flags | HELD);
         // ORDER: Relaxed: the cache's `word` orders threads that have it one after the other.
         self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, held).is_ok()

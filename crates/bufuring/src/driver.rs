@@ -15,8 +15,8 @@ use io_uring::{opcode, squeue, types};
 
 use crate::operation::{Flight, Kind};
 use crate::ring::Ring;
-use crate::setup::Tag;
 use crate::sleeper::Sleeper;
+use crate::tag::Tag;
 use crate::{Arena, Builder, Descriptor, Done, Group, Mode, Operation, Receiver, WaitError};
 
 /// The offset of files and sockets that have a position of their own, or none.
@@ -254,6 +254,10 @@ impl Driver {
             };
             pending.complete(result, flags);
             count += 1;
+        }
+        if count > 0 {
+            // The last operation of a group that was dropped may be among them.
+            self.tidy();
         }
         count
     }

@@ -98,6 +98,7 @@ mod provided;
 mod ring;
 mod setup;
 mod sleeper;
+mod tag;
 
 pub use arena::Arena;
 pub use bufcore;

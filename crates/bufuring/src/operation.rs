@@ -13,7 +13,7 @@ use bufcore::{Buf, Lease};
 
 use crate::Descriptor;
 use crate::flights::Pending;
-use crate::setup::Tag;
+use crate::tag::Tag;
 
 /// The result of an operation, with its buffer.
 ///
@@ -231,7 +231,7 @@ impl<L: Lease> Drop for Operation<L> {
         if flight.is_flying() {
             // The share goes before the driver is told, which looks for operations without.
             drop(flight);
-            self.tag.ring();
+            self.tag.operation_dropped(self.key);
         }
     }
 }

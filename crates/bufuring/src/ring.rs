@@ -12,7 +12,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::flights::{Flights, Pending};
 use crate::provided::{Lent, Provided};
-use crate::setup::Tag;
+use crate::tag::Tag;
 use crate::sleeper::Bell;
 use crate::{Arena, Refused};
 
@@ -25,6 +25,11 @@ const RUNG: u64 = u64::MAX - 1;
 pub(crate) const MOST_REGISTERED_BYTES: usize = 1 << 30;
 /// How long the end of a ring waits for what is in flight.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether no handle has a share of an operation.
+fn is_unshared(pending: &Arc<dyn Pending>) -> bool {
+    Arc::strong_count(pending) == 1
+}
 
 /// An `io_uring` with the owners of the memory that it may write.
 ///
@@ -42,6 +47,8 @@ pub(crate) struct Ring {
     bell: Bell,
     /// Whether the kernel looks at the bell.
     is_armed: bool,
+    /// How many groups were dropped that are in `groups` yet.
+    closing: usize,
     tag: Tag,
     /// The process that made it: a forked child has no part in what is in flight.
     process: u32,
@@ -58,6 +65,7 @@ impl Ring {
             registered,
             bell,
             is_armed: false,
+            closing: 0,
             tag,
             process,
         }
@@ -149,33 +157,48 @@ impl Ring {
         let entry = opcode::AsyncCancel::new(key).build().user_data(NOBODY);
         // SAFETY: it names no memory and no file.
         if unsafe { self.uring.submission().push(&entry) }.is_err() {
-            self.tag.ring();
+            self.tag.operation_dropped(key);
         }
     }
 
     /// Cancels operations whose handles were dropped, and returns the groups that nobody uses any
     /// more, for the caller to drop.
     pub(crate) fn tidy(&mut self) -> Vec<Lent> {
-        if !self.tag.was_rung() {
-            return Vec::new();
-        }
-        for key in self.flights.keys(|pending| Arc::strong_count(pending) == 1) {
-            if !matches!(self.make_room(), Ok(true)) {
-                self.tag.ring();
-                break;
+        if let Some(dropped) = self.tag.news() {
+            self.closing += dropped.groups;
+            match dropped.operations() {
+                Some(keys) => self.cancel_unshared(keys),
+                None => self.cancel_unshared(&self.flights.keys(is_unshared)),
             }
-            self.cancel(key);
         }
         let mut closed = Vec::new();
+        if self.closing == 0 {
+            return closed;
+        }
         for (at, place) in self.groups.iter_mut().enumerate() {
             // Each operation of the group shares it, so none is in flight (G2).
             if place.as_ref().is_some_and(Lent::is_unused)
                 && self.uring.submitter().unregister_buf_ring(at as u16).is_ok()
             {
                 closed.extend(place.take());
+                self.closing = self.closing.saturating_sub(1);
             }
         }
         closed
+    }
+
+    /// Cancels those of these operations that nobody but the table has.
+    fn cancel_unshared(&mut self, keys: &[u64]) {
+        for &key in keys {
+            if !self.flights.get(key).is_some_and(is_unshared) {
+                continue;
+            }
+            match self.make_room() {
+                Ok(true) => self.cancel(key),
+                // At the next call.
+                _ => self.tag.operation_dropped(key),
+            }
+        }
     }
 
     /// Gives the kernel what was pushed, and waits until `want` completions are there.

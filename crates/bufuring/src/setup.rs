@@ -2,45 +2,16 @@
 
 use core::fmt;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use io_uring::IoUring;
 
 use crate::driver::Engine;
 use crate::ring::{MOST_REGISTERED_BYTES, Ring};
 use crate::sleeper::Bell;
+use crate::tag::Tag;
 use crate::{Arena, Driver, Mode, Refused};
 
 const DEFAULT_ENTRIES: u32 = 64;
-
-/// Tells one driver from another, and tells a driver that a handle was dropped.
-#[derive(Debug, Clone)]
-pub(crate) struct Tag(Arc<AtomicBool>);
-
-impl Tag {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
-    }
-
-    /// Notes that a handle was dropped.
-    pub(crate) fn ring(&self) {
-        // ORDER: Release pairs with the Acquire in `was_rung`: the handle's share is gone by then.
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether a handle was dropped since the last call.
-    pub(crate) fn was_rung(&self) -> bool {
-        // ORDER: Relaxed: a hint; the swap looks again.
-        // ORDER: Acquire pairs with the Release in `ring`.
-        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Acquire)
-    }
-
-    /// Whether both are of one driver.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
 
 /// The settings of a [`Driver`]. They can be given in any order.
 ///

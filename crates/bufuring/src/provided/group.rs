@@ -11,7 +11,7 @@ use bufcore::{AcquireError, Buf, BufferPool, Lease};
 
 use super::Provided;
 use crate::driver::MOST_BYTES;
-use crate::setup::Tag;
+use crate::tag::Tag;
 use crate::{Driver, Refused};
 
 /// The kernel takes no more in one group.
@@ -166,7 +166,9 @@ impl<P: BufferPool> Drop for Group<P> {
     fn drop(&mut self) {
         // The share goes before the driver is told, which looks for groups without.
         drop(self.shared.take());
-        self.tag.ring();
+        if self.id.is_some() {
+            self.tag.group_dropped();
+        }
     }
 }
 

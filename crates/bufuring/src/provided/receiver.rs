@@ -16,7 +16,7 @@ use io_uring::{cqueue, opcode, types};
 
 use super::group::{Group, Shared};
 use crate::flights::Pending;
-use crate::setup::Tag;
+use crate::tag::Tag;
 use crate::{Descriptor, Done, Driver, Operation, ReceiveError};
 
 /// Receives the bytes of a stream in buffers that the kernel picks from a [`Group`].
@@ -51,6 +51,8 @@ struct State<L: Lease> {
     error: Option<io::Error>,
     /// Whether a request is in flight.
     is_armed: bool,
+    /// The driver's number of the last one.
+    key: u64,
     has_ended: bool,
     /// Whether the kernel has answered as an old one does, which knows no such request.
     is_unknown: bool,
@@ -85,6 +87,7 @@ impl<L: Lease> Receiver<L> {
             arrived: VecDeque::with_capacity(shared.budget()),
             error: None,
             is_armed: false,
+            key: u64::MAX,
             has_ended: false,
             is_unknown: false,
             is_dropped: false,
@@ -327,8 +330,10 @@ impl<L: Lease> Stream<L> {
         //   this has a share.
         // - file: this has a share of it.
         let pushed = unsafe { ring.push(entry, Arc::<Self>::clone(self)) };
-        if pushed.is_err() {
-            lock(&self.state).is_armed = false;
+        let mut state = lock(&self.state);
+        match pushed {
+            Ok(key) => state.key = key,
+            Err(_) => state.is_armed = false,
         }
         pushed.map(drop)
     }
@@ -401,11 +406,14 @@ impl<L: Lease> Drop for Receiver<L> {
         state.is_dropped = true;
         let arrived = mem::take(&mut state.arrived);
         let waker = state.waker.take();
+        let in_flight = state.is_armed.then_some(state.key);
         drop(state);
         stream.group.passed_on(arrived.len());
-        // The share goes before the driver is told, which looks for streams without.
+        // The share goes before the driver is told, which cancels operations without.
         drop(stream);
-        self.tag.ring();
+        if let Some(key) = in_flight {
+            self.tag.operation_dropped(key);
+        }
         // Users' code: the drop of the waker, and that of buffers.
         drop((waker, arrived));
     }

@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
+use std::time::Instant;
 
+use bufcore::HeapPool;
 use bufuring::{Driver, Operation};
 
 use crate::{PAGE, arena, free_pages, page, pool_in, ring, started, stream};
@@ -35,6 +37,37 @@ fn one_that_was_never_submitted_is_dropped_likewise() {
         driver.wait_any().expect("the kernel answers");
     }
     assert_eq!(free_pages(&mut pool), 1);
+}
+
+/// What a drop costs does not depend on what else is in flight.
+#[test]
+fn a_drop_looks_at_what_was_dropped() {
+    const DROPS: usize = 200;
+    let Some((driver, _, (_near, far))) = started(1) else { return };
+    let mut pool = HeapPool::new();
+    // The best of three, so that a moment in which others have the processor does not count.
+    let mut cost = |others: usize| {
+        let mut read = || driver.read(&far, pool.acquire(1).expect("the heap has room"), 1);
+        let _others: Vec<_> = (0..others).map(|_| read()).collect();
+        let mut turn = || {
+            let reads: Vec<_> = (0..DROPS).map(|_| read()).collect();
+            driver.submit().expect("the kernel takes them");
+            let started = Instant::now();
+            for read in reads {
+                drop(read);
+                driver.submit().expect("the kernel takes it");
+            }
+            let took = started.elapsed();
+            while driver.in_flight() > others {
+                driver.wait_any().expect("the kernel answers");
+            }
+            took
+        };
+        (0..3).map(|_| turn()).min().expect("three turns")
+    };
+    let (few, many) = (cost(100), cost(10_000));
+    println!("{few:?} for {DROPS} drops beside 100 operations, {many:?} beside 10 000");
+    assert!(many < 5 * few, "{few:?} beside 100, {many:?} beside 10 000");
 }
 
 #[test]

@@ -209,6 +209,36 @@ fn a_dropped_group_gives_its_buffers_back_at_once() {
     }
 }
 
+/// Nothing is dropped after the last completion, which the group waits for.
+#[test]
+fn a_dropped_group_goes_with_its_last_receiver() {
+    let arena = arena();
+    let Some(driver) = ring(&arena) else { return };
+    let pool = std::sync::Arc::new(std::sync::Mutex::new(pool_in(&arena, 4)));
+    for first in ["group", "receivers"] {
+        let mut group = driver.group(Shared(pool.clone()), 3, PAGE);
+        if group.refused().is_some() {
+            return;
+        }
+        let streams = [stream(), stream()];
+        let mut receivers = streams.each_ref().map(|(_, far)| driver.receive(far, &group));
+        for receiver in &mut receivers {
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(receiver.poll_next(&mut context, &driver, &mut group).is_pending());
+        }
+        driver.submit().expect("the kernel takes them");
+        match first {
+            "group" => (drop(group), drop(receivers)),
+            _ => (drop(receivers), drop(group)),
+        };
+        assert_eq!(driver.in_flight(), 2);
+        while driver.in_flight() > 0 {
+            driver.wait_any().expect("the kernel answers");
+        }
+        assert_eq!(free_pages(&mut pool.lock().expect("nobody panics")), 4, "{first} first");
+    }
+}
+
 #[test]
 fn a_stream_that_fails_says_so() {
     let arena = arena();

@@ -12,8 +12,8 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::flights::{Flights, Pending};
 use crate::provided::{Lent, Provided};
-use crate::tag::Tag;
 use crate::sleeper::Bell;
+use crate::tag::Tag;
 use crate::{Arena, Refused};
 
 /// The number of completions that nobody waits for: those of cancellations.

@@ -1,15 +1,12 @@
 //! Buffers of a pool that the kernel has; see [`Group`].
 
 use core::fmt;
-use core::task::Waker;
-use std::mem;
 use std::sync::Arc;
 
-use bufcore::strategy::caught;
-use bufcore::strategy::sync::{Mutex, lock};
-use bufcore::{AcquireError, Buf, BufferPool, Lease};
+use bufcore::{AcquireError, Buf, BufferPool};
 
 use super::Provided;
+use super::lending::Shared;
 use crate::driver::MOST_BYTES;
 use crate::tag::Tag;
 use crate::{Driver, Refused};
@@ -181,114 +178,3 @@ impl<P: BufferPool> fmt::Debug for Group<P> {
             .finish_non_exhaustive()
     }
 }
-
-/// The owner of a group's buffers.
-///
-/// - L1: a buffer is in `lent` from before the kernel learns of it until a completion names it.
-/// - L2: the buffers that are lent, and those that wait in receivers, are within the budget.
-pub(crate) struct Shared<L: Lease> {
-    budget: usize,
-    lending: Mutex<Lending<L>>,
-}
-
-struct Lending<L: Lease> {
-    /// By the number that the kernel knows them by.
-    lent: Box<[Option<Buf<L>>]>,
-    free: Vec<u16>,
-    waiting: usize,
-    /// Whom to tell when fewer wait.
-    starved: Vec<Waker>,
-}
-
-impl<L: Lease> Lending<L> {
-    fn has_budget(&self) -> bool {
-        self.waiting < self.free.len()
-    }
-}
-
-impl<L: Lease> Shared<L> {
-    fn new(budget: u16) -> Self {
-        let lent = (0..budget).map(|_| None).collect();
-        let free = (0..budget).rev().collect();
-        let lending = Mutex::new(Lending { lent, free, waiting: 0, starved: Vec::new() });
-        Self { budget: usize::from(budget), lending }
-    }
-
-    /// The number of buffers that the kernel has.
-    pub(super) fn lent(&self) -> usize {
-        self.budget - lock(&self.lending).free.len()
-    }
-
-    /// The most buffers that are lent, or wait.
-    pub(super) fn budget(&self) -> usize {
-        self.budget
-    }
-
-    fn has_budget(&self) -> bool {
-        lock(&self.lending).has_budget()
-    }
-
-    /// Has `waker` woken when the budget allows another buffer. `false` if it does already.
-    pub(super) fn will_wake(&self, waker: &Waker) -> bool {
-        // Users' code, with no lock held: the clone, the allocator, and the drop of a clone that
-        // was not needed.
-        let mut new = Some(waker.clone());
-        let mut longer = Vec::new();
-        loop {
-            let mut lending = lock(&self.lending);
-            if lending.has_budget() {
-                return false;
-            }
-            if lending.starved.iter().any(|starved| starved.will_wake(waker)) {
-                return true;
-            }
-            let number = lending.starved.len();
-            if longer.capacity() > number {
-                longer.append(&mut lending.starved);
-                mem::swap(&mut longer, &mut lending.starved);
-            }
-            if lending.starved.capacity() > number {
-                lending.starved.extend(new.take());
-                return true;
-            }
-            drop(lending);
-            longer.reserve(2 * number + 1);
-        }
-    }
-
-    /// Keeps a buffer that is lent next, and returns its number.
-    fn keep(&self, buf: Buf<L>) -> Option<u16> {
-        let mut lending = lock(&self.lending);
-        let Some(number) = lending.free.pop() else {
-            drop(lending);
-            drop(buf);
-            return None;
-        };
-        lending.lent[usize::from(number)] = Some(buf);
-        Some(number)
-    }
-
-    /// Takes the buffer that a completion names. It counts as waiting from now on.
-    pub(super) fn returned(&self, number: u16) -> Option<Buf<L>> {
-        let mut lending = lock(&self.lending);
-        let buf = lending.lent.get_mut(usize::from(number))?.take()?;
-        lending.free.push(number);
-        lending.waiting += 1;
-        Some(buf)
-    }
-
-    /// Notes that so many buffers wait no longer.
-    pub(super) fn passed_on(&self, buffers: usize) {
-        let mut lending = lock(&self.lending);
-        lending.waiting -= buffers;
-        let starved = if lending.has_budget() { mem::take(&mut lending.starved) } else { Vec::new() };
-        drop(lending);
-        // Users' code, with no lock held. A panic of one waker is neither for the others nor for
-        // this caller.
-        for waker in starved {
-            caught(move || waker.wake());
-        }
-    }
-}
-
-impl<L: Lease> Provided for Shared<L> {}

@@ -4,17 +4,18 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker, ready};
-use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
+use bufcore::strategy::caught;
 use bufcore::strategy::sync::{Mutex, lock};
 use bufcore::{AcquireError, Buf, BufferPool, Lease};
 use io_uring::{cqueue, opcode, types};
 
-use super::group::{Group, Shared};
+use super::group::Group;
+use super::lending::{Queue, Shared};
 use crate::flights::Pending;
 use crate::tag::Tag;
 use crate::{Descriptor, Done, Driver, Operation, ReceiveError};
@@ -42,16 +43,17 @@ pub struct Receiver<L: Lease> {
 struct Stream<L: Lease> {
     group: Arc<Shared<L>>,
     file: Descriptor,
-    state: Mutex<State<L>>,
+    state: Mutex<State>,
 }
 
-struct State<L: Lease> {
-    /// What has arrived, with room for the group's budget.
-    arrived: VecDeque<Buf<L>>,
+#[derive(Debug, Default)]
+struct State {
+    /// What has arrived.
+    arrived: Queue,
     error: Option<io::Error>,
     /// Whether a request is in flight.
     is_armed: bool,
-    /// The driver's number of the last one.
+    /// The driver's number of the last one, if there was one.
     key: u64,
     has_ended: bool,
     /// Whether the kernel has answered as an old one does, which knows no such request.
@@ -83,18 +85,7 @@ impl<L: Lease> Receiver<L> {
         let tag = driver.tag();
         assert!(group.is_of(&tag), "the group is another driver's");
         let shared = group.shared();
-        let state = State {
-            arrived: VecDeque::with_capacity(shared.budget()),
-            error: None,
-            is_armed: false,
-            key: u64::MAX,
-            has_ended: false,
-            is_unknown: false,
-            is_dropped: false,
-            waker: None,
-        };
-        let group_share = Arc::clone(shared);
-        let stream = Stream { group: group_share, file: file.clone(), state: Mutex::new(state) };
+        let stream = Stream { group: Arc::clone(shared), file: file.clone(), state: Mutex::default() };
         let is_single = group.id().is_none();
         Self { stream: Some(Arc::new(stream)), tag, is_single, reading: None }
     }
@@ -275,9 +266,9 @@ impl<L: Lease> Stream<L> {
     /// buffers as the budget and the pool allow.
     fn find<P: BufferPool<Lease = L>>(self: &Arc<Self>, driver: &Driver, group: &mut Group<P>) -> Found<L> {
         let mut state = lock(&self.state);
-        if let Some(buf) = state.arrived.pop_front() {
+        if let Some(buf) = self.group.take(&mut state.arrived) {
             drop(state);
-            self.group.passed_on(1);
+            self.group.tell();
             return Found::Bytes(buf);
         }
         let is_armed = state.is_armed;
@@ -366,31 +357,33 @@ impl<L: Lease> Stream<L> {
 
 impl<L: Lease> Pending for Stream<L> {
     fn complete(&self, result: i32, flags: u32) {
-        let mut buf = cqueue::buffer_select(flags).and_then(|number| self.group.returned(number));
+        let number = cqueue::buffer_select(flags);
         let mut state = lock(&self.state);
         state.is_armed = cqueue::more(flags);
-        match (usize::try_from(result), &mut buf) {
-            (Ok(0), _) => state.has_ended = true,
-            (Ok(count), Some(arrived)) => {
-                arrived.commit(count.min(arrived.spare_capacity()));
-                if !state.is_dropped {
-                    // There is room: it is within the budget (L2).
-                    state.arrived.extend(buf.take());
-                }
-            }
-            // Bytes without a buffer do not come.
-            (Ok(_), None) => {}
-            (Err(_), _) => match result.wrapping_neg() {
+        let mut wanted = None;
+        match usize::try_from(result) {
+            Ok(0) => state.has_ended = true,
+            Ok(count) => wanted = Some(count).filter(|_| !state.is_dropped),
+            Err(_) => match result.wrapping_neg() {
                 // Buffers were missing, or nobody wants the bytes any more.
                 libc::ENOBUFS | libc::ECANCELED => {}
                 libc::EINVAL if state.arrived.is_empty() => state.is_unknown = true,
                 error => state.error = Some(io::Error::from_raw_os_error(error)),
             },
         }
+        // Bytes without a buffer do not come.
+        let unwanted = match (number, wanted) {
+            (Some(number), Some(count)) => {
+                self.group.arrive(number, count, &mut state.arrived);
+                None
+            }
+            (Some(number), None) => self.group.take_back(number),
+            (None, _) => None,
+        };
         let waker = state.waker.take();
         drop(state);
-        if buf.is_some() {
-            self.group.passed_on(1);
+        if unwanted.is_some() {
+            self.group.tell();
         }
         // Users' code, with no lock held: the waker, and the drop of a buffer that nobody wants.
         if let Some(waker) = waker {
@@ -404,18 +397,22 @@ impl<L: Lease> Drop for Receiver<L> {
         let Some(stream) = self.stream.take() else { return };
         let mut state = lock(&stream.state);
         state.is_dropped = true;
-        let arrived = mem::take(&mut state.arrived);
+        let mut arrived = mem::take(&mut state.arrived);
         let waker = state.waker.take();
         let in_flight = state.is_armed.then_some(state.key);
         drop(state);
-        stream.group.passed_on(arrived.len());
+        // Users' code, with no lock held: the drop of buffers, and that of the waker. A panic of
+        // one buffer is neither for the others nor for this caller.
+        while let Some(buf) = stream.group.take(&mut arrived) {
+            caught(move || drop(buf));
+        }
+        stream.group.tell();
         // The share goes before the driver is told, which cancels operations without.
         drop(stream);
         if let Some(key) = in_flight {
             self.tag.operation_dropped(key);
         }
-        // Users' code: the drop of the waker, and that of buffers.
-        drop((waker, arrived));
+        drop(waker);
     }
 }
 

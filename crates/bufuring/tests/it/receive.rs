@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
-use bufcore::{AcquireError, BufferPool, NoLease, Reject};
+use bufcore::{AcquireError, BufferPool, HeapPool, NoLease, Reject};
 use bufslot::{SlotLease, SlotPool};
+use buftest::process::{address_space_bytes, alone};
 use bufuring::{Driver, Group, ReceiveError, Receiver};
 
-use crate::{PAGE, arena, drivers, free_pages, pool_in, ring, stream};
+use crate::{LIMIT, PAGE, arena, drivers, free_pages, pool_in, ring, stream};
 
 type Pages = Group<SlotPool<Reject>>;
 
@@ -237,6 +238,23 @@ fn a_dropped_group_goes_with_its_last_receiver() {
         }
         assert_eq!(free_pages(&mut pool.lock().expect("nobody panics")), 4, "{first} first");
     }
+}
+
+/// A server with many connections has one group for all, and may give it a large budget.
+#[test]
+fn receivers_take_little_whatever_the_budget() {
+    const RECEIVERS: usize = 1000;
+    alone(module_path!(), "receivers_take_little_whatever_the_budget", LIMIT, || {
+        let arena = arena();
+        let Some(driver) = ring(&arena) else { return };
+        let group = driver.group(HeapPool::new(), 1 << 15, PAGE);
+        let (_near, far) = stream();
+        let before = address_space_bytes();
+        let receivers: Vec<_> = (0..RECEIVERS).map(|_| driver.receive(&far, &group)).collect();
+        let each = address_space_bytes().saturating_sub(before) / RECEIVERS;
+        drop(receivers);
+        assert!(each < PAGE, "each receiver takes {each} bytes");
+    });
 }
 
 #[test]

@@ -155,7 +155,13 @@ impl<L: Lease> Shared<L> {
         let (first, last) = queue.ends?;
         let mut lending = lock(&self.0);
         let place = lending.place(first)?;
-        let Place::Waiting { buf, next } = mem::replace(place, Place::Free) else { return None };
+        let (buf, next) = match mem::replace(place, Place::Free) {
+            Place::Waiting { buf, next } => (buf, next),
+            other => {
+                *place = other;
+                return None;
+            }
+        };
         lending.waiting -= 1;
         lending.free.push(first);
         queue.ends = next.map(|next| (next, last));

@@ -27,12 +27,23 @@ pub fn resident_bytes_as_it_is() -> usize {
 /// Counts the page faults of the calling thread that needed no file.
 #[must_use]
 pub fn thread_faults() -> usize {
+    usize::try_from(thread_usage().ru_minflt).expect("a count")
+}
+
+/// Counts how often the calling thread gave its processor up by itself, as it does to sleep.
+/// Moments in which others have the processor do not count.
+#[must_use]
+pub fn thread_sleeps() -> usize {
+    usize::try_from(thread_usage().ru_nvcsw).expect("a count")
+}
+
+fn thread_usage() -> libc::rusage {
     // SAFETY: a structure of plain numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `rusage`.
     let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    usize::try_from(usage.ru_minflt).expect("a count")
+    usage
 }
 
 /// Counts the open descriptors.

@@ -8,7 +8,7 @@ use bufcore::AcquireError;
 
 use super::{LONG, WANTED, Waits, held};
 use crate::errands::Errands;
-use crate::process::ThreadTimer;
+use crate::process::{ThreadTimer, thread_sleeps};
 use crate::sandbox;
 use crate::tasks::block_on;
 
@@ -22,13 +22,16 @@ fn waits<P: Waits>(make: impl Fn() -> P, there: &Errands, sleeps: bool) {
     for is_plain in [true, false] {
         let mut pool = make();
         let out = held(&mut pool, is_plain);
-        let (began, timer) = (Instant::now(), ThreadTimer::start());
+        let (began, timer, before) = (Instant::now(), ThreadTimer::start(), thread_sleeps());
         let refused = pool.acquire_timeout(WANTED, SHORT).map(drop);
         let (took, worked) = (began.elapsed(), timer.elapsed());
+        let has_slept = thread_sleeps() > before;
         assert!(matches!(refused, Err(AcquireError::Exhausted { .. })), "{refused:?}");
         assert!((SHORT..LONG / 2).contains(&took), "{took:?} of {SHORT:?}");
         // A busy machine may give a thread that never sleeps a third of the time.
         assert!(!sleeps || worked < SHORT / 6, "it worked for {worked:?} of {took:?}");
+        // Or still less.
+        assert!(!sleeps || has_slept, "it never slept in {took:?}");
         let release = |out| {
             there.start(move || {
                 thread::sleep(A_WHILE);

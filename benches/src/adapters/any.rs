@@ -5,10 +5,9 @@ use bufcore::Buf;
 use bufworks::AnyPool;
 use bufworks::any::{AnyBuilder, AnyLease, HeapBuilder, SettingError};
 
-use super::defaults::{self, NoSettings, Untuned};
-use super::{bump, ring, shard, slot};
+use super::{bump, defaults, ring, shard, slot};
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Where the cost of a buffer is all that there is to see.
@@ -95,32 +94,32 @@ pub(super) fn others(known: &[Contestant]) -> Vec<Contestant> {
 }
 
 fn by_name<const PLACE: usize>() -> [Contestant; 2] {
-    let tuned = Contestant::new(
+    let tuned = offering::<PLACE>(Contestant::new(
         AnyBuilder::NAMES[PLACE],
         Kind::Strategy,
         "the strategy by its name, as an `AnyPool` with room for what the workload has out at once, where it has a setting for that, \
          and the heap as fallback; several threads share one if they can",
-    );
+    ));
     // Made for as long as the program runs, as names that are written out are.
     let name = format!("{}-default", AnyBuilder::NAMES[PLACE]).leak();
     let untuned = defaults::of(
+        tuned,
         name,
-        AnyBuilder::NAMES[PLACE],
         "the strategy by its name, as an `AnyPool` of which nothing is set, and the heap as fallback; several threads share one if they \
          can",
     );
-    [offering::<PLACE, Named<PLACE>>(tuned), offering::<PLACE, Untuned<Named<PLACE>>>(untuned)]
+    [tuned, untuned]
 }
 
 /// The contestant, with what a pool by its name serves.
-fn offering<const PLACE: usize, P: Pool<Buf: Send> + Clone + Send>(contestant: Contestant) -> Contestant {
-    let contestant = contestant.whole::<P>().sends::<P>();
+fn offering<const PLACE: usize>(contestant: Contestant) -> Contestant {
+    let contestant = contestant.whole::<Named<PLACE>>().sends::<Named<PLACE>>();
     let contestant = contestant.no_frames("has no contestant of its own, and so no frames");
     let pool = AnyBuilder::named(AnyBuilder::NAMES[PLACE]).map(AnyBuilder::build);
     if pool.is_ok_and(|pool| pool.is_ok_and(|pool| pool.share().is_some())) {
-        contestant.threads_share::<P>()
+        contestant.threads_share::<Named<PLACE>>()
     } else {
-        contestant.threads_each::<P>()
+        contestant.threads_each::<Named<PLACE>>()
     }
 }
 
@@ -162,17 +161,14 @@ impl<const PLACE: usize> Clone for Named<PLACE> {
     }
 }
 
-impl<const PLACE: usize> NoSettings for Named<PLACE> {
-    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
-        Self::with(|_| Ok(()))
-    }
-}
-
 impl<const PLACE: usize> Pool for Named<PLACE> {
     type Buf = Buf<AnyLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
         let (bytes, buffers) = (plan.with_spare(plan.peak_bytes), plan.with_spare(plan.room));
+        if plan.settings == Settings::Unset {
+            return Self::with(|_| Ok(()));
+        }
         Self::with(|builder| {
             for (setting, value) in [("capacity", bytes), ("slots", buffers), ("buffers", buffers)] {
                 if builder.settings().contains(&setting) {

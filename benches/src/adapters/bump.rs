@@ -5,18 +5,15 @@ use std::io;
 use bufbump::{Builder, BumpLease, BumpPool};
 use bufcore::Buf;
 
-use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled, Unset};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Shards as they are unless set, but where the requests are so large that few would fit.
 const SHARD_BYTES: usize = 256 << 10;
 /// This number of the largest requests fits into one.
 const LEAST_FIT: usize = 4;
-
-const NO_FRAMES: &str = "has no frames: its buffers are whole from the start, and are split";
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
@@ -29,17 +26,12 @@ pub(super) fn contestant() -> Contestant {
     .sends::<Bump>()
     .lines::<Pooled<BumpPool>>()
     .threads_share::<Bump>()
-    .no_frames(NO_FRAMES)
+    .no_frames("has no frames: its buffers are whole from the start, and are split")
 }
 
 /// As a program makes it that sets nothing: shards of 256 KiB.
 pub(super) fn without_settings() -> Contestant {
-    super::defaults::of("bump-default", "bump", "`BumpPool::new()`; several threads share one")
-        .whole::<Untuned<Bump>>()
-        .sends::<Untuned<Bump>>()
-        .lines::<Unset<BumpPool>>()
-        .threads_share::<Untuned<Bump>>()
-        .no_frames(NO_FRAMES)
+    super::defaults::of(contestant(), "bump-default", "`BumpPool::new()`; several threads share one")
 }
 
 /// The sweep of `max_probes` in the README of jsign's `bufpool`, with small shards as there: in
@@ -64,13 +56,12 @@ impl BatchPool for BumpPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
     }
-
-    fn without_settings() -> io::Result<Self> {
-        Self::new().map_err(io::Error::other)
-    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {
+    if plan.settings == Settings::Unset {
+        return BumpPool::builder();
+    }
     sized(BumpPool::builder(), plan, plan.largest.saturating_mul(LEAST_FIT).max(SHARD_BYTES))
 }
 
@@ -99,12 +90,6 @@ impl Pool for Bump {
 
     fn fallbacks(&self) -> Option<u64> {
         cfg!(feature = "count").then(|| self.0.stats().fallbacks)
-    }
-}
-
-impl NoSettings for Bump {
-    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
-        BumpPool::new().map(Self).map_err(|error| Unsupported(error.to_string()))
     }
 }
 

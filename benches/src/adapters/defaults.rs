@@ -1,13 +1,12 @@
 //! Contestants as a program makes them that sets nothing. They stand beside the ones with settings
 //! for the row, so that the report can say what the settings are worth.
 //!
-//! Each is the adapter of the tuned contestant in [`Untuned`], which builds the pool without
-//! looking at the plan. So a workload runs the same code on both. The mirrored rings have none:
-//! all that they are told is how many bytes they hold, and that has to be said.
+//! Each is the tuned contestant, whose adapter is told to set nothing. So a workload runs the same
+//! machine code on both: their times differ by their settings alone, and not by where the compiler
+//! put their loops. The mirrored rings have none: all that they are told is how many bytes they
+//! hold, and that has to be said.
 
 use crate::harness::contestant::Contestant;
-use crate::harness::plan::{Plan, Unsupported};
-use crate::harness::serve::{Frames, Pool};
 
 /// The workloads that defaults are in when a quick run is of all rows: those in which settings have
 /// mattered most. A run of three minutes has no time for all.
@@ -23,62 +22,9 @@ pub(super) fn contestants() -> [Contestant; 4] {
     ]
 }
 
-/// The contestant `of` without settings, which offers nothing yet.
-pub(super) const fn of(name: &'static str, of: &'static str, idiom: &'static str) -> Contestant {
-    Contestant::untuned(name, of, QUICK, idiom)
-}
-
-/// What can be made without settings.
-pub(crate) trait NoSettings: Sized {
-    /// Makes it. The plan is not for settings: it says only whether the pool can serve at all.
-    ///
-    /// # Errors
-    ///
-    /// When the pool cannot serve such a plan.
-    fn with_no_settings(plan: &Plan) -> Result<Self, Unsupported>;
-}
-
-/// A contestant's adapter over a pool without settings.
-#[derive(Debug, Clone)]
-pub(crate) struct Untuned<P>(P);
-
-impl<P: Pool + NoSettings> Pool for Untuned<P> {
-    type Buf = P::Buf;
-
-    fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        P::with_no_settings(plan).map(Self)
-    }
-
-    #[inline(always)]
-    fn acquire(&mut self, bytes: usize) -> P::Buf {
-        self.0.acquire(bytes)
-    }
-
-    fn fallbacks(&self) -> Option<u64> {
-        self.0.fallbacks()
-    }
-
-    const KEEPS_BOOKS: bool = P::KEEPS_BOOKS;
-}
-
-impl<F: Frames + NoSettings> Frames for Untuned<F> {
-    type Frame = F::Frame;
-    type Open<'a> = F::Open<'a>;
-
-    fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        F::with_no_settings(plan).map(Self)
-    }
-
-    #[inline(always)]
-    fn open(&mut self) -> F::Open<'_> {
-        self.0.open()
-    }
-
-    fn fallbacks(&self) -> Option<u64> {
-        self.0.fallbacks()
-    }
-
-    const KEEPS_BOOKS: bool = F::KEEPS_BOOKS;
+/// The contestant `tuned` without settings.
+pub(super) const fn of(tuned: Contestant, name: &'static str, idiom: &'static str) -> Contestant {
+    tuned.without_settings(name, QUICK, idiom)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use bufcore::{BufferPool, Frozen};
 use memchr::{memchr, memrchr};
 
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Plan;
+use crate::harness::plan::{Plan, Settings};
 use crate::harness::serve::{LOGS, Lines};
 
 /// Bytes of a batch, and batches that wait at most: together as much as the mirrored ring has.
@@ -61,7 +61,7 @@ pub(crate) fn split(mut batch: &[u8], mut take: impl FnMut(&[u8])) {
 pub(crate) struct EachLine;
 
 impl Lines for EachLine {
-    fn each_line(from: &mut File, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    fn each_line(from: &mut File, _settings: Settings, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let send = |sender: SyncSender<Vec<u8>>| {
             let mut from = BufReader::new(from);
             loop {
@@ -98,7 +98,7 @@ pub(crate) trait Growing: Default + AsRef<[u8]> {
 pub(crate) struct Grown<B>(PhantomData<B>);
 
 impl<B: Growing + 'static> Lines for Grown<B> {
-    fn each_line(from: &mut File, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    fn each_line(from: &mut File, _settings: Settings, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let send = |sender: SyncSender<B::Batch>| {
             let mut batch = B::default();
             loop {
@@ -142,58 +142,33 @@ pub(crate) trait BatchPool: BufferPool<Lease: Send> + Sized + 'static {
     ///
     /// When it cannot be made.
     fn for_batches(plan: &Plan) -> io::Result<Self>;
-
-    /// Makes one as a program does that sets nothing.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made.
-    fn without_settings() -> io::Result<Self>;
 }
 
 /// A buffer of a pool for each batch, which is passed on as a view.
 pub(crate) struct Pooled<P>(PhantomData<P>);
 
 impl<P: BatchPool> Lines for Pooled<P> {
-    fn each_line(from: &mut File, take: impl FnMut(&[u8])) -> io::Result<()> {
-        pooled(from, take, || P::for_batches(&Plan::equal(OUT, BATCH_BYTES)))
-    }
-}
-
-/// The same over a pool without settings.
-pub(crate) struct Unset<P>(PhantomData<P>);
-
-impl<P: BatchPool> Lines for Unset<P> {
-    fn each_line(from: &mut File, take: impl FnMut(&[u8])) -> io::Result<()> {
-        pooled(from, take, P::without_settings)
-    }
-}
-
-/// Reads lines in batches of the pool that `make` makes, in the thread that reads.
-fn pooled<P: BatchPool>(
-    from: &mut File,
-    mut take: impl FnMut(&[u8]),
-    make: impl FnOnce() -> io::Result<P> + Send,
-) -> io::Result<()> {
-    let send = |sender: SyncSender<Frozen<P::Lease>>| {
-        let mut pool = make()?;
-        let mut batch = pool.acquire(BATCH_BYTES).map_err(io::Error::other)?;
-        loop {
-            let had = batch.len();
-            if batch.read_from(from)? == 0 {
-                return sender.send(batch.freeze()).map_err(gone);
+    fn each_line(from: &mut File, settings: Settings, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let send = |sender: SyncSender<Frozen<P::Lease>>| {
+            let mut pool = P::for_batches(&Plan::equal(OUT, BATCH_BYTES).with(settings))?;
+            let mut batch = pool.acquire(BATCH_BYTES).map_err(io::Error::other)?;
+            loop {
+                let had = batch.len();
+                if batch.read_from(from)? == 0 {
+                    return sender.send(batch.freeze()).map_err(gone);
+                }
+                let Some(last) = memrchr(b'\n', &batch[had..]) else {
+                    let mut larger = pool.acquire(batch.len() + BATCH_BYTES).map_err(io::Error::other)?;
+                    larger.extend_from_slice(&batch)?;
+                    batch = larger;
+                    continue;
+                };
+                let mut next = pool.acquire(BATCH_BYTES).map_err(io::Error::other)?;
+                next.extend_from_slice(&batch[had + last + 1..])?;
+                batch.truncate(had + last + 1);
+                sender.send(std::mem::replace(&mut batch, next).freeze()).map_err(gone)?;
             }
-            let Some(last) = memrchr(b'\n', &batch[had..]) else {
-                let mut larger = pool.acquire(batch.len() + BATCH_BYTES).map_err(io::Error::other)?;
-                larger.extend_from_slice(&batch)?;
-                batch = larger;
-                continue;
-            };
-            let mut next = pool.acquire(BATCH_BYTES).map_err(io::Error::other)?;
-            next.extend_from_slice(&batch[had + last + 1..])?;
-            batch.truncate(had + last + 1);
-            sender.send(std::mem::replace(&mut batch, next).freeze()).map_err(gone)?;
-        }
-    };
-    beside(BATCHES, send, |batches| batches.iter().for_each(|batch| split(&batch, &mut take)))
+        };
+        beside(BATCHES, send, |batches| batches.iter().for_each(|batch| split(&batch, &mut take)))
+    }
 }

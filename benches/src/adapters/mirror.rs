@@ -6,7 +6,7 @@ use std::{io, thread};
 use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, WaitError, channel};
 
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Settings, Unsupported};
 use crate::harness::serve::{Lines, Messages, Pipe, Stream};
 use crate::workloads::spsc::CAPACITY;
 
@@ -68,7 +68,7 @@ impl Pipe for Channel {
 }
 
 impl Lines for Channel {
-    fn each_line(from: &mut File, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    fn each_line(from: &mut File, _settings: Settings, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let (mut producer, consumer) = channel(CAPACITY)?;
         // An error here ends the other thread, which finds its consumer gone.
         thread::scope(move |scope| {

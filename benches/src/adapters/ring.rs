@@ -5,11 +5,10 @@ use std::io;
 use bufcore::Buf;
 use bufring::{Builder, Extendable, RingLease, RingPool};
 
-use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled, Unset};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::case::size;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 pub(super) fn contestant() -> Contestant {
@@ -31,31 +30,25 @@ pub(super) fn contestant() -> Contestant {
 pub(super) fn without_settings() -> Contestant {
     let idiom =
         "`RingPool::builder().build()`; where it is exhausted a ring of its own for each whole buffer";
-    super::defaults::of("ring-default", "ring", idiom)
-        .whole::<Untuned<RingBuffers>>()
-        .sends::<Untuned<RingBuffers>>()
-        .lines::<Unset<RingPool>>()
-        .threads_each::<Untuned<RingBuffers>>()
-        .frames::<Untuned<RingFrames>>()
+    super::defaults::of(contestant(), "ring-default", idiom)
 }
 
 impl BatchPool for RingPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
     }
-
-    fn without_settings() -> io::Result<Self> {
-        Self::builder().build().map_err(io::Error::other)
-    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {
+    if plan.settings == Settings::Unset {
+        return RingPool::builder();
+    }
     // Buffers of different sizes leave holes.
     RingPool::builder().buffers(plan.with_spare(plan.room)).capacity(plan.with_spare(plan.peak_bytes))
 }
 
-fn ring(builder: Builder) -> Result<RingPool, Unsupported> {
-    builder.build().map_err(|error| Unsupported(error.to_string()))
+fn ring(plan: &Plan) -> Result<RingPool, Unsupported> {
+    builder(plan).build().map_err(|error| Unsupported(error.to_string()))
 }
 
 /// Whole buffers.
@@ -68,7 +61,7 @@ impl Pool for RingBuffers {
     type Buf = Buf<RingLease>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self { ring: ring(builder(plan))?, fallbacks: 0 })
+        Ok(Self { ring: ring(plan)?, fallbacks: 0 })
     }
 
     #[inline(always)]
@@ -96,16 +89,11 @@ impl RingBuffers {
     }
 }
 
-impl NoSettings for RingBuffers {
-    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self { ring: ring(RingPool::builder())?, fallbacks: 0 })
-    }
-}
-
-impl NoSettings for RingFrames {
-    /// Refuses what the ring might refuse in the middle of a frame: no program could go on there.
-    fn with_no_settings(plan: &Plan) -> Result<Self, Unsupported> {
-        let ring = ring(RingPool::builder())?;
+impl RingFrames {
+    /// Makes the ring without settings. Refuses what the ring might refuse in the middle of a
+    /// frame: no program could go on there.
+    fn without_settings(plan: &Plan) -> Result<Self, Unsupported> {
+        let ring = ring(plan)?;
         let has = RingPool::builder().capacity(ring.capacity()).required_bytes();
         // A frame that moves to the ring's front has two places for a moment, and what is left at
         // the ring's end is too small for it.
@@ -135,9 +123,12 @@ impl Frames for RingFrames {
     type Open<'a> = Open<'a>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
+        if plan.settings == Settings::Unset {
+            return Self::without_settings(plan);
+        }
         // A frame may have to move to the ring's front.
         let plan = Plan { peak_bytes: plan.peak_bytes + plan.largest, room: plan.room + 1, ..*plan };
-        ring(builder(&plan)).map(Self)
+        ring(&plan).map(Self)
     }
 
     #[inline(always)]

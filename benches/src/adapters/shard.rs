@@ -5,16 +5,13 @@ use std::io;
 use bufcore::Buf;
 use bufshard::{Builder, ShardLease, ShardPool};
 
-use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled, Unset};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Buffers of a class in a shard unless the workload holds more.
 const SHARD_BUFFERS: usize = 128;
-
-const NO_FRAMES: &str = "has no frames: its buffers are whole from the start";
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
@@ -27,37 +24,25 @@ pub(super) fn contestant() -> Contestant {
     .sends::<Shard>()
     .lines::<Pooled<ShardPool>>()
     .threads_share::<Shard>()
-    .no_frames(NO_FRAMES)
+    .no_frames("has no frames: its buffers are whole from the start")
 }
 
 /// As a program makes it that sets nothing.
 pub(super) fn without_settings() -> Contestant {
-    super::defaults::of("shard-default", "shard", "`ShardPool::new()`; one pool for all threads")
-        .whole::<Untuned<Shard>>()
-        .sends::<Untuned<Shard>>()
-        .lines::<Unset<ShardPool>>()
-        .threads_share::<Untuned<Shard>>()
-        .no_frames(NO_FRAMES)
+    super::defaults::of(contestant(), "shard-default", "`ShardPool::new()`; one pool for all threads")
 }
 
 impl BatchPool for ShardPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
     }
-
-    fn without_settings() -> io::Result<Self> {
-        Self::new().map_err(io::Error::other)
-    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {
-    ShardPool::builder().max_cached_bytes(usize::MAX).shard_buffers(plan.room.max(SHARD_BUFFERS))
-}
-
-impl NoSettings for Shard {
-    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
-        ShardPool::new().map(Self).map_err(|error| Unsupported(error.to_string()))
+    if plan.settings == Settings::Unset {
+        return ShardPool::builder();
     }
+    ShardPool::builder().max_cached_bytes(usize::MAX).shard_buffers(plan.room.max(SHARD_BUFFERS))
 }
 
 #[derive(Clone)]

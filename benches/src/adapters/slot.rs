@@ -5,10 +5,9 @@ use std::io;
 use bufcore::{Buf, FrameBuffer, HeapLease};
 use bufslot::{Builder, SlotLease, SlotPool};
 
-use super::defaults::{NoSettings, Untuned};
-use super::lines::{BatchPool, Pooled, Unset};
+use super::lines::{BatchPool, Pooled};
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Spare, Unsupported};
+use crate::harness::plan::{Plan, Settings, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Slots beyond what is out where memory is short.
@@ -32,25 +31,19 @@ pub(super) fn contestant() -> Contestant {
 /// As a program makes it that sets nothing: 8 MiB, 1024 slots.
 pub(super) fn without_settings() -> Contestant {
     let idiom = "`SlotPool::builder().build()`; the heap serves what it has no slot or no room for";
-    super::defaults::of("slot-default", "slot", idiom)
-        .whole::<Untuned<SlotBuffers>>()
-        .sends::<Untuned<SlotBuffers>>()
-        .lines::<Unset<SlotPool>>()
-        .threads_each::<Untuned<SlotBuffers>>()
-        .frames::<Untuned<SlotFrames>>()
+    super::defaults::of(contestant(), "slot-default", idiom)
 }
 
 impl BatchPool for SlotPool {
     fn for_batches(plan: &Plan) -> io::Result<Self> {
         builder(plan).build().map_err(io::Error::other)
     }
-
-    fn without_settings() -> io::Result<Self> {
-        Self::builder().build().map_err(io::Error::other)
-    }
 }
 
 pub(super) fn builder(plan: &Plan) -> Builder {
+    if plan.settings == Settings::Unset {
+        return SlotPool::builder();
+    }
     // Buffers of different sizes leave holes, and slots that came back where nothing fits.
     let slots = match plan.spare {
         Spare::Quarter => plan.room.saturating_add(SPARE_SLOTS),
@@ -59,20 +52,8 @@ pub(super) fn builder(plan: &Plan) -> Builder {
     SlotPool::builder().slots(slots).capacity(plan.with_spare(plan.peak_bytes))
 }
 
-fn pool(builder: Builder) -> Result<SlotPool, Unsupported> {
-    builder.build().map_err(|error| Unsupported(error.to_string()))
-}
-
-impl NoSettings for SlotBuffers {
-    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
-        pool(SlotPool::builder()).map(Self)
-    }
-}
-
-impl NoSettings for SlotFrames {
-    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
-        pool(SlotPool::builder()).map(Self)
-    }
+fn pool(plan: &Plan) -> Result<SlotPool, Unsupported> {
+    builder(plan).build().map_err(|error| Unsupported(error.to_string()))
 }
 
 /// Whole buffers.
@@ -82,7 +63,7 @@ impl Pool for SlotBuffers {
     type Buf = Buf<SlotLease<HeapLease>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        pool(builder(plan)).map(Self)
+        pool(plan).map(Self)
     }
 
     #[inline(always)]
@@ -106,7 +87,7 @@ impl Frames for SlotFrames {
     type Open<'a> = Open<'a>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        pool(builder(plan)).map(Self)
+        pool(plan).map(Self)
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@
 
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Settings, Unsupported};
 
 /// The contestant that all are compared with.
 pub const BASELINE: &str = "vec";
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 /// Builds the typed cell of a case.
-pub(crate) type Maker = fn(&Case) -> Result<Box<dyn Cell>, Unsupported>;
+pub(crate) type Maker = fn(&Case, Settings) -> Result<Box<dyn Cell>, Unsupported>;
 
 /// How a contestant serves one group of workloads.
 #[derive(Debug, Clone, Copy)]
@@ -127,19 +127,25 @@ impl Contestant {
         setting
     }
 
-    /// The contestant `of` as a program makes it that sets nothing, for all workloads. A quick run
-    /// of all rows has it in `quick` only. The difference is in the type that serves.
+    /// The contestant as a program makes it that sets nothing, in the same workloads. A quick run
+    /// of all rows has it in `quick` only. The same code serves both, at the same addresses, so
+    /// their times differ by their settings alone.
     #[must_use]
-    pub const fn untuned(
+    pub const fn without_settings(
+        self,
         name: &'static str,
-        of: &'static str,
         quick: &'static [&'static str],
         idiom: &'static str,
     ) -> Self {
-        let mut untuned = Self::new(name, Kind::Default, idiom);
-        untuned.setting_of = Some(of);
-        untuned.quick = quick;
-        untuned
+        Self { name, kind: Kind::Default, setting_of: Some(self.name), quick, idiom, ..self }
+    }
+
+    /// What its pools are made with.
+    fn settings(&self) -> Settings {
+        match self.kind {
+            Kind::Default => Settings::Unset,
+            _ => Settings::Planned,
+        }
     }
 
     /// Whether a quick run of all rows has it in this one.
@@ -206,7 +212,7 @@ impl Contestant {
     /// When the contestant does not serve that case.
     pub fn cell(&self, case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
         match self.offer(case) {
-            Offer::Cell(make) => make(case),
+            Offer::Cell(make) => make(case, self.settings()),
             Offer::None(reason) => Err(reason.into()),
         }
     }

@@ -336,8 +336,8 @@ mod tests {
     #[test]
     fn a_quick_run_of_all_rows_spares_some_contestants() {
         const QUICK: &[&str] = &["reuse"];
-        let untuned = Contestant::untuned("slot-default", "slot", QUICK, "nothing is set");
         let tuned = Contestant::new("slot", crate::harness::Kind::Strategy, "all is set");
+        let untuned = tuned.without_settings("slot-default", QUICK, "nothing is set");
         let (reuse, mixed) =
             (Case::Reuse { bytes: 64, held: 0 }, Case::Mixed { sizes: crate::harness::case::Sizes::Zipf });
         let plan = |scale, everywhere| Plan {

@@ -23,9 +23,20 @@ pub enum Spare {
     Twice,
 }
 
+/// Whether a pool is made for a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settings {
+    /// With the settings that suit the plan.
+    Planned,
+    /// As a program makes it that sets nothing.
+    Unset,
+}
+
 /// What a workload will ask of a pool, for its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
+    /// Whether the pool gets settings for it.
+    pub settings: Settings,
     /// Most buffers that the workload holds at once.
     pub live: usize,
     /// Buffers that the pool should have room for: `live`, and a few at least, so that a check can
@@ -53,6 +64,7 @@ impl Plan {
     pub fn equal(live: usize, bytes: usize) -> Self {
         let room = live.max(Self::LEAST_ROOM);
         Self {
+            settings: Settings::Planned,
             live,
             room,
             largest: bytes,
@@ -68,6 +80,7 @@ impl Plan {
     pub fn mixed(live: usize, largest: usize, peak_bytes: usize) -> Self {
         let room = live.max(Self::LEAST_ROOM);
         Self {
+            settings: Settings::Planned,
             live,
             room,
             largest,
@@ -93,6 +106,13 @@ impl Plan {
             Spare::Quarter => out.saturating_add(out.div_ceil(4)),
             Spare::Twice => out.saturating_mul(2),
         }
+    }
+
+    /// The same for a pool that is made so.
+    #[must_use]
+    pub fn with(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
     }
 
     /// The same for frames of which nobody knows beforehand how long they become.

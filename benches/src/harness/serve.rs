@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 
 use crate::harness::block::Block;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 
 /// Hands out whole buffers. Owned by one thread; what it hands out may borrow a leaked pool, never
 /// the value itself.
@@ -135,12 +135,12 @@ pub const LOGS: &[&str] = &["log"];
 /// Takes the lines of a log from a thread that reads them to the one that called.
 pub trait Lines: 'static {
     /// Reads all of `from` in a thread of its own, and calls `take` here with each line, without
-    /// its end.
+    /// its end. A pool is made for that, or with nothing set.
     ///
     /// # Errors
     ///
     /// When the file cannot be read.
-    fn each_line(from: &mut File, take: impl FnMut(&[u8])) -> io::Result<()>;
+    fn each_line(from: &mut File, settings: Settings, take: impl FnMut(&[u8])) -> io::Result<()>;
 }
 
 /// Carries messages from any thread to any other.

@@ -10,7 +10,7 @@ use crate::harness::case::{Case, Order};
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::measure::Scale;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Buffers in the largest burst, too slow for a quick run.
@@ -41,9 +41,9 @@ struct Burst<P: Pool> {
     picks: Vec<u32>,
 }
 
-pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Burst { count, bytes, order } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(count, bytes);
+    let plan = Plan::equal(count, bytes).with(settings);
     Ok(Box::new(Burst {
         pool: P::build(&plan)?,
         plan,

@@ -19,7 +19,7 @@ use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::crew::{Crew, Handle, Private, Seed};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Tasks, each of which has one buffer.
@@ -131,10 +131,10 @@ struct Alone<P: Pool> {
     live: Live<P::Buf>,
 }
 
-pub(super) fn alone<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn alone<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Chaos { bytes, threads: 1 } = case else { return Err(not_mine(case)) };
     let steps = script(bytes, 1, 0);
-    let plan = plan(&[&steps]);
+    let plan = plan(&[&steps]).with(settings);
     Ok(Box::new(Alone { pool: P::build(&plan)?, plan, steps, live: Live::new() }))
 }
 
@@ -179,15 +179,18 @@ fn parts(case: &Case) -> Result<(Vec<Vec<Step>>, Plan, Plan), Unsupported> {
     Ok((scripts, whole, Plan { largest, peak_bytes: share.peak_bytes + largest, ..share }))
 }
 
-pub(super) fn shared<P: Pool + Clone + Send>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn shared<P: Pool + Clone + Send>(
+    case: &Case,
+    settings: Settings,
+) -> Result<Box<dyn Cell>, Unsupported> {
     let (scripts, whole, share) = parts(case)?;
-    let crew = Crew::<Handle<P>>::shared(scripts.len(), &whole)?;
+    let crew = Crew::<Handle<P>>::shared(scripts.len(), &whole.with(settings))?;
     Ok(Box::new(Together { crew, share, scripts }))
 }
 
-pub(super) fn private<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let (scripts, _, share) = parts(case)?;
-    let crew = Crew::<Private<P>>::private(scripts.len(), &share)?;
+    let crew = Crew::<Private<P>>::private(scripts.len(), &share.with(settings))?;
     Ok(Box::new(Together { crew, share, scripts }))
 }
 
@@ -264,8 +267,14 @@ mod tests {
     fn every_row_keeps_its_bytes() {
         for case in cases() {
             let cells = match case {
-                Case::Chaos { threads: 1, .. } => [alone::<VecPool>(&case), alone::<SlotBuffers>(&case)],
-                _ => [shared::<VecPool>(&case), private::<SlotBuffers>(&case)],
+                Case::Chaos { threads: 1, .. } => [
+                    alone::<VecPool>(&case, Settings::Planned),
+                    alone::<SlotBuffers>(&case, Settings::Planned),
+                ],
+                _ => [
+                    shared::<VecPool>(&case, Settings::Planned),
+                    private::<SlotBuffers>(&case, Settings::Planned),
+                ],
             };
             for cell in cells {
                 let mut cell = cell.unwrap_or_else(|reason| panic!("{case}: {}", reason.0));

@@ -18,7 +18,7 @@ use crate::harness::block::{Block, read, sum};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::measure::Scale;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
@@ -80,10 +80,10 @@ struct Reader<P> {
     sums: Vec<u64>,
 }
 
-pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::File { bytes, file_bytes } = case else { return Err(not_mine(case)) };
     let (file, sums) = open(bytes, file_bytes)?;
-    Ok(Box::new(Reader { pool: P::build(&Plan::equal(1, bytes))?, file, bytes, sums }))
+    Ok(Box::new(Reader { pool: P::build(&Plan::equal(1, bytes).with(settings))?, file, bytes, sums }))
 }
 
 /// The file, made if it is not there, and the sum of each chunk.
@@ -178,7 +178,8 @@ mod tests {
     fn a_wrong_byte_is_found() {
         const BYTES: u64 = 2 << 20;
         prepare(BYTES).unwrap();
-        let mut right = cell::<VecPool>(&Case::File { bytes: 1 << 20, file_bytes: BYTES }).unwrap();
+        let mut right =
+            cell::<VecPool>(&Case::File { bytes: 1 << 20, file_bytes: BYTES }, Settings::Planned).unwrap();
         assert_eq!(right.check(), Ok(()));
         let mut wrong = Reader {
             pool: VecPool,

@@ -10,7 +10,7 @@ use crate::harness::case::{Case, Fate};
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::courier::{IN_FLIGHT, with_consumer};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame};
 
 /// Bytes of the longest frame.
@@ -36,10 +36,10 @@ struct Frame<F> {
     next: usize,
 }
 
-pub(crate) fn cell<F: Frames>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(crate) fn cell<F: Frames>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Frame { fate } = case else { return Err(not_mine(case)) };
     let live = if fate == Fate::Stay { 1 } else { IN_FLIGHT };
-    let plan = Plan::equal(live, LARGEST);
+    let plan = Plan::equal(live, LARGEST).with(settings);
     let mut random = fastrand::Rng::with_seed(3);
     Ok(Box::new(Frame {
         frames: F::build(&plan)?,

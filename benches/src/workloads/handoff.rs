@@ -10,7 +10,7 @@ use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::courier::{IN_FLIGHT, with_consumer};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -23,9 +23,12 @@ struct Handoff<P> {
     bytes: usize,
 }
 
-pub(crate) fn cell<P: Pool<Buf: Send>>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(crate) fn cell<P: Pool<Buf: Send>>(
+    case: &Case,
+    settings: Settings,
+) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Handoff { bytes } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(IN_FLIGHT, bytes).threads(2);
+    let plan = Plan::equal(IN_FLIGHT, bytes).with(settings).threads(2);
     Ok(Box::new(Handoff { pool: P::build(&plan)?, plan, bytes }))
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::not_mine;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Settings, Unsupported};
 use crate::harness::serve::Lines;
 
 /// Bytes of the log: so many that starting a thread is a small part of the work.
@@ -82,18 +82,19 @@ fn write(bytes: usize, log: &[u8]) -> io::Result<File> {
 
 struct Log<L> {
     lines_of: PhantomData<L>,
+    settings: Settings,
     file: File,
     sums: Sums,
     lines: u64,
     bytes: u64,
 }
 
-pub(crate) fn cell<L: Lines>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(crate) fn cell<L: Lines>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Log { bytes } = case else { return Err(not_mine(case)) };
     let (log, sums, lines) = generate(bytes);
     let file = write(bytes, &log).map_err(|error| format!("cannot make the log: {error}"))?;
     let lines_of = PhantomData::<L>;
-    Ok(Box::new(Log { lines_of, file, sums, lines, bytes: log.len() as u64 }))
+    Ok(Box::new(Log { lines_of, settings, file, sums, lines, bytes: log.len() as u64 }))
 }
 
 impl<L: Lines> Log<L> {
@@ -101,7 +102,7 @@ impl<L: Lines> Log<L> {
         let mut sums = Sums::default();
         self.file
             .rewind()
-            .and_then(|()| L::each_line(&mut self.file, |line| add(&mut sums, line)))
+            .and_then(|()| L::each_line(&mut self.file, self.settings, |line| add(&mut sums, line)))
             .map_err(|error| format!("cannot read the log: {error}"))?;
         if sums == self.sums { Ok(()) } else { Err(format!("sums are {sums:?}, not {:?}", self.sums)) }
     }
@@ -137,7 +138,7 @@ mod tests {
     struct OneLess;
 
     impl Lines for OneLess {
-        fn each_line(from: &mut File, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        fn each_line(from: &mut File, _settings: Settings, mut take: impl FnMut(&[u8])) -> io::Result<()> {
             let log = io::read_to_string(from)?;
             let count = log.lines().count();
             log.lines().take(count - 1).for_each(|line| take(line.as_bytes()));
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_missing_line_is_found() {
-        assert!(cell::<OneLess>(&cases()[1]).unwrap().check().is_err());
+        assert!(cell::<OneLess>(&cases()[1], Settings::Planned).unwrap().check().is_err());
     }
 
     #[test]

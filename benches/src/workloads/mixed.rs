@@ -7,7 +7,7 @@ use crate::harness::block::touch;
 use crate::harness::case::{Case, Sizes};
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Sizes in the mix, four to an octave or two, and none of them round.
@@ -56,10 +56,10 @@ struct Mixed<P: Pool> {
     held: [Option<P::Buf>; HELD],
 }
 
-pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Mixed { sizes } = case else { return Err(not_mine(case)) };
     let requests = requests(sizes);
-    let plan = Plan::mixed(HELD, SIZES[SIZES.len() - 1], peak_bytes(&requests));
+    let plan = Plan::mixed(HELD, SIZES[SIZES.len() - 1], peak_bytes(&requests)).with(settings);
     Ok(Box::new(Mixed { pool: P::build(&plan)?, plan, requests, held: [const { None }; HELD] }))
 }
 

@@ -22,7 +22,7 @@ pub mod two_pools;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::measure::Scale;
-use crate::harness::plan::Unsupported;
+use crate::harness::plan::{Settings, Unsupported};
 use crate::harness::serve::{Frames, Pool};
 
 /// The names of all workloads, in the order of the report.
@@ -72,17 +72,17 @@ pub fn cases(scale: Scale) -> Vec<Case> {
 }
 
 /// The cells in which one thread acquires and releases whole buffers.
-pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(crate) fn whole<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     match case {
-        Case::Reuse { .. } => reuse::cell::<P>(case),
-        Case::Burst { .. } => burst::cell::<P>(case),
-        Case::TwoPools { .. } => two_pools::cell::<P>(case),
-        Case::Mixed { .. } => mixed::cell::<P>(case),
-        Case::Queue { .. } => queue::cell::<P>(case),
-        Case::RingFixed { .. } => ring::fixed::<P>(case),
-        Case::Chaos { .. } => chaos::alone::<P>(case),
-        Case::File { .. } => file::cell::<P>(case),
-        Case::Replay { .. } => replay::cell::<P>(case),
+        Case::Reuse { .. } => reuse::cell::<P>(case, settings),
+        Case::Burst { .. } => burst::cell::<P>(case, settings),
+        Case::TwoPools { .. } => two_pools::cell::<P>(case, settings),
+        Case::Mixed { .. } => mixed::cell::<P>(case, settings),
+        Case::Queue { .. } => queue::cell::<P>(case, settings),
+        Case::RingFixed { .. } => ring::fixed::<P>(case, settings),
+        Case::Chaos { .. } => chaos::alone::<P>(case, settings),
+        Case::File { .. } => file::cell::<P>(case, settings),
+        Case::Replay { .. } => replay::cell::<P>(case, settings),
         Case::Frame { .. }
         | Case::RingExtend { .. }
         | Case::Handoff { .. }
@@ -96,26 +96,29 @@ pub(crate) fn whole<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> 
 }
 
 /// The cells with frames.
-pub(crate) fn frames<F: Frames>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(crate) fn frames<F: Frames>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     match case {
-        Case::RingExtend { .. } => ring::extend::<F>(case),
-        _ => frame::cell::<F>(case),
+        Case::RingExtend { .. } => ring::extend::<F>(case, settings),
+        _ => frame::cell::<F>(case, settings),
     }
 }
 
 /// The cells in which several threads share one pool.
-pub(crate) fn shared<P: Pool + Clone + Send>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(crate) fn shared<P: Pool + Clone + Send>(
+    case: &Case,
+    settings: Settings,
+) -> Result<Box<dyn Cell>, Unsupported> {
     match case {
-        Case::Chaos { .. } => chaos::shared::<P>(case),
-        _ => threads::shared::<P>(case),
+        Case::Chaos { .. } => chaos::shared::<P>(case, settings),
+        _ => threads::shared::<P>(case, settings),
     }
 }
 
 /// The cells in which several threads have a pool each.
-pub(crate) fn private<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(crate) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     match case {
-        Case::Chaos { .. } => chaos::private::<P>(case),
-        _ => threads::private::<P>(case),
+        Case::Chaos { .. } => chaos::private::<P>(case, settings),
+        _ => threads::private::<P>(case, settings),
     }
 }
 
@@ -129,6 +132,10 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::adapters;
+    use crate::harness::Kind;
+    use crate::harness::contestant::Contestant;
+    use crate::harness::plan::Plan;
 
     #[test]
     fn ids_are_unique_and_all_workloads_have_rows() {
@@ -145,5 +152,54 @@ mod tests {
     fn quick_is_part_of_full() {
         let full: HashSet<_> = cases(Scale::Full).iter().map(Case::id).collect();
         assert!(cases(Scale::Quick).iter().all(|case| full.contains(&case.id())));
+    }
+
+    /// Refuses everything, and says with what it was to be made.
+    #[derive(Clone)]
+    struct Asking;
+
+    impl Pool for Asking {
+        type Buf = Vec<u8>;
+
+        fn build(plan: &Plan) -> Result<Self, Unsupported> {
+            Err(format!("{:?}", plan.settings).into())
+        }
+
+        fn acquire(&mut self, _bytes: usize) -> Vec<u8> {
+            unreachable!("it is never made")
+        }
+    }
+
+    impl Frames for Asking {
+        type Frame = Vec<u8>;
+        type Open<'a> = adapters::vec::Open;
+
+        fn build(plan: &Plan) -> Result<Self, Unsupported> {
+            <Self as Pool>::build(plan)
+        }
+
+        fn open(&mut self) -> Self::Open<'_> {
+            unreachable!("it is never made")
+        }
+    }
+
+    /// In every workload with pools, the contestant without settings gets none.
+    #[test]
+    fn settings_reach_the_pool_in_every_workload() {
+        let bare = Contestant::new("asking", Kind::Strategy, "").whole::<Asking>().sends::<Asking>();
+        let each = bare.threads_each::<Asking>().frames::<Asking>();
+        let mut cases = cases(Scale::Test);
+        cases.retain(|case| bare.takes_part(case));
+        // The traces are made by hand.
+        cases.retain(|case| case.workload() != "replay");
+        assert!(cases.len() > 50);
+        for planned in [each, bare.threads_share::<Asking>().frames::<Asking>()] {
+            let unset = planned.without_settings("asking-default", &[], "");
+            for case in &cases {
+                let reason = |contestant: &Contestant| contestant.cell(case).err().map(|reason| reason.0);
+                assert_eq!(reason(&planned).as_deref(), Some("Planned"), "{case}");
+                assert_eq!(reason(&unset).as_deref(), Some("Unset"), "{case}");
+            }
+        }
     }
 }

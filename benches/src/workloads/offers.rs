@@ -42,10 +42,10 @@ impl Contestant {
     /// Serves the workloads with streams of bytes.
     #[must_use]
     pub fn streams<S: Stream>(mut self) -> Self {
-        self.streams = Some(super::stream::cell::<S>);
+        self.streams = Some(|case, _| super::stream::cell::<S>(case));
         // The floor keeps nothing that could be parsed.
         if S::KEEPS_BOOKS {
-            self.parses = Some(super::parse::cell::<S>);
+            self.parses = Some(|case, _| super::parse::cell::<S>(case));
         }
         self
     }
@@ -53,14 +53,14 @@ impl Contestant {
     /// Serves the workloads with bytes between two threads.
     #[must_use]
     pub fn pipes<P: Pipe>(mut self) -> Self {
-        self.pipes = Some(super::spsc::cell::<P>);
+        self.pipes = Some(|case, _| super::spsc::cell::<P>(case));
         self
     }
 
     /// Serves the workloads with messages between threads.
     #[must_use]
     pub fn messages<M: Messages>(mut self) -> Self {
-        self.messages = Some(super::messages::cell::<M>);
+        self.messages = Some(|case, _| super::messages::cell::<M>(case));
         self
     }
 

@@ -13,7 +13,7 @@ use crate::harness::block::{fill, touch};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Buffers that are held: the rows.
@@ -54,10 +54,10 @@ struct Queue<P: Pool> {
     warm: bool,
 }
 
-pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Queue { held } = case else { return Err(not_mine(case)) };
     let sizes = sizes();
-    let plan = Plan::mixed(held, LARGEST, peak_bytes(&sizes, held)).tight();
+    let plan = Plan::mixed(held, LARGEST, peak_bytes(&sizes, held)).tight().with(settings);
     let pool = P::build(&plan)?;
     let places = check::empty(held);
     Ok(Box::new(Queue { pool, plan, sizes, turn: 0, held: places, place: 0, warm: false }))
@@ -139,7 +139,11 @@ mod tests {
     #[test]
     fn every_row_keeps_its_bytes() {
         for case in cases() {
-            for cell in [cell::<VecPool>(&case), cell::<SlotBuffers>(&case), cell::<RingBuffers>(&case)] {
+            for cell in [
+                cell::<VecPool>(&case, Settings::Planned),
+                cell::<SlotBuffers>(&case, Settings::Planned),
+                cell::<RingBuffers>(&case, Settings::Planned),
+            ] {
                 let mut cell = cell.unwrap_or_else(|reason| panic!("{case}: {}", reason.0));
                 assert_eq!(cell.check(), Ok(()), "{case}");
                 assert!(cell.run(10) > Duration::ZERO);

@@ -15,7 +15,7 @@ use crate::harness::block::touch;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 const EXTENSION: &str = "buftrace";
@@ -111,18 +111,18 @@ struct Replay<P: Pool> {
     live: Vec<Option<P::Buf>>,
 }
 
-pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let Case::Replay { trace } = case else { return Err(not_mine(case)) };
     let path = folder().join(trace).with_extension(EXTENSION);
-    make::<P>(load(&path)?)
+    make::<P>(load(&path)?, settings)
 }
 
-fn make<P: Pool>(events: Vec<EventKind>) -> Result<Box<dyn Cell>, Unsupported> {
+fn make<P: Pool>(events: Vec<EventKind>, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let script = Script::new(events);
     if script.acquires == 0 {
         return Err("the trace asks for nothing".into());
     }
-    let plan = Plan::mixed(script.most_live, script.largest, script.peak_bytes);
+    let plan = Plan::mixed(script.most_live, script.largest, script.peak_bytes).with(settings);
     let live = check::empty(script.most_live);
     Ok(Box::new(Replay { pool: P::build(&plan)?, plan, script, live }))
 }
@@ -214,12 +214,13 @@ mod tests {
     fn what_cannot_be_replayed_is_left_out() {
         let events = [EventKind::Release { id: 9 }, EventKind::Acquire { id: 1, bytes: 0 }];
         assert_eq!(Script::new(events), Script::default());
-        assert!(make::<VecPool>(events.into()).is_err());
+        assert!(make::<VecPool>(events.into(), Settings::Planned).is_err());
     }
 
     #[test]
     fn a_trace_is_replayed_rightly() {
-        let mut cell = make::<adapters::slot::SlotBuffers>(traffic(2000)).unwrap_or_else(|_| panic!("slot"));
+        let mut cell = make::<adapters::slot::SlotBuffers>(traffic(2000), Settings::Planned)
+            .unwrap_or_else(|_| panic!("slot"));
         assert_eq!(cell.check(), Ok(()));
         assert!(cell.run(3) > Duration::ZERO);
     }

@@ -9,7 +9,7 @@ use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::measure::Scale;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 9] = [4, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -37,9 +37,9 @@ struct Reuse<P> {
     held: usize,
 }
 
-pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Reuse { bytes, held } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(1 + held, bytes);
+    let plan = Plan::equal(1 + held, bytes).with(settings);
     Ok(Box::new(Reuse { pool: P::build(&plan)?, plan, bytes, held }))
 }
 

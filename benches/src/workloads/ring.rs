@@ -14,7 +14,7 @@ use crate::harness::block::{Block, copy, fill, read};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Bytes of a buffer, and how many are held: the tables' rows.
@@ -155,18 +155,18 @@ struct Ring<S: Source> {
     warm: bool,
 }
 
-pub(super) fn fixed<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn fixed<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::RingFixed { bytes, held } = case else { return Err(not_mine(case)) };
-    let source = Fixed(P::build(&Plan::equal(held, bytes))?);
+    let source = Fixed(P::build(&Plan::equal(held, bytes).with(settings))?);
     Ok(Box::new(Ring::new(source, Load::new(bytes), held)))
 }
 
-pub(super) fn extend<F: Frames>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn extend<F: Frames>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::RingExtend { bytes, held } = case else { return Err(not_mine(case)) };
     let load = Load::new(bytes);
     // A quarter at most, so that the smallest grows as well.
     let step = STEP.min(bytes / 4);
-    let plan = Plan::mixed(held, bytes, load.peak_bytes(held)).growing_from(step);
+    let plan = Plan::mixed(held, bytes, load.peak_bytes(held)).growing_from(step).with(settings);
     Ok(Box::new(Ring::new(Extend { frames: F::build(&plan)?, step }, load, held)))
 }
 
@@ -256,8 +256,14 @@ mod tests {
         };
         for case in cases().into_iter().filter(is_small) {
             let cells = match case {
-                Case::RingFixed { .. } => [fixed::<VecPool>(&case), fixed::<SlotBuffers>(&case)],
-                _ => [extend::<VecFrames>(&case), extend::<SlotFrames>(&case)],
+                Case::RingFixed { .. } => [
+                    fixed::<VecPool>(&case, Settings::Planned),
+                    fixed::<SlotBuffers>(&case, Settings::Planned),
+                ],
+                _ => [
+                    extend::<VecFrames>(&case, Settings::Planned),
+                    extend::<SlotFrames>(&case, Settings::Planned),
+                ],
             };
             for cell in cells {
                 let mut cell = cell.unwrap_or_else(|reason| panic!("{case}: {}", reason.0));

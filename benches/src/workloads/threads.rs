@@ -12,7 +12,7 @@ use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::crew::{Crew, Handle, Private, Seed};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [4 << 10, 64 << 10];
@@ -39,16 +39,19 @@ struct Threads<T> {
 }
 
 /// The cell of a contestant that has one pool for all threads.
-pub(super) fn shared<P: Pool + Clone + Send>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn shared<P: Pool + Clone + Send>(
+    case: &Case,
+    settings: Settings,
+) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Threads { threads, bytes } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(2 * threads, bytes);
+    let plan = Plan::equal(2 * threads, bytes).with(settings);
     Ok(Box::new(Threads { crew: Crew::<Handle<P>>::shared(threads, &plan)?, plan, bytes }))
 }
 
 /// The cell of a contestant that has one pool per thread.
-pub(super) fn private<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Threads { threads, bytes } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(1, bytes);
+    let plan = Plan::equal(1, bytes).with(settings);
     Ok(Box::new(Threads { crew: Crew::<Private<P>>::private(threads, &plan)?, plan, bytes }))
 }
 

@@ -9,7 +9,7 @@ use crate::harness::block::touch;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [64, 4 << 10];
@@ -28,9 +28,9 @@ struct TwoPools<P> {
     picks: [usize; TURNS],
 }
 
-pub(super) fn cell<P: Pool>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
+pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::TwoPools { bytes, pools } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(1, bytes);
+    let plan = Plan::equal(1, bytes).with(settings);
     let picks = if pools == 1 { [0, 0] } else { [0, 1] };
     Ok(Box::new(TwoPools { pools: [P::build(&plan)?, P::build(&plan)?], plan, bytes, picks }))
 }

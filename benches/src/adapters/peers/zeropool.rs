@@ -3,10 +3,10 @@
 use zeropool::{BufUninit, ZeroPool};
 
 use super::Theirs;
-use crate::adapters::defaults::{self, NoSettings, Untuned};
+use crate::adapters::defaults;
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 pub(super) fn contestant() -> Contestant {
@@ -26,17 +26,7 @@ pub(super) fn contestant() -> Contestant {
 /// much they hold when they are made.
 pub(super) fn without_settings() -> Contestant {
     let idiom = "`ZeroPool::new()`: `alloc_uninit`; one pool for all threads";
-    defaults::of("zeropool-default", "zeropool", idiom)
-        .whole::<Untuned<Zero>>()
-        .sends::<Untuned<Zero>>()
-        .threads_share::<Untuned<Zero>>()
-        .no_frames(super::NO_FRAMES)
-}
-
-impl NoSettings for Zero {
-    fn with_no_settings(_plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self(Box::leak(Box::new(ZeroPool::new()))))
-    }
+    defaults::of(contestant(), "zeropool-default", idiom)
 }
 
 #[derive(Clone)]
@@ -54,10 +44,13 @@ impl Pool for Zero {
     type Buf = Theirs<BufUninit<'static>>;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        let pool = ZeroPool::new()
-            .min_buffer_size(0)
-            .tls_cache_size(plan.room.max(8))
-            .max_buffers_per_class(plan.room.max(32));
+        let mut pool = ZeroPool::new();
+        if plan.settings == Settings::Planned {
+            pool = pool
+                .min_buffer_size(0)
+                .tls_cache_size(plan.room.max(8))
+                .max_buffers_per_class(plan.room.max(32));
+        }
         Ok(Self(Box::leak(Box::new(pool))))
     }
 

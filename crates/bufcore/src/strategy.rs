@@ -146,7 +146,8 @@ pub mod threads {
     #[cfg(any(loom, shuttle))]
     pub use crate::threads::end_of_thread;
     pub use crate::threads::{
-        Cache, Methods, NO_TOKEN, add, find, new_id, recall, register, remember, remove, token,
+        Cache, Methods, NO_TOKEN, Place, add, find, new_id, recall, recall_at, register, remember, remove,
+        token,
     };
 }
 

@@ -11,6 +11,7 @@
 //! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a
 //!   list is borrowed or half done. It is called for caches that are off the list already. So it
 //!   may use these functions itself.
+//! - L5: `Place` is the offset in bytes of one of the table's entries. Only `Place::of` makes one.
 
 mod caches;
 
@@ -191,13 +192,61 @@ pub fn token() -> usize {
     LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
 }
 
+/// Names the entry of a thread's table that a pool's value is in: one byte, which a pool can note
+/// where it has room for that.
+///
+/// ```
+/// use bufcore::strategy::threads::{self, Place};
+///
+/// /// What a strategy notes in front of each buffer.
+/// struct Header {
+///     class: u8,
+///     place: Place,
+/// }
+///
+/// let pool = threads::new_id()?;
+/// let header = Header { class: 3, place: Place::of(pool) };
+/// assert_eq!(size_of_val(&header), 2);
+/// assert_eq!(threads::recall_at(header.place, pool), threads::recall(pool));
+/// # let _ = header.class;
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(u8);
+
+// One byte names each entry (L5).
+const _: () = assert!(ENTRIES * size_of::<Entry>() <= 1 << u8::BITS);
+
+impl Place {
+    /// Returns the place of the pool `id`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(id: usize) -> Self {
+        Self((id % ENTRIES * size_of::<Entry>()) as u8)
+    }
+}
+
 /// Returns the value that the calling thread remembered for the pool `id`, if it is found at once.
 /// [`remember`] has an example.
 #[inline(always)]
 #[must_use]
 pub fn recall(id: usize) -> Option<NonNull<()>> {
+    recall_at(Place::of(id), id)
+}
+
+/// Returns what [`recall`] does, with the place of the pool `id`; of another place, `None`.
+///
+/// Cost: where `place` is read from one thing and `id` through another, the processor looks at the
+/// entry before it has the number. It waits for both in `recall`.
+#[inline(always)]
+#[must_use]
+pub fn recall_at(place: Place, id: usize) -> Option<NonNull<()>> {
     let find = |local: &Local| {
-        let entry = &local.entries[id % ENTRIES];
+        let entries = NonNull::from(&local.entries).cast::<Entry>();
+        // SAFETY: a place is the offset of an entry (L5).
+        let entry = unsafe { entries.byte_add(usize::from(place.0)) };
+        // SAFETY: it is borrowed with the table.
+        let entry = unsafe { entry.as_ref() };
         (entry.id.get() == id).then(|| entry.value.get())
     };
     LOCAL.try_with(find).ok().flatten()

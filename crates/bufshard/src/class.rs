@@ -13,7 +13,9 @@ pub(crate) const MOST_BYTES: usize = bytes_of(MAX_CLASSES - 1);
 /// Classes that a pool can have: up to 1 GiB. The model checker allows few atomics.
 pub(crate) const MAX_CLASSES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 97 };
 /// What a block outside of the classes has for its class.
-pub(crate) const NO_CLASS: u16 = u16::MAX;
+pub(crate) const NO_CLASS: u8 = u8::MAX;
+
+const _: () = assert!(MAX_CLASSES <= NO_CLASS as usize);
 
 /// What is in front of the first two bits of a mantissa: 50 bits of the rest.
 const REST_BITS: u32 = f64::MANTISSA_DIGITS - 1 - 2;

@@ -19,8 +19,7 @@ use crate::wait_queue::Event;
 #[inline(never)]
 pub(crate) unsafe fn slow(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
-    let id = Shared::id_of(unsafe { block.as_ref() });
-    match ThreadCache::recall(id) {
+    match ThreadCache::recall_for(unsafe { block.as_ref() }) {
         // SAFETY: the caller's promise; the cache is that of the block's pool.
         Some(cache) => unsafe { beside(cache, block) },
         // SAFETY: the caller's promise.

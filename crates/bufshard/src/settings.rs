@@ -63,13 +63,13 @@ impl Settings {
     }
 
     /// Returns the shape of a block of a class with `bytes` bytes, or of one for one buffer.
-    pub(crate) fn shape_of(&self, class: u16, bytes: usize) -> Shape {
+    pub(crate) fn shape_of(&self, class: u8, bytes: usize) -> Shape {
         Shape::of(class, bytes, self.alignment_of(bytes), self.mapped)
     }
 
     /// Returns the shape of a block of a class.
     fn class_shape(&self, class: usize) -> Shape {
-        self.shape_of(class as u16, class::bytes_of(class))
+        self.shape_of(class as u8, class::bytes_of(class))
     }
 
     /// Returns whether the headers of all blocks are apart from their bytes.

@@ -34,7 +34,7 @@ use core::cell::Cell;
 use core::mem::{ManuallyDrop, offset_of};
 use core::ptr::NonNull;
 
-use bufcore::strategy::{PoolSource, Views};
+use bufcore::strategy::{PoolSource, Views, threads};
 use bufcore::{Region, RegionError};
 
 use self::shape::ALLOCATOR_ALIGNMENT;
@@ -55,6 +55,15 @@ const APART: u16 = u16::MAX;
 /// `lead` of a block with pages of its own, which the header is in.
 const MAPPED: u16 = u16::MAX - 1;
 
+/// What a block knows of its pool.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner {
+    /// The address of its bookkeeping.
+    pub(crate) link: NonNull<()>,
+    /// Where threads have their cache of it.
+    pub(crate) place: threads::Place,
+}
+
 /// The header.
 #[repr(C, align(16))]
 pub(crate) struct Block {
@@ -63,7 +72,9 @@ pub(crate) struct Block {
     /// Views and parts of the buffer.
     views: Views,
     /// The size class, or `NO_CLASS`.
-    class: u16,
+    class: u8,
+    /// Where threads have their cache of the pool.
+    cache_place: threads::Place,
     /// From the start of the allocation to the header, or to the `Single` that it is in; or
     /// `APART` or `MAPPED`.
     lead: u16,
@@ -102,27 +113,27 @@ enum Place {
 }
 
 impl Block {
-    /// Allocates a block of the given shape from `source`, which is the pool's. The block notes
-    /// `pool`, the address of its pool's bookkeeping.
+    /// Allocates a block of the given shape from `source`, which is the pool's, and notes its
+    /// `owner`.
     ///
     /// # Errors
     ///
     /// When there is no memory.
     pub(crate) fn make(
-        pool: NonNull<()>,
+        owner: Owner,
         shape: Shape,
         source: &PoolSource,
     ) -> Result<NonNull<Self>, RegionError> {
         if is_apart(shape.alignment) {
-            Self::make_apart(pool, shape, source)
+            Self::make_apart(owner, shape, source)
         } else if let Some(pages) = shape.pages {
-            Self::make_mapped(pool, shape, || pages.take(shape.mapped_lead() + shape.bytes, source))
+            Self::make_mapped(owner, shape, || pages.take(shape.mapped_lead() + shape.bytes, source))
         } else {
-            Self::make_in_front(pool, shape)
+            Self::make_in_front(owner, shape)
         }
     }
 
-    fn make_in_front(pool: NonNull<()>, shape: Shape) -> Result<NonNull<Self>, RegionError> {
+    fn make_in_front(owner: Owner, shape: Shape) -> Result<NonNull<Self>, RegionError> {
         let (total, front) = (shape.total(), shape.front());
         // Put together again in `free`, from what the header says.
         let region = ManuallyDrop::new(Region::heap_aligned(total, ALLOCATOR_ALIGNMENT)?);
@@ -134,7 +145,7 @@ impl Block {
         // SAFETY: within the allocation, as `total` counts it.
         let front = unsafe { start.add(lead) };
         // Less than an alignment that is not apart, and the colours.
-        let header = Self::header(pool, shape.class, lead as u16);
+        let header = Self::header(owner, shape.class, lead as u16);
         if shape.class != NO_CLASS {
             // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned,
             // since the alignment is at least 16, and the header is a multiple of it.
@@ -148,11 +159,7 @@ impl Block {
         Ok(unsafe { single.byte_add(offset_of!(Single, block)) }.cast())
     }
 
-    fn make_apart(
-        pool: NonNull<()>,
-        shape: Shape,
-        source: &PoolSource,
-    ) -> Result<NonNull<Self>, RegionError> {
+    fn make_apart(owner: Owner, shape: Shape, source: &PoolSource) -> Result<NonNull<Self>, RegionError> {
         let region = if let Some(pages) = shape.pages {
             pages.take(shape.bytes, source)
         } else if shape.is_aligned_here() {
@@ -163,7 +170,7 @@ impl Block {
         // Put together again in `free`.
         let place = ManuallyDrop::new(Region::heap_aligned(KEPT_BYTES, align_of::<Kept>())?);
         let kept = place.as_ptr().cast::<Kept>();
-        let block = Self::header(pool, shape.class, APART);
+        let block = Self::header(owner, shape.class, APART);
         // SAFETY: as many bytes, aligned so, and nobody else's.
         unsafe { kept.write(Kept { region, block }) };
         // SAFETY: a field of what was just written.
@@ -171,7 +178,7 @@ impl Block {
     }
 
     fn make_mapped(
-        pool: NonNull<()>,
+        owner: Owner,
         shape: Shape,
         take: impl FnOnce() -> Result<Region, RegionError>,
     ) -> Result<NonNull<Self>, RegionError> {
@@ -180,7 +187,7 @@ impl Block {
         debug_assert!(region.len() + shape.aligning_bytes() == shape.total(), "{region:?} for {shape:?}");
         // SAFETY: the lead has room for that, and the pages for the lead.
         let kept = unsafe { region.as_ptr().add(lead - KEPT_BYTES) }.cast::<Kept>();
-        let block = Self::header(pool, shape.class, MAPPED);
+        let block = Self::header(owner, shape.class, MAPPED);
         // SAFETY: as many bytes, and nobody else's; aligned, since the start of pages, the lead and
         // the size of the type are multiples of 16. From here on the region keeps itself, until
         // `free`.
@@ -189,15 +196,15 @@ impl Block {
         Ok(unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast())
     }
 
-    fn header(pool: NonNull<()>, class: u16, lead: u16) -> Self {
-        Self { link: Cell::new(pool), views: Views::new(), class, lead }
+    fn header(owner: Owner, class: u8, lead: u16) -> Self {
+        Self { link: Cell::new(owner.link), views: Views::new(), class, cache_place: owner.place, lead }
     }
 
     /// Returns the most bytes that are allocated for a block of the class of `bytes` bytes, of any
     /// colour.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) fn most_total(bytes: usize, alignment: usize) -> usize {
-        Shape::of(class::class_of(bytes) as u16, bytes, alignment, None).coloured(usize::MAX).total()
+        Shape::of(class::class_of(bytes) as u8, bytes, alignment, None).coloured(usize::MAX).total()
     }
 
     /// Returns what the header of a block is part of.
@@ -231,7 +238,7 @@ impl Block {
     /// 2. `shape_of` gives the shape that the block was made with, except for its colour.
     pub(crate) unsafe fn free(
         block: NonNull<Block>,
-        shape_of: impl Fn(u16, usize) -> Shape,
+        shape_of: impl Fn(u8, usize) -> Shape,
         least: usize,
     ) -> usize {
         // SAFETY: the caller has the block.
@@ -357,6 +364,12 @@ impl Block {
     #[inline(always)]
     pub(crate) fn class(&self) -> usize {
         self.class as usize
+    }
+
+    /// Returns where threads have their cache of the pool.
+    #[inline(always)]
+    pub(crate) fn cache_place(&self) -> threads::Place {
+        self.cache_place
     }
 
     /// Returns whether the block is for one buffer only, and is freed with it.

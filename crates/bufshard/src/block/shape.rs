@@ -51,7 +51,7 @@ const STEPS: [usize; 3] = [ALIGNED_HERE_FROM_BYTES, LINES_FROM_BYTES, 1];
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     /// The size class, or `NO_CLASS`.
-    pub(super) class: u16,
+    pub(super) class: u8,
     /// Of the buffer: those of the class, or of the request.
     pub(super) bytes: usize,
     /// What the bytes start at a multiple of; at least `LEAST_ALIGNMENT`.
@@ -87,7 +87,7 @@ impl Shape {
     /// Returns the shape of a block whose bytes start at a multiple of `alignment`. The block is of
     /// a class, or for one buffer of `bytes` bytes if `class` is `NO_CLASS`. It has the first
     /// colour, which takes the least.
-    pub(crate) fn of(class: u16, bytes: usize, alignment: usize, mapped: Option<Mapped>) -> Self {
+    pub(crate) fn of(class: u8, bytes: usize, alignment: usize, mapped: Option<Mapped>) -> Self {
         let pages = mapped.filter(|mapped| bytes >= mapped.from).map(|mapped| mapped.pages);
         Self { class, bytes, alignment, spread: 0, pages }
     }
@@ -214,7 +214,7 @@ mod tests {
     use crate::class::{self, MAX_CLASSES};
 
     fn of_class(bytes: usize, alignment: usize) -> Shape {
-        Shape::of(class::class_of(bytes) as u16, bytes, alignment, None)
+        Shape::of(class::class_of(bytes) as u8, bytes, alignment, None)
     }
 
     fn of_single(bytes: usize, alignment: usize) -> Shape {
@@ -252,10 +252,10 @@ mod tests {
         for class in class::class_of(64 << 10)..MAX_CLASSES {
             let bytes = class::bytes_of(class);
             for colour in 0..COLOURS {
-                let shape = Shape::of(class as u16, bytes, 64, mapped(1)).coloured(colour);
+                let shape = Shape::of(class as u8, bytes, 64, mapped(1)).coloured(colour);
                 assert_eq!(shape.total(), bytes + 4096, "{shape:?}");
             }
-            let apart = Shape::of(class as u16, bytes, 4096, mapped(4096));
+            let apart = Shape::of(class as u8, bytes, 4096, mapped(4096));
             assert_eq!(apart.coloured(7).total(), KEPT_BYTES + bytes, "{apart:?}");
         }
         assert!(Shape::of(0, 61_439, 64, mapped(1)).pages.is_none(), "up to whole pages");

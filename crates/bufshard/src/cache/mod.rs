@@ -226,10 +226,21 @@ impl ThreadCache {
     /// Returns the calling thread's cache for the pool `id`, if it is found at once.
     #[inline(always)]
     pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
+        Self::recall_at(threads::Place::of(id), id)
+    }
+
+    /// Returns the calling thread's cache for the pool that made a block, if it is found at once.
+    #[inline(always)]
+    pub(crate) fn recall_for(block: &Block) -> Option<&Self> {
+        Self::recall_at(block.cache_place(), Shared::id_of(block))
+    }
+
+    #[inline(always)]
+    fn recall_at<'a>(place: threads::Place, id: usize) -> Option<&'a Self> {
         // SAFETY: what `remember` left there is a cache of this thread's for that pool (`threads`,
         // L1), which is there while the pool's bookkeeping is (N6): who asks for this pool has a
         // handle or a block. No borrow outlives the request that it serves.
-        threads::recall(id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
+        threads::recall_at(place, id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
     }
 
     /// Returns the calling thread's cache for the pool `id`, if it has one. The caller keeps that

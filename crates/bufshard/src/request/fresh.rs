@@ -21,7 +21,7 @@ impl Shared {
     ) -> Result<NonNull<Block>, NoBlock> {
         // ORDER: Relaxed: any order of numbers will do.
         let colour = self.colours.fetch_add(1, Ordering::Relaxed);
-        let shape = self.settings.shape_of(class as u16, class::bytes_of(class));
+        let shape = self.settings.shape_of(class as u8, class::bytes_of(class));
         self.block(shape.coloured(colour), requested, turn)
     }
 
@@ -51,7 +51,7 @@ impl Shared {
                 }
             }
         }
-        let block = Block::make(NonNull::from(self).cast(), shape, &self.source).map_err(|_refused| {
+        let block = Block::make(self.owner(), shape, &self.source).map_err(|_refused| {
             // SAFETY: the handle keeps the pool.
             unsafe { Self::unreserve(NonNull::from(self), total) };
             AcquireError::OutOfMemory { requested }

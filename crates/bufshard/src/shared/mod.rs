@@ -25,7 +25,7 @@ use bufcore::strategy::sync::ForkLock;
 use bufcore::strategy::{self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, Tracker, threads};
 use bufcore::{ConfigError, RegionError};
 
-use crate::block::Block;
+use crate::block::{Block, Owner};
 use crate::cache::ThreadCache;
 use crate::class;
 use crate::counts::{Counts, Why};
@@ -128,6 +128,11 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn of(block: &Block) -> NonNull<Self> {
         block.link().cast()
+    }
+
+    /// Returns what blocks of this pool know of it.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { link: NonNull::from(self).cast(), place: threads::Place::of(self.id) }
     }
 
     /// Returns the number of the pool that made a block.

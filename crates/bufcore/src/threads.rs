@@ -265,7 +265,7 @@ pub fn recall_at(place: Place, id: usize) -> Option<NonNull<()>> {
 /// ```
 /// use std::ptr::{self, NonNull};
 ///
-/// use bufcore::strategy::threads::{self, Cache, Methods};
+/// use bufcore::strategy::threads::{self, Cache, Methods, Place};
 ///
 /// static METHODS: Methods =
 ///     Methods { is_closed: |_| false, end_of_thread: |_| (), let_go: |_| () };
@@ -279,6 +279,8 @@ pub fn recall_at(place: Place, id: usize) -> Option<NonNull<()>> {
 /// // SAFETY: the cache is on the list, and the value is its address.
 /// unsafe { threads::remember(pool, cache.cast()) };
 /// assert_eq!(threads::recall(pool), Some(cache.cast()));
+/// assert_eq!(threads::recall_at(Place::of(pool), pool), Some(cache.cast()));
+/// assert_eq!(threads::recall_at(Place::of(pool + 1), pool), None); // that of other pools
 /// // SAFETY: the pool is this example's; its caches are never freed.
 /// let removed = unsafe { threads::remove(pool) };
 /// assert!(ptr::eq(removed, cache.as_ptr()) && threads::recall(pool).is_none());

@@ -1,9 +1,9 @@
 //! A block: the memory of one buffer, with a header of 16 bytes right in front of its bytes.
 //!
 //! ```text
-//!  start                 block                          bytes
-//!    | up to the alignment |  header, 16 bytes          |  the buffer's            |
-//!    | and some lines      |  pool, views, class, lead  |                          |
+//!  start                 block                                bytes
+//!    | up to the alignment |  header, 16 bytes                |  the buffer's      |
+//!    | and some lines      |  pool, views, class, place, lead |                    |
 //!    <------- lead --------><------------------ one allocation less lead ---------->
 //! ```
 //!

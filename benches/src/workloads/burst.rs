@@ -61,6 +61,37 @@ fn picks(count: usize) -> Vec<u32> {
     (1..=count as u32).rev().map(|remaining| random.u32(..remaining)).collect()
 }
 
+/// Each phase is compiled by itself, so that what the compiler does with one moves no other.
+impl<P: Pool> Burst<P> {
+    #[inline(never)]
+    fn acquire_all(&mut self) {
+        for _ in 0..self.count {
+            let mut buf = self.pool.acquire(black_box(self.bytes));
+            touch(&mut buf);
+            self.live.push(buf);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_oldest_first(&mut self) {
+        self.live.drain(..).for_each(drop);
+    }
+
+    #[inline(never)]
+    fn drop_newest_first(&mut self) {
+        while let Some(buf) = self.live.pop() {
+            drop(buf);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_at_random(&mut self) {
+        for &pick in &self.picks {
+            drop(self.live.swap_remove(pick as usize));
+        }
+    }
+}
+
 impl<P: Pool> Cell for Burst<P> {
     fn check(&mut self) -> Result<(), String> {
         check::pool(&mut self.pool, &self.plan, &|_| self.bytes)
@@ -69,23 +100,11 @@ impl<P: Pool> Cell for Burst<P> {
     fn run(&mut self, iterations: u64) -> Duration {
         let start = Instant::now();
         for _ in 0..iterations {
-            for _ in 0..self.count {
-                let mut buf = self.pool.acquire(black_box(self.bytes));
-                touch(&mut buf);
-                self.live.push(buf);
-            }
+            self.acquire_all();
             match self.order {
-                Order::Fifo => self.live.drain(..).for_each(drop),
-                Order::Lifo => {
-                    while let Some(buf) = self.live.pop() {
-                        drop(buf);
-                    }
-                }
-                Order::Random => {
-                    for &pick in &self.picks {
-                        drop(self.live.swap_remove(pick as usize));
-                    }
-                }
+                Order::Fifo => self.drop_oldest_first(),
+                Order::Lifo => self.drop_newest_first(),
+                Order::Random => self.drop_at_random(),
             }
         }
         start.elapsed()

@@ -391,10 +391,11 @@ impl BufferPool for RingPool {
         if let Some(at) = self.take(capacity) {
             Ok(self.hand_out(at, self.ring.behind_guard(at), capacity))
         } else {
-            // Taken apart and put together, so that what comes back in memory does not force the
-            // other case there too.
-            #[allow(clippy::needless_question_mark, reason = "see above")]
-            Ok(self.not_taken(capacity)?)
+            // Taken apart and put together, so that what comes back in memory does not force the other
+            // case there too. That it is empty is said once more, where the compiler can see it.
+            let mut buf = self.not_taken(capacity)?;
+            buf.clear();
+            Ok(buf)
         }
     }
 

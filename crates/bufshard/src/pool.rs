@@ -109,9 +109,10 @@ impl ShardPool {
             return Ok(unsafe { self.hand_out_at(Block::behind(block), block, capacity) });
         }
         // Taken apart and put together, so that what comes back in memory does not force the other
-        // case there too.
-        #[allow(clippy::needless_question_mark, reason = "see above")]
-        Ok(self.acquire_elsewhere(capacity)?)
+        // case there too. That it is empty is said once more, where the compiler can see it.
+        let mut buf = self.acquire_elsewhere(capacity)?;
+        buf.clear();
+        Ok(buf)
     }
 
     /// Takes one buffer with `len` filled bytes, all zero, as

@@ -313,12 +313,19 @@ impl Shard {
 
     /// Returns whether nothing is out. Then the owner, which is the caller, has the shard alone.
     pub(crate) fn is_back(&self) -> bool {
+        self.others_if_back().is_some()
+    }
+
+    /// Returns how many buffers other threads released, if nothing is out, as `is_back` does.
+    #[inline(always)]
+    fn others_if_back(&self) -> Option<usize> {
         let own = &self.own;
         // ORDER: Relaxed, for both: this thread wrote them.
         let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
         // ORDER: Acquire pairs with the Release of `release_elsewhere`: all that others did with
         // the memory happened before.
-        out == self.word.load(Ordering::Acquire)
+        let others = self.word.load(Ordering::Acquire);
+        (out == others).then_some(others)
     }
 
     /// Starts again at the first byte, with nothing out. The caller is the owner, and the pool

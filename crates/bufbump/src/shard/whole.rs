@@ -37,13 +37,12 @@ impl Shard {
         let size = self.bytes.load(Ordering::Relaxed);
         let over = size.checked_sub(bytes)?;
         // No overflow: memory is less than half of what can be counted.
-        if over * 2 > bytes || !self.is_back() {
+        if over * 2 > bytes {
             return None;
         }
+        let others = self.others_if_back()?;
         #[cfg(all(test, loom))]
         self.shadow.write();
-        // ORDER: Relaxed: `is_back` has read it with Acquire.
-        let others = self.word.load(Ordering::Relaxed);
         if others != 0 {
             // SAFETY: the shard is there while it is borrowed, and nothing of it is out.
             unsafe { fold(NonNull::from(self), others) };

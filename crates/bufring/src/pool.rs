@@ -391,8 +391,9 @@ impl BufferPool for RingPool {
         if let Some(at) = self.take(capacity) {
             Ok(self.hand_out(at, self.ring.behind_guard(at), capacity))
         } else {
-            // Taken apart and put together, so that what comes back in memory does not force the other
-            // case there too. That it is empty is said once more, where the compiler can see it.
+            // Taken apart and put together, so that what comes back in memory does not force the
+            // other case there too. That it is empty is said once more, where the compiler can see
+            // it.
             let mut buf = self.not_taken(capacity)?;
             buf.clear();
             Ok(buf)

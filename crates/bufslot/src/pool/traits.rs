@@ -32,8 +32,9 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         if carved.is_somewhere() {
             Ok(self.hand_out(carved, capacity, capacity, elsewhere))
         } else {
-            // Taken apart and put together, so that what comes back in memory does not force the other
-            // case there too. That it is empty is said once more, where the compiler can see it.
+            // Taken apart and put together, so that what comes back in memory does not force the
+            // other case there too. That it is empty is said once more, where the compiler can see
+            // it.
             let mut buf = self.acquire_elsewhere(capacity)?;
             buf.clear();
             Ok(buf)

@@ -2,9 +2,9 @@
 //! for the row, so that the report can say what the settings are worth.
 //!
 //! Each is the tuned contestant, whose adapter is told to set nothing. So a workload runs the same
-//! machine code on both: their times differ by their settings alone, and not by where the compiler
-//! put their loops. The mirrored rings have none: all that they are told is how many bytes they
-//! hold, and that has to be said.
+//! machine code on both, and where the compiler put a loop makes no difference between them. The
+//! mirrored rings have none: all that they are told is how many bytes they hold, and that has to be
+//! said.
 
 use crate::harness::contestant::Contestant;
 

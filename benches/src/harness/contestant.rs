@@ -128,8 +128,8 @@ impl Contestant {
     }
 
     /// The contestant as a program makes it that sets nothing, in the same workloads. A quick run
-    /// of all rows has it in `quick` only. The same code serves both, at the same addresses, so
-    /// their times differ by their settings alone.
+    /// of all rows has it in `quick` only. The same code serves both, so where the compiler put a
+    /// loop makes no difference between them.
     #[must_use]
     pub const fn without_settings(
         self,

@@ -99,11 +99,6 @@ impl Locked<'_> {
         self.bin.slots.get(index).or_else(|| self.more.get(index - FIRST_SLOTS))
     }
 
-    /// Returns for how many blocks the bin has slots.
-    pub(super) fn slots(&self) -> usize {
-        FIRST_SLOTS + self.more.len()
-    }
-
     /// Adds a block, for which there is room.
     pub(super) fn push(&mut self, block: NonNull<Block>) {
         if let Some(slot) = self.slot(self.count) {

@@ -10,9 +10,11 @@
 //! are. Nothing is linked through their headers, which stay where they are.
 //!
 //! The bins of a class are its shelf. A pool of many classes and shards mostly needs few of them.
-//! So a shelf is made when a block of its class is first requested, with a few slots in each of the
-//! first shards. The other shards and slots are made when a bin of these was too small. The next
-//! request that comes to the depot makes them then. Releases allocate nothing.
+//! So a shelf is made when a block of its class is first requested. It has bins for the first
+//! shards then, with room for a few blocks, of a large class for one. The other shards and slots
+//! are made when a bin of these was too small. The next request that comes to the depot makes them
+//! then. So releases allocate nothing. Of a first burst of large blocks little is kept; what comes
+//! again is.
 //!
 //! # Invariants
 //!
@@ -119,6 +121,8 @@ impl Depot {
         let mut over = None;
         for (shard, bit) in shelf.from(home).filter(|(_, bit)| full & bit == 0) {
             let Some(place) = shelf.at(shard) else { break };
+            // Before the bin is locked: slots that were there then are there now (T3).
+            let here = limit.min(shelf.room());
             let mut locked = match place.lock() {
                 Ok(locked) => locked,
                 Err(all) => {
@@ -126,7 +130,6 @@ impl Depot {
                     continue;
                 }
             };
-            let here = limit.min(locked.slots());
             if locked.count >= here {
                 // ORDER: Relaxed, as above.
                 hints.full.fetch_or(bit, Ordering::Relaxed);
@@ -271,7 +274,8 @@ impl Depot {
     pub(crate) fn room(&self, class: usize, limit: usize) -> usize {
         let Some(shelf) = self.shelf(class) else { return 0 };
         let bins = (0..shelf.shards()).filter_map(|shard| shelf.at(shard));
-        bins.map(|place| limit.min(place.slots()).saturating_sub(place.bin.count())).sum()
+        let here = limit.min(shelf.room());
+        bins.map(|place| here.saturating_sub(place.bin.count())).sum()
     }
 
     /// Takes everything, lets nothing in any more, and calls `f` with each bin's.

@@ -1,6 +1,6 @@
-//! The shelf of a class in a depot, made when the class is first needed. First it has a bin of a
-//! few slots in each of the first shards, and it gets the rest when these were too small (`depot`,
-//! T3).
+//! The shelf of a class in a depot, made when the class is first needed. First it has a bin with
+//! room for a few blocks in each of the first shards. It gets the rest when these were too small
+//! (`depot`, T3).
 
 use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
@@ -12,17 +12,23 @@ use super::hints::Hints;
 use super::zeroed::Zeroed;
 use crate::block::Block;
 use crate::chain::Chain;
+use crate::class;
 use crate::settings::Settings;
 use crate::sync::{AtomicPtr, CountU32, Ordering};
 
 /// Shards whose bins are made first, or fewer. A power of two.
 const FIRST_SHARDS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
+/// The room in each first bin, in bytes, or one block if that is larger.
+const FIRST_BYTES: usize = 1 << 20;
+
 /// The bins of a class.
 pub(super) struct Shelf {
     pub(super) hints: Hints,
     /// Not 0 once a bin was too small for what it was given, and the rest has room for that.
     is_short: CountU32,
+    /// For how many blocks a bin has room until the rest is made.
+    first_room: usize,
     /// Whether there is no rest to make.
     is_whole: bool,
     /// The rest, or null until it is made.
@@ -57,10 +63,12 @@ impl Shelf {
     /// Makes the first bins of a class; returns `None` when there is no memory.
     fn new(settings: &Settings, class: usize) -> Option<Self> {
         let first = settings.shards.min(FIRST_SHARDS);
+        let first_room = (FIRST_BYTES / class::bytes_of(class)).clamp(1, FIRST_SLOTS);
         Some(Self {
             hints: Hints::default(),
             is_short: CountU32::new(0),
-            is_whole: settings.shards == first && settings.shard_limit(class) <= FIRST_SLOTS,
+            first_room,
+            is_whole: settings.shards == first && settings.shard_limit(class) <= first_room,
             rest: AtomicPtr::new(ptr::null_mut()),
             first: Zeroed::new(first)?,
             #[cfg(all(test, loom))]
@@ -159,6 +167,11 @@ impl Shelf {
         })
     }
 
+    /// Returns for how many blocks each bin has room. It never becomes less.
+    pub(super) fn room(&self) -> usize {
+        self.rest().map_or(self.first_room, |rest| FIRST_SLOTS + rest.each)
+    }
+
     /// Returns the slots of a bin that are not beside its word.
     fn more_slots(&self, shard: usize) -> &[AtomicPtr<Block>] {
         let slots = self.rest().and_then(|rest| rest.slots.get(shard * rest.each..(shard + 1) * rest.each));
@@ -203,11 +216,6 @@ impl<'a> Place<'a> {
         let locked = self.lock();
         debug_assert!(locked.as_ref().err().is_none_or(Chain::is_empty), "T2: the pool has a handle");
         locked.ok()
-    }
-
-    /// Returns for how many blocks the bin has slots.
-    pub(super) fn slots(self) -> usize {
-        FIRST_SLOTS + self.shelf.more_slots(self.shard).len()
     }
 
     /// Closes the bin, as [`Bin::close`] says.

@@ -212,6 +212,30 @@ fn keeps_at_most(pool: &ShardPool, sizes: &[usize], cached: usize, shards: usize
     assert!(pool.stats().reserved_bytes > cached / 2, "the thread keeps nothing");
 }
 
+/// Of a first burst of large buffers a shard keeps little, of what comes again what it has room for.
+#[test]
+fn what_comes_again_is_kept() {
+    const MIB: usize = 1 << 20;
+    for (bytes, first, again) in [
+        (64 << 10, 14, 16),
+        (128 << 10, 8, 16),
+        (MIB, 1, 16),
+        (2 * MIB, 1, 8),
+        (8 * MIB, 1, 2),
+        (16 * MIB, 1, 1),
+    ] {
+        let pool = built(ShardPool::builder().thread_cache(0).shards(4));
+        drop(pool.acquire(bytes));
+        let block = pool.stats().reserved_bytes;
+        for in_a_shard in [first, again, again] {
+            drop([(); 80].map(|()| pool.acquire(bytes).expect("addresses are plenty")));
+            let (kept, expected) = (pool.stats().reserved_bytes / block, 4 * in_a_shard);
+            // Some are a few lines longer than the first.
+            assert!((expected..=expected + 1).contains(&kept), "{kept} of {bytes}, {expected} expected");
+        }
+    }
+}
+
 /// Under any allocator: what is trimmed is unmapped at once, and a page takes a page.
 #[cfg(feature = "mmap")]
 mod mapped {

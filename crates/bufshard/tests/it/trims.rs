@@ -145,6 +145,7 @@ fn ages_of_shards() {
     let pool = ShardPool::builder().thread_cache(1).shards(1).shard_buffers(8).build().expect("right");
     let burst = |count| drop((0..count).map(|_| pool.acquire(MIB).expect("room")).collect::<Vec<_>>());
     burst(9);
+    burst(9);
     assert!(pool.stats().reserved_bytes >= 9 * MIB, "one in the cache, eight in the shard");
     pool.trim_idle(Duration::ZERO);
     burst(4);

@@ -25,6 +25,8 @@ pub struct Effort {
     /// and code differs from process to process, and can cost a fast cell several nanoseconds; the
     /// median over some of them is about the contestant.
     pub layouts: usize,
+    /// Further processes for a row in which a contestant without settings seems slow.
+    pub more_if_slow: usize,
     /// Rounds at most, in each process.
     pub rounds: usize,
     /// What one run should take.
@@ -56,6 +58,7 @@ impl Effort {
     pub fn quick() -> Self {
         Self {
             layouts: 3,
+            more_if_slow: 6,
             rounds: 5,
             run: Duration::from_millis(2),
             budget: Duration::from_millis(60),
@@ -70,6 +73,7 @@ impl Effort {
     pub fn full() -> Self {
         Self {
             layouts: 9,
+            more_if_slow: 0,
             rounds: 7,
             run: Duration::from_millis(5),
             budget: Duration::from_millis(170),

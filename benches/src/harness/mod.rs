@@ -23,7 +23,7 @@ pub(crate) mod crew;
 pub mod measure;
 pub mod parent;
 pub mod plan;
-mod ratios;
+pub mod ratios;
 pub mod record;
 pub mod serve;
 

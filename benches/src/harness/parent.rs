@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::harness::measure::{Effort, Scale};
+use crate::harness::ratios;
 use crate::harness::record::{Column, Message, Outcome, Record, Results, Row, SCHEMA, Settings};
 use crate::harness::{Case, Contestant};
 
@@ -175,7 +176,12 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
             .map(|record| record.contestant.clone())
             .collect();
         let together: Vec<&str> = together.iter().map(String::as_str).collect();
-        more_layouts(plan, case, &this, &together, &mut records)?;
+        let effort = plan.effort();
+        more_layouts(plan, case, &this, &together, &mut records, effort.layouts - 1)?;
+        if ratios::has_slow_default(&records, &plan.contestants) {
+            more_layouts(plan, case, &this, &together, &mut records, effort.more_if_slow)?;
+        }
+        records.iter_mut().for_each(Record::forget_rounds);
         let extra = counts_and_memory(plan, case, &this, &timed)?;
         for found in extra {
             if let Some(record) = records.iter_mut().find(|record| record.contestant == found.contestant) {
@@ -228,17 +234,18 @@ fn counts_and_memory(plan: &Plan, case: &Case, program: &Path, timed: &[&str]) -
     })
 }
 
-/// Measures the row again in further processes, and takes their rounds in. A contestant that
-/// fails there keeps the rounds that it has.
+/// Measures the row again in `layouts` further processes, and takes their rounds in. A contestant
+/// that fails there keeps the rounds that it has.
 fn more_layouts(
     plan: &Plan,
     case: &Case,
     program: &Path,
     names: &[&str],
     records: &mut [Record],
+    layouts: usize,
 ) -> Result<()> {
     let mut more = Vec::new();
-    for _ in 1..plan.effort().layouts {
+    for _ in 0..layouts {
         let child = Child { program, mode: "group", plan, case, names, alone: false, times_only: true };
         child.run(&mut more, |_, _| {})?;
     }
@@ -247,7 +254,6 @@ fn more_layouts(
         let same = more.iter().filter(|other| other.contestant == record.contestant);
         let nanos: Vec<f64> = same.filter_map(Record::timing).flat_map(|other| other.nanos.clone()).collect();
         timing.merge(&nanos);
-        timing.nanos = Vec::new();
     }
     Ok(())
 }

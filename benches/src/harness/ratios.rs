@@ -1,7 +1,26 @@
 //! How cells compare with each other: ratios of medians of the same rounds.
 
-use crate::harness::contestant::{BASELINE, Kind};
-use crate::harness::record::{Column, Results};
+use crate::harness::contestant::{BASELINE, Contestant, Kind};
+use crate::harness::record::{Column, Record, Results};
+
+/// A contestant without settings that takes more than this number of times what the one with
+/// settings takes is slow: the report lists it.
+pub const SLOW: f64 = 1.25;
+
+/// What a contestant takes, if it was timed in the same rounds as the others of its row.
+fn together(record: &Record) -> Option<f64> {
+    record.timing().filter(|timing| !timing.alone).map(|timing| timing.median)
+}
+
+/// Returns whether a contestant without settings is slow in a row, which has these records.
+#[must_use]
+pub fn has_slow_default(row: &[Record], contestants: &[Contestant]) -> bool {
+    let time = |name| together(row.iter().find(|record| record.contestant == name)?);
+    contestants.iter().filter(|contestant| contestant.kind == Kind::Default).any(|contestant| {
+        let tuned = contestant.setting_of.and_then(time);
+        time(contestant.name).zip(tuned).is_some_and(|(this, tuned)| this > SLOW * tuned)
+    })
+}
 
 impl Results {
     /// The contestant with settings that one is without settings, if it is that.
@@ -13,13 +32,8 @@ impl Results {
 
     /// Fills in the ratios, from what was measured in the same rounds.
     pub fn compare(&mut self) {
-        let together = |results: &Self, case: &str, contestant: &str| {
-            results
-                .cell(case, contestant)?
-                .timing()
-                .filter(|timing| !timing.alone)
-                .map(|timing| timing.median)
-        };
+        let together =
+            |results: &Self, case: &str, contestant: &str| together(results.cell(case, contestant)?);
         let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
         let ratios: Vec<_> = self
             .cells
@@ -49,8 +63,8 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::record::Outcome;
     use crate::harness::record::fixture::{column, results, timed, untuned};
-    use crate::harness::record::{Outcome, Record};
 
     #[test]
     fn ratios_are_of_the_same_rounds() {
@@ -83,6 +97,19 @@ mod tests {
         assert_eq!(results.cells[2].to_vec, None, "not in the same rounds");
         assert_eq!(ratios(2), []);
         assert_eq!(results.cells[3].to_vec, None);
+    }
+
+    #[test]
+    fn a_slow_default_is_seen() {
+        let tuned = Contestant::new("slot", Kind::Strategy, "all is set");
+        let both = [tuned, tuned.without_settings("slot-default", &[], "nothing is set")];
+        let row =
+            |this: f64, alone| [timed("a", "slot", 2.0, false), timed("a", "slot-default", this, alone)];
+        assert!(has_slow_default(&row(2.6, false), &both));
+        assert!(!has_slow_default(&row(2.4, false), &both));
+        assert!(!has_slow_default(&row(2.6, true), &both), "not in the same rounds");
+        assert!(!has_slow_default(&row(2.6, false)[1..], &both), "there is nothing to compare with");
+        assert!(!has_slow_default(&row(2.6, false), &both[..1]), "it is not in this run");
     }
 
     #[test]

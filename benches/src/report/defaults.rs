@@ -2,11 +2,8 @@
 
 use super::view;
 use crate::harness::Kind;
+pub use crate::harness::ratios::SLOW;
 use crate::harness::record::{Column, Record, Results, Row};
-
-/// A default that takes more than this number of times what the one with settings takes is
-/// reported.
-pub const SLOW: f64 = 1.25;
 
 /// A contestant without settings, over all rows in which it was timed in the same rounds as the one
 /// with settings.

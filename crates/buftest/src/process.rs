@@ -13,6 +13,8 @@ use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub use self::linux::vast;
 #[cfg(target_os = "linux")]
 pub use self::linux::{
     address_space_bytes, give_up_privileges, limit, limited, mappings, open_files, resident_bytes,

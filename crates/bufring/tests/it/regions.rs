@@ -243,15 +243,12 @@ fn alignments_beyond_the_limit() {
     assert!(most.required_bytes().is_ok_and(|bytes| bytes <= 3 << 35));
 }
 
-/// The same in a region in which such a block would have a place, where the system maps one.
-#[cfg(all(feature = "mmap", target_os = "linux", target_pointer_width = "64"))]
+/// The same in a region in which such a block would have a place.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn alignments_beyond_the_limit_in_a_vast_region() {
-    let Ok(region) = bufcore::Region::mapped(3 << 36, bufcore::MapOptions::new()) else { return };
-    match Builder::new().alignment(1 << 36).build_in(region) {
-        Ok(ring) => panic!("a ring of {} bytes", ring.capacity()),
-        Err(refused) => assert_eq!(refused.error, ConfigError::BadAlignment { alignment: 1 << 36 }),
-    }
+    let refused = Builder::new().alignment(1 << 36).build_static(buftest::process::vast(3 << 36));
+    assert_eq!(refused.err(), Some(ConfigError::BadAlignment { alignment: 1 << 36 }));
 }
 
 /// A frame is open while the region is asked for: it keeps its bytes, and the ring.
@@ -269,21 +266,20 @@ fn a_region_with_an_open_frame() {
 }
 
 /// More than can be counted is used in part.
-#[cfg(all(feature = "mmap", target_os = "linux", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn a_region_beyond_the_limit() {
     const LIMIT: usize = 16 << 32;
-    let Ok(region) = bufcore::Region::mapped(LIMIT + (1 << 20), bufcore::MapOptions::new()) else {
-        return;
-    };
-    let mut ring = Builder::new().build_in(region).expect("in part");
-    assert!(ring.capacity() < LIMIT && ring.capacity() > LIMIT - 100);
+    let mut ring = Builder::new().build_static(buftest::process::vast(LIMIT + (1 << 20))).expect("in part");
+    // What is not there are the guards, and the lines that they begin at.
+    let missing = LIMIT - ring.capacity();
+    assert!((1..=128).contains(&missing), "{missing}");
     let mut all = ring.acquire(ring.capacity()).expect("all that is counted");
     let spare = all.spare_mut();
     let last = spare.len() - 1;
     (spare[0], spare[last]) = (1, 2);
     drop(all);
     let first = ring.acquire(LIMIT / 2).expect("half");
-    let second = ring.acquire(LIMIT / 2 - 64).expect("the other half");
+    let second = ring.acquire(LIMIT / 2 - 256).expect("the other half");
     assert!(second.as_ptr().addr() >= first.as_ptr().addr() + LIMIT / 2);
 }

@@ -141,3 +141,17 @@ pub fn give_up_privileges() {
 pub fn address_space_bytes() -> usize {
     status_bytes("VmSize")
 }
+
+/// Returns zeroed memory for good, which may be more than the machine has: nothing is behind it before
+/// it is used.
+#[cfg(target_pointer_width = "64")]
+#[must_use]
+pub fn vast(bytes: usize) -> &'static mut [u8] {
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    // SAFETY: a mapping anywhere, of no file.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    assert_ne!(start, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+    // SAFETY: it is as long as that, zeroed, nobody else's, and never unmapped.
+    unsafe { std::slice::from_raw_parts_mut(start.cast(), bytes) }
+}

@@ -44,6 +44,9 @@ fn verdict(results: &Results, text: &mut String) {
     let _ = writeln!(text, "\n## Where our strategies win and lose\n");
     for strategy in view::names(results, Kind::Strategy) {
         let (rows, fastest, faster) = view::score(results, strategy);
+        if rows == 0 {
+            continue;
+        }
         let _ = writeln!(
             text,
             "- **{strategy}**: timed in {rows} rows, faster than `vec` in {faster}, the fastest of all in {fastest}."

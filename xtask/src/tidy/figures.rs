@@ -15,6 +15,8 @@ const RATIOS: &str = "ratio to vec";
 
 /// What is quoted.
 pub(super) const RESULTS: &str = "docs/results.md";
+/// Documents whose figures are of their own results. They quote nothing.
+pub(super) const MADE: [&str; 2] = [RESULTS, "docs/scaling.md"];
 
 /// All tables of the results: title, then section and row, then column.
 #[derive(Debug)]

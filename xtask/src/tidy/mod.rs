@@ -63,7 +63,7 @@ impl Args {
             let name = file.strip_prefix(".").unwrap_or(file);
             let is_markdown = name.extension().is_some_and(|ending| ending == "md");
             let mut findings = Vec::new();
-            if is_markdown && name != Path::new(figures::RESULTS) {
+            if is_markdown && figures::MADE.iter().all(|made| name != Path::new(made)) {
                 if self.figures {
                     text = mend(file, text, &figures)?;
                 }

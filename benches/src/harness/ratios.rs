@@ -7,15 +7,15 @@ use crate::harness::record::{Column, Record, Results};
 /// settings takes is slow: the report lists it.
 pub const SLOW: f64 = 1.25;
 
-/// What a contestant takes, if it was timed in the same rounds as the others of its row.
-fn together(record: &Record) -> Option<f64> {
+/// The median of a contestant, if it was timed in the same rounds as the others of its row.
+fn median_of(record: &Record) -> Option<f64> {
     record.timing().filter(|timing| !timing.alone).map(|timing| timing.median)
 }
 
 /// Returns whether a contestant without settings is slow in a row, which has these records.
 #[must_use]
 pub fn has_slow_default(row: &[Record], contestants: &[Contestant]) -> bool {
-    let time = |name| together(row.iter().find(|record| record.contestant == name)?);
+    let time = |name| median_of(row.iter().find(|record| record.contestant == name)?);
     contestants.iter().filter(|contestant| contestant.kind == Kind::Default).any(|contestant| {
         let tuned = contestant.setting_of.and_then(time);
         time(contestant.name).zip(tuned).is_some_and(|(this, tuned)| this > SLOW * tuned)
@@ -33,7 +33,7 @@ impl Results {
     /// Fills in the ratios, from what was measured in the same rounds.
     pub fn compare(&mut self) {
         let together =
-            |results: &Self, case: &str, contestant: &str| together(results.cell(case, contestant)?);
+            |results: &Self, case: &str, contestant: &str| median_of(results.cell(case, contestant)?);
         let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
         let ratios: Vec<_> = self
             .cells

@@ -7,8 +7,7 @@ use crate::record::{BudgetRun, IdleRun, Results};
 
 /// An idle server has at most this many times what it had before the burst.
 const MOST_OF_BEFORE: f64 = 1.2;
-/// What two runs of the same differ by, in memory and in time.
-const MEMORY_NOISE: f64 = 1.02;
+/// What two runs of the same differ by in time.
 const SPEED_NOISE: f64 = 1.05;
 /// Nobody waits longer than this number of times the mean.
 const MOST_OF_MEAN: f64 = 2.0;
@@ -53,13 +52,13 @@ fn idle(results: &Results, contestant: Contestant, allocator: Allocator) -> Vec<
             format!("{name}: idle, to the codec, at most 1"),
             of(contestant, idle),
             of(codec, idle),
-            &|ratio| ratio <= MEMORY_NOISE,
+            &|ratio| ratio <= 1.0,
         ),
         ratio(
             format!("{name}: peak, to the codec, at most 1"),
             of(contestant, peak),
             of(codec, peak),
-            &|ratio| ratio <= MEMORY_NOISE,
+            &|ratio| ratio <= 1.0,
         ),
         ratio(
             format!("{name}: requests a second after the silence, to never trimmed, at least 0.95"),
@@ -153,8 +152,8 @@ mod tests {
             |before, peak, idle, requests| with(run(Contestant::ShardKeeper, before, peak, idle, requests));
         assert_eq!(keeper(50, 100, 55, 100), [true; 5]);
         assert_eq!(keeper(40, 100, 55, 100), [false, true, true, true, true]);
-        assert_eq!(keeper(60, 100, 62, 100), [true, false, true, true, true]);
-        assert_eq!(keeper(50, 103, 55, 100), [true, true, false, true, true]);
+        assert_eq!(keeper(60, 100, 61, 100), [true, false, true, true, true]);
+        assert_eq!(keeper(50, 101, 55, 100), [true, true, false, true, true]);
         assert_eq!(keeper(50, 100, 55, 90), [true, true, true, false, false]);
     }
 

@@ -25,7 +25,7 @@ pub struct Effort {
     /// and code differs from process to process, and can cost a fast cell several nanoseconds; the
     /// median over some of them is about the contestant.
     pub layouts: usize,
-    /// Further processes for a row in which a contestant without settings seems slow.
+    /// Further processes for a row in which a strategy without settings seems slow.
     pub more_if_slow: usize,
     /// Rounds at most, in each process.
     pub rounds: usize,

@@ -12,12 +12,14 @@ fn median_of(record: &Record) -> Option<f64> {
     record.timing().filter(|timing| !timing.alone).map(|timing| timing.median)
 }
 
-/// Returns whether a contestant without settings is slow in a row, which has these records.
+/// Returns whether a strategy without settings is slow in a row, which has these records.
 #[must_use]
 pub fn has_slow_default(row: &[Record], contestants: &[Contestant]) -> bool {
     let time = |name| median_of(row.iter().find(|record| record.contestant == name)?);
+    let is_strategy =
+        |name| contestants.iter().any(|one: &Contestant| one.name == name && one.kind == Kind::Strategy);
     contestants.iter().filter(|contestant| contestant.kind == Kind::Default).any(|contestant| {
-        let tuned = contestant.setting_of.and_then(time);
+        let tuned = contestant.setting_of.filter(|&name| is_strategy(name)).and_then(time);
         time(contestant.name).zip(tuned).is_some_and(|(this, tuned)| this > SLOW * tuned)
     })
 }
@@ -110,6 +112,9 @@ mod tests {
         assert!(!has_slow_default(&row(2.6, true), &both), "not in the same rounds");
         assert!(!has_slow_default(&row(2.6, false)[1..], &both), "there is nothing to compare with");
         assert!(!has_slow_default(&row(2.6, false), &both[..1]), "it is not in this run");
+        let mut peer = tuned;
+        peer.kind = Kind::Peer;
+        assert!(!has_slow_default(&row(2.6, false), &[peer, both[1]]), "it is not a strategy's");
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Builder {
 
     /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of large classes it
     /// keeps fewer: 16 MiB of each, or one buffer. Unless set, it keeps 128, within 1 MiB of each
-    /// class, or 16. Of a class that comes for the first time it keeps 1 MiB, or one buffer.
+    /// class, or 16. Until a class needed more, it keeps 1 MiB of it, or one buffer.
     ///
     /// ```
     /// use bufshard::ShardPool;

@@ -118,11 +118,11 @@ impl Depot {
         // ORDER: Relaxed: a hint. Where it is late, blocks are freed that there was room for, or a
         // search is in vain.
         let full = hints.full.load(Ordering::Relaxed);
+        // Slots that are there now are there when a bin is locked (T3).
+        let here = limit.min(shelf.room());
         let mut over = None;
         for (shard, bit) in shelf.from(home).filter(|(_, bit)| full & bit == 0) {
             let Some(place) = shelf.at(shard) else { break };
-            // Before the bin is locked: slots that were there then are there now (T3).
-            let here = limit.min(shelf.room());
             let mut locked = match place.lock() {
                 Ok(locked) => locked,
                 Err(all) => {

@@ -1,8 +1,12 @@
 //! Every byte goes through the proxy, in both directions at once, from every pool.
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::hash::BuildHasher;
 use core::net::SocketAddr;
 use core::num::NonZero;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::collections::hash_map::RandomState;
 use std::io::{self, Read, Write};
@@ -10,13 +14,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use bufcore::{BufferPool, ConfigError, HeapPool, Reject};
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError, HeapPool, PoolStats, Reject};
 use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftrace::{Meta, Recorder, Recording};
 use bufworks::any::AnyBuilder;
-use bufworks_examples::proxy::{Control, Pools, Report, Settings, serve, serve_rings};
+use bufworks_examples::proxy::{Control, Direction, Pools, Report, Settings, serve, serve_rings};
 
 const CONNECTIONS: u64 = 6;
 const BYTES_EACH_WAY: usize = 3 << 20;
@@ -234,6 +238,98 @@ fn who_finds_no_buffer_waits() {
     waits_for_its_turn(|listener, settings, control| {
         serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
     });
+}
+
+/// One buffer for all. Who takes it while `keeps` is set keeps it until somebody else was refused twice: when looking, and when about to
+/// wait.
+#[derive(Clone)]
+struct Keeping {
+    pool: ShardPool,
+    keeps: Arc<AtomicBool>,
+    refusals: Arc<AtomicUsize>,
+}
+
+impl BufferPool for Keeping {
+    type Lease = <ShardPool as BufferPool>::Lease;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        let buf = self.pool.acquire(capacity).inspect_err(|_| {
+            // ORDER: Relaxed: a number to wait for.
+            self.refusals.fetch_add(1, Ordering::Relaxed);
+        })?;
+        // ORDER: Relaxed: a wish; sockets carry what depends on it.
+        if self.keeps.swap(false, Ordering::Relaxed) {
+            let began = Instant::now();
+            // ORDER: Relaxed, as above.
+            while self.refusals.load(Ordering::Relaxed) < 2 {
+                assert!(began.elapsed() < PATIENCE, "nobody else wants a buffer");
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(buf)
+    }
+
+    fn max_capacity(&self) -> usize {
+        self.pool.max_capacity()
+    }
+
+    fn stats(&self) -> PoolStats {
+        self.pool.stats()
+    }
+}
+
+/// A buffer that was taken for the end of a stream goes back empty. Who found none meanwhile, on another worker, is told of that, too.
+#[test]
+fn an_empty_buffer_is_passed_on() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let control = Control::new();
+    let settings = Settings {
+        workers: NonZero::new(2).unwrap(),
+        min_buffer_bytes: 1000,
+        max_buffer_bytes: 1000,
+        max_connections: Some(2),
+        shares_pool: true,
+        ..Settings::new(server.local_addr().unwrap())
+    };
+    let [up, down] = [(); 2].map(|()| Keeping {
+        pool: ShardPool::builder().max_bytes(1500).build().unwrap(),
+        keeps: Arc::default(),
+        refusals: Arc::default(),
+    });
+    let make = |direction| Ok(if direction == Direction::Up { up.clone() } else { down.clone() });
+    let report = thread::scope(|scope| {
+        let proxy = scope.spawn(|| serve(&listener, &settings, &control, make).unwrap());
+        // The workers have one each. New sockets seem readable; after some bytes, and the worker's answer, each waits.
+        let [(ending, gone), (mut client, mut other)] = [(); 2].map(|()| {
+            let mut client = TcpStream::connect(address).unwrap();
+            let mut other = accept_soon(&server);
+            other.set_read_timeout(Some(PATIENCE)).unwrap();
+            client.write_all(b"!").unwrap();
+            other.read_exact(&mut [0]).unwrap();
+            (client, other)
+        });
+        assert_eq!(control.status().connections, 2);
+        // ORDER: Relaxed, for both: the end of the stream, which comes later, is what makes the worker look.
+        up.refusals.store(0, Ordering::Relaxed);
+        up.keeps.store(true, Ordering::Relaxed);
+        ending.shutdown(Shutdown::Write).unwrap();
+        let began = Instant::now();
+        // ORDER: Relaxed: only this flag is looked at.
+        while up.keeps.load(Ordering::Relaxed) {
+            assert!(began.elapsed() < PATIENCE, "the end takes no buffer");
+            thread::sleep(Duration::from_millis(1));
+        }
+        client.write_all(b"after you").unwrap();
+        let mut words = [0; 9];
+        other.read_exact(&mut words).unwrap();
+        assert_eq!(&words, b"after you");
+        drop((ending, gone, client, other));
+        proxy.join().unwrap()
+    });
+    assert_eq!((report.connections, report.bytes_up), (2, 11), "{report}");
+    assert!(report.waits > 0, "{report}");
 }
 
 #[test]

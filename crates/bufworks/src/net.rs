@@ -183,7 +183,9 @@ impl From<ReadError> for io::Error {
 /// stream holds no buffer.
 ///
 /// The bytes are appended to the buffer, which may have some already. Should there be nothing to
-/// read after all, the buffer goes back before it waits again.
+/// read after all, the buffer goes back before it waits again. At the end it goes back, too. So a
+/// program that wakes tasks of its own when a buffer is dropped misses these; tasks that share a
+/// bounded pool wait for it with [`read_ready_waiting`].
 ///
 /// Cost: one system call for a read that does not fill its buffer, where the runtime is told of
 /// changes only (Linux, macOS, the BSDs). No copy.

@@ -14,11 +14,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::coop::consume_budget;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::carrier::{Carrier, Failure, Progress};
 use super::sizes::{Sizes, is_wasteful};
-use bufworks::net::{ReadError, read_ready};
+use bufworks::net::ReadError;
 
 /// A pool, for one direction of all connections of one worker.
 pub(super) struct Pooled<P> {
@@ -68,15 +69,12 @@ impl<P: BufferPool> Pooled<P> {
     /// continues to send is slowed down.
     async fn read(
         &self,
-        from: &mut OwnedReadHalf,
+        from: &OwnedReadHalf,
         sizes: &mut Sizes,
     ) -> Result<Option<Held<P::Lease>>, ReadError> {
-        let held = |buf: Option<Buf<P::Lease>>| {
-            buf.map(|buf| Held { buf: Some(buf), freed: Arc::clone(&self.freed) })
-        };
-        match read_ready(from, || self.acquire(sizes.next())).await {
+        match self.read_with(from, || self.acquire(sizes.next())).await {
             Err(ReadError::Acquire(AcquireError::Exhausted { .. })) => {}
-            result => return result.map(held),
+            result => return result,
         }
         sizes.start_over();
         self.waits.set(self.waits.get() + 1);
@@ -84,9 +82,33 @@ impl<P: BufferPool> Pooled<P> {
             let mut freed = pin!(self.freed.notified());
             // From here on no release is missed.
             freed.as_mut().enable();
-            match read_ready(from, || self.acquire(self.min)).await {
+            match self.read_with(from, || self.acquire(self.min)).await {
                 Err(ReadError::Acquire(AcquireError::Exhausted { .. })) => freed.await,
-                result => return result.map(held),
+                result => return result,
+            }
+        }
+    }
+
+    /// What has come, in a buffer that is taken when something has.
+    ///
+    /// As [`read_ready`](bufworks::net::read_ready) does, but others are told of a buffer that goes back empty as well: one taken for the end,
+    /// or because the socket seemed readable. On another worker somebody may have found none meanwhile.
+    async fn read_with(
+        &self,
+        from: &OwnedReadHalf,
+        acquire: impl Fn() -> Result<Buf<P::Lease>, AcquireError>,
+    ) -> Result<Option<Held<P::Lease>>, ReadError> {
+        loop {
+            // A connection that always has bytes lets the others have their turn.
+            consume_budget().await;
+            from.readable().await?;
+            let buf = acquire().map_err(ReadError::Acquire)?;
+            let mut held = Held { buf, freed: Freed(Arc::clone(&self.freed)) };
+            match from.try_read_buf(&mut held.buf) {
+                Ok(0) => return Ok(None),
+                Ok(_) => return Ok(Some(held)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -94,14 +116,14 @@ impl<P: BufferPool> Pooled<P> {
     /// Writes what it reads before it reads on.
     async fn carry_directly(
         &self,
-        mut from: OwnedReadHalf,
+        from: OwnedReadHalf,
         mut to: OwnedWriteHalf,
         progress: &Progress,
     ) -> Result<(), Failure> {
         let mut sizes = Sizes::new(self.min, self.max);
-        while let Some(held) = self.read(&mut from, &mut sizes).await.map_err(|_| Failure::Read)? {
+        while let Some(held) = self.read(&from, &mut sizes).await.map_err(|_| Failure::Read)? {
             progress.read();
-            sizes.note(held.bytes().len(), held.capacity());
+            sizes.note(held.buf.len(), held.buf.capacity());
             let compact = |held: &mut Held<P::Lease>| held.compact(|bytes| self.acquire(bytes));
             write(&to, held, progress, compact).await.map_err(|_| Failure::Write)?;
         }
@@ -112,7 +134,7 @@ impl<P: BufferPool> Pooled<P> {
     /// Queues what it reads, in buffers of its size.
     async fn carry_queued(
         &self,
-        mut from: OwnedReadHalf,
+        from: OwnedReadHalf,
         to: OwnedWriteHalf,
         progress: &Arc<Progress>,
         writers: &Writers,
@@ -122,13 +144,13 @@ impl<P: BufferPool> Pooled<P> {
         let writer = AbortOnDropHandle::new(writer);
         let mut sizes = Sizes::new(self.min, self.max);
         let ended = loop {
-            let mut held = match self.read(&mut from, &mut sizes).await {
+            let mut held = match self.read(&from, &mut sizes).await {
                 Ok(Some(held)) => held,
                 Ok(None) => break Ok(()),
                 Err(_) => break Err(Failure::Read),
             };
             progress.read();
-            sizes.note(held.bytes().len(), held.capacity());
+            sizes.note(held.buf.len(), held.buf.capacity());
             held.compact(|bytes| self.acquire(bytes));
             if queue.send(held).await.is_err() {
                 // The writer is gone, and says so below.
@@ -151,11 +173,11 @@ async fn write<L: Lease>(
     progress: &Progress,
     compact: impl Fn(&mut Held<L>),
 ) -> io::Result<()> {
-    while !held.bytes().is_empty() {
-        match to.try_write(held.bytes()) {
+    while !held.buf.is_empty() {
+        match to.try_write(&held.buf) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(n) => {
-                held.consume(n);
+                held.buf.consume(n);
                 progress.wrote(n);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -209,42 +231,30 @@ impl<P: BufferPool + 'static> Carrier for Pooled<P> {
 
 /// A buffer whose end others are told of, also if it ends because its connection does.
 struct Held<L: Lease> {
-    /// Taken by `drop` alone.
-    buf: Option<Buf<L>>,
-    freed: Arc<Notify>,
+    buf: Buf<L>,
+    /// Dropped after the buffer, as it stands below.
+    freed: Freed,
+}
+
+/// Tells those who wait for a buffer that one went back.
+struct Freed(Arc<Notify>);
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        self.0.notify_waiters();
+    }
 }
 
 impl<L: Lease> Held<L> {
-    fn bytes(&self) -> &[u8] {
-        self.buf.as_deref().unwrap_or_default()
-    }
-
-    fn capacity(&self) -> usize {
-        self.buf.as_ref().map_or(0, Buf::capacity)
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        if let Some(buf) = &mut self.buf {
-            buf.consume(bytes);
-        }
-    }
-
     /// Moves the bytes to a buffer of their size, if theirs is much larger and there is one.
     fn compact(&mut self, acquire: impl FnOnce(usize) -> Result<Buf<L>, AcquireError>) {
-        if !is_wasteful(self.bytes().len(), self.capacity()) {
+        if !is_wasteful(self.buf.len(), self.buf.capacity()) {
             return;
         }
-        let Ok(mut small) = acquire(self.bytes().len()) else { return };
-        if small.extend_from_slice(self.bytes()).is_ok() {
-            self.buf = Some(small);
-            self.freed.notify_waiters();
+        let Ok(mut small) = acquire(self.buf.len()) else { return };
+        if small.extend_from_slice(&self.buf).is_ok() {
+            self.buf = small;
+            self.freed.0.notify_waiters();
         }
-    }
-}
-
-impl<L: Lease> Drop for Held<L> {
-    fn drop(&mut self) {
-        drop(self.buf.take());
-        self.freed.notify_waiters();
     }
 }

@@ -14,6 +14,9 @@ use crate::record::Results;
 use crate::server::Options;
 use crate::{marks, report, system};
 
+/// A quick run has one round, which may miss a mark by chance. Those that the mark compares then have this number of rounds more.
+const MORE_ROUNDS: usize = 4;
+
 /// What a server keeps resident once a burst is over.
 #[derive(Debug, Parser)]
 #[command(name = "bufidle")]
@@ -51,7 +54,7 @@ struct Run {
     /// Run with a few clients, to see that all of it works.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
-    /// The number of turns of each contestant [default: 3, quick: 1].
+    /// The number of turns of each contestant [default: 3, quick: 1, and 4 more of those that miss a mark].
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
     /// Run only these contestants in the first trial.
@@ -103,9 +106,11 @@ impl Run {
             (_, true) => Scale::Quick,
             _ => Scale::Full,
         };
+        let more_rounds = if scale == Scale::Quick && self.rounds.is_none() { MORE_ROUNDS } else { 0 };
         let plan = Plan {
             scale,
             rounds: self.rounds.unwrap_or(if scale == Scale::Full { 3 } else { 1 }),
+            more_rounds,
             contestants: self.contestant,
             allocators: if self.allocator.is_empty() { Allocator::ALL.to_vec() } else { self.allocator },
             folder: own_folder()?,

@@ -52,13 +52,13 @@ impl Course {
         after: Duration::from_secs(3),
     };
 
-    /// The same in a few seconds.
+    /// The same in a few seconds. Requests are counted as long: within one second they differ by a tenth from run to run, within three by
+    /// much less.
     pub const QUICK: Self = Self {
         warm: Duration::from_millis(300),
         pace: Duration::from_millis(1500),
         busy: Duration::from_millis(500),
         silence: Duration::from_secs(3),
-        after: Duration::from_secs(1),
         ..Self::FULL
     };
 

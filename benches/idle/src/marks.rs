@@ -15,62 +15,81 @@ const MOST_OF_MEAN: f64 = 2.0;
 /// All that can be judged by these results.
 #[must_use]
 pub fn all(results: &Results) -> Vec<Mark> {
-    let mut marks = Vec::new();
-    for allocator in Allocator::ALL {
-        for contestant in Contestant::ALL.into_iter().filter(|contestant| contestant.has_marks()) {
-            marks.extend(idle(results, contestant, allocator));
-        }
-    }
+    let mut marks: Vec<Mark> = idle(results).map(|compared| compared.mark).collect();
     marks.extend(results.budget.iter().filter_map(budget).flatten());
     marks
+}
+
+/// Those whose servers were compared, after a burst, and missed a mark.
+#[must_use]
+pub fn missed(results: &Results) -> Vec<(Contestant, Allocator)> {
+    let mut missed: Vec<_> = idle(results)
+        .filter(|compared| !compared.mark.holds)
+        .flat_map(|Compared { one, other, allocator, .. }| [(one, allocator), (other, allocator)])
+        .collect();
+    missed.sort_unstable();
+    missed.dedup();
+    missed
+}
+
+/// A mark about a contestant, and whom it is compared with.
+struct Compared {
+    mark: Mark,
+    one: Contestant,
+    other: Contestant,
+    allocator: Allocator,
+}
+
+/// All marks of servers after a burst.
+fn idle(results: &Results) -> impl Iterator<Item = Compared> {
+    let with_marks = || Contestant::ALL.into_iter().filter(|contestant| contestant.has_marks());
+    let each = Allocator::ALL
+        .into_iter()
+        .flat_map(move |allocator| with_marks().map(move |contestant| (contestant, allocator)));
+    each.flat_map(|(contestant, allocator)| idle_of(results, contestant, allocator))
 }
 
 /// A figure of a run.
 type Figure = fn(&IdleRun) -> f64;
 
 /// A server with the keeper against itself before the burst, the codec, and itself without.
-fn idle(results: &Results, contestant: Contestant, allocator: Allocator) -> Vec<Mark> {
-    let of = |contestant, of: Figure| results.median(contestant, allocator, of);
-    let ratio = |what: String, value: Option<f64>, to: Option<f64>, holds: &dyn Fn(f64) -> bool| {
-        let ratio = value? / to?;
-        Some(Mark { what, found: format!("{ratio:.2}"), holds: holds(ratio) })
-    };
-    let name = format!("{} over {}", contestant.title(), allocator.name());
+fn idle_of(results: &Results, one: Contestant, allocator: Allocator) -> Vec<Compared> {
+    let compared =
+        |what: String, figure: Figure, other: Option<Contestant>, to: Figure, holds: fn(f64) -> bool| {
+            let other = other?;
+            let of = |contestant, figure| results.median(contestant, allocator, figure);
+            let ratio = of(one, figure)? / of(other, to)?;
+            let what = format!("{} over {}: {what}", one.title(), allocator.name());
+            let mark = Mark { what, found: format!("{ratio:.2}"), holds: holds(ratio) };
+            Some(Compared { mark, one, other, allocator })
+        };
     let [before, peak, idle]: [Figure; 3] =
         [|run| run.before as f64, |run| run.peak as f64, |run| run.idle as f64];
     let [rate, micros]: [Figure; 2] = [|run| run.after.rate(), |run| run.after.micros()];
-    let own = contestant.untrimmed();
-    let codec = Contestant::Codec;
+    let (codec, untrimmed) = (Some(Contestant::Codec), one.untrimmed());
     [
-        ratio(
-            format!("{name}: idle, to before the burst, at most {MOST_OF_BEFORE}"),
-            of(contestant, idle),
-            of(contestant, before),
-            &|ratio| ratio <= MOST_OF_BEFORE,
+        compared(
+            format!("idle, to before the burst, at most {MOST_OF_BEFORE}"),
+            idle,
+            Some(one),
+            before,
+            |ratio| ratio <= MOST_OF_BEFORE,
         ),
-        ratio(
-            format!("{name}: idle, to the codec, at most 1"),
-            of(contestant, idle),
-            of(codec, idle),
-            &|ratio| ratio <= 1.0,
+        compared("idle, to the codec, at most 1".to_owned(), idle, codec, idle, |ratio| ratio <= 1.0),
+        compared("peak, to the codec, at most 1".to_owned(), peak, codec, peak, |ratio| ratio <= 1.0),
+        compared(
+            "requests a second after the silence, to never trimmed, at least 0.95".to_owned(),
+            rate,
+            untrimmed,
+            rate,
+            |ratio| ratio >= 1.0 / SPEED_NOISE,
         ),
-        ratio(
-            format!("{name}: peak, to the codec, at most 1"),
-            of(contestant, peak),
-            of(codec, peak),
-            &|ratio| ratio <= 1.0,
-        ),
-        ratio(
-            format!("{name}: requests a second after the silence, to never trimmed, at least 0.95"),
-            of(contestant, rate),
-            own.and_then(|own| of(own, rate)),
-            &|ratio| ratio >= 1.0 / SPEED_NOISE,
-        ),
-        ratio(
-            format!("{name}: processor time of a request after the silence, to never trimmed, at most 1.05"),
-            of(contestant, micros),
-            own.and_then(|own| of(own, micros)),
-            &|ratio| ratio <= SPEED_NOISE,
+        compared(
+            "processor time of a request after the silence, to never trimmed, at most 1.05".to_owned(),
+            micros,
+            untrimmed,
+            micros,
+            |ratio| ratio <= SPEED_NOISE,
         ),
     ]
     .into_iter()
@@ -132,15 +151,13 @@ mod tests {
         }
     }
 
+    fn results(idle: Vec<IdleRun>) -> Results {
+        let (budget, profile) = (Vec::new(), Vec::new());
+        Results { host: Host::default(), course: Course::TEST, idle, budget, profile }
+    }
+
     fn judged(runs: Vec<IdleRun>) -> Vec<bool> {
-        let results = Results {
-            host: Host::default(),
-            course: Course::TEST,
-            idle: runs,
-            budget: Vec::new(),
-            profile: Vec::new(),
-        };
-        all(&results).iter().map(|mark| mark.holds).collect()
+        all(&results(runs)).iter().map(|mark| mark.holds).collect()
     }
 
     #[test]
@@ -155,6 +172,21 @@ mod tests {
         assert_eq!(keeper(60, 100, 61, 100), [true, false, true, true, true]);
         assert_eq!(keeper(50, 101, 55, 100), [true, true, false, true, true]);
         assert_eq!(keeper(50, 100, 55, 90), [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn who_missed_a_mark_is_named_with_its_rival() {
+        use Contestant::{Bump, BumpKeeper, Codec, Shard, ShardKeeper};
+        let others = || [Codec, Shard, Bump, BumpKeeper].map(|contestant| run(contestant, 50, 100, 50, 100));
+        let missed = |one| missed(&results(others().into_iter().chain([one]).collect()));
+        let over_glibc = |contestants: &[Contestant]| {
+            contestants.iter().map(|one| (*one, Allocator::Glibc)).collect::<Vec<_>>()
+        };
+        assert_eq!(missed(run(ShardKeeper, 50, 100, 50, 100)), []);
+        assert_eq!(missed(run(ShardKeeper, 40, 100, 50, 100)), over_glibc(&[ShardKeeper]));
+        assert_eq!(missed(run(ShardKeeper, 50, 101, 50, 100)), over_glibc(&[Codec, ShardKeeper]));
+        assert_eq!(missed(run(ShardKeeper, 50, 100, 50, 90)), over_glibc(&[Shard, ShardKeeper]));
+        assert_eq!(missed(run(ShardKeeper, 50, 101, 50, 90)), over_glibc(&[Codec, Shard, ShardKeeper]));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub fn all(results: &Results) -> Vec<Mark> {
     marks
 }
 
-/// Those whose servers were compared, after a burst, and missed a mark.
+/// The servers that a missed mark compares, each once.
 #[must_use]
 pub fn missed(results: &Results) -> Vec<(Contestant, Allocator)> {
     let mut missed: Vec<_> = idle(results)

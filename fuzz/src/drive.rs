@@ -43,11 +43,6 @@ impl<P: BufferPool<Lease: SplitLease>> Drive<P> {
         self.parked.extend(self.lockstep.take(at));
     }
 
-    /// Whether something is parked.
-    pub(crate) fn has_parked(&self) -> bool {
-        !self.parked.is_empty()
-    }
-
     /// Takes steps while there are bytes: of about every fourth, `special` decides what it is.
     pub(crate) fn run(&mut self, bytes: &mut Bytes<'_>, mut special: impl FnMut(&mut Self, &mut Bytes<'_>)) {
         for _ in 0..STEPS {
@@ -73,13 +68,6 @@ impl<P: BufferPool<Lease: SplitLease>> Drive<P> {
             self.parked.drain(..).for_each(Live::end);
         }
         self.parked.is_empty() && self.lockstep.is_clear()
-    }
-
-    /// The pool, and all that is out of it.
-    pub(crate) fn into_parts(self) -> (P, Vec<Live<P::Lease>>) {
-        let (pool, mut live) = self.lockstep.into_parts();
-        live.extend(self.parked);
-        (pool, live)
     }
 
     /// Ends it all: the pool first or last, and what was forgotten after that.

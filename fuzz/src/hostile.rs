@@ -41,7 +41,7 @@ pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Something that is let go of by calling it.
 type Thing = Box<dyn FnOnce() + Send>;
 
-/// What is let go of in the midst of other calls: buffers, views, pools, futures.
+/// What is let go of in the midst of other calls: buffers, views, pools.
 #[derive(Clone, Default)]
 pub(crate) struct Baggage {
     things: Arc<Mutex<VecDeque<Thing>>>,
@@ -57,16 +57,6 @@ impl Baggage {
     pub(crate) fn let_go(&self) -> bool {
         let thing = locked(&self.things).pop_front();
         thing.map(|thing| thing()).is_some()
-    }
-
-    /// How many things are left.
-    pub(crate) fn count(&self) -> usize {
-        locked(&self.things).len()
-    }
-
-    /// Whether nothing is left of it.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count() == 0
     }
 
     /// Lets go of all.
@@ -131,14 +121,6 @@ impl Script {
         for _ in 0..calls {
             let lie = Lie::decode(bytes);
             locked(&self.plan).push_back(lie);
-        }
-    }
-
-    /// Plans that the next calls find nothing, before what is planned already: so a request has to wait.
-    pub(crate) fn plan_refusals(&self, requests: usize) {
-        for _ in 0..requests {
-            let nothing = AcquireError::Exhausted { requested: 0, available: 0 };
-            locked(&self.plan).push_front(Lie::Error(nothing));
         }
     }
 

@@ -20,5 +20,4 @@ pub mod shard;
 pub mod slot;
 mod sources;
 pub mod trace;
-mod waits;
 mod wakers;

@@ -1,11 +1,9 @@
 //! Operations on a ring: buffers, frames, buffers that grow, vectors of values whose drop panics; in memory of the heap's, or of a
-//! source's; with requests that wait.
+//! source's.
 
 use std::mem;
-use std::sync::Mutex;
 
 use bufcore::BufferPool;
-use bufcore::strategy::orphans;
 use bufring::{Builder, RingPool, RingVec};
 use buftest::bytes::Bytes;
 use buftest::identities;
@@ -14,10 +12,8 @@ use buftest::model::Claim;
 use buftest::pattern;
 
 use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others, guarded, locked, panic_on_purpose};
+use crate::hostile::{guarded, panic_on_purpose};
 use crate::sources::Memory;
-use crate::waits::{wait, wait_for, wait_last};
-use crate::wakers::{Act, World};
 
 /// Of a region, whose alignment is that of a cache line.
 const LINE: usize = 64;
@@ -61,7 +57,7 @@ pub fn run(data: &[u8]) {
     let builder = builder.wipe(wipes);
     let memory = (flags & 64 != 0).then(|| Memory::new(&mut bytes));
     if let Some(pool) = built(builder, memory.as_ref()) {
-        program(pool, &mut bytes, wipes, end, flags & 128 != 0);
+        program(pool, &mut bytes, wipes, end);
     }
     if let Some(memory) = memory {
         memory.check();
@@ -76,28 +72,15 @@ fn built(builder: Builder, memory: Option<&Memory>) -> Option<RingPool> {
     Some(builder.build_in(region).expect("the region is as it was asked for"))
 }
 
-fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End, waits_last: bool) {
+fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End) {
     let mut lockstep = Lockstep::over(pool, |pool| Some(pool), true);
     if wipes {
         lockstep.set_zeroed(|_| true);
     }
-    let others = Mutex::new(Others::default());
-    let world = World::new(Baggage::default(), move |act| match act {
-        Act::Use => locked(&others).work(0),
-        _ => orphans::sweep(),
-    });
     let mut drive = Drive::new(lockstep);
     let mut vecs: Vec<Typed> = Vec::new();
-    drive.run(bytes, |drive, bytes| special(drive, &mut vecs, &world, bytes));
-    world.end();
-    if waits_last {
-        world.baggage.clear();
-        let (pool, live) = drive.into_parts();
-        guarded(|| wait_last(pool, live));
-        return end_all(vecs);
-    }
+    drive.run(bytes, |drive, bytes| special(drive, &mut vecs, bytes));
     if !end.pool_first {
-        world.baggage.clear();
         while let Some(last) = vecs.pop() {
             guarded(|| drop(last));
         }
@@ -117,13 +100,12 @@ fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End, waits_l
     }
     // A source may panic when its memory comes back.
     guarded(|| drive.finish(end));
-    guarded(|| world.baggage.clear());
     end_all(vecs);
 }
 
-/// What only a ring does, and what waits for it.
-fn special(drive: &mut Drive<RingPool>, vecs: &mut Vec<Typed>, world: &World, bytes: &mut Bytes<'_>) {
-    match appended(bytes, 8, 8) {
+/// What only a ring does.
+fn special(drive: &mut Drive<RingPool>, vecs: &mut Vec<Typed>, bytes: &mut Bytes<'_>) {
+    match appended(bytes, 8, 1) {
         0..=2 => extendable(drive, bytes),
         3 => {
             let capacity = bytes.size();
@@ -141,17 +123,7 @@ fn special(drive: &mut Drive<RingPool>, vecs: &mut Vec<Typed>, world: &World, by
                 change(&mut vecs[at], bytes);
             }
         }
-        8..=10 => wait(drive, world, bytes, !vecs.is_empty()),
-        11..=12 => wait_for(drive, world, bytes, !vecs.is_empty()),
-        13 => {
-            if let Some(thing) = drive.lockstep.take(bytes.below(256)) {
-                world.baggage.put(move || thing.end());
-            }
-        }
-        14 => {
-            world.baggage.let_go();
-        }
-        15 => {
+        8 => {
             let lockstep = &mut drive.lockstep;
             let own = lockstep.own_bytes(|_| false);
             let (is_clear, stats) = (lockstep.is_clear(), lockstep.pool().stats());

@@ -1,10 +1,8 @@
 //! Operations on a slot pool over the heap, over nothing, and over a fallback that lies, panics and comes back in. It has memory of the
-//! heap's, or of a source's, and requests that wait.
+//! heap's, or of a source's.
 
 use std::mem;
-use std::sync::Mutex;
 
-use bufcore::strategy::orphans;
 use bufcore::{BufferPool, FrameBuffer, HeapPool, Reject, SplitLease};
 use bufslot::{Builder, SlotPool};
 use buftest::bytes::Bytes;
@@ -14,10 +12,8 @@ use buftest::pattern;
 use buftest::trials::fallbacks::check_numbers;
 
 use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others, Script, guarded, locked};
+use crate::hostile::{Baggage, Script, guarded};
 use crate::sources::Memory;
-use crate::waits::{wait, wait_for, wait_last};
-use crate::wakers::{Act, World};
 
 /// Of a region, whose alignment is that of a cache line.
 const LINE: usize = 64;
@@ -26,8 +22,6 @@ const LINE: usize = 64;
 struct Setting<'a> {
     wipes: bool,
     end: End,
-    /// Whether its last owner is a request that waits.
-    waits_last: bool,
     rejects: bool,
     script: Option<&'a Script>,
 }
@@ -44,13 +38,7 @@ pub fn run(data: &[u8]) {
     let builder = builder.wipe(wipes).stagger(flags & 2 != 0);
     let memory = (flags & 64 != 0).then(|| Memory::new(&mut bytes));
     let bytes = &mut bytes;
-    let mut setting = Setting {
-        wipes,
-        end: End::of(flags >> 4),
-        waits_last: flags & 128 != 0,
-        rejects: true,
-        script: None,
-    };
+    let mut setting = Setting { wipes, end: End::of(flags >> 4), rejects: true, script: None };
     match flags >> 2 & 3 {
         0 => {
             setting.rejects = false;
@@ -84,7 +72,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     bytes: &mut Bytes<'_>,
     setting: &Setting<'_>,
 ) {
-    let &Setting { wipes, end, waits_last, rejects, script } = setting;
+    let &Setting { wipes, end, rejects, script } = setting;
     let mut lockstep = Lockstep::over(pool, |pool| Some(pool), rejects);
     if wipes {
         lockstep.set_zeroed(|buf| !buf.lease().is_fallback());
@@ -92,9 +80,9 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     if script.is_some() {
         lockstep.set_refusal(check_numbers);
     }
-    let world = world(script);
+    let baggage = script.map_or_else(Baggage::default, |script| script.baggage.clone());
     let mut drive = Drive::new(lockstep);
-    drive.run(bytes, |drive, bytes| match appended(bytes, 8, 8) {
+    drive.run(bytes, |drive, bytes| match appended(bytes, 8, 1) {
         0..=2 => {
             if let Some(script) = script {
                 script.plan(bytes);
@@ -103,45 +91,18 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
         3..=4 => {
             let thing = drive.lockstep.take(bytes.below(256));
             if let (Some(_), Some(thing)) = (script, thing) {
-                world.baggage.put(move || thing.end());
+                baggage.put(move || thing.end());
             }
         }
         5..=6 => writer(drive, bytes),
         7 => look(drive, bytes),
-        8..=10 => {
-            if let Some(script) = script {
-                script.plan_refusals(3);
-            }
-            wait(drive, &world, bytes, false);
-        }
-        11..=12 => {
-            if let Some(script) = script {
-                script.plan_refusals(3);
-            }
-            wait_for(drive, &world, bytes, false);
-        }
-        13 => {
-            if let Some(thing) = drive.lockstep.take(bytes.below(256)) {
-                world.baggage.put(move || thing.end());
-            }
-        }
-        14 => {
-            world.baggage.let_go();
-        }
         _ => sums(drive, script.is_some()),
     });
     if let Some(script) = script {
         script.end();
     }
-    world.end();
-    if waits_last {
-        world.baggage.clear();
-        let (pool, live) = drive.into_parts();
-        guarded(|| wait_last(pool, live));
-        return;
-    }
     if !end.pool_first {
-        world.baggage.clear();
+        baggage.clear();
         let (pool, frame, _) = drive.lockstep.pool_and_frame();
         let detached = pool.detach().expect("an open frame can be detached");
         assert!(detached == frame[..], "the last frame differs");
@@ -155,17 +116,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     }
     // A source may panic when its memory comes back.
     guarded(|| drive.finish(end));
-    world.baggage.clear();
-}
-
-/// What the wakers of a program have: the baggage of its fallback, if that is hostile.
-fn world(script: Option<&Script>) -> World {
-    let baggage = script.map_or_else(Baggage::default, |script| script.baggage.clone());
-    let others = Mutex::new(Others::default());
-    World::new(baggage, move |act| match act {
-        Act::Use => locked(&others).work(0),
-        _ => orphans::sweep(),
-    })
+    baggage.clear();
 }
 
 /// The counts add up, unless a fallback lies about its part.

@@ -156,8 +156,6 @@ mod threads;
 mod track;
 mod unwind;
 mod views;
-#[cfg(feature = "alloc")]
-mod waiting;
 
 #[cfg(feature = "allocator-api2")]
 pub mod allocator;

@@ -23,8 +23,6 @@ pub use crate::track::Tracker;
 #[cfg(feature = "alloc")]
 pub use crate::unwind::caught;
 pub use crate::views::Views;
-#[cfg(feature = "alloc")]
-pub use crate::waiting::{Holder, Taken, Teller, Told, WaitPlace, WaitingPool, WaitingRequest, WaitingRow};
 
 /// Zeroes `range` in a way that the compiler cannot leave out.
 ///

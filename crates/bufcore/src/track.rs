@@ -12,7 +12,6 @@ pub use off::Tracker;
 
 #[cfg(not(feature = "track"))]
 mod off {
-    use core::panic::Location;
 
     use crate::{Buf, Lease};
 
@@ -51,13 +50,6 @@ mod off {
         /// Notes `buf` as acquired by the caller's caller.
         #[inline]
         pub fn attach<L: Lease>(&self, buf: Buf<L>) -> Buf<L> {
-            buf
-        }
-
-        /// Notes `buf` as acquired at `location`: for a future, which is polled by others.
-        #[inline]
-        pub fn attach_at<L: Lease>(&self, buf: Buf<L>, location: &'static Location<'static>) -> Buf<L> {
-            let _ = location;
             buf
         }
     }
@@ -311,15 +303,11 @@ mod on {
         ///
         /// One of several parts of a buffer that was split is not noted. Its memory is on the list
         /// of the pool that it was acquired from, until the last part is dropped.
-        #[track_caller]
-        pub fn attach<L: Lease>(&self, buf: Buf<L>) -> Buf<L> {
-            self.attach_at(buf, Location::caller())
-        }
-
-        /// Notes `buf` as acquired at `location`: for a future, which is polled by others.
         ///
         /// A note that the buffer has already is replaced.
-        pub fn attach_at<L: Lease>(&self, mut buf: Buf<L>, location: &'static Location<'static>) -> Buf<L> {
+        #[track_caller]
+        pub fn attach<L: Lease>(&self, mut buf: Buf<L>) -> Buf<L> {
+            let location = Location::caller();
             let entry = Outstanding { location, since: Instant::now(), capacity: buf.capacity() };
             let old = buf.replace_ticket(|| self.ticket(entry));
             drop(old);

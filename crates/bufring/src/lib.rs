@@ -1,5 +1,5 @@
 //! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`. It is sound,
-//! no buffer that is held for long jams it, and it waits only where it is asked to.
+//! no buffer that is held for long jams it, and it never waits.
 //!
 //! # What it gives you
 //!
@@ -7,14 +7,14 @@
 //! memory that is taken once. Acquiring takes some fifteen plain instructions where sizes recur,
 //! and releasing takes one plain store, on any thread. Neither has a locked instruction in it, and
 //! neither allocates. The bookkeeping is between the buffers, so it is in the cache when they are.
-//! When the ring has no room, it returns [`AcquireError::Exhausted`]. A request may also wait until
-//! buffers come back: `acquire_timeout` blocks, `acquire_async` is a future.
+//! When the ring has no room, it returns [`AcquireError::Exhausted`].
 //!
 //! # When not to use it
 //!
 //! - Several threads acquire: a [`RingPool`] serves one at a time. Give each its own, for example
 //!   with a `LocalRing`.
 //! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
+//!   The sharded pool of `bufshard` has requests that wait for its budget (`max_bytes`).
 //! - There are many long-lived buffers of very different ages. A search from block to block finds
 //!   the holes between them, and goes all the way round before a request is refused.
 //!
@@ -55,8 +55,8 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `std` (default) | `std::io` for buffers; requests that wait on a thread; `LocalRing`; it implies `alloc` |
-//! | `alloc` | rings on the heap; requests that wait as tasks |
+//! | `std` (default) | `std::io` for buffers; `LocalRing`; it implies `alloc` |
+//! | `alloc` | rings on the heap |
 //! | `bytes`, `embedded-io` | the traits of these crates for buffers; `embedded_io::Write` for buffers that grow |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
 //! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
@@ -121,8 +121,6 @@ mod tests;
 mod trim;
 mod unwind;
 mod vec;
-#[cfg(feature = "alloc")]
-mod waiting;
 
 pub use bufcore;
 #[cfg(feature = "track")]
@@ -147,8 +145,6 @@ pub use lease::{RingBuf, RingLease, RingView};
 pub use local::{LocalAcquire, LocalError, LocalRing};
 pub use pool::RingPool;
 pub use vec::{IntoIter, PushError, RingVec};
-#[cfg(feature = "alloc")]
-pub use waiting::Acquire;
 
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]

@@ -18,8 +18,6 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-#[cfg(feature = "alloc")]
-use bufcore::strategy::Teller;
 use bufcore::strategy::{Counters, Parking, Served, Tracker};
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 
@@ -78,9 +76,6 @@ pub struct RingPool {
     pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
-    /// Which blocks are told when a request waits.
-    #[cfg(feature = "alloc")]
-    pub(crate) teller: Teller,
 }
 
 // SAFETY: the ring is this allocator's alone, except for the atomics in it; see `ring`.
@@ -150,8 +145,6 @@ impl RingPool {
             parking: Parking::new(),
             counters: Counters::default(),
             tracker: Tracker::default(),
-            #[cfg(feature = "alloc")]
-            teller: Teller::default(),
         };
         pool.park_rest(first);
         pool

@@ -28,8 +28,6 @@ mod handle;
 mod layout;
 #[cfg(feature = "alloc")]
 mod orphaned;
-#[cfg(feature = "alloc")]
-mod waits;
 
 use core::ptr::NonNull;
 
@@ -370,8 +368,8 @@ impl Ring {
         )
     }
 
-    /// Returns the units from the guard at the front. They are no more than all blocks and that
-    /// guard have, which are counted in a `u32`.
+    /// Returns the units from the guard at the front to one that has a block. They are fewer than
+    /// those of all blocks, which are counted in a `u32`: a block has more units than that guard.
     fn distance(&self, at: At) -> u32 {
         ((at.addr().get() - self.front.addr().get()) / UNIT) as u32
     }
@@ -422,10 +420,6 @@ impl Ring {
             guard.before.set(self.distance(at));
             out += usize::from(guard.state.leave());
         }
-        // That of a request that was forgotten. It is dropped at the end, when nothing is
-        // half-made: that is the user's code.
-        #[cfg(feature = "alloc")]
-        let _waiter = self.control().waiter.take();
         if out == 0 {
             #[cfg(all(test, loom))]
             crate::tests::memory_goes();

@@ -4,18 +4,12 @@
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-#[cfg(feature = "alloc")]
-use crate::Acquire;
 #[cfg(feature = "std")]
 use crate::LocalRing;
 use crate::RingPool;
 
 impl UnwindSafe for RingPool {}
 impl RefUnwindSafe for RingPool {}
-#[cfg(feature = "alloc")]
-impl UnwindSafe for Acquire<'_> {}
-#[cfg(feature = "alloc")]
-impl RefUnwindSafe for Acquire<'_> {}
 #[cfg(feature = "std")]
 impl UnwindSafe for LocalRing {}
 #[cfg(feature = "std")]

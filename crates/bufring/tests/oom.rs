@@ -9,7 +9,6 @@ use bufring::{LocalAcquire, LocalError, LocalRing, RingPool};
 use buftest::alloc::Failing;
 use buftest::pattern;
 use buftest::trials::refusals;
-use buftest::trials::waits::allocators as waits;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
@@ -71,12 +70,4 @@ fn a_program_without_allocations() {
     });
     assert_eq!(refused, 0, "a ring calls the allocator");
     assert!(ring.is_idle());
-}
-
-buftest::can_wait!(Pool: RingPool);
-
-#[test]
-fn t18_no_memory_to_wait() {
-    let pool = RingPool::new(1000);
-    waits::t18_no_memory_to_wait(Pool(pool.expect("settings are right")));
 }

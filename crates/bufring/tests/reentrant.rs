@@ -6,7 +6,6 @@
 use bufring::RingPool;
 use buftest::alloc::Reentrant;
 use buftest::trials::reentry::Reentry;
-use buftest::trials::waits::allocators as waits;
 
 #[global_allocator]
 static ALLOCATOR: Reentrant = Reentrant::new();
@@ -24,11 +23,4 @@ fn t23_the_allocator_comes_back_in() {
     };
     reentry.everywhere();
     reentry.beside_each_other();
-}
-
-buftest::can_wait!(Pool: RingPool);
-
-#[test]
-fn t23_within_a_wait() {
-    waits::t23_within_a_wait(&ALLOCATOR, || Pool(RingPool::new(1000).expect("settings are right")));
 }

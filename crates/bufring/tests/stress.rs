@@ -1,11 +1,10 @@
 //! Rings under load, for `cargo xtask stress`: each thread has its own, made for it or as a
-//! variable of the thread. Their buffers go everywhere, while some threads wait for theirs.
+//! variable of the thread. Their buffers go everywhere.
 
 use bufring::bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 use bufring::{LocalAcquire, LocalError, LocalRing, RingLease, RingPool};
 use buftest::stress::pools::{Subject, round};
 use buftest::stress::run;
-use buftest::stress::waits::Waits;
 
 const BYTES: usize = 128 << 10;
 
@@ -35,11 +34,6 @@ impl BufferPool for Local {
     }
 }
 
-const WAITS: Waits<RingPool> = Waits {
-    wait: |ring, bytes| Box::pin(ring.acquire_async(bytes)),
-    wait_for: |ring, bytes, timeout| ring.acquire_timeout(bytes, timeout),
-};
-
 /// Nothing is out, and the largest request is served.
 fn at_rest(ring: &mut RingPool) {
     assert!(ring.is_idle(), "buffers that never came back");
@@ -56,14 +50,6 @@ fn main() {
         own: |_, _, _| {},
         at_rest,
     };
-    let waits = Subject::<RingPool, ()> {
-        shared: |_| (),
-        pool: |()| RingPool::new(BYTES).expect("settings are right"),
-        frames: |ring| Some(ring),
-        split: |_, _| None,
-        own: |ring, rng, moment| WAITS.own(ring, rng, moment),
-        at_rest,
-    };
     let local = Subject::<Local, ()> {
         shared: |_| (),
         pool: |()| Local,
@@ -72,12 +58,5 @@ fn main() {
         own: |_, _, _| {},
         at_rest: |_| {},
     };
-    run(
-        "ring",
-        &[
-            ("owned", &|one| round(&owned, one)),
-            ("waits", &|one| round(&waits, one)),
-            ("local", &|one| round(&local, one)),
-        ],
-    );
+    run("ring", &[("owned", &|one| round(&owned, one)), ("local", &|one| round(&local, one))]);
 }

@@ -1,5 +1,5 @@
 //! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference
-//! implementation. It is sound, has no limit of eight, and waits only where it is asked to.
+//! implementation. It is sound, has no limit of eight, and never waits.
 //!
 //! # What it gives you
 //!
@@ -7,8 +7,7 @@
 //! some twenty plain instructions, and releasing takes one plain store, on any thread. Neither has
 //! a locked instruction in it, and neither allocates. The newest memory is used again first, while
 //! it is in the cache. When the region has no room, the request goes to a fallback: the heap, a
-//! pool of yours, or an error. Where that refuses, a request may wait until buffers come back:
-//! `acquire_timeout` blocks, `acquire_async` is a future.
+//! pool of yours, or an error.
 //!
 //! # When not to use it
 //!
@@ -17,6 +16,8 @@
 //! - Many long-lived buffers of very different ages: a bounded search finds the holes between them,
 //!   and requests for which it finds none go to the fallback. Only before an error is returned does
 //!   the search go all the way round. (A queue leaves no holes, whatever sizes it has.)
+//! - Requests wait for memory: a slot pool refuses. The sharded pool of `bufshard` has requests
+//!   that wait for its budget (`max_bytes`).
 //!
 //! # Modes
 //!
@@ -49,8 +50,8 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `std` (default) | `std::io` for buffers; requests that wait on a thread; it implies `alloc` |
-//! | `alloc` | pools on the heap, and the heap as a fallback; requests that wait as tasks |
+//! | `std` (default) | `std::io` for buffers; it implies `alloc` |
+//! | `alloc` | pools on the heap, and the heap as a fallback |
 //! | `bytes`, `embedded-io` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
 //! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
@@ -112,8 +113,6 @@ mod table;
 mod tests;
 mod trim;
 mod unwind;
-#[cfg(feature = "alloc")]
-mod waiting;
 
 pub use bufcore;
 #[cfg(feature = "track")]
@@ -136,8 +135,6 @@ pub use frame::OpenFrame;
 pub use lease::{SlotBuf, SlotLease, SlotView};
 pub use mode::Mode;
 pub use pool::SlotPool;
-#[cfg(feature = "alloc")]
-pub use waiting::Acquire;
 
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]

@@ -28,8 +28,6 @@ mod traits;
 
 use core::ptr::NonNull;
 
-#[cfg(feature = "alloc")]
-use bufcore::strategy::Teller;
 use bufcore::strategy::{Counters, Parking, Served, Tracker};
 use bufcore::{Buf, BufferPool, PoolStats, size};
 
@@ -99,9 +97,6 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
-    /// Which slots are told when a request waits.
-    #[cfg(feature = "alloc")]
-    pub(crate) teller: Teller,
 }
 
 // SAFETY: the table is this pool's alone, except for the atomics in it; see `table`.
@@ -196,8 +191,6 @@ impl<F: BufferPool> SlotPool<F> {
             parking: Parking::new(),
             counters: Counters::default(),
             tracker: Tracker::default(),
-            #[cfg(feature = "alloc")]
-            teller: Teller::default(),
         };
         if pool.slots() > 1
             && let Some(rest) = pool.rest()

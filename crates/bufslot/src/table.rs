@@ -17,15 +17,11 @@ mod layout;
 mod orphaned;
 mod slot;
 mod slots;
-#[cfg(feature = "alloc")]
-mod waits;
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
 use bufcore::strategy::Released;
-#[cfg(feature = "alloc")]
-use bufcore::strategy::WaitPlace;
 #[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::{self, Orphan};
 use bufcore::{ConfigError, Region, size};
@@ -102,8 +98,6 @@ impl Table {
             orphan: Orphan::counted(&METHODS),
             region: ManuallyDrop::new(region),
             released: Released::default(),
-            #[cfg(feature = "alloc")]
-            waiter: ManuallyDrop::new(WaitPlace::new()),
             slots: slots as u32,
             #[cfg(feature = "wipe")]
             wipe,
@@ -251,10 +245,6 @@ impl Table {
             slot.prev.set(at);
             out += usize::from(slot.state.leave());
         }
-        // That of a request that was forgotten. It is dropped at the end, when nothing is
-        // half-made: that is the user's code.
-        #[cfg(feature = "alloc")]
-        let _waiter = self.control().waiter.take();
         if out == 0 {
             #[cfg(all(test, loom))]
             crate::tests::memory_goes();

@@ -6,13 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use bufcore::BufferPool;
 
-#[cfg(feature = "alloc")]
-use crate::Acquire;
 use crate::SlotPool;
 
 impl<F: BufferPool + UnwindSafe> UnwindSafe for SlotPool<F> {}
 impl<F: BufferPool + RefUnwindSafe> RefUnwindSafe for SlotPool<F> {}
-#[cfg(feature = "alloc")]
-impl<F: BufferPool + UnwindSafe> UnwindSafe for Acquire<'_, F> {}
-#[cfg(feature = "alloc")]
-impl<F: BufferPool + RefUnwindSafe> RefUnwindSafe for Acquire<'_, F> {}

@@ -9,12 +9,11 @@
     reason = "tests have an operating system"
 )]
 
-use bufcore::{AcquireError, ConfigError, FrameBuffer, RegionError, Reject};
+use bufcore::{AcquireError, ConfigError, FrameBuffer, RegionError};
 use bufslot::SlotPool;
 use buftest::alloc::Failing;
 use buftest::pattern;
 use buftest::trials::refusals;
-use buftest::trials::waits::allocators as waits;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
@@ -67,12 +66,4 @@ fn program(pool: &mut SlotPool) -> usize {
 fn every_allocation_of_a_program() {
     let make = || SlotPool::new(4000, 8).expect("settings are right");
     refusals::every_allocation(make, program, 5, 0, SlotPool::is_idle);
-}
-
-buftest::can_wait!(Pool: SlotPool<Reject>);
-
-#[test]
-fn t18_no_memory_to_wait() {
-    let pool = SlotPool::builder().capacity(1000).slots(8).build_with(Reject);
-    waits::t18_no_memory_to_wait(Pool(pool.expect("settings are right")));
 }

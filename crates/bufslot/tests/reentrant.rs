@@ -3,11 +3,9 @@
 //! Not with `stats` or `track`, whose own bookkeeping uses collections of the standard library.
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
-use bufcore::Reject;
 use bufslot::SlotPool;
 use buftest::alloc::Reentrant;
 use buftest::trials::reentry::Reentry;
-use buftest::trials::waits::allocators as waits;
 
 #[global_allocator]
 static ALLOCATOR: Reentrant = Reentrant::new();
@@ -25,13 +23,4 @@ fn t23_the_allocator_comes_back_in() {
     };
     reentry.everywhere();
     reentry.beside_each_other();
-}
-
-buftest::can_wait!(Pool: SlotPool<Reject>);
-
-#[test]
-fn t23_within_a_wait() {
-    waits::t23_within_a_wait(&ALLOCATOR, || {
-        Pool(SlotPool::builder().capacity(1000).slots(8).build_with(Reject).expect("settings are right"))
-    });
 }

@@ -1,16 +1,10 @@
 //! Slot pools under load, for `cargo xtask stress`: each thread has its own, and their buffers go
-//! everywhere, while some threads wait for theirs.
+//! everywhere.
 
 use bufslot::SlotPool;
 use bufslot::bufcore::{BufferPool, Reject};
 use buftest::stress::pools::{Subject, round};
 use buftest::stress::run;
-use buftest::stress::waits::Waits;
-
-const WAITS: Waits<SlotPool<Reject>> = Waits {
-    wait: |pool, bytes| Box::pin(pool.acquire_async(bytes)),
-    wait_for: |pool, bytes, timeout| pool.acquire_timeout(bytes, timeout),
-};
 
 fn refusing() -> SlotPool<Reject> {
     let builder = SlotPool::builder().capacity(128 << 10).slots(48);
@@ -34,14 +28,6 @@ fn main() {
         own: |_, _, _| {},
         at_rest,
     };
-    let waits = Subject::<SlotPool<Reject>, ()> {
-        shared: |_| (),
-        pool: |()| refusing(),
-        frames: |pool| Some(pool),
-        split: |_, _| None,
-        own: |pool, rng, moment| WAITS.own(pool, rng, moment),
-        at_rest,
-    };
     let over_heap = Subject::<SlotPool, ()> {
         shared: |_| (),
         pool: |()| SlotPool::new(64 << 10, 16).expect("settings are right"),
@@ -50,12 +36,5 @@ fn main() {
         own: |_, _, _| {},
         at_rest,
     };
-    run(
-        "slot",
-        &[
-            ("refusing", &|one| round(&refuses, one)),
-            ("waits", &|one| round(&waits, one)),
-            ("over-heap", &|one| round(&over_heap, one)),
-        ],
-    );
+    run("slot", &[("refusing", &|one| round(&refuses, one)), ("over-heap", &|one| round(&over_heap, one))]);
 }

@@ -18,8 +18,6 @@ use self::seen::UnsafeCell;
 
 #[cfg(loom)]
 pub mod ends;
-#[cfg(loom)]
-pub mod waits;
 
 /// Stands for bytes, which no checker sees: written and read exactly where a user of the bytes
 /// would. A missing order between two users shows as a race on it, under loom. Under shuttle, where

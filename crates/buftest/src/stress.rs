@@ -2,9 +2,8 @@
 //!
 //! A program has some parts, each of which runs for its share of the time in *rounds*. In a
 //! round pools are made, more threads than there are processors live and end, the pools end, and
-//! all is looked at. [`pools`] has the rounds for everything that hands out buffers, and [`waits`]
-//! requests that wait among them, [`keeper`] phases with a keeper beside them. Other subjects bring
-//! rounds of their own.
+//! all is looked at. [`pools`] has the rounds for everything that hands out buffers, and [`keeper`]
+//! phases with a keeper beside them. Other subjects bring rounds of their own.
 //!
 //! - `BUFTEST_STRESS_SECONDS` is the time for the whole program, a fraction of a second unless set.
 //! - `BUFTEST_SEED` is the seed of each part's first round; the next ones count up from it. A
@@ -17,7 +16,6 @@
 
 pub mod keeper;
 pub mod pools;
-pub mod waits;
 
 use std::env;
 use std::panic;

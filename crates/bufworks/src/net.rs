@@ -275,27 +275,7 @@ where
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Tasks that share a slot pool or a ring wait for their turn, too:
-///
-/// ```
-/// # #[cfg(feature = "ring")] {
-/// use bufworks::net::read_ready_waiting;
-/// use bufworks::ring::RingPool;
-/// use tokio::sync::Mutex;
-///
-/// # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
-/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-/// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
-/// # let mut socket = listener.accept().await?.0;
-/// # tokio::io::AsyncWriteExt::write_all(&mut client, b"hello").await?;
-/// let ring = Mutex::new(RingPool::new(1 << 20).expect("settings are right"));
-/// let acquire = || async { ring.lock().await.acquire_async(4096).await };
-/// let buf = read_ready_waiting(&mut socket, acquire).await?;
-/// assert_eq!(buf.unwrap(), *b"hello");
-/// # std::io::Result::Ok(()) })?;
-/// # }
-/// # Ok::<(), std::io::Error>(())
-/// ```
+/// A slot pool or a ring refuses and cannot be waited for. [`read_ready`] returns its refusal.
 pub async fn read_ready_waiting<S, L, A, F>(
     stream: &mut S,
     mut acquire: A,

@@ -47,8 +47,7 @@ pub(crate) const VEC: &str = "vec";
 /// The colour of strategies that are not in the table.
 pub(crate) const OTHER_COLOUR: &str = "s4";
 
-const REFUSES: &str = "further requests are refused, or wait where the program asks with `acquire_timeout` or `acquire_async`, until \
-                       buffers come back";
+const REFUSES: &str = "further requests are refused until buffers come back";
 
 /// Returns what one has without a pool.
 const fn control(name: &'static str, colour: &'static str, sweep: fn(&mut Sweep, &Room)) -> Known {

@@ -13,7 +13,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::strategy::orphans::{self, Methods, Orphan};
-use crate::strategy::{Bell, Link, Listed, RefCounts, Roll, Sleeper, Views, WaitPlace, fences};
+use crate::strategy::{Bell, Link, Listed, RefCounts, Roll, Views, fences};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// An entry of a roll.
@@ -306,41 +306,6 @@ fn loom_look_against_the_end_of_a_pool() {
         orphans::sweep();
         other.join().unwrap();
         assert_eq!(orphans::pending(), 0);
-    });
-}
-
-/// A waker that reads what whoever made it wrote.
-struct Reads(Arc<Shadow>);
-
-impl Wake for Reads {
-    fn wake(self: alloc::sync::Arc<Self>) {
-        self.0.read();
-    }
-}
-
-/// A sleeper that one thread puts into the place, and another takes out: whoever has it sees all
-/// that was done before it was put in.
-#[test]
-fn loom_a_place_carries_the_sleeper() {
-    loom::model(|| {
-        let (place, shadow) = (Arc::new(WaitPlace::new()), Shadow::shared());
-        let other = {
-            let (place, shadow) = (Arc::clone(&place), Arc::clone(&shadow));
-            thread::spawn(move || {
-                shadow.write();
-                let waker = Waker::from(alloc::sync::Arc::new(Reads(shadow)));
-                let before = place.put(Sleeper::task(waker)).expect("the allocator has room");
-                assert!(before.is_none());
-            })
-        };
-        thread::yield_now();
-        let first = place.take();
-        let was_there = first.is_some();
-        if let Some(first) = first {
-            first.wake();
-        }
-        other.join().unwrap();
-        assert_eq!(place.take().is_none(), was_there, "it is taken out once");
     });
 }
 

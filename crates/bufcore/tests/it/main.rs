@@ -24,5 +24,4 @@ mod shared_region;
 mod sources;
 mod streams;
 mod traps;
-mod waiting;
 mod words;

@@ -6,8 +6,6 @@ use core::ptr::NonNull;
 use bufcore::Region;
 use bufcore::strategy::Released;
 #[cfg(feature = "alloc")]
-use bufcore::strategy::WaitPlace;
-#[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::Orphan;
 
 use super::guard::UNIT;
@@ -22,9 +20,6 @@ pub(super) struct Control {
     /// The region that this block is in; moved out before it is dropped.
     pub(super) region: ManuallyDrop<Region>,
     pub(super) released: Released,
-    /// Who waits for a buffer to come back. Empty after the ring's end, and so never dropped.
-    #[cfg(feature = "alloc")]
-    pub(super) waiter: ManuallyDrop<WaitPlace>,
     /// Bytes of the blocks for each place in the table of guards; 0 where there is none.
     #[cfg(any(feature = "wipe", feature = "stats"))]
     pub(super) step: usize,
@@ -33,7 +28,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Makes the control block of a ring in `region`, of which nobody waits for anything.
+    /// Makes the control block of a ring in `region`.
     pub(super) fn new(region: Region, step: usize, wipe: bool) -> Self {
         #[cfg(not(any(feature = "wipe", feature = "stats")))]
         let _ = step;
@@ -44,8 +39,6 @@ impl Control {
             orphan: Orphan::counted(&METHODS),
             region: ManuallyDrop::new(region),
             released: Released::default(),
-            #[cfg(feature = "alloc")]
-            waiter: ManuallyDrop::new(WaitPlace::new()),
             #[cfg(any(feature = "wipe", feature = "stats"))]
             step,
             #[cfg(feature = "wipe")]

@@ -24,9 +24,6 @@ pub(super) const TABLE_FROM: usize = if cfg!(loom) { usize::MAX } else { 512 };
 /// Where a guard is. Made from the region's own pointer, so that it reaches all of the region.
 pub(crate) type At = NonNull<Guard>;
 
-/// No guard is so many units behind the one at the front that its state could not say so.
-pub(super) const MOST_UNITS: u32 = ReleaseState::MOST;
-
 /// Stands in front of a block, at a multiple of a unit, or in a table, half a unit behind one. It
 /// has no padding, so a guard that is merged into a block leaves initialised bytes.
 #[cfg_attr(not(loom), repr(C, align(8)))]

@@ -11,8 +11,6 @@ use super::guard::UNIT;
 use super::guard::{self, At, Guard};
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::layout;
-#[cfg(feature = "alloc")]
-use super::waits;
 
 /// The release of one block.
 #[derive(Debug)]
@@ -185,8 +183,8 @@ impl GuardHandle {
 }
 
 impl GuardHandle {
-    /// Releases the block after the allocator's end, or while it may be waited for. Not by the
-    /// handle: a handle whose address is taken has to be in memory, on the fast path too.
+    /// Counts the release of a block whose allocator has ended. Not by the handle: a handle whose
+    /// address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
@@ -199,34 +197,15 @@ impl GuardHandle {
         let _ = guard;
         #[cfg(feature = "alloc")]
         {
-            let mut taken = None;
-            // SAFETY: the block was told by its allocator, and is not free yet.
-            let take = |distance| unsafe { waits::take_waiter(guard, distance) };
-            // SAFETY: the caller's promise. The state is the first field of a guard.
-            if !unsafe { ReleaseState::release_late(guard.cast(), &mut taken, take) } {
-                // SAFETY: the block is not released yet, and its allocator has ended, which wrote
-                // `before` last.
-                let before = unsafe { &(*guard.as_ptr()).before }.get();
-                // SAFETY: so far in front of it stands the guard at the front, in one region, which
-                // is all in reach of the handle's pointer.
-                let front = unsafe { guard.byte_sub(before as usize * UNIT) };
-                // SAFETY: the guard at the front, and the block was marked, once. The handle is not
-                // used again.
-                unsafe { super::orphaned::release_late(front) };
-            }
-            // The user's code: the guard may be gone.
-            if let Some(taken) = taken {
-                taken.wake();
-            }
+            // SAFETY: the block is not counted yet, and its allocator has ended, which wrote
+            // `before` last.
+            let before = unsafe { &(*guard.as_ptr()).before }.get();
+            // SAFETY: so far in front of it stands the guard at the front, in one region, which is
+            // all in reach of the handle's pointer.
+            let front = unsafe { guard.byte_sub(before as usize * UNIT) };
+            // SAFETY: the guard at the front, and the block was marked, once. The handle is not
+            // used again.
+            unsafe { super::orphaned::release_late(front) };
         }
-    }
-
-    /// Makes the release see whether somebody waits. The caller is the thread that took the block,
-    /// before the lease is handed out.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn watch(&self) {
-        let Some(guard) = self.tagged.block() else { return };
-        // SAFETY: the guard is valid while the handle lives.
-        unsafe { &(*guard.as_ptr()).state }.watch();
     }
 }

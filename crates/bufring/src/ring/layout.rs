@@ -3,11 +3,11 @@
 use bufcore::size;
 
 use super::control::CONTROL;
-use super::guard::{GUARD, MOST_UNITS, PLACE, TABLE_FROM, UNIT};
+use super::guard::{GUARD, PLACE, TABLE_FROM, UNIT};
 
 /// The most bytes of blocks and their guards that a ring counts.
 pub(crate) const MAX_BYTES: usize = {
-    let counted = MOST_UNITS as u64 * UNIT as u64;
+    let counted = u32::MAX as u64 * UNIT as u64;
     if counted < size::MAX_BYTES as u64 { counted as usize } else { size::MAX_BYTES }
 };
 

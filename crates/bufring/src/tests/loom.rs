@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use bufcore::Buf;
 use bufcore::strategy::orphans;
-use buftest::models::{self, Shadow, ends, waits};
+use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -163,40 +163,4 @@ fn loom_late_releases_free_the_memory_themselves() {
 #[test]
 fn loom_two_rings_left_behind() {
     loom::model(|| ends::two_pools_left_behind(ring));
-}
-
-buftest::can_wait!(Waiting: RingPool);
-
-#[test]
-fn loom_waiter_against_a_release() {
-    loom::model(|| waits::against_a_release(Waiting(ring(1))));
-}
-
-#[test]
-fn loom_waiter_against_two_releases() {
-    loom::model(|| {
-        let both = ring(2);
-        let all = both.capacity();
-        waits::against_two_releases(Waiting(both), all);
-    });
-}
-
-#[test]
-fn loom_waiter_against_either_of_two() {
-    loom::model(|| waits::against_either_of_two(Waiting(ring(2))));
-}
-
-#[test]
-fn loom_waiter_polled_by_another_executor() {
-    loom::model(|| waits::polled_by_another(Waiting(ring(1))));
-}
-
-#[test]
-fn loom_waiter_against_a_plain_release() {
-    loom::model(|| waits::against_a_plain_release(Waiting(ring(1))));
-}
-
-#[test]
-fn loom_waiter_forgotten_before_the_end() {
-    loom::model(|| waits::forgotten_before_the_end(Waiting(ring(1))));
 }

@@ -15,5 +15,4 @@ mod regions;
 mod split;
 mod turns;
 mod vectors;
-mod waits;
 mod words;

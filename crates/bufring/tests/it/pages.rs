@@ -142,24 +142,6 @@ fn idle_all_the_time() {
     assert!(ring.into_region().is_ok());
 }
 
-/// A request that waits has the region to itself, with all that was put aside.
-#[test]
-fn waits_for_what_is_out() {
-    let mut ring = RingPool::new(MIB).expect("settings are right");
-    let held = ring.acquire(MIB / 2).expect("half of it");
-    ring.trim_idle(Duration::ZERO);
-    let refused = ring.acquire_timeout(MIB * 3 / 4, Duration::from_millis(1));
-    assert!(refused.is_err());
-    ring.trim_idle(Duration::ZERO);
-    let other = std::thread::spawn(move || drop(held));
-    assert!(ring.acquire_timeout(MIB * 3 / 4, Duration::from_secs(60)).is_ok());
-    other.join().expect("it ends well");
-    ring.trim_idle(Duration::ZERO);
-    let late = ring.acquire(1000).expect("room");
-    drop(ring);
-    drop(late);
-}
-
 /// Memory of the program's own is left alone.
 #[test]
 fn not_of_a_static_region() {

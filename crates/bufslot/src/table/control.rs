@@ -6,8 +6,6 @@ use core::ptr::NonNull;
 use bufcore::Region;
 use bufcore::strategy::Released;
 #[cfg(feature = "alloc")]
-use bufcore::strategy::WaitPlace;
-#[cfg(feature = "alloc")]
 use bufcore::strategy::orphans::Orphan;
 
 /// The head of the bookkeeping.
@@ -18,9 +16,6 @@ pub(super) struct Control {
     /// The region that this control block is in; moved out before it is dropped.
     pub(super) region: ManuallyDrop<Region>,
     pub(super) released: Released,
-    /// Who waits for a buffer to come back. Empty after the pool's end, and so never dropped.
-    #[cfg(feature = "alloc")]
-    pub(super) waiter: ManuallyDrop<WaitPlace>,
     /// Number of slots, without the sentinel.
     pub(super) slots: u32,
     #[cfg(feature = "wipe")]

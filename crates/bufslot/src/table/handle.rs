@@ -9,8 +9,6 @@ use bufcore::strategy::{ReleaseState, Views};
 #[cfg(feature = "alloc")]
 use super::layout::TABLE_OFFSET;
 use super::slot::Slot;
-#[cfg(feature = "alloc")]
-use super::waits;
 
 /// The release of one slot.
 #[derive(Debug)]
@@ -23,7 +21,7 @@ pub(crate) struct SlotHandle {
 // - the slot's atomics, its `start` and its `extra`; the last two nobody writes while the handle
 //   lives (T3);
 // - its `prev`, after the pool's end, which wrote it last;
-// - of the control block `waiter`, `released` and `orphan`, which are atomics and what these hand
+// - of the control block `released` and `orphan`, which are atomics and what these hand
 //   over from thread to thread, and `wipe`, which is never written.
 unsafe impl Send for SlotHandle {}
 // SAFETY: likewise.
@@ -83,8 +81,8 @@ impl Drop for SlotHandle {
 }
 
 impl SlotHandle {
-    /// Releases the slot after the pool's end, or while it may be waited for. Not by the handle: a
-    /// handle whose address is taken has to be in memory, on the fast path too.
+    /// Counts the release of a slot whose pool has ended. Not by the handle: a handle whose address
+    /// is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
@@ -97,35 +95,16 @@ impl SlotHandle {
         let _ = slot;
         #[cfg(feature = "alloc")]
         {
-            let mut taken = None;
-            // SAFETY: the slot was told by its pool, and is not free yet.
-            let take = |at| unsafe { waits::take_waiter(slot, at) };
-            // SAFETY: the caller's promise. The state is the first field of a slot.
-            if !unsafe { ReleaseState::release_late(slot.cast(), &mut taken, take) } {
-                // SAFETY: the slot is not released yet, and its pool has ended, which wrote `prev`
-                // last.
-                let at = unsafe { &(*slot.as_ptr()).prev }.get();
-                let back = at as usize + TABLE_OFFSET;
-                // SAFETY: so far behind its control block stands the slot, in one region, which is
-                // all in reach of the handle's pointer.
-                let control = unsafe { slot.cast::<u8>().sub(back) };
-                // SAFETY: `orphan` is the first field of the control block, and the slot was
-                // marked, once. The handle is not used again.
-                unsafe { orphans::release_late(control.cast()) };
-            }
-            // The user's code: the slot may be gone.
-            if let Some(taken) = taken {
-                taken.wake();
-            }
+            // SAFETY: the slot is not counted yet, and its pool has ended, which wrote `prev` last.
+            let at = unsafe { &(*slot.as_ptr()).prev }.get();
+            let back = at as usize + TABLE_OFFSET;
+            // SAFETY: so far behind its control block stands the slot, in one region, which is all
+            // in reach of the handle's pointer.
+            let control = unsafe { slot.cast::<u8>().sub(back) };
+            // SAFETY: `orphan` is the first field of the control block, and the slot was marked,
+            // once. The handle is not used again.
+            unsafe { orphans::release_late(control.cast()) };
         }
-    }
-
-    /// Makes the release see whether somebody waits. The caller is the thread that took the slot,
-    /// before the lease is handed out.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn watch(&self) {
-        // SAFETY: the slot is valid while the handle lives.
-        unsafe { &(*self.slot.as_ptr()).state }.watch();
     }
 }
 

@@ -19,7 +19,6 @@ pub(crate) const MAX_SLOTS: usize = (u32::MAX as usize - 1) / size_of::<Slot>() 
 /// table, in bytes, because that saves the multiplication on each of the dependent loads of an
 /// acquire.
 pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
-const _: () = assert!(MAX_SLOTS as u32 * STEP <= ReleaseState::MOST, "where a slot stands is in its state");
 
 /// One buffer's place.
 #[repr(C, align(32))]

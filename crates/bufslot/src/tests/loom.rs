@@ -13,7 +13,7 @@
 
 use bufcore::strategy::orphans;
 use bufcore::{Buf, NoLease, Reject};
-use buftest::models::{self, Shadow, ends, waits};
+use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -133,36 +133,4 @@ fn loom_late_releases_free_the_memory_themselves() {
 #[test]
 fn loom_two_pools_left_behind() {
     loom::model(|| ends::two_pools_left_behind(pool));
-}
-
-buftest::can_wait!(Waiting: Pool);
-
-#[test]
-fn loom_waiter_against_a_release() {
-    loom::model(|| waits::against_a_release(Waiting(pool(1))));
-}
-
-#[test]
-fn loom_waiter_against_two_releases() {
-    loom::model(|| waits::against_two_releases(Waiting(pool(2)), 16));
-}
-
-#[test]
-fn loom_waiter_against_either_of_two() {
-    loom::model(|| waits::against_either_of_two(Waiting(pool(2))));
-}
-
-#[test]
-fn loom_waiter_polled_by_another_executor() {
-    loom::model(|| waits::polled_by_another(Waiting(pool(1))));
-}
-
-#[test]
-fn loom_waiter_against_a_plain_release() {
-    loom::model(|| waits::against_a_plain_release(Waiting(pool(1))));
-}
-
-#[test]
-fn loom_waiter_forgotten_before_the_end() {
-    loom::model(|| waits::forgotten_before_the_end(Waiting(pool(1))));
 }

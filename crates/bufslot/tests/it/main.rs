@@ -15,5 +15,4 @@ mod pictures;
 mod queues;
 mod regions;
 mod split;
-mod waits;
 mod words;

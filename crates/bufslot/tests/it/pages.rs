@@ -119,24 +119,6 @@ fn idle_all_the_time() {
     assert!(pool.into_region().is_ok());
 }
 
-/// A request that waits has the region to itself, with all that was put aside.
-#[test]
-fn waits_for_what_is_out() {
-    let mut pool = SlotPool::builder().capacity(MIB).slots(8).build_with(Reject).expect("settings are right");
-    let held = pool.acquire(MIB / 2).expect("half of it");
-    pool.trim_idle(Duration::ZERO);
-    let refused = pool.acquire_timeout(MIB * 3 / 4, Duration::from_millis(1));
-    assert!(refused.is_err());
-    pool.trim_idle(Duration::ZERO);
-    let other = std::thread::spawn(move || drop(held));
-    assert!(pool.acquire_timeout(MIB * 3 / 4, Duration::from_secs(60)).is_ok());
-    other.join().expect("it ends well");
-    pool.trim_idle(Duration::ZERO);
-    let late = pool.acquire(1000).expect("room");
-    drop(pool);
-    drop(late);
-}
-
 /// Memory of the program's own is left alone.
 #[test]
 fn not_of_a_static_region() {

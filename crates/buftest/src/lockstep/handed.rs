@@ -1,6 +1,4 @@
-//! Handles that are handed over, and come back.
-
-use std::mem;
+//! Handles that are handed over.
 
 use bufcore::{BufferPool, SplitLease};
 
@@ -16,24 +14,9 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         Some(self.live.swap_remove(at))
     }
 
-    /// Hands all handles over.
-    pub fn take_all(&mut self) -> Vec<Live<P::Lease>> {
-        mem::take(&mut self.live)
-    }
-
-    /// Takes handles back that were handed over.
-    pub fn put_back(&mut self, live: impl IntoIterator<Item = Live<P::Lease>>) {
-        self.live.extend(live);
-    }
-
     /// Counts the bytes that are out, also of handles that were handed over, and of buffers of
     /// which parts are left.
     pub fn claimed_bytes(&self) -> usize {
         self.shadow.bytes()
-    }
-
-    /// Hands the pool and all handles over.
-    pub fn into_parts(self) -> (P, Vec<Live<P::Lease>>) {
-        (self.pool, self.live)
     }
 }

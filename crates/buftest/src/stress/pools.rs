@@ -51,7 +51,7 @@ pub struct Subject<P: BufferPool, S> {
     pub frames: fn(&mut P) -> Frames<'_, P>,
     /// Splits a buffer, if the strategy can.
     pub split: Split<P::Lease>,
-    /// What only this pool does: trims, waits. It drops all that it acquires.
+    /// What only this pool does, such as trims. It drops all that it acquires.
     pub own: fn(&mut P, &mut Rng, Moment),
     /// Fails unless all of a pool is free again, of which nothing is out.
     pub at_rest: fn(&mut P),

@@ -4,15 +4,12 @@
 //! [`waits!`](crate::waits!) stamps them out for a pool of 100 000 bytes: while 90 000 are out,
 //! 80 000 are waited for.
 
-pub mod allocators;
-mod many_buffers;
 mod programs;
 #[cfg(target_os = "linux")]
 pub mod system;
 
 use std::future::Future;
 use std::mem;
-use std::panic::Location;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
@@ -21,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use bufcore::{AcquireError, Buf, Lease};
 
-pub use self::many_buffers::t26_one_request_for_all;
 pub use self::programs::t24_programs;
 use super::moved::{self, Waiting};
 use super::scaled;
@@ -213,10 +209,9 @@ macro_rules! waits {
     };
 }
 
-/// Takes a buffer that keeps all others out, by `acquire` or by a request that did not have to
-/// wait.
-fn held<P: Waits>(pool: &mut P, is_plain: bool) -> Buf<P::Lease> {
-    if is_plain { pool.acquire(HELD) } else { now::<P>(pool.acquire_async(HELD)) }.expect("room")
+/// Takes a buffer that keeps all others out.
+fn held<P: Waits>(pool: &mut P) -> Buf<P::Lease> {
+    pool.acquire(HELD).expect("room")
 }
 
 /// Polls a request that does not have to wait.
@@ -242,9 +237,9 @@ fn asleep<P: Waits>(request: &mut Request<'_, P>, wakes: &Counting, waker: &Wake
 /// way, and is served. The release is on another thread, and on this one. What is left of the pool
 /// is as before.
 pub fn t24_served_when_buffers_come_back<P: Waits>(make: impl Fn() -> P) {
-    for (is_plain, is_elsewhere) in [(true, true), (true, false), (false, true), (false, false)] {
+    for is_elsewhere in [true, false] {
         let mut pool = make();
-        let held = held(&mut pool, is_plain);
+        let held = held(&mut pool);
         assert!(matches!(pool.acquire(WANTED), Err(AcquireError::Exhausted { .. })));
         let (wakes, waker) = counting();
         let mut request = pool.acquire_async(WANTED);
@@ -268,27 +263,25 @@ pub fn t24_served_when_buffers_come_back<P: Waits>(make: impl Fn() -> P) {
 
 /// Checks that a request that is given up keeps nothing: neither memory nor a waker.
 pub fn t24_given_up<P: Waits>(make: impl Fn() -> P) {
-    for is_plain in [true, false] {
-        let mut pool = make();
-        let held = held(&mut pool, is_plain);
-        let (wakes, waker) = counting();
-        let mut request = pool.acquire_async(WANTED);
-        asleep::<P>(&mut request, &wakes, &waker);
-        drop(request);
-        drop(waker);
-        assert_eq!(Arc::strong_count(&wakes), 1, "its waker is kept");
-        let before = wakes.count();
-        drop(held);
-        assert_eq!(wakes.count(), before, "nobody waits");
-        assert!(pool.acquire(WANTED).is_ok());
-    }
+    let mut pool = make();
+    let held = held(&mut pool);
+    let (wakes, waker) = counting();
+    let mut request = pool.acquire_async(WANTED);
+    asleep::<P>(&mut request, &wakes, &waker);
+    drop(request);
+    drop(waker);
+    assert_eq!(Arc::strong_count(&wakes), 1, "its waker is kept");
+    let before = wakes.count();
+    drop(held);
+    assert_eq!(wakes.count(), before, "nobody waits");
+    assert!(pool.acquire(WANTED).is_ok());
 }
 
 /// Checks that requests which are forgotten keep nobody else asleep.
 pub fn t24_forgotten<P: Waits>(make: impl Fn() -> P) {
     for count in [1, 2, 10] {
         let mut pool = make();
-        let held = held(&mut pool, false);
+        let held = held(&mut pool);
         for _ in 0..count {
             let mut request = pool.acquire_async(WANTED);
             assert!(poll(request.as_mut(), Waker::noop()).is_pending());
@@ -304,52 +297,29 @@ pub fn t24_forgotten<P: Waits>(make: impl Fn() -> P) {
     }
 }
 
-/// Checks that a request beside buffers whose releases are plain stores, which may wake nobody,
-/// looks again some times by itself. It does so also where another request was there before, and
-/// not for ever. [`waits!`](crate::waits!) does not include this, since it is for such pools only.
-pub fn t24_beside_plain_releases<P: Waits>(make: impl Fn() -> P) {
-    let mut pool = make();
-    let plain = held(&mut pool, true);
-    for round in 0..3 {
-        let (wakes, waker) = counting();
-        let mut request = pool.acquire_async(WANTED);
-        asleep::<P>(&mut request, &wakes, &waker);
-        assert!((1..10).contains(&wakes.count()), "round {round}: {} looks", wakes.count());
-    }
-    drop(plain);
-    // Nor beside others.
-    let _watched = held(&mut pool, false);
-    let (wakes, waker) = counting();
-    let mut request = pool.acquire_async(WANTED);
-    asleep::<P>(&mut request, &wakes, &waker);
-    assert_eq!(wakes.count(), 0);
-}
-
 /// Checks all time-outs that there are, and one that a release ends.
 pub fn t24_timeouts<P: Waits>(make: impl Fn() -> P) {
-    for is_plain in [true, false] {
-        let mut pool = make();
-        let held = held(&mut pool, is_plain);
-        for timeout in [Duration::ZERO, Duration::from_nanos(1), Duration::from_millis(3)] {
-            let started = Instant::now();
-            let refused = pool.acquire_timeout(WANTED, timeout);
-            assert!(matches!(refused, Err(AcquireError::Exhausted { .. })));
-            assert!((timeout..LONG).contains(&started.elapsed()));
-        }
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| pool.acquire_timeout(WANTED, Duration::MAX).map(drop));
-            thread::sleep(Duration::from_millis(20));
-            drop(held);
-            assert_eq!(waiter.join().expect("waiting does not panic"), Ok(()));
-        });
-        assert!(pool.acquire(HELD).is_ok());
+    let mut pool = make();
+    let held = held(&mut pool);
+    for timeout in [Duration::ZERO, Duration::from_nanos(1), Duration::from_millis(3)] {
+        let started = Instant::now();
+        let refused = pool.acquire_timeout(WANTED, timeout);
+        assert!(matches!(refused, Err(AcquireError::Exhausted { .. })));
+        assert!((timeout..LONG).contains(&started.elapsed()));
     }
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| pool.acquire_timeout(WANTED, Duration::MAX).map(drop));
+        thread::sleep(Duration::from_millis(20));
+        drop(held);
+        assert_eq!(waiter.join().expect("waiting does not panic"), Ok(()));
+    });
+    assert!(pool.acquire(HELD).is_ok());
 }
 
 /// Checks that a request that can never be served is refused at once.
 pub fn t24_too_large<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
-    let _held = held(&mut pool, true);
+    let _held = held(&mut pool);
     for bytes in [1_000_000, usize::MAX] {
         assert!(matches!(now::<P>(pool.acquire_async(bytes)), Err(AcquireError::TooLarge { .. })));
         assert!(matches!(pool.acquire_timeout(bytes, LONG), Err(AcquireError::TooLarge { .. })));
@@ -359,16 +329,14 @@ pub fn t24_too_large<P: Waits>(make: impl Fn() -> P) {
 
 /// Moves a request from one executor to another.
 pub fn t24_moved<P: Waits>(make: impl Fn() -> P) {
-    for is_plain in [true, false] {
-        moved::t24_moved(|| {
-            let mut pool = make();
-            let held = held(&mut pool, is_plain);
-            let future = Box::pin(async move {
-                pool.acquire_async(WANTED).await.expect("it waits until there is room");
-            });
-            Waiting { future, event: Box::new(move || drop(held)) }
+    moved::t24_moved(|| {
+        let mut pool = make();
+        let held = held(&mut pool);
+        let future = Box::pin(async move {
+            pool.acquire_async(WANTED).await.expect("it waits until there is room");
         });
-    }
+        Waiting { future, event: Box::new(move || drop(held)) }
+    });
 }
 
 /// Checks that a request is always woken, at whatever moment of its beginning the release on
@@ -404,7 +372,7 @@ pub fn t24_releases_at_any_moment<P: Waits>(make: impl Fn() -> P) {
 /// replaced, given up, or served.
 pub fn t22_a_waker_panics<P: Waits>(make: impl Fn() -> P) {
     let mut pool = make();
-    let first = held(&mut pool, false);
+    let first = held(&mut pool);
     let panicking = hostile(|| panic!("a waker panics, as it was told to"), || {});
     let mut request = pool.acquire_async(WANTED);
     assert!(poll(request.as_mut(), &panicking).is_pending());
@@ -415,7 +383,7 @@ pub fn t22_a_waker_panics<P: Waits>(make: impl Fn() -> P) {
 
     // The panic of a waker's drop ends there, too.
     let dropped = Arc::new(Counting::default());
-    let mut first = Some(held(&mut pool, false));
+    let mut first = Some(held(&mut pool));
     let (wakes, waker) = counting();
     let mut request = pool.acquire_async(WANTED);
     assert!(poll(request.as_mut(), &drop_panics(&dropped)).is_pending(), "there is no room");
@@ -437,7 +405,7 @@ pub fn t22_a_waker_panics<P: Waits>(make: impl Fn() -> P) {
 pub fn t23_a_waker_comes_back_in<P: Waits>(make: impl Fn() -> P) {
     for is_woken in [true, false] {
         let mut pool = make();
-        let first = held(&mut pool, false);
+        let first = held(&mut pool);
         let bufs: Vec<_> = (0..2).map(|_| now::<P>(pool.acquire_async(1000)).expect("room")).collect();
         let others = Arc::new(Mutex::new(bufs));
         let act = {
@@ -461,9 +429,9 @@ pub fn t23_a_waker_comes_back_in<P: Waits>(make: impl Fn() -> P) {
 /// Ends the pool after a request was forgotten, with buffers out or without: the waker goes, and
 /// releases do no harm.
 pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
-    for (is_plain, is_out) in [(true, true), (true, false), (false, true), (false, false)] {
+    for is_out in [true, false] {
         let mut pool = make();
-        let mut held = Some(held(&mut pool, is_plain));
+        let mut held = Some(held(&mut pool));
         let (wakes, waker) = counting();
         let mut request = pool.acquire_async(WANTED);
         assert!(poll(request.as_mut(), &waker).is_pending());
@@ -488,7 +456,7 @@ pub fn t06_ended_after_a_wait<P: Waits>(make: impl Fn() -> P) {
 pub fn t22_a_waker_panics_when_the_pool_ends<P: Waits>(make: impl Fn() -> P) {
     for (is_out, unwinds) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut pool = make();
-        let mut held = Some(held(&mut pool, false));
+        let mut held = Some(held(&mut pool));
         let dropped = Arc::new(Counting::default());
         let mut request = pool.acquire_async(WANTED);
         assert!(poll(request.as_mut(), &drop_panics(&dropped)).is_pending());
@@ -506,21 +474,4 @@ pub fn t22_a_waker_panics_when_the_pool_ends<P: Waits>(make: impl Fn() -> P) {
         assert!(thread::spawn(move || drop(held)).join().is_ok(), "it came out of a late release");
         assert_eq!(dropped.count(), 1, "the waker is kept");
     }
-}
-
-/// Checks that the tracker names the calls that asked, and not the poll. `asked` lists where
-/// buffers of the pool, which has a tracker, were asked for.
-pub fn tracked_where_it_was_asked_for<P: Waits>(
-    mut pool: P,
-    asked: impl Fn(&P) -> Vec<&'static Location<'static>>,
-) {
-    let (mut request, line) = (pool.acquire_async(100), line!());
-    let Poll::Ready(Ok(first)) = poll(request.as_mut(), Waker::noop()) else { panic!("there is room") };
-    drop(request);
-    let (second, later) = (pool.acquire_timeout(100, LONG).expect("there is room"), line!());
-    let known = asked(&pool);
-    assert!(known.iter().all(|at| at.file() == file!()), "{known:?}");
-    assert_eq!(known.iter().map(|at| at.line()).collect::<Vec<_>>(), [line, later]);
-    drop((first, second));
-    assert!(asked(&pool).is_empty());
 }

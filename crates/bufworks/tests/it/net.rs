@@ -454,55 +454,6 @@ fn t24_a_small_and_a_large_buffer_of_one_task() {
     });
 }
 
-/// Slot pools and rings behind a mutex for tasks, with room for two of the buffers that twenty
-/// tasks want.
-#[test]
-fn tasks_that_wait_for_pools_in_a_mutex() {
-    use bufworks::net::{read_exact_waiting, read_ready_waiting};
-
-    const CLIENTS: u32 = 20;
-    const FRAME: usize = 10_000;
-    let slot = SlotPool::builder().capacity(2 * FRAME).slots(4).build_with(Reject).unwrap();
-    let pools = Arc::new((
-        tokio::sync::Mutex::new(slot),
-        tokio::sync::Mutex::new(RingPool::builder().capacity(2 * FRAME).buffers(2).build().unwrap()),
-    ));
-    let runtime = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut tasks = Vec::new();
-        for number in 0..CLIENTS {
-            let (mut client, mut server) = pair().await;
-            let pools = Arc::clone(&pools);
-            tasks.push(tokio::spawn(async move {
-                let (slot, ring) = &*pools;
-                // One after the other: nothing is held while it waits.
-                let acquire = || async { slot.lock().await.acquire_async(FRAME).await };
-                let frame = read_exact_waiting(&mut server, FRAME, acquire).await.unwrap();
-                assert!(frame.iter().all(|&byte| byte == number as u8));
-                drop(frame);
-                let mut came = 0;
-                let acquire = || async { ring.lock().await.acquire_async(FRAME).await };
-                while let Some(buf) = read_ready_waiting(&mut server, acquire).await.unwrap() {
-                    assert!(buf.iter().all(|&byte| byte == number as u8));
-                    came += buf.len();
-                    yield_now().await;
-                }
-                assert_eq!(came, FRAME);
-            }));
-            tasks.push(tokio::spawn(async move {
-                for piece in vec![number as u8; 2 * FRAME].chunks(700) {
-                    client.write_all(piece).await.unwrap();
-                }
-                client.shutdown().await.unwrap();
-            }));
-        }
-        for task in tasks {
-            timeout(PATIENCE, task).await.expect("a task waits for ever").unwrap();
-        }
-    });
-    assert!(pools.0.try_lock().unwrap().is_idle() && pools.1.try_lock().unwrap().is_idle());
-}
-
 /// A stream that ends in a frame, a buffer without room, a frame of no bytes, and a request that is
 /// given up: no byte is lost.
 #[test]
@@ -510,8 +461,16 @@ fn exact_reads_that_fail() {
     use bufworks::net::read_exact_waiting;
 
     let pool = SlotPool::builder().capacity(1000).slots(4).build_with(Reject).unwrap();
-    let pool = tokio::sync::Mutex::new(pool);
-    let acquire = async |bytes: usize| pool.lock().await.acquire_async(bytes).await;
+    let pool = Mutex::new(pool);
+    let acquire = async |bytes: usize| {
+        loop {
+            match pool.lock().unwrap().acquire(bytes) {
+                Err(AcquireError::Exhausted { .. }) => {}
+                served => return served,
+            }
+            yield_now().await;
+        }
+    };
     one_thread().block_on(async {
         let (mut client, mut server) = pair().await;
         client.write_all(b"abcdefgh").await.unwrap();
@@ -521,7 +480,7 @@ fn exact_reads_that_fail() {
         assert!(matches!(small, Err(ReadError::NoRoom)));
         let large = read_exact_waiting(&mut server, 4, || acquire(1001)).await;
         assert!(matches!(large, Err(ReadError::Acquire(AcquireError::TooLarge { .. }))));
-        let held = pool.lock().await.acquire(1000).unwrap();
+        let held = pool.lock().unwrap().acquire(1000).unwrap();
         let given_up = timeout(Duration::from_millis(20), read_exact_waiting(&mut server, 4, || acquire(4)));
         assert!(given_up.await.is_err(), "there is no room");
         drop(held);

@@ -9,7 +9,7 @@ use super::Waits;
 use crate::tasks::{counting, poll};
 use crate::trials::scaled;
 
-/// Runs random programs of buffers of both kinds and of a request that waits among their releases:
+/// Runs random programs of buffers and of a request that waits among their releases:
 /// polled late, without a wake, by other executors, given up, forgotten. When all buffers have come
 /// back, it was woken, and is served.
 pub fn t24_programs<P: Waits>(make: impl Fn() -> P) {

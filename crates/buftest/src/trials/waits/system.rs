@@ -19,33 +19,31 @@ const A_WHILE: Duration = Duration::from_millis(5);
 /// and there, as a thread and as a task. They sleep meanwhile, unless the system refuses that: then
 /// they do not `sleep`.
 fn waits<P: Waits>(make: impl Fn() -> P, there: &Errands, sleeps: bool) {
-    for is_plain in [true, false] {
-        let mut pool = make();
-        let out = held(&mut pool, is_plain);
-        let (began, timer, before) = (Instant::now(), ThreadTimer::start(), thread_sleeps());
-        let refused = pool.acquire_timeout(WANTED, SHORT).map(drop);
-        let (took, worked) = (began.elapsed(), timer.elapsed());
-        let has_slept = thread_sleeps() > before;
-        assert!(matches!(refused, Err(AcquireError::Exhausted { .. })), "{refused:?}");
-        assert!((SHORT..LONG / 2).contains(&took), "{took:?} of {SHORT:?}");
-        // A busy machine may give a thread that never sleeps a third of the time.
-        assert!(!sleeps || worked < SHORT / 6, "it worked for {worked:?} of {took:?}");
-        // Or still less.
-        assert!(!sleeps || has_slept, "it never slept in {took:?}");
-        let release = |out| {
-            there.start(move || {
-                thread::sleep(A_WHILE);
-                drop(out);
-            })
-        };
-        let released = release(out);
-        drop(pool.acquire_timeout(WANTED, LONG).expect("it comes back"));
-        released.wait();
-        let released = release(held(&mut pool, is_plain));
-        drop(block_on(pool.acquire_async(WANTED), LONG).expect("in time").expect("it comes back"));
-        released.wait();
-        assert!(pool.acquire(WANTED).is_ok());
-    }
+    let mut pool = make();
+    let out = held(&mut pool);
+    let (began, timer, before) = (Instant::now(), ThreadTimer::start(), thread_sleeps());
+    let refused = pool.acquire_timeout(WANTED, SHORT).map(drop);
+    let (took, worked) = (began.elapsed(), timer.elapsed());
+    let has_slept = thread_sleeps() > before;
+    assert!(matches!(refused, Err(AcquireError::Exhausted { .. })), "{refused:?}");
+    assert!((SHORT..LONG / 2).contains(&took), "{took:?} of {SHORT:?}");
+    // A busy machine may give a thread that never sleeps a third of the time.
+    assert!(!sleeps || worked < SHORT / 6, "it worked for {worked:?} of {took:?}");
+    // Or still less.
+    assert!(!sleeps || has_slept, "it never slept in {took:?}");
+    let release = |out| {
+        there.start(move || {
+            thread::sleep(A_WHILE);
+            drop(out);
+        })
+    };
+    let released = release(out);
+    drop(pool.acquire_timeout(WANTED, LONG).expect("it comes back"));
+    released.wait();
+    let released = release(held(&mut pool));
+    drop(block_on(pool.acquire_async(WANTED), LONG).expect("in time").expect("it comes back"));
+    released.wait();
+    assert!(pool.acquire(WANTED).is_ok());
 }
 
 /// Refuses one call that waits may make after the start.

@@ -122,10 +122,10 @@ impl Parking {
     ///
     /// # Panics
     ///
-    /// In debug builds, when no part is.
+    /// When no part is.
     pub fn unpark(&mut self) {
-        debug_assert!(self.parts != 0, "a part is parked");
-        self.parts = self.parts.saturating_sub(1);
+        assert!(self.parts != 0, "a part is parked");
+        self.parts -= 1;
     }
 
     /// Returns how many parts are parked.

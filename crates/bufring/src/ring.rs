@@ -191,8 +191,12 @@ impl Ring {
     }
 
     /// Parks a block that is free, or frees one that is parked.
+    ///
+    /// # Panics
+    ///
+    /// When a buffer is in the block.
     pub(crate) fn set_parked(&self, at: At, parked: bool) {
-        debug_assert!(self.is_vacant(at));
+        assert!(self.is_vacant(at), "a live block is not parked");
         self.guard(at).state.set_parked(parked);
     }
 
@@ -274,16 +278,17 @@ impl Ring {
         self.guard(at).state.let_go();
     }
 
-    /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and puts a free
-    /// block behind it, if there is anything left that is worth one.
-    pub(crate) fn cut(&self, at: At, units: usize) {
+    /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and returns the
+    /// free block that it puts behind it. Returns `None`, and leaves the block as it is, when what
+    /// is left is too small for a block.
+    pub(crate) fn cut(&self, at: At, units: usize) -> Option<At> {
         if !self.has_table() {
             return self.split(at, units);
         }
         let size = self.size(at);
         debug_assert!(units > 0 && units <= size, "{units} of {size} units");
         if size == units {
-            return;
+            return None;
         }
         let behind = self.next(at);
         self.guard(at).size.set(units as u32);
@@ -294,15 +299,16 @@ impl Ring {
         // SAFETY: likewise; the address is in the block.
         unsafe { set_data(rest, address) };
         self.guard(behind).before.set((size - units) as u32);
+        Some(rest)
     }
 
     /// Cuts a block as `cut` does, where guards are in front of their blocks.
     #[inline]
-    pub(crate) fn split(&self, at: At, units: usize) {
+    pub(crate) fn split(&self, at: At, units: usize) -> Option<At> {
         let size = self.size(at);
         debug_assert!(units <= size && units * UNIT > GUARD, "{units} of {size} units");
         if size - units < LEAST_UNITS {
-            return;
+            return None;
         }
         let behind = self.next(at);
         self.guard(at).size.set(units as u32);
@@ -311,6 +317,7 @@ impl Ring {
         // room for a guard.
         unsafe { rest.write(Guard::new(ReleaseState::free(), (size - units) as u32, units as u32)) };
         self.guard(behind).before.set((size - units) as u32);
+        Some(rest)
     }
 
     /// Merges the free blocks behind `at` into its block, which is free or the allocator's own;

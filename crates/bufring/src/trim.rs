@@ -124,14 +124,11 @@ impl RingPool {
     /// used before, and take more of it when they need it.
     pub(crate) fn park_rest(&mut self, at: At) {
         let units = self.grid.units(Parking::FIRST_BYTES);
-        if units < self.ring.size(at) {
-            self.ring.cut(at, units);
-            let rest = self.ring.next(at);
-            // Too little for a block is not cut off.
-            if rest != self.ring.end() {
-                self.ring.set_parked(rest, true);
-                self.parking.park();
-            }
+        if units < self.ring.size(at)
+            && let Some(rest) = self.ring.cut(at, units)
+        {
+            self.ring.set_parked(rest, true);
+            self.parking.park();
         }
     }
 
@@ -160,7 +157,7 @@ impl RingPool {
     /// Gives back the whole pages of a block that is free or parked, except for the first bytes of
     /// it, of which it has as many as are `kept`.
     fn return_pages(&self, at: At, kept: usize) {
-        debug_assert!(self.ring.is_vacant(at));
+        assert!(self.ring.is_vacant(at), "pages of a live block stay");
         let addresses = self.addresses(at);
         // SAFETY: the block is in no buffer (P2), nor a frame, and its guard is not among its
         // bytes. The borrow of the ring, which is `mut` further up, keeps requests away.
@@ -221,13 +218,12 @@ impl RingPool {
     fn unpark(&mut self, at: At, units: usize) {
         self.parking.unpark();
         let more = self.grid.units(self.parking.step().min(self.capacity));
-        let (size, wanted) = (self.ring.size(at), units.max(more));
-        if wanted < size {
-            self.ring.cut(at, wanted);
-            if self.ring.size(at) < size {
-                self.ring.set_parked(self.ring.next(at), true);
-                self.parking.park();
-            }
+        let wanted = units.max(more);
+        if wanted < self.ring.size(at)
+            && let Some(rest) = self.ring.cut(at, wanted)
+        {
+            self.ring.set_parked(rest, true);
+            self.parking.park();
         }
         self.ring.set_parked(at, false);
         self.parking.note_taken(self.ring.room(at));
@@ -299,7 +295,8 @@ impl RingPool {
             if has_parked && size >= units {
                 self.unpark_from(at, units);
                 self.newest = at;
-                let _size = self.widen(at, units);
+                let widened = self.widen(at, units);
+                assert!(widened >= units, "{widened} of {units} units");
                 return Some(at);
             }
             // The guard at the end leads to itself.

@@ -77,7 +77,7 @@ impl Table {
             let available = region.len();
             return Err((ConfigError::RegionTooSmall { required, available }, region));
         }
-        debug_assert!((1..=MAX_SLOTS).contains(&slots), "{slots} slots");
+        assert!((1..=MAX_SLOTS).contains(&slots), "{slots} slots");
         let base = region.as_ptr();
         // SAFETY: `layout.control <= layout.memory < region.len()`.
         let control = unsafe { base.add(layout.control) }.cast::<Control>();

@@ -304,6 +304,8 @@ impl<F: BufferPool> SlotPool<F> {
             if bytes <= slots.start(next).saturating_sub(start) {
                 self.unpark_behind(before, start + bytes, true);
                 if self.free != NONE {
+                    let limit = slots.start(slots.next(before));
+                    assert!(start + bytes <= limit, "{start} + {bytes} in {limit}");
                     return self.carve_new(slots, before, start, bytes);
                 }
             }

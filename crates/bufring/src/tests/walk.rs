@@ -102,6 +102,7 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
         match random.usize(..8) {
             0 => ring.park(|_, _| true),
             1 => ring.park(|ring, at| ring.ring.room(at) > largest),
+            2 => ring.trim(),
             _ => {}
         }
         ring.check();
@@ -128,6 +129,8 @@ fn invariants_hold_on_random_walks() {
         walk(seed, 4096, 200, 64);
         walk(seed, 8192, 4000, 1);
         walk(seed, 1 << 16, 100, 16);
+        // More than a ring begins with.
+        walk(seed, 40 << 10, 18_000, 1);
         // Guards in a table.
         walk(seed, 1 << 15, 4000, 512);
         walk(seed, 1 << 17, 20_000, 4096);

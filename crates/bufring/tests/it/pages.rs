@@ -155,3 +155,37 @@ fn not_of_a_static_region() {
     ring.trim_idle(Duration::ZERO);
     assert_eq!(ring.acquire(MIB / 2).expect("room").spare_mut(), vec![7; MIB / 2]);
 }
+
+/// A free block at the front of every size around what is left there: one below, one above, and
+/// so that what is left over is too little for a block.
+#[test]
+fn trim_keeps_live_buffers() {
+    const FIRST: usize = 16 << 10;
+    for alignment in [1, 16, 64, 512, 4096] {
+        for first in (FIRST - 40..FIRST + 40).chain([4096, 20_000, FIRST + 4096, FIRST + 8192]) {
+            for idle in [false, true] {
+                let builder = RingPool::builder().capacity(256 << 10).buffers(8).alignment(alignment);
+                let mut ring = builder.build().expect("settings are right");
+                let at_front = ring.acquire(first).expect("room");
+                let mut kept = ring.acquire(1000).expect("room");
+                kept.resize(1000, 0xa5).expect("room");
+                drop(at_front);
+                if idle {
+                    ring.trim_idle(Duration::ZERO);
+                    ring.trim_idle(Duration::ZERO);
+                } else {
+                    ring.trim();
+                }
+                let mut others = Vec::new();
+                for size in [200_000, 20_000, 1000, 100, 1] {
+                    while let Ok(mut other) = ring.acquire(size) {
+                        other.resize(size, 0x5a).expect("room");
+                        others.push(other);
+                    }
+                }
+                let lost = kept.iter().filter(|&&byte| byte != 0xa5).count();
+                assert_eq!(lost, 0, "bytes of a live buffer, behind one of {first}, alignment {alignment}");
+            }
+        }
+    }
+}

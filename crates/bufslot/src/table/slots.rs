@@ -46,8 +46,12 @@ impl Slots {
     }
 
     /// Parks a slot that is free, or frees one that is parked.
+    ///
+    /// # Panics
+    ///
+    /// When a buffer is in the slot.
     pub(crate) fn set_parked(self, at: u32, parked: bool) {
-        debug_assert!(self.is_vacant(at), "slot at {at}");
+        assert!(self.is_vacant(at), "a live slot is not parked: {at}");
         self.slot(at).state.set_parked(parked);
     }
 
@@ -108,7 +112,7 @@ impl Slots {
     /// bottom, with others above it.
     pub(crate) fn take_last(self, sentinel: u32) -> u32 {
         let last = sentinel - STEP;
-        debug_assert!(last != 0 && self.next(last) == NONE && self.next(last - STEP) == last);
+        assert!(last != 0 && self.next(last) == NONE && self.next(last - STEP) == last);
         self.slot(last - STEP).next.set(NONE);
         last
     }

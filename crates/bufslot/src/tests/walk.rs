@@ -87,6 +87,7 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
         match random.usize(..8) {
             0 => pool.park(|_, _, _| true),
             1 => pool.park(|_, start, limit| limit - start > capacity / slots),
+            2 => pool.trim(),
             _ => {}
         }
         pool.check();

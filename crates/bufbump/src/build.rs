@@ -4,7 +4,7 @@ use core::fmt;
 
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
-use bufcore::strategy::{PoolSource, SettingsText};
+use bufcore::strategy::{PoolSource, SettingsText, check_alignment};
 use bufcore::{ConfigError, RegionError};
 
 use crate::pool::BumpPool;
@@ -272,8 +272,8 @@ impl Builder {
     /// # Errors
     ///
     /// - [`ConfigError::Zero`] for shards of no bytes.
-    /// - [`ConfigError::TooLarge`] for shards over 1 GiB.
-    /// - [`ConfigError::BadAlignment`], also for one over 1 GiB.
+    /// - [`ConfigError::TooLarge`] for shards or an alignment over 1 GiB.
+    /// - [`ConfigError::BadAlignment`] for one that is no power of two.
     /// - [`ConfigError::Region`] when the allocator refuses memory, or the system a mapping.
     ///
     /// ```
@@ -303,9 +303,7 @@ impl Builder {
                 limit: MAX_SHARD_BYTES,
             });
         }
-        if !self.alignment.is_power_of_two() || self.alignment > MAX_SHARD_BYTES {
-            return Err(ConfigError::BadAlignment { alignment: self.alignment });
-        }
+        check_alignment(self.alignment, MAX_SHARD_BYTES)?;
         let mut settings = Settings {
             shard_bytes: self.shard_bytes,
             max_probes: self.max_probes,

@@ -5,6 +5,7 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
+use crate::settings::check_alignment;
 use crate::size::MAX_BYTES;
 use crate::stats::{Counters, Served};
 use crate::tagged_ptr::TaggedPtr;
@@ -239,8 +240,8 @@ impl HeapPool {
     ///
     /// # Errors
     ///
-    /// Returns [`ConfigError::BadAlignment`] for a number that is no power of two, and for one so
-    /// large that no buffer could exist.
+    /// Returns [`ConfigError::BadAlignment`] for a number that is no power of two, and
+    /// [`ConfigError::TooLarge`] for one so large that no buffer could exist.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -252,9 +253,7 @@ impl HeapPool {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     pub fn with_alignment(mut self, alignment: usize) -> Result<Self, ConfigError> {
-        if !alignment.is_power_of_two() || alignment > MAX_BYTES / 4 {
-            return Err(ConfigError::BadAlignment { alignment });
-        }
+        check_alignment(alignment, MAX_BYTES / 4)?;
         self.alignment = alignment.max(MIN_ALIGNMENT);
         Ok(self)
     }

@@ -14,7 +14,7 @@ pub use crate::ref_counts::RefCounts;
 pub use crate::release_state::ReleaseState;
 #[cfg(feature = "alloc")]
 pub use crate::roll::{Link, Listed, Roll};
-pub use crate::settings::SettingsText;
+pub use crate::settings::{SettingsText, check_alignment};
 #[cfg(feature = "alloc")]
 pub use crate::sleeper::{Sleeper, TaskWaker};
 pub use crate::stats::{Counters, Released, Served, SharedCounters};

@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use bufcore::strategy::SettingsText;
+use bufcore::strategy::{SettingsText, check_alignment};
 use bufcore::{ConfigError, Region, size};
 
 use crate::RingPool;
-use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_capacity, overhead_bytes};
+use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capacity, overhead_bytes};
 
 /// The capacity over heap memory unless another is asked for. Pages that no buffer needed are not
 /// touched, so where there are addresses for it, there is room for a burst.
@@ -187,9 +187,10 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no buffers or a capacity of 0. [`ConfigError::TooLarge`] for more
-    /// than 64 GiB. [`ConfigError::BadAlignment`], also for an alignment of 64 GiB and more.
-    /// [`ConfigError::Region`] when the allocator refuses.
+    /// [`ConfigError::Zero`] for no buffers or a capacity of 0. [`ConfigError::TooLarge`] for a
+    /// capacity, or a number of buffers beside it, with which the ring has more than 64 GiB, and for
+    /// an alignment of 64 GiB and more. [`ConfigError::BadAlignment`] for one that is no power of
+    /// two. [`ConfigError::Region`] when the allocator refuses.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -269,15 +270,9 @@ impl Builder {
         if self.capacity == Some(0) {
             return Err(ConfigError::Zero { setting: "capacity" });
         }
-        if !self.alignment.is_power_of_two() || self.alignment > size::MAX_BYTES / 4 {
-            return Err(ConfigError::BadAlignment { alignment: self.alignment });
-        }
-        let grid = Grid::new(self.alignment);
-        // One block at this alignment is more than a ring counts.
-        if grid.block_bytes(1) > MAX_BYTES {
-            return Err(ConfigError::BadAlignment { alignment: self.alignment });
-        }
-        Ok(grid)
+        // A ring counts one block at the least.
+        check_alignment(self.alignment, MAX_BYTES.min(size::MAX_BYTES / 4))?;
+        Ok(Grid::new(self.alignment))
     }
 
     /// Returns the bytes of blocks and their guards for `capacity` bytes.
@@ -288,12 +283,17 @@ impl Builder {
             .ok_or_else(|| self.too_large())
     }
 
+    /// Returns which of capacity and buffers is too large. A capacity that one buffer can have is
+    /// not.
     fn too_large(&self) -> ConfigError {
-        ConfigError::TooLarge {
-            setting: "capacity",
-            requested: self.capacity.unwrap_or(1),
-            limit: most_capacity(self.buffers, Grid::new(self.alignment)),
+        let (grid, capacity) = (Grid::new(self.alignment), self.capacity.unwrap_or(1));
+        let possible = if capacity > most_capacity(1, grid) { 1 } else { capacity };
+        let limit = most_buffers(possible, grid);
+        if self.buffers > limit {
+            return ConfigError::TooLarge { setting: "buffers", requested: self.buffers, limit };
         }
+        let limit = most_capacity(self.buffers, grid);
+        ConfigError::TooLarge { setting: "capacity", requested: capacity, limit }
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) use self::guard::{At, GUARD, UNIT};
 use self::guard::{Guard, set_data};
 pub(crate) use self::handle::GuardHandle;
 use self::layout::Layout;
-pub(crate) use self::layout::{Grid, MAX_BYTES, blocks_bytes, most_capacity, overhead_bytes};
+pub(crate) use self::layout::{Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes};
 
 /// Units of the smallest block: a guard and the least that there can be behind it. What is left of
 /// a block is never too small to be one by more than that, so

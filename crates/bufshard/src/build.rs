@@ -8,7 +8,7 @@ use core::fmt;
 use bufcore::ConfigError;
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
-use bufcore::strategy::{PoolSource, SettingsText};
+use bufcore::strategy::{PoolSource, SettingsText, check_alignment};
 
 use crate::block::{LEAST_ALIGNMENT, MOST_ALIGNMENT, Mapped};
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
@@ -336,8 +336,9 @@ impl Builder {
     /// - [`ConfigError::Zero`] for no shards, no budget and a largest size of 0.
     /// - [`ConfigError::TooSmall`] for a budget that can serve nothing. It names the smallest that
     ///   can.
-    /// - [`ConfigError::TooLarge`] for settings over the limits named above.
-    /// - [`ConfigError::BadAlignment`] for one that is no power of two, or over 1 GiB.
+    /// - [`ConfigError::TooLarge`] for settings over the limits named above, and for an alignment
+    ///   over 1 GiB.
+    /// - [`ConfigError::BadAlignment`] for one that is no power of two.
     /// - [`ConfigError::Region`] when the allocator refuses.
     ///
     /// ```
@@ -375,9 +376,7 @@ impl Builder {
                 return Err(ConfigError::TooLarge { setting, requested, limit });
             }
         }
-        if !self.alignment.is_power_of_two() || self.alignment > MOST_ALIGNMENT {
-            return Err(ConfigError::BadAlignment { alignment: self.alignment });
-        }
+        check_alignment(self.alignment, MOST_ALIGNMENT)?;
         let settings = Settings {
             thread_cache: self.thread_cache,
             max_cached_bytes: self.max_cached_bytes.unwrap_or_else(settings::default_cached_bytes),

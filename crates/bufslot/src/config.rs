@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use bufcore::strategy::SettingsText;
+use bufcore::strategy::{SettingsText, check_alignment};
 use bufcore::{BufferPool, ConfigError, Region, size};
 
 use crate::SlotPool;
@@ -206,16 +206,15 @@ impl Builder {
     /// For settings that no region can serve.
     pub fn required_bytes(&self) -> Result<usize, ConfigError> {
         self.check()?;
-        let slots = self.slots_for(self.capacity.unwrap_or(1));
-        let overhead = overhead_bytes(slots, self.alignment);
-        overhead
-            .and_then(|overhead| overhead.checked_add(self.wanted(slots)?))
-            .filter(|&bytes| bytes <= size::MAX_BYTES)
-            .ok_or(ConfigError::TooLarge {
-                setting: "capacity",
-                requested: self.capacity.unwrap_or(1),
-                limit: size::MAX_BYTES - overhead.unwrap_or(0).min(size::MAX_BYTES),
-            })
+        let requested = self.capacity.unwrap_or(1);
+        let slots = self.slots_for(requested);
+        let overhead = overhead_bytes(slots, self.alignment).unwrap_or(size::MAX_BYTES);
+        let beside = overhead.saturating_add(self.gaps(requested, slots));
+        let limit = size::MAX_BYTES.saturating_sub(beside);
+        if requested > limit {
+            return Err(ConfigError::TooLarge { setting: "capacity", requested, limit });
+        }
+        Ok(beside + requested)
     }
 
     /// Builds the pool over heap memory, with the heap as fallback.
@@ -327,10 +326,7 @@ impl Builder {
         if let Some(slots) = self.slots.filter(|&slots| slots > MAX_SLOTS) {
             return Err(ConfigError::TooLarge { setting: "slots", requested: slots, limit: MAX_SLOTS });
         }
-        if !self.alignment.is_power_of_two() || self.alignment > size::MAX_BYTES / 4 {
-            return Err(ConfigError::BadAlignment { alignment: self.alignment });
-        }
-        Ok(())
+        check_alignment(self.alignment, size::MAX_BYTES / 4)
     }
 
     /// Returns whether buffers are staggered in this number of bytes. They are not where they are
@@ -364,11 +360,12 @@ impl Builder {
     /// Returns the capacity that was asked for, with the gaps that may be behind its buffers.
     fn wanted(&self, slots: usize) -> Option<usize> {
         let capacity = self.capacity.unwrap_or(1);
-        if self.staggers(capacity, slots) {
-            capacity.checked_add(slots.checked_mul(2 * size::CACHE_LINE_BYTES)?)
-        } else {
-            Some(capacity)
-        }
+        capacity.checked_add(self.gaps(capacity, slots))
+    }
+
+    /// Returns the bytes of the gaps that may be behind the buffers of this capacity.
+    fn gaps(&self, capacity: usize, slots: usize) -> usize {
+        if self.staggers(capacity, slots) { slots.saturating_mul(2 * size::CACHE_LINE_BYTES) } else { 0 }
     }
 }
 

@@ -168,20 +168,33 @@ pub(crate) fn overhead_bytes(grid: Grid, blocks: usize) -> Option<usize> {
 /// Guards in front of blocks are in it, and room to round each size up. In a ring with a table
 /// there are neither: it has room for `buffers` blocks of one size, or one of all bytes.
 pub(crate) fn blocks_bytes(capacity: usize, buffers: usize, grid: Grid) -> Option<usize> {
-    let step = grid.step();
     if grid.has_table {
+        let step = grid.step();
         let each = size::align_up((capacity / buffers).max(1), step)?;
         return Some(each.checked_mul(buffers)?.max(size::align_up(capacity, step)?));
     }
-    let each = GUARD + step - 1;
-    let all = capacity.checked_add(each.checked_mul(buffers)?)?;
+    let all = capacity.checked_add(grid.raise.checked_mul(buffers)?)?;
     Some(all & grid.mask)
 }
 
-/// Returns a capacity that `buffers` blocks can have together.
+/// Returns the largest capacity for which `buffers` blocks have at most `MAX_BYTES`, or 0.
 pub(crate) fn most_capacity(buffers: usize, grid: Grid) -> usize {
     if grid.has_table {
         return ((MAX_BYTES / buffers) & grid.mask) * buffers;
     }
-    MAX_BYTES - blocks_bytes(0, buffers, grid).unwrap_or(MAX_BYTES).min(MAX_BYTES)
+    most_bytes(grid).saturating_sub(grid.raise.saturating_mul(buffers))
+}
+
+/// Returns the most buffers with which blocks for `capacity` bytes have at most `MAX_BYTES`. One
+/// buffer can have the capacity.
+pub(crate) fn most_buffers(capacity: usize, grid: Grid) -> usize {
+    if grid.has_table {
+        return MAX_BYTES / grid.step();
+    }
+    (most_bytes(grid) - capacity) / grid.raise
+}
+
+/// Returns the most bytes that are at most `MAX_BYTES` when they are cut down to the grid.
+fn most_bytes(grid: Grid) -> usize {
+    (MAX_BYTES & grid.mask) + grid.step() - 1
 }

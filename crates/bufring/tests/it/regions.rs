@@ -190,7 +190,7 @@ fn settings_that_are_wrong() {
     assert_eq!(Builder::new().build().expect("there is a default").capacity(), expected);
     assert_eq!(error(Builder::new().capacity(0)), Some(ConfigError::Zero { setting: "capacity" }));
     assert_eq!(error(Builder::new().capacity(1).buffers(0)), Some(ConfigError::Zero { setting: "buffers" }));
-    for alignment in [0, 3, 1 << (usize::BITS - 1)] {
+    for alignment in [0, 3, usize::MAX] {
         let settings = Builder::new().capacity(1).alignment(alignment);
         assert_eq!(error(settings), Some(ConfigError::BadAlignment { alignment }));
     }
@@ -211,10 +211,8 @@ fn settings_that_are_wrong() {
         assert_eq!((setting, requested), ("capacity", capacity));
         assert!(limit as u64 <= u64::from(u32::MAX) * 16 && limit < capacity, "{limit}");
     }
-    assert!(matches!(
-        error(Builder::new().capacity(1).buffers(usize::MAX / 2)),
-        Some(ConfigError::TooLarge { .. })
-    ));
+    let refused = error(Builder::new().alignment(1 << (usize::BITS - 1)));
+    assert!(matches!(refused, Some(ConfigError::TooLarge { setting: "alignment", .. })), "{refused:?}");
     // More than there is; of 32 bits a machine may have them all.
     let largest = if cfg!(target_pointer_width = "32") { 1 << 28 } else { (1_u64 << 35) as usize };
     let refused = error(Builder::new().capacity(1).alignment(largest));
@@ -224,6 +222,43 @@ fn settings_that_are_wrong() {
     );
 }
 
+/// What a refusal names as the limit is the largest value that is taken, beside the other settings.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn limits_are_the_largest_values_that_work() {
+    let mut refusals = [0, 0];
+    for alignment in [1, 64, 256, 512, 4096, 1 << 30, 1 << 35] {
+        for capacity in [1, 1 << 20, 60 << 30, 64 << 30, usize::MAX] {
+            for buffers in [1, 3, 1000, 1 << 30, 1 << 40, usize::MAX] {
+                let settings = Builder::new().alignment(alignment).capacity(capacity).buffers(buffers);
+                match settings.required_bytes() {
+                    Ok(_) => {}
+                    Err(ConfigError::TooLarge { setting: "buffers", requested, limit }) => {
+                        refusals[0] += 1;
+                        assert!(requested == buffers && (1..buffers).contains(&limit), "{settings}: {limit}");
+                        let is_possible = settings.buffers(1).required_bytes().is_ok();
+                        let settings = settings.capacity(if is_possible { capacity } else { 1 });
+                        assert!(settings.buffers(limit).required_bytes().is_ok(), "{settings}: {limit}");
+                        assert!(settings.buffers(limit + 1).required_bytes().is_err(), "{settings}: {limit}");
+                    }
+                    Err(ConfigError::TooLarge { setting: "capacity", requested, limit }) => {
+                        refusals[1] += 1;
+                        assert!(
+                            requested == capacity && (1..capacity).contains(&limit),
+                            "{settings}: {limit}"
+                        );
+                        assert!(settings.capacity(limit).required_bytes().is_ok(), "{settings}: {limit}");
+                        let more = settings.capacity(limit + buffers);
+                        assert!(more.required_bytes().is_err(), "{settings}: {limit}");
+                    }
+                    Err(error) => panic!("{settings}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(refusals[0] > 20 && refusals[1] > 20, "{refusals:?}");
+}
+
 /// An alignment at which one block is more than a ring can count is refused, whatever the region
 /// and with or without a capacity.
 #[cfg(target_pointer_width = "64")]
@@ -231,7 +266,7 @@ fn settings_that_are_wrong() {
 fn alignments_beyond_the_limit() {
     for shift in 36..61 {
         let alignment = 1 << shift;
-        let bad = ConfigError::BadAlignment { alignment };
+        let bad = ConfigError::TooLarge { setting: "alignment", requested: alignment, limit: 1 << 35 };
         for settings in [Builder::new(), Builder::new().capacity(1), Builder::new().capacity(1 << 20)] {
             let settings = settings.alignment(alignment);
             assert_eq!(settings.required_bytes().err(), Some(bad), "2^{shift}");
@@ -248,7 +283,8 @@ fn alignments_beyond_the_limit() {
 #[test]
 fn alignments_beyond_the_limit_in_a_vast_region() {
     let refused = Builder::new().alignment(1 << 36).build_static(buftest::process::vast(3 << 36));
-    assert_eq!(refused.err(), Some(ConfigError::BadAlignment { alignment: 1 << 36 }));
+    let expected = ConfigError::TooLarge { setting: "alignment", requested: 1 << 36, limit: 1 << 35 };
+    assert_eq!(refused.err(), Some(expected));
 }
 
 /// A frame is open while the region is asked for: it keeps its bytes, and the ring.

@@ -3,6 +3,7 @@
 use core::cell::Cell;
 use core::ops::Range;
 
+use bufcore::size;
 use bufcore::strategy::{ReleaseState, Views};
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
@@ -12,8 +13,11 @@ use super::control::Control;
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The most slots that a pool can have: the sentinel's place, in bytes, has to fit in a `u32` below
-/// `NONE`.
-pub(crate) const MAX_SLOTS: usize = (u32::MAX as usize - 1) / size_of::<Slot>() - 1;
+/// `NONE`, and beside the table there has to be room for buffers.
+pub(crate) const MAX_SLOTS: usize = {
+    let (counted, there) = (u32::MAX as usize - 1, size::MAX_BYTES / 4);
+    (if counted < there { counted } else { there }) / size_of::<Slot>() - 1
+};
 
 /// The distance from one slot to the next, in bytes. Slots are named by where they stand in the
 /// table, in bytes, because that saves the multiplication on each of the dependent loads of an

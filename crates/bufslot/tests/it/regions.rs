@@ -105,8 +105,19 @@ fn settings_at_their_edges() {
             ConfigError::TooLarge { setting: "slots", requested, limit } if requested == slots && limit < slots
         ));
     }
-    for alignment in [0, 3, 1 << (usize::BITS - 1), usize::MAX] {
+    for alignment in [0, 3, usize::MAX] {
         assert_eq!(error(pool().capacity(1).alignment(alignment)), ConfigError::BadAlignment { alignment });
+    }
+    let (requested, limit) = (1 << (usize::BITS - 1), 1 << (usize::BITS - 4));
+    let refused = error(pool().capacity(1).alignment(requested));
+    assert_eq!(refused, ConfigError::TooLarge { setting: "alignment", requested, limit });
+    // The limit beside the other settings, with and without the gaps between large buffers.
+    for settings in [pool().slots(1000), pool().slots(1000).stagger(false)] {
+        let ConfigError::TooLarge { limit, .. } = error(settings.capacity(isize::MAX as usize)) else {
+            panic!("{settings}")
+        };
+        assert!(settings.capacity(limit).required_bytes().is_ok(), "{settings}: {limit}");
+        assert!(settings.capacity(limit + 1).required_bytes().is_err(), "{settings}: {limit}");
     }
     // Legal, and more than there is; of 32 bits a machine may have them all.
     let refused = pool().capacity(1).alignment(isize::MAX as usize / 8 + 1).build().is_err();

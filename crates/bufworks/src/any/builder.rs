@@ -1,6 +1,7 @@
 //! Builders: a strategy and its settings.
 
 use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -93,7 +94,8 @@ impl HeapBuilder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::BadAlignment`] for an alignment that is no power of two, or too large.
+    /// [`ConfigError::BadAlignment`] for an alignment that is no power of two, and
+    /// [`ConfigError::TooLarge`] for one that is too large.
     ///
     /// ```
     /// use bufworks::ConfigError;
@@ -214,17 +216,23 @@ impl fmt::Display for AnyBuilder {
     }
 }
 
-/// `name`, or `name:setting=value,setting=value`.
+/// `name`, or `name:setting=value,setting=value`, with each setting once.
 impl FromStr for AnyBuilder {
     type Err = SettingError;
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let mut builder = Self::named(name.trim())?;
+        let mut given = Vec::new();
         for setting in settings.split(',').filter(|setting| !setting.trim().is_empty()) {
             // A setting without a value has an empty one, which no setting takes.
             let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
-            builder.set(name.trim(), value.trim())?;
+            let name = name.trim();
+            builder.set(name, value.trim())?;
+            if given.contains(&name) {
+                return Err(SettingError::Repeated { setting: name.to_owned() });
+            }
+            given.push(name);
         }
         Ok(builder)
     }

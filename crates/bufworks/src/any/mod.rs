@@ -23,7 +23,8 @@
 //! # The text
 //!
 //! `name`, or `name:setting=value,setting=value`. The name alone is enough: every setting has a
-//! default. The settings are the methods of the strategy's builder, each under its name.
+//! default. The settings are the methods of the strategy's builder, each under its name, and each
+//! at most once.
 //! [`AnyBuilder::NAMES`] lists the strategies, [`AnyBuilder::settings`] the settings of one.
 //!
 //! A number of bytes may have a unit behind it: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in

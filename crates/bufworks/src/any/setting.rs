@@ -46,6 +46,11 @@ pub enum SettingError {
         /// What would be right.
         expected: Expected,
     },
+    /// A text gives the setting more than once.
+    Repeated {
+        /// The setting.
+        setting: String,
+    },
 }
 
 /// The form that the value of a setting must have.
@@ -125,6 +130,7 @@ impl fmt::Display for SettingError {
             Self::BadValue { setting, value, expected } => {
                 write!(f, "invalid value `{value}` for setting `{setting}`: expected {expected}")
             }
+            Self::Repeated { setting } => write!(f, "setting `{setting}` is given twice"),
         }
     }
 }

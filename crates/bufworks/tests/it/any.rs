@@ -133,6 +133,59 @@ fn values_are_checked() {
     assert!(missing.to_string().starts_with("setting `alignment` has no value: expected"), "{missing}");
 }
 
+/// The settings are right as text. Building names the one that is wrong, and what is wrong with it.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn refusals_name_the_setting_that_is_wrong() {
+    for (text, expected) in [
+        ("heap:alignment=4611686018427387904", "alignment of 4611686018427387904 is over the limit of"),
+        #[cfg(feature = "slot")]
+        ("slot:alignment=4611686018427387904", "alignment of 4611686018427387904 is over the limit of"),
+        #[cfg(feature = "slot")]
+        ("slot:slots=18446744073709551615", "slots of 18446744073709551615 is over the limit of"),
+        #[cfg(feature = "ring")]
+        ("ring:alignment=64G", "alignment of 68719476736 is over the limit of 34359738368"),
+        #[cfg(feature = "ring")]
+        (
+            "ring:capacity=1MiB,buffers=18446744073709551615",
+            "buffers of 18446744073709551615 is over the limit of",
+        ),
+        #[cfg(feature = "ring")]
+        ("ring:buffers=4294967296", "buffers of 4294967296 is over the limit of"),
+        #[cfg(feature = "ring")]
+        ("ring:buffers=4294967296,alignment=4K", "buffers of 4294967296 is over the limit of 16777215"),
+        #[cfg(feature = "ring")]
+        ("ring:capacity=64G,buffers=9", "capacity of 68719476736 is over the limit of"),
+        #[cfg(feature = "bump")]
+        ("bump:alignment=2G", "alignment of 2147483648 is over the limit of 1073741824"),
+        #[cfg(feature = "shard")]
+        ("shard:alignment=2G", "alignment of 2147483648 is over the limit of 1073741824"),
+    ] {
+        let builder: AnyBuilder = text.parse().expect("they are numbers");
+        let refused = builder.build().expect_err("one is wrong").to_string();
+        assert!(refused.starts_with(expected), "{text}: {refused}");
+    }
+}
+
+/// The later of two values does not win silently.
+#[test]
+fn a_setting_that_is_given_twice_is_refused() {
+    for (text, expected) in [
+        ("heap:alignment=64,alignment=128", "setting `alignment` is given twice"),
+        ("heap: alignment = 64, alignment=64", "setting `alignment` is given twice"),
+        #[cfg(feature = "slot")]
+        ("slot:slots=8,capacity=1M,slots=9", "setting `slots` is given twice"),
+    ] {
+        let refused = text.parse::<AnyBuilder>().map(|builder| builder.to_string());
+        assert_eq!(refused.map_err(|error| error.to_string()), Err(expected.to_string()));
+    }
+    #[cfg(feature = "serde")]
+    {
+        let text = r#"{ "strategy": "heap", "alignment": 64, "alignment": 128 }"#;
+        assert!(serde_json::from_str::<AnyBuilder>(text).is_err());
+    }
+}
+
 /// Numbers of things have no unit, and switches no numbers.
 #[cfg(feature = "slot")]
 #[test]

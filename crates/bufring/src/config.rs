@@ -99,9 +99,12 @@ impl Builder {
     /// [`alignment`](Self::alignment) of 512 on, guards take no room, and there is room to round
     /// equal sizes up. Where sizes differ, the capacity is that of the rounded ones.
     ///
-    /// This number of buffers of equal size always fits, in whichever order they are released, as
-    /// long as no others are out and no frame is open. Buffers of different sizes may leave holes
-    /// between them that are too small.
+    /// An idle ring has room for this number of buffers of equal size. They are released and
+    /// acquired again in any order, as long as no other buffer is in use and no frame is open.
+    /// Buffers of different sizes may leave holes between them that are too small, until the ring
+    /// is idle again. So may memory that [`trim`](RingPool::trim) or
+    /// [`trim_idle`](RingPool::trim_idle) put aside while buffers were in use, until the next
+    /// call.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

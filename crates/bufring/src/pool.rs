@@ -25,10 +25,7 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 use crate::Builder;
 use crate::RingLease;
 use crate::frame::Frame;
-use crate::ring::{At, Grid, Ring, UNIT};
-
-/// How many free blocks one request goes back over.
-const MAX_REWIND: usize = 64;
+use crate::ring::{At, Grid, LEAST_UNITS, Ring, UNIT};
 
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
 ///
@@ -161,7 +158,7 @@ impl RingPool {
         let wanted = self.grid.block_bytes(bytes);
         let newest = self.newest;
         let at = if self.ring.is_free(newest) {
-            if !self.is_free_before(newest) {
+            let Some(before) = self.free_before(newest) else {
                 // It was released, and is alone: its memory is still hot. Nothing but its state
                 // changes.
                 if self.ring.size(newest) == wanted / UNIT {
@@ -169,8 +166,8 @@ impl RingPool {
                     return Some(newest);
                 }
                 return self.take_resized(newest, wanted / UNIT);
-            }
-            self.go_back()
+            };
+            self.go_back(before)
         } else {
             if !self.ring.is_free(self.head) {
                 return self.take_elsewhere(wanted / UNIT);
@@ -204,10 +201,13 @@ impl RingPool {
         Some(at)
     }
 
-    /// Returns whether there is a free block to go back to from the newest one.
+    /// Returns a free block to go back to from the newest one: `base`, or the one in front.
     #[inline(always)]
-    pub(crate) fn is_free_before(&self, newest: At) -> bool {
-        (self.base != newest && self.ring.is_free(self.base)) || self.ring.is_free(self.ring.before(newest))
+    pub(crate) fn free_before(&self, newest: At) -> Option<At> {
+        if self.base != newest && self.ring.is_free(self.base) {
+            return Some(self.base);
+        }
+        self.ring.is_free(self.ring.before(newest)).then(|| self.ring.before(newest))
     }
 
     /// Returns the free block that is tried first: one that was released already and is still hot,
@@ -216,36 +216,27 @@ impl RingPool {
     pub(crate) fn at_hand(&mut self) -> Option<At> {
         let at = if !self.ring.is_free(self.newest) {
             self.head
-        } else if self.is_free_before(self.newest) {
-            self.go_back()
+        } else if let Some(before) = self.free_before(self.newest) {
+            self.go_back(before)
         } else {
             self.newest
         };
         self.ring.is_free(at).then_some(at)
     }
 
-    /// Goes back from the newest block, which is free: to `base`, which was the first after the
-    /// last live one, if that is free as well, or else to the first of the free blocks in front,
-    /// which is the new base if it is in front of the old one.
+    /// Goes back from the newest block to `at`, which [`free_before`](Self::free_before) returned,
+    /// and from there to the first of the free blocks in front, which is the new base. So an idle
+    /// ring starts over at its first block.
     ///
     /// A step back undoes a step forward of an earlier request, so this is constant time per
     /// request on the whole.
     #[inline(never)]
-    fn go_back(&mut self) -> At {
-        let mut at = self.newest;
-        let at_base = at == self.base;
-        if !at_base && self.ring.is_free(self.base) {
-            self.resume = at;
-            return self.base;
+    fn go_back(&mut self, mut at: At) -> At {
+        if at == self.base {
+            self.resume = self.newest;
         }
-        for _ in 0..MAX_REWIND {
-            let before = self.ring.before(at);
-            if !self.ring.is_free(before) {
-                break;
-            }
-            at = before;
-        }
-        if at_base {
+        while self.ring.is_free(self.ring.before(at)) {
+            at = self.ring.before(at);
             self.base = at;
         }
         at
@@ -260,7 +251,9 @@ impl RingPool {
     /// Takes `units` at `at`, which is free and of another size.
     #[inline(never)]
     fn take_resized(&mut self, at: At, units: usize) -> Option<At> {
-        if self.widen(at, units) < units {
+        // Also for the rest of a block that a cut would not free: it goes to what is free behind.
+        let rest = self.ring.size(at).cast_signed() - units.cast_signed();
+        if rest < LEAST_UNITS.cast_signed() && self.merge_behind(at) < units {
             self.move_to(at);
             return self.take_elsewhere(units);
         }
@@ -272,6 +265,10 @@ impl RingPool {
     #[inline(never)]
     fn take_elsewhere(&mut self, units: usize) -> Option<At> {
         let at = self.find(units)?;
+        // As in `take_resized`.
+        if (1..LEAST_UNITS).contains(&(self.ring.size(at) - units)) {
+            self.merge_behind(at);
+        }
         Some(self.settle(at, units))
     }
 
@@ -286,15 +283,19 @@ impl RingPool {
 
     /// Merges the free blocks behind `at` into its block, which is free or the allocator's own, if
     /// it has less than `units`; returns what it has then.
+    #[inline]
+    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
+        let size = self.ring.size(at);
+        if size >= units { size } else { self.merge_behind(at) }
+    }
+
+    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own;
+    /// returns the units that it has then.
     ///
     /// All of them, not only as many as it takes: so the next requests have one to split, and
     /// nothing to merge.
     #[inline]
-    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
-        let size = self.ring.size(at);
-        if size >= units {
-            return size;
-        }
+    fn merge_behind(&mut self, at: At) -> usize {
         let end = self.ring.merge_free(at);
         self.forget_merged(at, end);
         self.ring.size(at)

@@ -46,7 +46,7 @@ pub(crate) use self::layout::{Grid, MAX_BYTES, blocks_bytes, most_buffers, most_
 /// Units of the smallest block: a guard and the least that there can be behind it. What is left of
 /// a block is never too small to be one by more than that, so
 /// [`Builder::buffers`](crate::Builder::buffers) keeps its word for buffers of a byte too.
-const LEAST_UNITS: usize = GUARD / UNIT + 1;
+pub(crate) const LEAST_UNITS: usize = GUARD / UNIT + 1;
 
 /// An allocator's access to its ring of guards.
 ///

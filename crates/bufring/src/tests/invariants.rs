@@ -6,7 +6,7 @@ use crate::ring::At;
 impl RingPool {
     /// Whether the next request goes back, which is the slow way to the newest block.
     pub(crate) fn goes_back(&self) -> bool {
-        self.ring.is_free(self.newest) && self.is_free_before(self.newest)
+        self.ring.is_free(self.newest) && self.free_before(self.newest).is_some()
     }
 
     /// Asserts the invariants of `ring`, `pool` and `frame`.

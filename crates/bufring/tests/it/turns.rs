@@ -1,5 +1,7 @@
 //! What the ring does turn by turn: exact fits, splits, merges, wraps, and blocks that are held.
 
+use std::time::Duration;
+
 use bufcore::{AcquireError, Buf};
 use bufring::{RingLease, RingPool};
 use buftest::trials::room;
@@ -203,4 +205,61 @@ fn a_large_ring_stays_small_with_frames() {
     let ring = RingPool::builder().build().expect("settings are right");
     let capacity = ring.capacity();
     room::frames_use_a_large_region_little(ring, capacity);
+}
+
+/// A request for a little more than one of the buffers, so that what it leaves is too small for a
+/// block of its own.
+#[test]
+fn promised_buffers_fit_after_an_odd_request() {
+    for odd in 1..300 {
+        let mut ring = ring(3, 100);
+        drop(ring.acquire(odd).expect("room"));
+        let three: Vec<_> = (0..3).map_while(|_| ring.acquire(100).ok()).collect();
+        assert_eq!(three.len(), 3, "after a request of {odd}");
+    }
+}
+
+/// Whatever came before, an idle ring has room for as many equal buffers as it was built for, also
+/// when they are released and acquired again in any order.
+#[test]
+fn promised_buffers_fit_an_idle_ring() {
+    for seed in 0..40_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let n = if seed % 64 == 0 { random.usize(65..200) } else { random.usize(1..=8) };
+        let bytes = *random.choice([100, 1000, 4000, 20_000].iter()).expect("some");
+        let alignment = *random.choice([1, 64, 512].iter()).expect("some");
+        let builder = RingPool::builder().capacity(n * bytes).buffers(n).alignment(alignment);
+        let mut ring = builder.build().expect("settings are right");
+        let mut held = Vec::new();
+        let mut steps = Vec::new();
+        for _ in 0..random.usize(..3 * n + 3) {
+            if !held.is_empty() && random.bool() {
+                let index = random.usize(..held.len());
+                steps.push(-(index as isize));
+                drop(held.swap_remove(index));
+            } else {
+                let size = if random.bool() { bytes } else { random.usize(1..=bytes) };
+                steps.push(size as isize);
+                held.extend(ring.acquire(size));
+            }
+        }
+        held.clear();
+        assert!(ring.is_idle());
+        match random.u8(..8) {
+            0 => ring.trim(),
+            1 => ring.trim_idle(Duration::ZERO),
+            _ => {}
+        }
+        for step in 0..3 * n {
+            if held.len() == n {
+                held.swap_remove(random.usize(..n));
+            }
+            match ring.acquire(bytes) {
+                Ok(buf) => held.push(buf),
+                Err(error) => {
+                    panic!("seed {seed} step {step}: {} of {n} after {steps:?}: {error}", held.len())
+                }
+            }
+        }
+    }
 }

@@ -37,6 +37,10 @@ pub struct Region {
     ptr: NonNull<u8>,
     /// At least one, at most `isize::MAX`.
     len: usize,
+    /// Whether all bytes are zero since nobody has written to them: see
+    /// [`mark_used`](Region::mark_used).
+    #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "for regions that are shared"))]
+    is_fresh: bool,
     backing: Backing,
 }
 
@@ -91,7 +95,7 @@ impl Region {
     #[must_use]
     pub fn from_static(bytes: &'static mut [u8]) -> Self {
         let len = bytes.len();
-        Self { ptr: NonNull::from(bytes).cast(), len, backing: Backing::Static }
+        Self { ptr: NonNull::from(bytes).cast(), len, is_fresh: false, backing: Backing::Static }
     }
 
     /// Allocates a zeroed region of `len` bytes from the global allocator, its start aligned to
@@ -135,7 +139,7 @@ impl Region {
         let skip = start.addr().get().wrapping_neg() & (alignment - 1);
         // SAFETY: `skip < alignment`, so `len` bytes are left behind it in the allocation.
         let ptr = unsafe { start.add(skip) };
-        Ok(Self { ptr, len, backing: Backing::Heap(start, layout) })
+        Ok(Self { ptr, len, is_fresh: true, backing: Backing::Heap(start, layout) })
     }
 
     /// Allocates a zeroed region of exactly `len` bytes, whose start the allocator itself aligns to
@@ -166,7 +170,7 @@ impl Region {
         // SAFETY: the layout is not of zero size.
         let start = unsafe { alloc::alloc::alloc_zeroed(layout) };
         let ptr = NonNull::new(start).ok_or(RegionError::OutOfMemory { requested: len })?;
-        Ok(Self { ptr, len, backing: Backing::Heap(ptr, layout) })
+        Ok(Self { ptr, len, is_fresh: true, backing: Backing::Heap(ptr, layout) })
     }
 
     /// Returns the layout of a region that can exist.
@@ -185,11 +189,41 @@ impl Region {
     ///
     /// # Safety
     ///
-    /// `len` bytes from `ptr` are valid, initialised, and nobody else's until `kept` is dropped.
+    /// `len` bytes from `ptr` are valid, zero, and nobody else's until `kept` is dropped.
     #[cfg(feature = "alloc")]
     pub(crate) unsafe fn of_source(ptr: NonNull<u8>, len: usize, kept: FromSource) -> Self {
         let backing = if kept.returns_pages() { Backing::LooseSource(kept) } else { Backing::Source(kept) };
-        Self { ptr, len, backing }
+        Self { ptr, len, is_fresh: true, backing }
+    }
+
+    /// Returns whether all bytes are zero since nobody has written to them.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
+    /// Notes that the region's bytes may have been written to.
+    ///
+    /// A strategy calls this for a region that it returns. Otherwise a
+    /// [`SharedRegion`](crate::SharedRegion) takes new memory of the heap or of the system to be
+    /// zero still, and its parts show the old bytes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use bufcore::{Region, SharedRegion};
+    ///
+    /// let mut region = Region::heap(4096, 64)?;
+    /// // SAFETY: the first byte of the region, which nobody else uses.
+    /// unsafe { region.as_ptr().write(7) };
+    /// region.mark_used();
+    /// let part = SharedRegion::new(region).part(4096, 64)?;
+    /// // SAFETY: the first byte of the part, which is initialised.
+    /// assert_eq!(unsafe { part.as_ptr().read() }, 0);
+    /// # }
+    /// # Ok::<(), bufcore::RegionError>(())
+    /// ```
+    pub fn mark_used(&mut self) {
+        self.is_fresh = false;
     }
 
     /// Returns the least that may go back to the system as one, while the region is in use, or
@@ -265,7 +299,8 @@ impl Region {
     }
 
     /// Returns the address of the first byte. Strategies build buffers from here, and keep them
-    /// apart from each other.
+    /// apart from each other. A strategy that has written to the bytes and returns the region calls
+    /// [`mark_used`](Self::mark_used) first.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -321,7 +356,7 @@ impl Region {
     pub unsafe fn from_forgotten_heap(start: NonNull<u8>, len: usize, alignment: usize) -> Self {
         // SAFETY: a region of this size and alignment was made, so the layout is right.
         let layout = unsafe { Layout::from_size_align_unchecked(len, alignment) };
-        Self { ptr: start, len, backing: Backing::Heap(start, layout) }
+        Self { ptr: start, len, is_fresh: false, backing: Backing::Heap(start, layout) }
     }
 }
 

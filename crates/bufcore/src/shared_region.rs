@@ -59,13 +59,15 @@ impl SharedRegion {
     /// Cost: an allocation for the bookkeeping, some hundred bytes.
     #[must_use]
     pub fn new(region: Region) -> Self {
-        let room = Mutex::new(Room::new(region.len()));
+        let used = if region.is_fresh() { 0 } else { region.len() };
+        let room = Mutex::new(Room::new(region.len(), used));
         Self { whole: Arc::new(Whole { region, room }) }
     }
 
     /// Cuts a part of `len` bytes, its start aligned to `alignment`, for a pool to be built in.
     ///
-    /// Contents: zero. Bytes that an earlier part had are zeroed here.
+    /// Contents: zero. Bytes that an earlier part had are zeroed here, and so are those of a region
+    /// that was static memory or was in use by a pool before it was shared.
     /// Cost: a search through the gaps between parts, and an allocation of some words.
     ///
     /// # Errors
@@ -153,7 +155,7 @@ impl fmt::Debug for SharedRegion {
 // - exclusive: `Room` gives out no byte twice before it came back (R2). The region itself is
 //   private here, and nobody reads or writes through it.
 // - stays: the region does not move its bytes when it is moved.
-// - zero: a region is zeroed when it is made, and only bytes below `used` were ever given out (R3).
+// - zero: what is said to be zeroed is from `used` on, where all is zero (R3).
 unsafe impl Source for SharedRegion {
     fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
         let refused = RegionError::OutOfMemory { requested: layout.size() };
@@ -188,7 +190,7 @@ unsafe impl Source for SharedRegion {
 ///
 /// - R1: every gap lies within the region.
 /// - R2: gaps are in order, apart, and share no byte with a part that is out.
-/// - R3: no byte from `used` on was ever in a part.
+/// - R3: the bytes from `used` on are zero: they are of a fresh region, and were never in a part.
 /// - R4: `gaps` has room for one gap more than there are parts out, so giving back allocates
 ///   nothing.
 struct Room {
@@ -205,8 +207,8 @@ struct Gap {
 }
 
 impl Room {
-    fn new(len: usize) -> Self {
-        Self { len, gaps: vec![Gap { start: 0, end: len }], parts: 0, used: 0 }
+    fn new(len: usize, used: usize) -> Self {
+        Self { len, gaps: vec![Gap { start: 0, end: len }], parts: 0, used }
     }
 
     /// The bytes that a part takes: whole cache lines.

@@ -388,7 +388,8 @@ impl Ring {
     /// region's next user. The guards go with it, so that a region that was zero is zero again
     /// where nobody wrote.
     pub(crate) fn leave_clean(&mut self) -> Option<Region> {
-        let region = self.leave()?;
+        let mut region = self.leave()?;
+        region.mark_used();
         if self.has_table() {
             let len = self.end.addr().get() + GUARD - self.front.addr().get();
             // SAFETY: from the guard at the front to that at the end there is the table alone, in a

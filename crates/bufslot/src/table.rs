@@ -222,7 +222,8 @@ impl Table {
     /// The table's values are not: they have padding, and what was padding may be handed out by the
     /// region's next pool.
     pub(crate) fn leave_clean(&mut self) -> Option<Region> {
-        let region = self.leave()?;
+        let mut region = self.leave()?;
+        region.mark_used();
         let start = region.as_ptr();
         let overhead = self.memory.addr().get() - start.addr().get();
         // SAFETY: these are the first bytes of the region (`build`), which nobody uses any more.

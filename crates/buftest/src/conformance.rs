@@ -247,6 +247,11 @@ macro_rules! conformance {
                 trials::room::t33_frames_cut_short(&kit());
             }
 
+            #[test]
+            fn t37_zeroed_buffers_are_zero() {
+                trials::zeroed::t37_released(&kit());
+            }
+
             #[cfg(target_os = "linux")]
             #[test]
             fn t19_soak() {

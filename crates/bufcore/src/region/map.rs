@@ -56,7 +56,7 @@ pub(super) fn map(len: usize, options: MapOptions) -> Result<Region, RegionError
         HugePages::Advise => Backing::MappedHuge(mapping),
         HugePages::No => Backing::Mapped(mapping),
     };
-    Ok(Region { ptr, len: bytes, backing })
+    Ok(Region { ptr, len: bytes, is_fresh: true, backing })
 }
 
 /// A mapping that gives its memory back when it drops, in any case.

@@ -9,6 +9,14 @@ fn leaked(bytes: usize) -> &'static mut [u8] {
     Box::leak(vec![0x5A; bytes].into())
 }
 
+#[test]
+fn t37_returned_regions_are_not_taken_to_be_zero() {
+    buftest::trials::zeroed::t37_given_back(
+        |region| Builder::new().build_in(region).expect("room enough"),
+        |ring| ring.into_region().expect("all was released"),
+    );
+}
+
 /// A static region that starts at any address serves exactly its capacity, and every byte of it.
 #[test]
 fn misaligned_static_regions() {

@@ -33,6 +33,14 @@ fn misaligned_static_regions() {
     }
 }
 
+#[test]
+fn t37_returned_regions_are_not_taken_to_be_zero() {
+    buftest::trials::zeroed::t37_given_back(
+        |region| Builder::new().slots(16).build_in(region, Reject).expect("room enough"),
+        |pool| pool.into_region().expect("all was released"),
+    );
+}
+
 /// Trimming takes nothing from anyone, also where `bufcore` has the feature `mmap` from elsewhere,
 /// and this crate does not have it.
 #[test]

@@ -33,6 +33,7 @@ pub mod steady;
 pub mod system;
 pub mod traffic;
 pub mod waits;
+pub mod zeroed;
 
 use std::env;
 

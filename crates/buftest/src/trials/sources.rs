@@ -268,6 +268,11 @@ macro_rules! sourced {
         }
 
         #[test]
+        fn t37_supplied_memory_is_zeroed() {
+            $kinds.iter().for_each($crate::trials::zeroed::t37_supplied);
+        }
+
+        #[test]
         fn t21_sources_that_refuse() {
             $kinds.iter().for_each($crate::trials::sources::Sourced::refuses);
         }

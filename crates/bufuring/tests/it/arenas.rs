@@ -34,6 +34,16 @@ fn several_pools_share_an_arena() {
     assert!(!arena.contains(outside.as_ptr(), 1));
 }
 
+/// An arena does not know what was in the memory that it is made of.
+#[test]
+fn t37_parts_of_a_used_region_are_zeroed() {
+    let memory: &'static mut [u8] = Box::leak(vec![0xA5; 1 << 20].into());
+    let arena = Arena::from_region(Region::from_static(memory));
+    let pool = bufbump::BumpPool::builder().build_from(Arc::new(arena), 4096).expect("it is made");
+    let buf = pool.acquire_zeroed(70_000).expect("the arena has room");
+    assert!(buf.iter().all(|byte| *byte == 0));
+}
+
 #[test]
 fn buffers_keep_the_arena() {
     let arena = arena();

@@ -145,9 +145,16 @@ impl LengthDelimited {
         self
     }
 
-    /// Checks a frame's length.
+    /// Returns how much the length is greater than that of the frame alone.
+    fn counted(&self) -> usize {
+        if self.counts_header { self.header_bytes() } else { 0 }
+    }
+
+    /// Checks a frame's length: it is within the limit, and what the header can say, and has an end.
     fn checked(&self, length: usize) -> Result<usize, FrameError> {
-        let limit = self.limit;
+        let header = self.header_bytes();
+        let most = most_of(header) - self.counted();
+        let limit = self.limit.min(most).min(usize::MAX - header);
         if length <= limit { Ok(length) } else { Err(FrameError::TooLong { length, limit }) }
     }
 }
@@ -161,13 +168,13 @@ impl Sealed for LengthDelimited {
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         let number =
             if self.is_little_endian { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) };
+        let Some(length) = number.checked_sub(self.counted() as u64) else {
+            // It is less than the header's eight bytes at most.
+            return Err(FrameError::TooShort { length: number as usize, header });
+        };
         // One that no `usize` holds is over any limit.
-        let mut length = usize::try_from(number).unwrap_or(usize::MAX);
-        if self.counts_header {
-            length = length.checked_sub(header).ok_or(FrameError::TooShort { length, header })?;
-        }
-        let total = header.checked_add(self.checked(length)?);
-        let total = total.ok_or(FrameError::TooLong { length, limit: self.limit })?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let total = header + self.checked(length)?;
         Ok(Look::Frame { payload: header..total, total })
     }
 
@@ -185,11 +192,8 @@ impl Sealed for LengthDelimited {
 
     fn around(&self, frame: &[u8]) -> Result<[Around; 2], FrameError> {
         let header = self.header_bytes();
-        let length = self.checked(frame.len())?;
-        let too_long = FrameError::TooLong { length, limit: most_of(header) };
-        let number = length.checked_add(if self.counts_header { header } else { 0 });
-        let number = number.filter(|number| *number <= most_of(header)).ok_or(too_long)? as u64;
-        let bytes = number.to_be_bytes();
+        let number = self.checked(frame.len())? + self.counted();
+        let bytes = (number as u64).to_be_bytes();
         let mut before = Around::new(&bytes[MOST_BYTES - header..]);
         if self.is_little_endian {
             before.bytes[..header].reverse();

@@ -177,7 +177,28 @@ fn lengths_that_are_none() {
     let one = LengthDelimited::new(1000).length_bytes(1).counts_header();
     assert!(write_frames(&mut io::sink(), &one, &[vec![0; 254]]).is_ok());
     let error = write_frames(&mut io::sink(), &one, &[vec![0; 255]]).unwrap_err();
-    assert!(matches!(error, FrameError::TooLong { length: 255, limit: 255 }));
+    assert_eq!(error.to_string(), "a frame of 255 bytes is over the limit of 254");
+}
+
+/// The limit that an error names is one that the frame is over, also where the header is what
+/// limits it.
+#[test]
+fn a_frame_that_is_too_long_is_over_the_limit_that_is_named() {
+    let check = |error: FrameError| {
+        assert!(matches!(error, FrameError::TooLong { length, limit } if length > limit), "{error}");
+    };
+    for header in [1, 2] {
+        for framing in [LengthDelimited::new(usize::MAX), LengthDelimited::new(usize::MAX).counts_header()] {
+            let framing = framing.length_bytes(header);
+            let numbers = 1_usize << (8 * header);
+            for len in numbers - 10..=numbers {
+                write_frames(&mut io::sink(), &framing, &[vec![0; len]]).err().map_or((), check);
+            }
+            assert!(write_frames(&mut io::sink(), &framing, &[vec![0; numbers]]).is_err());
+        }
+    }
+    let eight = LengthDelimited::new(usize::MAX).length_bytes(8);
+    check(next(&mut FrameReader::new(&[0xff; 8][..], eight)).unwrap_err());
 }
 
 #[test]

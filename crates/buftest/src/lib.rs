@@ -46,6 +46,8 @@ pub mod process;
 pub mod races;
 #[cfg(unix)]
 pub mod sandbox;
+#[cfg(target_os = "linux")]
+pub mod secret;
 pub mod source;
 pub mod stress;
 pub mod tasks;

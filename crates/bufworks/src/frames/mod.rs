@@ -12,9 +12,19 @@
 //! | reads | one for all frames that have come, up to a chunk | two for each frame |
 //! | copies | none, except of a frame that a chunk holds a part of: that part, once | none |
 //! | held between frames | nothing | nothing |
-//! | held inside of a frame | a chunk, or a buffer of its length | a buffer of its length |
+//! | held while its first 64 bytes or fewer have come | nothing (tokio), a chunk (blocking) | nothing before its first byte, its length apart |
+//! | held inside of a frame later | a chunk, or a buffer of its length | a buffer of its length |
 //! | held while it waits for the pool | nothing | nothing |
 //! | a frame that is kept | keeps its chunk | keeps a buffer of its length |
+//!
+//! A frame that no chunk holds, and each frame in the second mode, gets a buffer of the length that
+//! its sender announces. The buffer is held from the first byte behind the length on, until all
+//! have come. So a sender that stops in between keeps that much of a budget. The limit of the
+//! framing bounds how much, and a deadline bounds how long: see
+//! [`next_frame_async`](FrameReader::next_frame_async).
+//!
+//! What a chunk holds of a frame is copied to memory that is not the pool's while the reader waits
+//! for the pool. This memory is zeroed before it is freed.
 //!
 //! Chunks are for small frames that are dealt with soon. By frame is for large frames, and for
 //! frames that are kept for long.

@@ -92,6 +92,8 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// as those of another protocol. Inside of a frame that has a buffer of its own, its header is
     /// left out.
     ///
+    /// The copy is an ordinary vector: it is not zeroed when it is freed, whatever the pool does.
+    ///
     /// ```
     /// use bufworks::frames::{Delimited, FrameReader};
     /// use bufworks::HeapPool;
@@ -141,7 +143,8 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// `acquire` is called with a number of bytes, and returns an empty buffer with room for them.
     /// It may block, as `acquire_timeout` of a bounded pool does: the reader holds no buffer then.
     ///
-    /// Cost: see [the module](super). A chunk is held while the stream blocks.
+    /// Cost: see [the module](super). A chunk is held while the stream blocks. When the stream fails
+    /// instead, as one with a time-out does, a chunk with 64 bytes or fewer is released.
     ///
     /// # Errors
     ///
@@ -194,7 +197,11 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, claims));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // Such as that of a time-out: there may be nothing more for long.
+                    self.state.let_go_of_few();
+                    return Err(error);
+                }
             }
         }
     }

@@ -5,8 +5,11 @@
 //! - F1: bytes of the stream that belong to no frame yet are in one place: `own`, or the buffer of
 //!   `held`.
 //! - F2: between calls, `own` has no more than a part of a frame.
+//! - F3: bytes of the stream are in `own` alone, of the memory that is not the pool's, and are
+//!   zeroed there before the memory is freed or grows: the pool may wipe its own.
 
 use alloc::vec::Vec;
+use core::hint::black_box;
 use core::ops::Range;
 
 use bufcore::{Buf, Frozen, Lease};
@@ -14,7 +17,8 @@ use bufcore::{Buf, Frozen, Lease};
 use super::FrameError;
 use super::framing::{Framing, Look};
 
-/// `own` keeps no more memory than this when it is empty.
+/// `own` keeps no more memory than this when it is empty. So few bytes of a frame wait there for
+/// the next ones, and not in a chunk.
 const OWN_BYTES: usize = 64;
 
 /// What comes next.
@@ -169,10 +173,7 @@ impl<F: Framing, L: Lease> State<F, L> {
             }
         };
         self.held = Some(held);
-        self.own_len = 0;
-        if self.own.capacity() > OWN_BYTES {
-            self.own = Vec::new();
-        }
+        self.empty_own();
         Ok(())
     }
 
@@ -181,10 +182,22 @@ impl<F: Framing, L: Lease> State<F, L> {
         if matches!(self.held, Some(Held::Chunk { .. } | Held::Whole(_))) {
             let mut own = core::mem::take(&mut self.own);
             own.clear();
+            // A header follows without growing (F3).
+            own.reserve(self.rest().len().max(self.framing.header_bytes()));
             own.extend_from_slice(self.rest());
             (self.own_len, self.own) = (own.len(), own);
             self.held = None;
         }
+    }
+
+    /// Lets the chunk go, as [`let_go`](Self::let_go) does, if it has few bytes. Returns whether it
+    /// did.
+    pub(super) fn let_go_of_few(&mut self) -> bool {
+        let is_few = matches!(&self.held, Some(Held::Chunk { buf, .. }) if buf.len() <= OWN_BYTES);
+        if is_few {
+            self.let_go();
+        }
+        is_few
     }
 
     /// Lends the room for the next bytes of the stream; it is not empty after [`Step::Read`].
@@ -235,5 +248,24 @@ impl<F: Framing, L: Lease> State<F, L> {
                 Err(FrameError::Truncated)
             }
         }
+    }
+}
+
+impl<F, L: Lease> State<F, L> {
+    /// Zeroes the bytes in `own`, and frees its memory unless that is small.
+    fn empty_own(&mut self) {
+        self.own.fill(0);
+        // So that the zeroes are written even where the memory is freed next.
+        black_box(&mut self.own);
+        self.own_len = 0;
+        if self.own.capacity() > OWN_BYTES {
+            self.own = Vec::new();
+        }
+    }
+}
+
+impl<F, L: Lease> Drop for State<F, L> {
+    fn drop(&mut self) {
+        self.empty_own();
     }
 }

@@ -22,12 +22,14 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// `acquire` is called when the stream is readable, with a number of bytes. Its future may take
     /// as long as it likes, as `acquire_async` of a bounded pool does. Meanwhile this holds no
     /// buffer of the pool, and the bytes wait in the system. So tasks that share a budget are
-    /// served in turn, and none keeps others from it. A frame that the task itself keeps is the
+    /// served in turn. A peer that sends 64 bytes of a frame or fewer, and then nothing, holds no
+    /// buffer either. One that sends more and stops holds the buffer of its frame until the reader
+    /// drops, so a server under a budget sets a deadline. A frame that the task itself keeps is the
     /// task's: see [which buffer first](crate::net::read_ready_waiting#which-buffer-first).
     ///
     /// Cost: see [the module](super). While it waits for the pool, a part of a frame that is in a
     /// chunk is in memory of its own, of less than a chunk. Two further copies of that part are the
-    /// price.
+    /// price. They are as well when no more than 64 bytes of a frame have come.
     ///
     /// # Errors
     ///
@@ -36,7 +38,46 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// # Cancel safety
     ///
     /// Dropping the future loses no byte: the next call goes on. A request for a buffer is given
-    /// up.
+    /// up. So a deadline may end a call at any point:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use bufworks::frames::{FrameReader, LengthDelimited};
+    /// use bufworks::HeapPool;
+    /// # use tokio::io::AsyncWriteExt;
+    /// use tokio::time::timeout;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+    /// # let socket = listener.accept().await?.0;
+    /// client.write_all(b"\0\0\0\x05hello\0\0\0\x05he").await?; // and then nothing
+    /// let mut pool = HeapPool::new();
+    /// let mut frames = FrameReader::new(socket, LengthDelimited::new(100));
+    /// let mut received = Vec::new();
+    /// let mut was_inside = false; // a frame had begun when the last deadline passed
+    /// loop {
+    ///     let next = frames.next_frame_async(|bytes| core::future::ready(pool.acquire(bytes)));
+    ///     match timeout(Duration::from_millis(20), next).await {
+    ///         Ok(frame) => match frame? {
+    ///             Some(frame) => received.push(frame),
+    ///             None => break,
+    ///         },
+    ///         // A frame that takes a whole period is too slow. Dropping the reader closes the
+    ///         // connection, and releases what it holds.
+    ///         Err(_elapsed) if was_inside => break,
+    ///         // Between frames a client may be silent.
+    ///         Err(_elapsed) => {}
+    ///     }
+    ///     was_inside = frames.is_inside_frame();
+    /// }
+    /// assert!(received.iter().eq([b"hello"]) && frames.is_inside_frame());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A server with many clients:
     ///
     /// ```
     /// # #[cfg(feature = "shard")] {
@@ -72,6 +113,7 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
                 Step::Frame(frame) => return Ok(Some(frame)),
                 Step::Acquire(bytes) => {
                     if bytes > 0 {
+                        self.state.let_go_of_few();
                         self.stream.readable().await?;
                     }
                     let buf = self.wait_for(acquire(bytes)).await?;
@@ -81,7 +123,12 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
                     }
                 }
                 Step::Read => {
-                    if poll_fn(|cx| self.poll_room(cx)).await? == 0 {
+                    // `None` when the chunk was let go: the next step waits for a readable stream.
+                    let polled = poll_fn(|cx| match self.poll_room(cx) {
+                        Poll::Pending if self.state.let_go_of_few() => Poll::Ready(Ok(None)),
+                        polled => polled.map_ok(Some),
+                    });
+                    if polled.await? == Some(0) {
                         return self.state.end();
                     }
                 }

@@ -113,7 +113,7 @@ fn dropped_futures_lose_nothing() {
     }
 }
 
-async fn pair() -> (TcpStream, TcpStream) {
+pub(super) async fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (client, accepted) =
         tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());

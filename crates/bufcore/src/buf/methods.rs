@@ -328,12 +328,14 @@ impl<L: Lease> Buf<L> {
     /// [consumed](Self::consume) in front of them becomes room behind them.
     ///
     /// The bytes move when the buffer is the only handle of its memory. The buffer then also gets
-    /// the room back that other parts had in front of it, which were dropped. So a reader that
-    /// splits off message after message has its whole buffer again when the messages are gone.
+    /// the room back that other parts had in front of it, which were dropped. A reader that splits
+    /// off message after message has its whole buffer again when the messages are dropped.
     ///
-    /// While there are other handles, nothing changes. Look at
-    /// [`spare_capacity`](Self::spare_capacity), and [grow](crate::BufferPool::grow) the buffer
-    /// when that is too little. Capacity that was cut off behind the buffer stays cut off.
+    /// While there are other handles, nothing changes. Nor does a buffer get anything back that was
+    /// left without capacity by a split at its end: it holds no memory, which is released with the
+    /// other part. Look at [`spare_capacity`](Self::spare_capacity), and
+    /// [grow](crate::BufferPool::grow) the buffer when that is too little. Capacity that was cut
+    /// off behind the buffer stays cut off.
     ///
     /// Cost: a copy of the filled bytes; nothing when there is no room to get back.
     ///
@@ -346,6 +348,13 @@ impl<L: Lease> Buf<L> {
     /// assert_eq!(buf.spare_capacity(), 0);
     /// buf.compact();
     /// assert_eq!((&buf[..], buf.capacity(), buf.spare_capacity()), (&b"b"[..], 8, 7));
+    ///
+    /// buf.extend_from_slice(b" line 2").unwrap();
+    /// drop(buf.split_to(8)); // all of it: nothing is left to split off or to compact
+    /// buf.compact();
+    /// assert_eq!(buf.capacity(), 0);
+    /// HeapPool::new().grow(&mut buf, 8).unwrap();
+    /// assert_eq!(buf.spare_capacity(), 8);
     /// # }
     /// ```
     pub fn compact(&mut self) {

@@ -303,6 +303,16 @@ pub fn compacted<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
         // And it splits again.
         let back = buf.split_off(5);
         assert_eq!(back.capacity(), BYTES - 5);
+        // What is left of a split at the end holds no memory, so that nothing comes back to it.
+        drop(back);
+        buf.compact();
+        let room = buf.spare_capacity();
+        buf.commit(room);
+        drop(buf.split_to(buf.len()));
+        buf.compact();
+        assert_eq!((buf.capacity(), pool.stats().in_use), (0, 0), "a part of no bytes");
+        pool.grow(&mut buf, BYTES).expect("there is room");
+        assert_eq!(buf.spare_capacity(), BYTES);
     }
     assert_eq!(pool.stats().in_use, 0);
 }

@@ -5,6 +5,8 @@ pub use crate::copying::copy_bytes;
 #[cfg(feature = "alloc")]
 pub use crate::handle::{Bookkeeping, Handle, Refs, WeakHandle};
 #[cfg(feature = "std")]
+pub use crate::integrations::count_filled;
+#[cfg(feature = "std")]
 pub use crate::keeper::Bell;
 #[cfg(feature = "std")]
 pub use crate::own_pages::{OwnPages, PoolSource};

@@ -6,6 +6,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::io;
 
+use bufcore::strategy::count_filled;
 use bufcore::{AcquireError, Buf, Lease};
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -430,18 +431,10 @@ pub(crate) fn poll_read<S: AsyncRead + Unpin>(
     cx: &mut Context<'_>,
     room: &mut [u8],
 ) -> Poll<io::Result<usize>> {
-    let mut room = ReadBuf::new(room);
-    let start = room.filled().as_ptr().addr();
-    let polled = Pin::new(stream).poll_read(cx, &mut room);
-    let n = room.filled().len();
-    // A stream of the user's may have put another buffer in the place of this one: then nothing was
-    // read.
-    if room.filled().as_ptr().addr() != start {
-        let error = io::Error::new(io::ErrorKind::InvalidData, "stream reads into a buffer of its own");
-        return Poll::Ready(Err(error));
-    }
-    ready!(polled)?;
-    Poll::Ready(Ok(n))
+    let place = room.as_ptr_range();
+    let mut into = ReadBuf::new(room);
+    ready!(Pin::new(stream).poll_read(cx, &mut into))?;
+    Poll::Ready(count_filled(&place, into.filled()))
 }
 
 /// Lets others run until the task is woken.

@@ -17,3 +17,6 @@ mod shared;
 mod std_io;
 #[cfg(all(feature = "tokio-uring", target_os = "linux"))]
 mod tokio_uring;
+
+#[cfg(feature = "std")]
+pub use self::std_io::count_filled;

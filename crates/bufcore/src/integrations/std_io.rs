@@ -1,6 +1,7 @@
 //! `std::io`.
 
 use core::fmt;
+use core::ops::Range;
 use std::io::{self, BufRead, Read, Write};
 
 use crate::copying::copy_bytes;
@@ -122,6 +123,33 @@ impl<L: Lease> Buf<L> {
         self.commit(n);
         Ok(())
     }
+}
+
+/// Counts the bytes that a reader has read into `room`, where the reader itself says which bytes it
+/// has filled.
+///
+/// A reader of tokio is lent a `ReadBuf` and can replace it by one over other memory. Its bytes are
+/// not in `room` then, and recycled bytes would be taken for them.
+///
+/// # Errors
+///
+/// Returns `InvalidData` when `filled` is not the beginning of `room`.
+///
+/// ```
+/// use bufcore::strategy::count_filled;
+///
+/// let mut room = [0; 64];
+/// let place = room.as_ptr_range();
+/// room[..5].copy_from_slice(b"hello");
+/// assert_eq!(count_filled(&place, &room[..5])?, 5);
+/// assert!(count_filled(&place, b"hello").is_err()); // the same bytes in other memory
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn count_filled(room: &Range<*const u8>, filled: &[u8]) -> io::Result<usize> {
+    if filled.as_ptr() != room.start || filled.as_ptr_range().end > room.end {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "reader fills another buffer"));
+    }
+    Ok(filled.len())
 }
 
 /// Reading a view drops the bytes that were read, front first.

@@ -6,9 +6,10 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::io::{self, IoSlice};
 
+use bufcore::strategy::count_filled;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
-use super::std_io::{invalid, taken};
+use super::std_io::taken;
 use crate::channel::io::least_of;
 use crate::{Consumer, MirrorRing, Producer, WaitError};
 
@@ -98,12 +99,10 @@ fn poll_fill(
     room: &mut [u8],
     reader: &mut (impl AsyncRead + Unpin),
 ) -> Poll<io::Result<usize>> {
-    let free = room.len();
+    let place = room.as_ptr_range();
     let mut into = ReadBuf::new(room);
     ready!(Pin::new(reader).poll_read(cx, &mut into))?;
-    // Which need not be the one that it was lent.
-    let n = into.filled().len();
-    Poll::Ready(if n > free { Err(invalid("reader claims more bytes than it had room for")) } else { Ok(n) })
+    Poll::Ready(count_filled(&place, into.filled()))
 }
 
 /// Writes `bytes` to `writer`, once, and returns how many it took: some, if there are some.
@@ -125,7 +124,8 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// As [`read_from`](Self::read_from): a full ring is `StorageFull`, unlike with `read_buf`.
+    /// As [`read_from`](Self::read_from): a full ring is `StorageFull`, unlike with `read_buf`. A
+    /// reader that fills another buffer than the one that it is lent gets `InvalidData`.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -187,7 +187,8 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// As [`read_from`](Self::read_from).
+    /// As [`read_from`](Self::read_from). A reader that fills another buffer than the one that it is
+    /// lent gets `InvalidData`.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

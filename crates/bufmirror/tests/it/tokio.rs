@@ -376,3 +376,44 @@ fn readers_and_writers_that_lie() {
     });
     assert_eq!((ring.peek(), consumer.peek()), (&b"abc"[..], &b"abc"[..]));
 }
+
+/// A reader that puts a buffer of its own in the place of the one that it is lent, and fills it.
+struct Exchanging {
+    bytes: usize,
+}
+
+impl AsyncRead for Exchanging {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        *into = ReadBuf::new(vec![7; self.bytes].leak());
+        into.set_filled(self.bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The bytes of such a reader are not in the ring, where older ones would pass for them.
+#[test]
+fn t21_a_reader_that_fills_another_buffer_commits_nothing() {
+    for bytes in [1, 100, 4095, 4096, 4097] {
+        let mut ring = mapped(4096);
+        let (mut producer, mut consumer) = channel(4096).unwrap();
+        // What an earlier stream has left.
+        ring.put(&[9; 4096]).unwrap();
+        ring.clear();
+        producer.put(&[9; 4096]).unwrap();
+        consumer.consume(4096);
+        runtime().block_on(async {
+            let mut reader = Exchanging { bytes };
+            let read = ring.read_from_async(&mut reader).await;
+            assert!(ring.is_empty(), "{} recycled bytes in the ring", ring.len());
+            let sent = producer.read_from_async(&mut reader).await;
+            assert!(consumer.is_empty(), "{} recycled bytes in the channel", consumer.len());
+            for result in [read, sent] {
+                assert_eq!(result.unwrap_err().kind(), ErrorKind::InvalidData, "{bytes} bytes");
+            }
+        });
+    }
+}

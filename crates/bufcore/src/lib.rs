@@ -95,6 +95,8 @@ mod buf;
 
 mod append;
 mod compare;
+#[cfg(feature = "std")]
+mod coop;
 mod copying;
 mod error;
 #[cfg(feature = "fences")]

@@ -1,6 +1,8 @@
 //! The parts that strategies are built with, beyond the vocabulary: for authors of strategies, not
 //! for their users.
 
+#[cfg(feature = "std")]
+pub use crate::coop::Coop;
 pub use crate::copying::copy_bytes;
 #[cfg(feature = "alloc")]
 pub use crate::handle::{Bookkeeping, Handle, Refs, WeakHandle};

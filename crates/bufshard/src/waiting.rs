@@ -3,12 +3,12 @@
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
+use bufcore::strategy::{Coop, Sleeper};
 use bufcore::{AcquireError, Buf};
 
 use crate::lease::ShardLease;
@@ -49,6 +49,9 @@ const FORKED_LOOKS: u32 = 500;
 ///
 /// Any executor may poll it at any time, whether it was woken or not.
 ///
+/// After 128 completed operations of tasks on a thread, the next poll returns `Pending` and wakes
+/// its own task. So a task that always gets memory at once lets other tasks run.
+///
 /// A future that was woken and is not polled keeps no other request from memory, though plain
 /// requests are refused for a second. Then it counts as gone. If it is polled after all, it has its
 /// place again. So a future that is forgotten (`mem::forget`) costs others at most a second, which
@@ -71,6 +74,7 @@ pub struct Acquire<'a> {
     again: bool,
     /// How often in a row it had to look again soon.
     looks: u32,
+    coop: Coop,
 }
 
 /// What came of a request that is in the queue.
@@ -158,7 +162,7 @@ impl ShardPool {
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     pub fn acquire_async(&self, bytes: usize) -> Acquire<'_> {
-        Acquire { pool: self, bytes, ticket: None, again: false, looks: 0 }
+        Acquire { pool: self, bytes, ticket: None, again: false, looks: 0, coop: Coop::default() }
     }
 }
 
@@ -216,15 +220,20 @@ impl Future for Acquire<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        ready!(this.coop.poll_proceed(cx));
         if this.ticket.is_none() {
             match this.pool.acquire(this.bytes) {
                 Err(AcquireError::Exhausted { .. }) => {}
-                other => return Poll::Ready(other),
+                other => {
+                    this.coop.made_progress();
+                    return Poll::Ready(other);
+                }
             }
         }
         match this.attempt(Sleeper::task(cx.waker().clone())) {
             Attempt::Done(result) => {
                 this.leave();
+                this.coop.made_progress();
                 Poll::Ready(result)
             }
             Attempt::Waits(_, true) => {

@@ -1,5 +1,6 @@
 //! Futures that are polled by hand, and wakers that count, or do what wakers should not.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -61,6 +62,31 @@ pub fn block_on<F: Future>(future: F, limit: Duration) -> Option<F::Output> {
         if started.elapsed() >= limit {
             return None;
         }
+    }
+}
+
+/// Runs a task that does nothing but `operation`, which never has to wait: at least once in a
+/// thousand operations the task lets others run, and wakes itself before that.
+///
+/// # Panics
+///
+/// Panics when it does not.
+pub fn lets_others_run(mut operation: impl AsyncFnMut()) {
+    const MOST: usize = 1000;
+    let done = Cell::new(0);
+    let task = async {
+        while done.get() < MOST {
+            operation().await;
+            done.set(done.get() + 1);
+        }
+    };
+    let mut task = pin!(task);
+    let (wakes, waker) = counting();
+    for turns in 1..=10 {
+        done.set(0);
+        let polled = poll(task.as_mut(), &waker);
+        assert!(polled.is_pending(), "{} operations, and no other task had its turn", done.get());
+        assert_eq!(wakes.count(), turns, "who lets others run is woken for its next turn");
     }
 }
 

@@ -33,8 +33,8 @@ use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use bufcore::strategy::fences;
 use bufcore::strategy::sync::{AtomicBool, Ordering, RELEASE};
+use bufcore::strategy::{Coop, fences};
 
 use super::header::{CLOSED, Half, Header, SLEEPS};
 use super::link::Core;
@@ -84,6 +84,8 @@ pub(crate) struct End<S: Side> {
     /// in place where nothing is mapped. Those that count are the ones at the addresses from `at`
     /// on.
     is_changed: bool,
+    /// For tasks.
+    coop: Coop,
     side: PhantomData<S>,
 }
 
@@ -113,6 +115,7 @@ impl<S: Side> End<S> {
             is_dead: false,
             is_over: false,
             is_changed: false,
+            coop: Coop::default(),
             side,
         };
         // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose

@@ -109,6 +109,8 @@ impl Consumer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn wait_piece_async(&mut self, delimiter: u8) -> Result<(), WaitError> {
+        // Lets other tasks run, where pieces are always there already.
+        self.wait_async(0).await?;
         let mut searched = 0;
         while let Some(wanted) = self.more_for_piece(delimiter, &mut searched) {
             self.wait_async(wanted).await?;

@@ -48,6 +48,9 @@ macro_rules! task_waits {
             /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses
             /// nothing.
             ///
+            /// After 128 completed operations of tasks on a thread, the next poll returns `Pending`
+            /// and wakes its own task. So a task with a quick peer lets other tasks run.
+            ///
             /// # Errors
             ///
             /// As [`wait`](Self::wait).
@@ -57,7 +60,8 @@ macro_rules! task_waits {
             }
 
             /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken
-            /// when there is reason to look again.
+            /// when there is reason to look again. It lets other tasks run as
+            /// [`wait_async`](Self::wait_async) does.
             ///
             /// # Errors
             ///

@@ -187,8 +187,8 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// As [`read_from`](Self::read_from). A reader that fills another buffer than the one that it is
-    /// lent gets `InvalidData`.
+    /// As [`read_from`](Self::read_from). A reader that fills another buffer than the one that it
+    /// is lent gets `InvalidData`.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

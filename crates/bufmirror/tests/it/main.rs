@@ -22,6 +22,8 @@ mod shared;
 mod system;
 #[cfg(all(feature = "tokio", feature = "bytes"))]
 mod tokio;
+#[cfg(all(feature = "tokio", feature = "bytes"))]
+mod turns;
 mod waits;
 mod words;
 

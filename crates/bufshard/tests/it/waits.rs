@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bufshard::bufcore::{AcquireError, Buf};
 use bufshard::{Acquire, ShardLease, ShardPool};
-use buftest::tasks::{Counting, block_on, counting, poll};
+use buftest::tasks::{Counting, block_on, counting, lets_others_run, poll};
 use buftest::trials::moved::Waiting;
 
 const BUDGET: usize = 100_000;
@@ -28,6 +28,14 @@ fn pool() -> ShardPool {
 buftest::waits! {
     name: shard,
     pool: ShardPool = pool,
+}
+
+#[test]
+fn t38_requests_that_need_not_wait_let_others_run() {
+    let pool = pool();
+    let refused = BUDGET + 1;
+    lets_others_run(async || drop(pool.acquire_async(1000).await.unwrap()));
+    lets_others_run(async || assert!(pool.acquire_async(refused).await.is_err()));
 }
 
 /// A task: a future, and what its waker counts.

@@ -1,6 +1,6 @@
 //! How an end waits: it looks for a while, then sleeps until the other end wakes it.
 
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bufcore::strategy::Sleeper;
@@ -101,7 +101,12 @@ impl<S: Side> End<S> {
         if !self.core.link.has_tasks() {
             return Poll::Ready(self.check(n).unwrap_or(Err(WaitError::NoTasks)));
         }
-        self.poll(n, || Sleeper::task(cx.waker().clone()))
+        ready!(self.coop.poll_proceed(cx));
+        let polled = self.poll(n, || Sleeper::task(cx.waker().clone()));
+        if polled.is_ready() {
+            self.coop.made_progress();
+        }
+        polled
     }
 
     /// Asks the system whether the other end is still there.

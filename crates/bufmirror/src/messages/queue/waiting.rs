@@ -1,11 +1,11 @@
 //! Waiting for a message or for room, as a thread or as a task.
 
 use core::future::poll_fn;
-use core::task::Poll;
+use core::task::{Poll, ready};
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
+use bufcore::strategy::{Coop, Sleeper};
 
 use super::Queue;
 use crate::messages::wait_queue::{Kind, PATIENCE, WaitQueue, Waiter};
@@ -139,11 +139,14 @@ impl Queue {
             Overtakes::ForAWhile => Some(Instant::now()),
         };
         let mut waiter = Waiter::new(wait_queue, need, Kind::Task, since, there);
+        let mut coop = Coop::default();
         let answer = poll_fn(|context| {
+            ready!(coop.poll_proceed(context));
             if waiter.is_asleep(Some(Sleeper::task(context.waker().clone()))) {
                 return Poll::Pending;
             }
             if let Some(answer) = attempt(waiter.has_turn()) {
+                coop.made_progress();
                 return Poll::Ready(answer);
             }
             if !waiter.sleep(Sleeper::task(context.waker().clone())) {

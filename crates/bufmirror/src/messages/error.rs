@@ -26,6 +26,9 @@ use core::fmt;
 #[non_exhaustive]
 pub enum SendError {
     /// There is no room now. Only the `try_` forms say so.
+    ///
+    /// Messages may have been received whose room is not free yet: an earlier one is still being
+    /// read, or is kept.
     Full {
         /// Bytes that the message takes, with what is in front of it and behind it.
         requested: usize,
@@ -33,7 +36,8 @@ pub enum SendError {
         available: usize,
     },
     /// There was no room for the message when the time was over, nor whenever its sender was woken
-    /// before. Or the room went to a sender that had waited longer.
+    /// before. Or the room went to a sender that had waited longer. As with
+    /// [`Full`](Self::Full), an earlier message that is being read keeps the room of later ones.
     TimedOut,
     /// The queue was closed, or has no receiver left.
     Closed,
@@ -85,10 +89,14 @@ impl core::error::Error for SendError {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecvError {
-    /// There is no message now. Only the `try_` forms say so.
+    /// There is no message that can be received now. Only the `try_` forms say so.
+    ///
+    /// Messages may have been sent all the same: they are received after an earlier one that is
+    /// still being written, by a copy of more than 256 bytes or by a closure.
     Empty,
     /// There was no message when the time was over, nor whenever this receiver was woken before.
-    /// Others may have received some.
+    /// Others may have received some. As with [`Empty`](Self::Empty), an earlier message that is
+    /// being written keeps back later ones.
     TimedOut,
     /// The queue was closed, or has no sender left, and all that was sent has been received.
     Closed,

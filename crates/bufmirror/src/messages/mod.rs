@@ -31,6 +31,14 @@
 //! - Independence of what others are doing is not guaranteed. A message that is still being
 //!   written, by a long copy or a [`Sender::send_with`], holds up receivers of later messages. One
 //!   that a receiver keeps holds up senders when they have come round to it.
+//! - The `try_` forms are not linearizable. While an earlier message is being written, the later
+//!   ones are not received, although their `send` has returned: the queue reads as
+//!   [`RecvError::Empty`]. While an earlier message is being read, the room of the later ones is
+//!   not free, although they were received: the queue reads as [`SendError::Full`]. The same is
+//!   true when a time-out ends. Other waits go on until the earlier message is done.
+//! - This does not happen in a queue where all messages have up to 256 bytes and are copied in
+//!   (`send`, `send_vectored`) and out (`recv_into`). These copies are made under the lock, so no
+//!   other thread finds the message unfinished. From 257 bytes on the lock is not held.
 //! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more
 //!   for it, unlike in a [`MirrorRing`](crate::MirrorRing).
 //!

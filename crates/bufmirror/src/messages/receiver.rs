@@ -99,6 +99,9 @@ impl Receiver {
 
     /// Takes the next message if there is one now.
     ///
+    /// A message whose `send` has returned is there when all earlier ones are written. Until then
+    /// this returns [`RecvError::Empty`], and does not wait for their senders.
+    ///
     /// # Errors
     ///
     /// [`RecvError::Empty`], [`RecvError::Closed`].
@@ -195,7 +198,7 @@ impl Receiver {
         self.copy(buffer, Patience::Forever)
     }
 
-    /// Copies the next message if there is one now.
+    /// Copies the next message if there is one now, as [`try_recv`](Self::try_recv) takes it.
     ///
     /// # Errors
     ///

@@ -73,6 +73,9 @@ impl Sender {
 
     /// Sends a message if there is room now.
     ///
+    /// The room of a message that was received is free when all earlier ones are read, too. Until
+    /// then this may return [`SendError::Full`], and does not wait for their receivers.
+    ///
     /// # Errors
     ///
     /// [`SendError::Full`], [`SendError::Closed`], [`SendError::TooLong`].

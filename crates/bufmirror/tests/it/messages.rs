@@ -589,3 +589,60 @@ fn no_more_is_sent_than_there_was_room_for() {
     assert_eq!(error, Err(SendError::TooLong { requested: limit + 1, limit }));
     assert_eq!(sender.send_up_to_timeout(100, LONG, |_| 0), Ok(2));
 }
+
+/// The documentation of `RecvError::Empty`: later messages are not received before an earlier one is
+/// written, although their `send` has returned.
+#[test]
+fn a_queue_reads_as_empty_behind_a_message_that_is_being_written() {
+    for len in [0, 1, 255, 256, 257, 1000] {
+        let (sender, receiver) = queue(4096);
+        let write = |room: &mut [u8]| {
+            assert_eq!(sender.send(&vec![7; len]), Ok(1));
+            assert_eq!(receiver.try_recv().err(), Some(RecvError::Empty));
+            assert_eq!(receiver.try_recv_into(&mut [0; 1000]), Err(RecvError::Empty));
+            assert_eq!(receiver.recv_timeout(NAP).err(), Some(RecvError::TimedOut));
+            room.copy_from_slice(b"early");
+        };
+        assert_eq!(sender.send_with(5, write), Ok(0));
+        assert_eq!(&*receiver.try_recv().unwrap(), b"early");
+        assert_eq!(*receiver.try_recv().unwrap(), vec![7; len]);
+    }
+}
+
+/// The documentation of `SendError::Full`: the room of later messages is not free before an earlier
+/// one is dropped, although they were received.
+#[test]
+fn a_queue_reads_as_full_behind_a_message_that_is_held() {
+    for len in [255, 256, 257, 1000] {
+        let (sender, receiver) = queue(4096);
+        let message = vec![7; len];
+        while sender.try_send(&message).is_ok() {}
+        let held = receiver.recv().unwrap();
+        while receiver.try_recv_into(&mut [0; 1000]).is_ok() {}
+        assert!(matches!(sender.try_send(&message), Err(SendError::Full { .. })));
+        assert_eq!(sender.send_timeout(&message, NAP), Err(SendError::TimedOut));
+        drop(held);
+        assert!(sender.try_send(&vec![7; sender.max_message()]).is_ok(), "all is free");
+    }
+}
+
+/// Up to 256 bytes are copied under the lock: where all messages are as short, and none is written in
+/// place, what was sent can be received.
+#[test]
+fn short_messages_that_were_sent_are_never_missing() {
+    const LEN: usize = 256;
+    let rounds = scaled(2_000_000);
+    let (sender, receiver) = queue(1 << 16);
+    let missing: usize = thread::scope(|scope| {
+        let exchange = || {
+            let one_missing = |_: &usize| {
+                sender.send(&[7; LEN]).unwrap();
+                receiver.try_recv().is_err()
+            };
+            (0..rounds).filter(one_missing).count()
+        };
+        let threads = [(); 3].map(|()| scope.spawn(exchange));
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(missing, 0, "of {}", 3 * rounds);
+}

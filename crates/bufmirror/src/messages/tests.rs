@@ -11,8 +11,10 @@ use buftest::messages::{Fate, Frame, NaiveQueue, NotSent, message};
 use buftest::pattern;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample;
 
 use super::frames::{WORD_BYTES, frame_bytes};
+use super::queue::SHORT_BYTES;
 use super::{Message, MessageQueue, RecvError, SendError};
 use crate::map::{Mirror, Options};
 
@@ -92,8 +94,13 @@ enum Op {
     Drop(usize),
 }
 
+/// Lengths at which something changes: the frame, how a message is copied, whether that is done
+/// under the lock; the longest message of 512 bytes, and their number.
+const THRESHOLDS: [usize; 6] = [WORD_BYTES, 16, 32, SHORT_BYTES, 512 - WORD_BYTES, 512];
+
 fn op() -> impl Strategy<Value = Op> {
-    let len = || prop_oneof![4 => 0..40usize, 2 => 0..400usize, 1 => 480..520usize];
+    let near = || (sample::select(&THRESHOLDS[..]), 0..3usize).prop_map(|(at, step)| at - 1 + step);
+    let len = || prop_oneof![4 => 0..40usize, 2 => 0..400usize, 1 => 480..520usize, 2 => near()];
     prop_oneof![
         6 => len().prop_map(Op::Send),
         2 => vec(len(), 0..4).prop_map(Op::Gather),

@@ -499,3 +499,21 @@ fn a_line_longer_than_the_channel_is_an_error() {
     let requested = capacity + 1;
     assert_eq!(consumer.wait_piece(b'\n'), Err(WaitError::TooLong { requested, capacity }));
 }
+
+/// One call moves 32 KiB at most, or an eighth of a ring where that is more.
+#[test]
+fn reads_and_writes_of_a_part_and_a_byte_less_or_more() {
+    for capacity in [64 << 10, 256 << 10, 512 << 10] {
+        let (mut producer, mut consumer) = channel(capacity).unwrap();
+        let part = (32 << 10).max(capacity / 8);
+        for len in [part - 1, part, part + 1, capacity] {
+            let mut source = &vec![7; len][..];
+            assert_eq!(producer.read_from(&mut source).unwrap(), len.min(part));
+            let written = producer.put_some(source);
+            assert_eq!((written, consumer.len()), (source.len(), len));
+            let mut target = Vec::new();
+            assert_eq!(consumer.write_to(&mut target).unwrap(), len.min(part));
+            consumer.consume(len - target.len());
+        }
+    }
+}

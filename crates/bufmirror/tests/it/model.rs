@@ -7,6 +7,7 @@ use bufmirror::GetError;
 use bufmirror::bufcore::ReserveError;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample;
 
 use crate::ring::{Ring, ends};
 
@@ -25,9 +26,15 @@ enum Op {
     Clear,
 }
 
-/// Mostly short, at times about all or more than all that a ring of a page holds.
+/// Lengths from which on, or up to which, bytes are copied in another way: as one word, as two, as
+/// pieces. A quarter of a page, for which an end looks longer, and a page.
+const THRESHOLDS: [usize; 5] = [16, 32, 1024, 2048, 4096];
+
+/// Mostly short, at times about all or more than all that a ring of a page holds, and at times at a
+/// threshold, one below it or one above.
 fn length() -> impl Strategy<Value = usize> {
-    prop_oneof![4 => 0..70usize, 2 => 0..2000usize, 1 => 4000..4200usize]
+    let near = (sample::select(&THRESHOLDS[..]), 0..3usize).prop_map(|(at, step)| at - 1 + step);
+    prop_oneof![4 => 0..70usize, 2 => 0..2000usize, 1 => 4000..4200usize, 2 => near]
 }
 
 fn op() -> impl Strategy<Value = Op> {

@@ -222,10 +222,22 @@ impl Ring {
         !self.uring.submission().is_empty()
     }
 
+    /// Takes the next completion of the queue. The kernel keeps what does not fit in there until it
+    /// is entered.
+    fn next_entry(&mut self) -> Option<cqueue::Entry> {
+        let entry = self.uring.completion().next();
+        if entry.is_some() || !self.uring.submission().cq_overflow() {
+            return entry;
+        }
+        // Where the kernel refuses it, the caller's next wait says so.
+        self.enter(0).ok()?;
+        self.uring.completion().next()
+    }
+
     /// Takes one completion: whom it is for, the result, and flags. The caller passes it on.
     pub(crate) fn next_completion(&mut self) -> Option<(Arc<dyn Pending>, i32, u32)> {
         loop {
-            let entry = self.uring.completion().next()?;
+            let entry = self.next_entry()?;
             let (key, flags) = (entry.user_data(), entry.flags());
             if key == RUNG {
                 self.is_armed = false;

@@ -9,9 +9,9 @@ use std::task::{Context, Wake, Waker};
 use std::time::Instant;
 
 use bufcore::HeapPool;
-use bufuring::{Driver, Operation};
+use bufuring::{Descriptor, Driver, Operation};
 
-use crate::{PAGE, arena, free_pages, page, pool_in, ring, started, stream};
+use crate::{PAGE, arena, file, free_pages, page, pool_in, ring, started, stream};
 
 #[test]
 fn a_dropped_operation_keeps_its_memory_until_it_is_completed() {
@@ -190,6 +190,27 @@ fn a_full_queue_of_completions_loses_none() {
     assert!(reads.iter().all(Operation::is_done));
     drop(reads);
     assert_eq!(free_pages(&mut pool), READS);
+}
+
+/// 128 completions fit by default; the kernel keeps the others until it is entered.
+#[test]
+fn reap_fetches_completions_that_did_not_fit() {
+    const READS: usize = 400;
+    let Some((driver, _, _)) = started(1) else { return };
+    let (mut pool, file) = (HeapPool::new(), Descriptor::new(file("overflow", 0)));
+    for submits_again in [true, false] {
+        let read = |_| driver.read_at(&file, pool.acquire(1).expect("the heap has room"), 1, 0);
+        let reads: Vec<_> = (0..READS).map(read).collect();
+        driver.submit().expect("the kernel takes them");
+        for _ in 0..1000 {
+            if submits_again {
+                driver.submit().expect("nothing is refused");
+            }
+            driver.reap();
+        }
+        let done = reads.iter().filter(|read| read.is_done()).count();
+        assert_eq!((done, driver.in_flight()), (READS, 0));
+    }
 }
 
 struct Panics;

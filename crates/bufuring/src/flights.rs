@@ -7,6 +7,9 @@ pub(crate) trait Pending: Send + Sync {
     /// Takes what the kernel said: a count or a negative error, and flags. It may run users' code:
     /// a waker, or the drop of a buffer.
     fn complete(&self, result: i32, flags: u32);
+
+    /// Whether the handle of the operation was dropped, so that nobody wants its result.
+    fn is_dropped(&self) -> bool;
 }
 
 /// The operations that the kernel may still complete.
@@ -80,6 +83,10 @@ mod tests {
 
     impl Pending for Nothing {
         fn complete(&self, _: i32, _: u32) {}
+
+        fn is_dropped(&self) -> bool {
+            false
+        }
     }
 
     #[test]

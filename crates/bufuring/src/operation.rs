@@ -75,6 +75,8 @@ pub(crate) struct Flight<L: Lease> {
 enum State<L: Lease> {
     /// The kernel may use the buffer's memory.
     Flying { buf: Buf<L>, waker: Option<Waker> },
+    /// The same, and the handle was dropped.
+    Dropped(Buf<L>),
     /// It is done with it.
     Landed(Done<L>),
     /// The result was taken.
@@ -100,12 +102,39 @@ impl<L: Lease> Flight<L> {
     fn is_flying(&self) -> bool {
         matches!(*lock(&self.state), State::Flying { .. })
     }
+
+    /// Notes that the handle was dropped. Returns whether the kernel may use the buffer's memory.
+    fn give_up(&self) -> bool {
+        let mut state = lock(&self.state);
+        let waker = match mem::replace(&mut *state, State::Taken) {
+            State::Flying { buf, waker } => {
+                *state = State::Dropped(buf);
+                waker
+            }
+            other => {
+                *state = other;
+                return false;
+            }
+        };
+        drop(state);
+        // Users' code, with no lock held.
+        drop(waker);
+        true
+    }
 }
 
 impl<L: Lease> Pending for Flight<L> {
     fn complete(&self, result: i32, _: u32) {
         let mut state = lock(&self.state);
-        let State::Flying { mut buf, waker } = mem::replace(&mut *state, State::Taken) else { return };
+        let (mut buf, waker) = match mem::replace(&mut *state, State::Taken) {
+            State::Flying { buf, waker } => (buf, waker),
+            State::Dropped(buf) => {
+                // Users' code, with no lock held.
+                drop(state);
+                return drop(buf);
+            }
+            State::Landed(_) | State::Taken => return,
+        };
         let result = match usize::try_from(result) {
             Ok(count) => Ok(count.min(self.len)),
             Err(_) => Err(io::Error::from_raw_os_error(result.wrapping_neg())),
@@ -120,6 +149,10 @@ impl<L: Lease> Pending for Flight<L> {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    fn is_dropped(&self) -> bool {
+        matches!(*lock(&self.state), State::Dropped(_))
     }
 }
 
@@ -217,7 +250,7 @@ impl<L: Lease> Future for Operation<L> {
                 drop(state);
                 return self.take().map_or(Poll::Pending, Poll::Ready);
             }
-            State::Taken => panic!("the result was taken already"),
+            State::Dropped(_) | State::Taken => panic!("the result was taken already"),
         }
         drop(state);
         drop(waker);
@@ -228,9 +261,7 @@ impl<L: Lease> Future for Operation<L> {
 impl<L: Lease> Drop for Operation<L> {
     fn drop(&mut self) {
         let Some(flight) = self.flight.take() else { return };
-        if flight.is_flying() {
-            // The share goes before the driver is told, which looks for operations without.
-            drop(flight);
+        if flight.give_up() {
             self.tag.operation_dropped(self.key);
         }
     }

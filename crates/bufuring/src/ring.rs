@@ -26,11 +26,6 @@ pub(crate) const MOST_REGISTERED_BYTES: usize = 1 << 30;
 /// How long the end of a ring waits for what is in flight.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether no handle has a share of an operation.
-fn is_unshared(pending: &Arc<dyn Pending>) -> bool {
-    Arc::strong_count(pending) == 1
-}
-
 /// An `io_uring` with the owners of the memory that it may write.
 ///
 /// - G1: what the kernel may access of our memory belongs to an entry of `flights`, or of `groups`,
@@ -167,8 +162,8 @@ impl Ring {
         if let Some(dropped) = self.tag.news() {
             self.closing += dropped.groups;
             match dropped.operations() {
-                Some(keys) => self.cancel_unshared(keys),
-                None => self.cancel_unshared(&self.flights.keys(is_unshared)),
+                Some(keys) => self.cancel_all(keys),
+                None => self.cancel_all(&self.flights.keys(|pending| pending.is_dropped())),
             }
         }
         let mut closed = Vec::new();
@@ -187,10 +182,10 @@ impl Ring {
         closed
     }
 
-    /// Cancels those of these operations that nobody but the table has.
-    fn cancel_unshared(&mut self, keys: &[u64]) {
+    /// Cancels those of these operations that are in flight.
+    fn cancel_all(&mut self, keys: &[u64]) {
         for &key in keys {
-            if !self.flights.get(key).is_some_and(is_unshared) {
+            if !self.has(key) {
                 continue;
             }
             match self.make_room() {

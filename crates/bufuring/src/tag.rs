@@ -41,8 +41,7 @@ impl Tag {
         Self(Arc::default())
     }
 
-    /// Notes that the handle of an operation was dropped. Its share of the operation is gone by
-    /// then.
+    /// Notes that the handle of an operation was dropped, which the operation knows by then.
     pub(crate) fn operation_dropped(&self, key: u64) {
         self.note(|dropped| {
             if let Some(place) = dropped.keys.get_mut(dropped.operations) {

@@ -390,6 +390,10 @@ impl<L: Lease> Pending for Stream<L> {
             waker.wake();
         }
     }
+
+    fn is_dropped(&self) -> bool {
+        lock(&self.state).is_dropped
+    }
 }
 
 impl<L: Lease> Drop for Receiver<L> {
@@ -407,8 +411,6 @@ impl<L: Lease> Drop for Receiver<L> {
             caught(move || drop(buf));
         }
         stream.group.tell();
-        // The share goes before the driver is told, which cancels operations without.
-        drop(stream);
         if let Some(key) = in_flight {
             self.tag.operation_dropped(key);
         }

@@ -1,8 +1,12 @@
 //! Receivers that are polled, many of them in one future.
 
-use std::future::poll_fn;
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use bufcore::Reject;
+use bufcore::{HeapPool, Reject};
 use bufslot::SlotPool;
 use buftest::process::alone;
 use buftest::sandbox::refuse;
@@ -217,6 +221,53 @@ fn t22_the_waker_of_a_receiver_panics() {
     assert_eq!(free_pages(&mut pool), 4);
 }
 
+/// A waker that drops what was polled, and calls the driver that is waking it.
+struct Drops;
+
+thread_local! {
+    static DRIVER: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) };
+    static DROPPED: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Wake for Drops {
+    fn wake(self: Arc<Self>) {
+        drop(DROPPED.take());
+        let driver = DRIVER.take().expect("it is woken once");
+        driver.submit().expect("the kernel takes it");
+    }
+}
+
+/// Also when so many operations are dropped with it that the driver looks for them.
+#[test]
+fn a_receiver_that_its_waker_drops_is_cancelled() {
+    for others in [0, 1, 31, 32, 33] {
+        let arena = arena();
+        let Some(driver) = ring(&arena).map(Rc::new) else { return };
+        let mut group = driver.group(pool_in(&arena, 4), 4, PAGE);
+        if group.refused().is_some() {
+            return;
+        }
+        let ((mut near, far), (_other_near, other_far)) = (stream(), stream());
+        let mut receiver = driver.receive(&far, &group);
+        drop(far);
+        let waker = Waker::from(Arc::new(Drops));
+        assert!(receiver.poll_next(&mut Context::from_waker(&waker), &driver, &mut group).is_pending());
+        let buf = || HeapPool::new().acquire(1).expect("the heap has room");
+        let others = (0..others).map(|_| Box::new(driver.read(&other_far, buf(), 1)) as Box<dyn Any>);
+        DROPPED.set(others.chain([Box::new(receiver) as Box<dyn Any>]).collect());
+        DRIVER.set(Some(Rc::clone(&driver)));
+        near.write_all(b"x").expect("the other end is open");
+        driver.wait_any().expect("the kernel answers");
+        for _ in 0..1000 {
+            driver.submit().expect("the kernel takes it");
+            driver.reap();
+        }
+        assert_eq!(driver.in_flight(), 0);
+        let error = near.write_all(b"x").expect_err("the other end is closed");
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+    }
+}
+
 /// Wakers go when their receiver does, and when another one takes their place.
 #[test]
 fn wakers_are_not_kept() {
@@ -239,6 +290,12 @@ fn wakers_are_not_kept() {
     assert_eq!((Arc::strong_count(first), Arc::strong_count(second)), (1, 2));
     drop(receiver);
     assert_eq!(Arc::strong_count(second), 1);
+    // Those of operations as well.
+    let mut read = driver.read(&far, HeapPool::new().acquire(1).expect("the heap has room"), 1);
+    let waker = Waker::from(Arc::clone(first));
+    assert!(Pin::new(&mut read).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop((waker, read));
+    assert_eq!(Arc::strong_count(first), 1);
 }
 
 #[test]

@@ -21,6 +21,8 @@ use crate::{Arena, Builder, Descriptor, Done, Group, Mode, Operation, Receiver, 
 
 /// The offset of files and sockets that have a position of their own, or none.
 const AT_POSITION: u64 = u64::MAX;
+/// The largest offset that is passed on. The kernel refuses it, as all from 2^63 on.
+const LAST_OFFSET: u64 = AT_POSITION - 1;
 /// The most bytes that the kernel transfers at once, a page less than 2 GiB.
 pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 
@@ -133,7 +135,7 @@ impl Driver {
     ///
     /// Fewer are read at the end of the file, where `buf` has room for fewer, and sometimes
     /// otherwise. Files that are open with `O_DIRECT` want the start of the memory, `len` and
-    /// `offset` to be multiples of 512 or 4096.
+    /// `offset` to be multiples of 512 or 4096. An `offset` from 2^63 on is an error (`EINVAL`).
     ///
     /// Cost: an allocation of a hundred bytes for the operation. Where all entries are taken, a
     /// call of the kernel. In [`Mode::Blocking`], the read.
@@ -142,7 +144,7 @@ impl Driver {
     ///
     /// Never. All errors are in the operation's result.
     pub fn read_at<L: Lease>(&self, file: &Descriptor, buf: Buf<L>, len: usize, offset: u64) -> Operation<L> {
-        self.start(Kind::Read, file, buf, len, offset)
+        self.start(Kind::Read, file, buf, len, offset.min(LAST_OFFSET))
     }
 
     /// Starts a read of at most `len` bytes from a socket, a pipe, or a file's own position on.
@@ -159,7 +161,7 @@ impl Driver {
     /// Cost and panics: as [`read_at`](Self::read_at).
     pub fn write_at<L: Lease>(&self, file: &Descriptor, buf: Buf<L>, offset: u64) -> Operation<L> {
         let len = buf.len();
-        self.start(Kind::Write, file, buf, len, offset)
+        self.start(Kind::Write, file, buf, len, offset.min(LAST_OFFSET))
     }
 
     /// Starts a write of what `buf` has to a socket, a pipe, or at a file's own position.

@@ -1,6 +1,7 @@
 //! Reads and writes of files, in all modes.
 
 use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
 use bufcore::HeapPool;
@@ -142,6 +143,33 @@ fn a_position_of_its_own_moves_on() {
         }
         let done = driver.wait(driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
         assert_eq!(&done.into_result().expect("it is there")[..], b"onetwo");
+    }
+}
+
+/// The system takes the largest offset for the file's own position, and `pwrite` refuses it.
+#[test]
+fn no_offset_is_taken_for_the_position() {
+    let arena = arena();
+    for driver in drivers(&arena) {
+        let mut pool = pool_in(&arena, 1);
+        let file = Descriptor::new(file("offsets", 0));
+        file_of(&file).write_all(b"text").expect("the disk has room");
+        file_of(&file).seek(SeekFrom::Start(1)).expect("a file has a position");
+        for offset in [u64::MAX, u64::MAX - 1, 1 << 63] {
+            let mut buf = page(&mut pool);
+            buf.extend_from_slice(b"new").expect("there is room");
+            let write = driver.wait(driver.write_at(&file, buf, offset)).expect("the kernel answers");
+            let read = driver.read_at(&file, write.buf, 1, offset);
+            let read = driver.wait(read).expect("the kernel answers");
+            for result in [write.result, read.result] {
+                let error = result.expect_err("no file is so long");
+                assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{offset} {}", driver.mode());
+            }
+            assert_eq!(&read.buf[..], b"new");
+        }
+        assert_eq!(file_of(&file).stream_position().expect("a file has a position"), 1);
+        let done = driver.wait(driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
+        assert_eq!(&done.into_result().expect("it is there")[..], b"text");
     }
 }
 

@@ -384,7 +384,7 @@ impl Driver {
         let tag = self.tag();
         if self.ring().is_none() {
             let done = call(kind, file, buf, len, offset);
-            return Operation::landed(kind, file.clone(), done, tag);
+            return Operation::landed(file.clone(), done, tag);
         }
         let range = match kind {
             Kind::Read => {
@@ -396,7 +396,7 @@ impl Driver {
         let mut ring = match self.ring_with_room() {
             Ok(ring) => ring,
             Err(error) => {
-                return Operation::landed(kind, file.clone(), Done { result: Err(error), buf }, tag);
+                return Operation::landed(file.clone(), Done { result: Err(error), buf, kind }, tag);
             }
         };
         let entry = entry(kind, file, range, offset, ring.registered(range.0, range.1));
@@ -460,7 +460,7 @@ fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, of
     if let (Kind::Read, &Ok(count)) = (kind, &result) {
         buf.commit(count);
     }
-    Done { result, buf }
+    Done { result, buf, kind }
 }
 
 impl fmt::Debug for Driver {

@@ -43,6 +43,50 @@ impl<L: Lease> From<WaitError<L>> for io::Error {
     }
 }
 
+/// Says that a write has written fewer bytes than its buffer has.
+///
+/// It is in the error of [`Done::into_result`](crate::Done::into_result), whose kind is
+/// [`WriteZero`](io::ErrorKind::WriteZero).
+///
+/// ```
+/// use std::os::unix::net::UnixStream;
+///
+/// use bufcore::HeapPool;
+/// use bufuring::{Descriptor, Driver, ShortWrite};
+///
+/// let driver = Driver::builder().build();
+/// let (_near, far) = UnixStream::pair()?;
+/// far.set_nonblocking(true)?;
+/// let mut buf = HeapPool::new().acquire(4 << 20)?;
+/// buf.resize(4 << 20, 0)?; // more than the socket takes at once
+/// let done = driver.wait(driver.write(&Descriptor::new(far), buf))?;
+/// let error = done.into_result().expect_err("it is not all written");
+/// let short = error.get_ref().and_then(|error| error.downcast_ref::<ShortWrite>());
+/// assert!(short.is_some_and(|short| short.written < short.len));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ShortWrite {
+    /// How many bytes were written.
+    pub written: usize,
+    /// How many the buffer has.
+    pub len: usize,
+}
+
+impl fmt::Display for ShortWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} bytes were written", self.written, self.len)
+    }
+}
+
+impl core::error::Error for ShortWrite {}
+
+impl From<ShortWrite> for io::Error {
+    fn from(short: ShortWrite) -> Self {
+        Self::new(io::ErrorKind::WriteZero, short)
+    }
+}
+
 /// Says why a receiver has no bytes.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -104,7 +104,7 @@ pub use arena::Arena;
 pub use bufcore;
 pub use descriptor::Descriptor;
 pub use driver::Driver;
-pub use error::{ReceiveError, WaitError};
+pub use error::{ReceiveError, ShortWrite, WaitError};
 pub use mode::{Mode, Refused};
 pub use operation::{Done, Operation};
 pub use provided::{Group, Receiver};

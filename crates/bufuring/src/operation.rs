@@ -11,9 +11,9 @@ use std::sync::Arc;
 use bufcore::strategy::sync::{Mutex, lock};
 use bufcore::{Buf, Lease};
 
-use crate::Descriptor;
 use crate::flights::Pending;
 use crate::tag::Tag;
+use crate::{Descriptor, ShortWrite};
 
 /// The result of an operation, with its buffer.
 ///
@@ -35,16 +35,26 @@ pub struct Done<L: Lease> {
     pub result: io::Result<usize>,
     /// The buffer. A read has appended its bytes; a write has changed nothing.
     pub buf: Buf<L>,
+    pub(crate) kind: Kind,
 }
 
 impl<L: Lease> Done<L> {
-    /// Returns the buffer of an operation that succeeded.
+    /// Returns the buffer of a read that succeeded, or of a write that wrote all of it.
+    ///
+    /// A read may have appended fewer bytes than were asked for. The length of the buffer says how
+    /// many.
     ///
     /// # Errors
     ///
-    /// That of the operation. The buffer is dropped then.
+    /// The error of the operation, or [`ShortWrite`] where fewer bytes were written than the buffer
+    /// has. The buffer is dropped then. To write the rest, use [`result`](Self::result) and
+    /// [`buf`](Self::buf) instead.
     pub fn into_result(self) -> io::Result<Buf<L>> {
-        self.result.map(|_| self.buf)
+        let (count, len) = (self.result?, self.buf.len());
+        match self.kind {
+            Kind::Write if count < len => Err(ShortWrite { written: count, len }.into()),
+            _ => Ok(self.buf),
+        }
     }
 }
 
@@ -143,7 +153,7 @@ impl<L: Lease> Pending for Flight<L> {
             // At most `len`, which was at most what the buffer had room for.
             buf.commit(count);
         }
-        *state = State::Landed(Done { result, buf });
+        *state = State::Landed(Done { result, buf, kind: self.kind });
         drop(state);
         // Users' code, with no lock held.
         if let Some(waker) = waker {
@@ -201,8 +211,8 @@ impl<L: Lease> Operation<L> {
     }
 
     /// An operation that needed no kernel, or none that answers later.
-    pub(crate) fn landed(kind: Kind, file: Descriptor, done: Done<L>, tag: Tag) -> Self {
-        let state = Mutex::new(State::Landed(done));
+    pub(crate) fn landed(file: Descriptor, done: Done<L>, tag: Tag) -> Self {
+        let (kind, state) = (done.kind, Mutex::new(State::Landed(done)));
         Self::new(Arc::new(Flight { kind, len: 0, _file: file, state }), u64::MAX, tag)
     }
 

@@ -1,11 +1,12 @@
 //! Reads and writes of files, in all modes.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 
 use bufcore::HeapPool;
-use bufuring::{Descriptor, Driver, Mode};
+use bufuring::{Descriptor, Driver, Mode, ShortWrite};
 
 use crate::{PAGE, arena, drivers, file, page, pool_in};
 
@@ -170,6 +171,26 @@ fn no_offset_is_taken_for_the_position() {
         assert_eq!(file_of(&file).stream_position().expect("a file has a position"), 1);
         let done = driver.wait(driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
         assert_eq!(&done.into_result().expect("it is there")[..], b"text");
+    }
+}
+
+#[test]
+fn a_short_write_is_an_error_with_its_count() {
+    for driver in drivers(&arena()) {
+        let (near, far) = UnixStream::pair().expect("the system has sockets");
+        far.set_nonblocking(true).expect("a socket can be");
+        let mut pool = HeapPool::new();
+        let mut buf = pool.acquire(1 << 22).expect("the heap has room");
+        buf.resize(1 << 22, 7).expect("there is room");
+        let write = driver.write(&Descriptor::new(far), buf);
+        let error = driver.wait(write).expect("the kernel answers").into_result();
+        let error = error.expect_err("the other end reads nothing");
+        assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+        let short = error.into_inner().expect("it has a source").downcast::<ShortWrite>();
+        let ShortWrite { written, len } = *short.expect("it says how short");
+        let mut all = Vec::new();
+        (&near).read_to_end(&mut all).expect("the stream ends");
+        assert_eq!((all.len(), len), (written, 1 << 22), "{}", driver.mode());
     }
 }
 

@@ -37,8 +37,8 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 ///
 /// Threads: one at a time (`Send`, not `Sync`).
 ///
-/// A forked child has no part in it: there it can be dropped, which does nothing to the parent. A
-/// call that needs the ring ends that process with SIGSEGV.
+/// Between fork and exec a child uses no driver. Calls that need the ring fail there
+/// ([`Unsupported`](io::ErrorKind::Unsupported)), and a drop does nothing to the parent.
 ///
 /// Memory for its table of operations comes from the global allocator, as that of a `Vec` does.
 ///
@@ -216,7 +216,10 @@ impl Driver {
                 return Ok(done);
             }
             assert!(operation.is_of(&self.tag()), "the operation is another driver's");
-            assert!(self.has(operation.key()), "the result was taken already");
+            assert!(
+                self.has(operation.key()) || self.check_process().is_err(),
+                "the result was taken already"
+            );
             if let Err(error) = self.wait_any() {
                 return Err(WaitError { error, operation });
             }
@@ -232,7 +235,7 @@ impl Driver {
     /// What the kernel refuses it with. Everything remains in flight.
     pub fn submit(&self) -> io::Result<()> {
         self.tidy();
-        let Some(mut ring) = self.ring() else { return Ok(()) };
+        let Some(mut ring) = self.ring() else { return self.check_process() };
         if ring.has_news() { ring.enter(0) } else { Ok(()) }
     }
 
@@ -273,7 +276,7 @@ impl Driver {
     pub fn wait_any(&self) -> io::Result<usize> {
         loop {
             let count = self.reap();
-            let Some(mut ring) = self.ring() else { return Ok(count) };
+            let Some(mut ring) = self.ring() else { return self.check_process().map(|()| count) };
             let is_over = count > 0 || ring.in_flight() == 0;
             if !is_over || ring.has_news() {
                 ring.enter(usize::from(!is_over))?;
@@ -326,19 +329,30 @@ impl Driver {
                 return Ok(());
             }
         }
+        self.check_process()?;
         if !is_over {
             sleeper.park();
         }
         Ok(())
     }
 
-    /// The ring, if there is one.
+    /// The ring, if there is one and this process made it.
     pub(crate) fn ring(&self) -> Option<RefMut<'_, Ring>> {
         RefMut::filter_map(self.engine.borrow_mut(), |engine| match engine {
-            Engine::Ring(ring) => Some(&mut **ring),
-            Engine::Calls(_) => None,
+            Engine::Ring(ring) if ring.is_own() => Some(&mut **ring),
+            _ => None,
         })
         .ok()
+    }
+
+    /// Fails in a forked child of the process that made the ring.
+    fn check_process(&self) -> io::Result<()> {
+        match &*self.engine.borrow() {
+            Engine::Ring(ring) if !ring.is_own() => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "the driver is that of a parent process"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What tells this driver from others.
@@ -383,7 +397,10 @@ impl Driver {
     ) -> Operation<L> {
         let tag = self.tag();
         if self.ring().is_none() {
-            let done = call(kind, file, buf, len, offset);
+            let done = match self.check_process() {
+                Ok(()) => call(kind, file, buf, len, offset),
+                Err(error) => Done { result: Err(error), buf, kind },
+            };
             return Operation::landed(file.clone(), done, tag);
         }
         let range = match kind {

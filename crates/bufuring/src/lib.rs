@@ -94,6 +94,7 @@ mod error;
 mod flights;
 mod mode;
 mod operation;
+mod process;
 mod provided;
 mod ring;
 mod setup;

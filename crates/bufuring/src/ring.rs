@@ -11,6 +11,7 @@ use bufcore::strategy::caught;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::flights::{Flights, Pending};
+use crate::process::Mark;
 use crate::provided::{Lent, Provided};
 use crate::sleeper::Bell;
 use crate::tag::Tag;
@@ -45,14 +46,13 @@ pub(crate) struct Ring {
     /// How many groups were dropped that are in `groups` yet.
     closing: usize,
     tag: Tag,
-    /// The process that made it: a forked child has no part in what is in flight.
-    process: u32,
+    /// A forked child has no part in what is in flight.
+    mark: Mark,
 }
 
 impl Ring {
     /// Makes a ring that knows the memory of `registered`, if that was registered with it.
-    pub(crate) fn new(uring: IoUring, bell: Bell, registered: Option<Arena>, tag: Tag) -> Self {
-        let process = std::process::id();
+    pub(crate) fn new(uring: IoUring, bell: Bell, mark: Mark, registered: Option<Arena>) -> Self {
         Self {
             uring: ManuallyDrop::new(uring),
             flights: ManuallyDrop::default(),
@@ -61,9 +61,14 @@ impl Ring {
             bell,
             is_armed: false,
             closing: 0,
-            tag,
-            process,
+            tag: Tag::new(),
+            mark,
         }
+    }
+
+    /// Whether this process made the ring, which is not mapped in forked children.
+    pub(crate) fn is_own(&self) -> bool {
+        self.mark.is_own()
     }
 
     /// What tells this driver from others.
@@ -319,7 +324,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if !self.is_own() {
             // The parent's operations continue. The ring is not mapped here, and something else may
             // be at its addresses: only its descriptor goes.
             // SAFETY: the ring's own, which is not used again.

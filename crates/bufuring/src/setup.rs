@@ -6,6 +6,7 @@ use std::io;
 use io_uring::IoUring;
 
 use crate::driver::Engine;
+use crate::process::Mark;
 use crate::ring::{MOST_REGISTERED_BYTES, Ring};
 use crate::sleeper::Bell;
 use crate::tag::Tag;
@@ -98,7 +99,7 @@ impl Builder {
             return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: None });
         }
         let bell = || Bell::new().map_err(|error| Refused::new("eventfd", &error));
-        let (uring, bell) = match self.uring().and_then(|uring| Ok((uring, bell()?))) {
+        let (uring, bell, mark) = match self.uring().and_then(|uring| Ok((uring, bell()?, Mark::new()?))) {
             Ok(made) => made,
             Err(refused) => {
                 return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: Some(refused) });
@@ -110,7 +111,7 @@ impl Builder {
             Some(Err(refused)) => (None, Mode::Plain { refused: Some(refused) }),
             None => (None, Mode::Plain { refused: None }),
         };
-        Driver::over(Engine::Ring(Box::new(Ring::new(uring, bell, registered, Tag::new()))), mode)
+        Driver::over(Engine::Ring(Box::new(Ring::new(uring, bell, mark, registered))), mode)
     }
 
     /// A ring of a kernel that loses no completion, and reads where an entry said until it was

@@ -298,13 +298,10 @@ impl Ring {
     /// Cancels everything and waits for it. Whether nothing is in flight any more.
     fn settle(&mut self) -> bool {
         let started = Instant::now();
-        for key in self.flights.keys(|_| true) {
-            if matches!(self.make_room(), Ok(true)) {
-                self.cancel(key);
-            }
-        }
         let mut pause = Duration::from_micros(20);
         loop {
+            // In each turn, as the kernel may have no room for some of these in the first.
+            self.cancel_all(&self.flights.keys(|_| true));
             let entered = self.enter(0);
             while let Some((pending, result, flags)) = self.next_completion() {
                 // It may run users' code: what is behind it has to be settled in any case.

@@ -22,9 +22,11 @@ mod files;
 mod flights;
 mod patterns;
 mod polled;
+mod random;
 mod receive;
 mod refused;
 mod threads;
+mod thresholds;
 mod words;
 
 use std::fs::{File, OpenOptions};

@@ -8,8 +8,9 @@ pub(crate) trait Pending: Send + Sync {
     /// a waker, or the drop of a buffer.
     fn complete(&self, result: i32, flags: u32);
 
-    /// Whether the handle of the operation was dropped, so that nobody wants its result.
-    fn is_dropped(&self) -> bool;
+    /// Whether the operation is to be cancelled: its handle was dropped, or another one takes its
+    /// place.
+    fn is_unwanted(&self) -> bool;
 }
 
 /// The operations that the kernel may still complete.
@@ -84,7 +85,7 @@ mod tests {
     impl Pending for Nothing {
         fn complete(&self, _: i32, _: u32) {}
 
-        fn is_dropped(&self) -> bool {
+        fn is_unwanted(&self) -> bool {
             false
         }
     }

@@ -161,7 +161,7 @@ impl<L: Lease> Pending for Flight<L> {
         }
     }
 
-    fn is_dropped(&self) -> bool {
+    fn is_unwanted(&self) -> bool {
         matches!(*lock(&self.state), State::Dropped(_))
     }
 }

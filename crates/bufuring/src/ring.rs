@@ -168,7 +168,7 @@ impl Ring {
             self.closing += dropped.groups;
             match dropped.operations() {
                 Some(keys) => self.cancel_all(keys),
-                None => self.cancel_all(&self.flights.keys(|pending| pending.is_dropped())),
+                None => self.cancel_all(&self.flights.keys(|pending| pending.is_unwanted())),
             }
         }
         let mut closed = Vec::new();

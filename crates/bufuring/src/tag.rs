@@ -41,7 +41,8 @@ impl Tag {
         Self(Arc::default())
     }
 
-    /// Notes that the handle of an operation was dropped, which the operation knows by then.
+    /// Notes that an operation is to be cancelled, as its handle was dropped. The operation knows
+    /// it by then.
     pub(crate) fn operation_dropped(&self, key: u64) {
         self.note(|dropped| {
             if let Some(place) = dropped.keys.get_mut(dropped.operations) {

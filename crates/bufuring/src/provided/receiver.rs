@@ -20,6 +20,11 @@ use crate::flights::Pending;
 use crate::tag::Tag;
 use crate::{Descriptor, Done, Driver, Operation, ReceiveError};
 
+/// After so many buffers in one go the kernel looks at the stream's readiness in another way. Since
+/// Linux 6.17 it then misses the end of a local stream that came before the last bytes were read.
+/// Another request finds it.
+const LONG_BURST: u32 = 32;
+
 /// Receives the bytes of a stream in buffers that the kernel picks from a [`Group`].
 ///
 /// One request serves until the stream ends (multishot), where the kernel can.
@@ -32,7 +37,6 @@ use crate::{Descriptor, Done, Driver, Operation, ReceiveError};
 pub struct Receiver<L: Lease> {
     /// `Some` until it is dropped.
     stream: Option<Arc<Stream<L>>>,
-    tag: Tag,
     /// Whether each buffer needs a request of its own.
     is_single: bool,
     /// That request.
@@ -43,6 +47,7 @@ pub struct Receiver<L: Lease> {
 struct Stream<L: Lease> {
     group: Arc<Shared<L>>,
     file: Descriptor,
+    tag: Tag,
     state: Mutex<State>,
 }
 
@@ -55,6 +60,10 @@ struct State {
     is_armed: bool,
     /// The driver's number of the last one, if there was one.
     key: u64,
+    /// How many buffers in a row the kernel has filled while it had more bytes.
+    burst: u32,
+    /// Whether the request in flight may miss the end of the stream, and is to be cancelled.
+    has_stalled: bool,
     has_ended: bool,
     /// Whether the kernel has answered as an old one does, which knows no such request.
     is_unknown: bool,
@@ -85,9 +94,9 @@ impl<L: Lease> Receiver<L> {
         let tag = driver.tag();
         assert!(group.is_of(&tag), "the group is another driver's");
         let shared = group.shared();
-        let stream = Stream { group: Arc::clone(shared), file: file.clone(), state: Mutex::default() };
+        let stream = Stream { group: Arc::clone(shared), file: file.clone(), tag, state: Mutex::default() };
         let is_single = group.id().is_none();
-        Self { stream: Some(Arc::new(stream)), tag, is_single, reading: None }
+        Self { stream: Some(Arc::new(stream)), is_single, reading: None }
     }
 
     /// Waits for bytes of the stream, and returns a buffer with them; `None` at its end.
@@ -248,8 +257,8 @@ impl<L: Lease> Receiver<L> {
         driver: &Driver,
         group: &Group<P>,
     ) -> Option<Arc<Stream<L>>> {
-        assert!(self.tag.is(&driver.tag()), "the receiver is another driver's");
         let stream = Arc::clone(self.stream.as_ref()?);
+        assert!(stream.tag.is(&driver.tag()), "the receiver is another driver's");
         assert!(Arc::ptr_eq(&stream.group, group.shared()), "the receiver is another group's");
         Some(stream)
     }
@@ -360,6 +369,13 @@ impl<L: Lease> Pending for Stream<L> {
         let number = cqueue::buffer_select(flags);
         let mut state = lock(&self.state);
         state.is_armed = cqueue::more(flags);
+        let burst = mem::take(&mut state.burst);
+        if state.is_armed && cqueue::sock_nonempty(flags) {
+            state.burst = burst.saturating_add(1);
+        }
+        let has_stalled = state.is_armed && state.burst == 0 && burst >= LONG_BURST;
+        state.has_stalled = has_stalled;
+        let key = state.key;
         let mut wanted = None;
         match usize::try_from(result) {
             Ok(0) => state.has_ended = true,
@@ -382,6 +398,9 @@ impl<L: Lease> Pending for Stream<L> {
         };
         let waker = state.waker.take();
         drop(state);
+        if has_stalled {
+            self.tag.operation_dropped(key);
+        }
         if unwanted.is_some() {
             self.group.tell();
         }
@@ -391,8 +410,9 @@ impl<L: Lease> Pending for Stream<L> {
         }
     }
 
-    fn is_dropped(&self) -> bool {
-        lock(&self.state).is_dropped
+    fn is_unwanted(&self) -> bool {
+        let state = lock(&self.state);
+        state.is_dropped || state.has_stalled
     }
 }
 
@@ -412,7 +432,7 @@ impl<L: Lease> Drop for Receiver<L> {
         }
         stream.group.tell();
         if let Some(key) = in_flight {
-            self.tag.operation_dropped(key);
+            stream.tag.operation_dropped(key);
         }
         drop(waker);
     }

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use bufcore::{AcquireError, BufferPool, HeapPool, NoLease, Reject};
 use bufslot::{SlotLease, SlotPool};
@@ -56,6 +58,39 @@ fn many_streams_share_a_group_within_its_budget() {
             assert!(group.provided() <= 4);
         }
     }
+}
+
+/// The kernel fills about 32 buffers in one go.
+#[test]
+fn the_end_behind_many_buffers_arrives() {
+    alone(module_path!(), "the_end_behind_many_buffers_arrives", LIMIT, || {
+        let Some(driver) = ring(&arena()) else { return };
+        for (dropped, count) in [31, 32, 33, 34, 35, 64, 65, 66, 100].into_iter().enumerate() {
+            let mut group = driver.group(HeapPool::new(), 200, 1);
+            let (mut near, far) = stream();
+            near.write_all(&vec![7; count]).expect("the other end is open");
+            drop(near);
+            let mut receiver = driver.receive(&far, &group);
+            // Also when the driver has to look for what is to be cancelled.
+            let (_near, idle) = stream();
+            let buf = || HeapPool::new().acquire(1).expect("the heap has room");
+            drop((0..8 * dropped).map(|_| driver.read(&idle, buf(), 1)).collect::<Vec<_>>());
+            let started = Instant::now();
+            let mut received = 0;
+            loop {
+                match receiver.poll_next(&mut Context::from_waker(Waker::noop()), &driver, &mut group) {
+                    Poll::Ready(Some(buf)) => received += buf.expect("there are buffers").len(),
+                    Poll::Ready(None) => break,
+                    Poll::Pending => {
+                        driver.submit().expect("the kernel takes it");
+                        driver.reap();
+                    }
+                }
+                assert!(started.elapsed() < Duration::from_secs(5), "no end behind {received} buffers");
+            }
+            assert_eq!(received, count);
+        }
+    });
 }
 
 #[test]

@@ -20,9 +20,9 @@ use crate::flights::Pending;
 use crate::tag::Tag;
 use crate::{Descriptor, Done, Driver, Operation, ReceiveError};
 
-/// After so many buffers in one go the kernel looks at the stream's readiness in another way. Since
-/// Linux 6.17 it then misses the end of a local stream that came before the last bytes were read.
-/// Another request finds it.
+/// After so many buffers in one go the kernel waits for the stream to be ready again. Linux 6.18
+/// then misses the end of a local stream that came before the last bytes were read. Another request
+/// finds it.
 const LONG_BURST: u32 = 32;
 
 /// Receives the bytes of a stream in buffers that the kernel picks from a [`Group`].

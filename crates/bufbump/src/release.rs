@@ -114,10 +114,8 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
         unsafe { Shared::all_come_back(rest) };
     } else {
         // The pool is being dropped on another thread, at this moment.
-        // ORDER: Release pairs with the Acquire loads in `is_all_back`. The last access to the
-        // shard (B4).
-        header.own.returned.store(returned, RELEASE);
-        orphans::sweep();
+        // SAFETY: the caller's promise.
+        unsafe { release_elsewhere(shard) };
     }
 }
 
@@ -130,42 +128,17 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
 unsafe fn release_elsewhere(shard: NonNull<Shard>) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };
-    // ORDER: Acquire pairs with the Release of `orphan`: `taken` is known then.
-    if header.word.load(Ordering::Acquire) >= ORPHANED {
-        // SAFETY: as above.
-        return unsafe { release_orphan(shard) };
-    }
     // ORDER: Release pairs with the Acquire loads of the owner and of `is_all_back`, and with the
     // Acquire here of the last: what was done with the memory happened before it is used again, or
-    // freed. The last access to the shard, unless this is the last release (B4).
+    // freed. The last access to the shard, unless this is the last release, or the pool has ended
+    // (B4).
     let before = header.word.fetch_add(1, JOINED);
     if before == ABANDONED - 1 {
         // SAFETY: abandoned, and nothing is out: the shard is ours alone.
         unsafe { Shared::come_back(shard) };
     } else if before >= ORPHANED {
-        orphans::sweep();
-    }
-}
-
-/// Releases a buffer after the pool's end. The owner of its shard may be releasing too.
-///
-/// # Safety
-///
-/// As for [`release_elsewhere`].
-#[cold]
-#[inline(never)]
-unsafe fn release_orphan(shard: NonNull<Shard>) {
-    // SAFETY: valid until the release is counted (B3).
-    let header = unsafe { shard.as_ref() };
-    // ORDER: Relaxed, for both: `taken` happened before the pool's end, which we have seen; an old
-    // value of `returned` leaves the memory to a later sweep.
-    let taken = header.own.taken.load(Ordering::Relaxed);
-    let returned = header.own.returned.load(Ordering::Relaxed);
-    // ORDER: Release pairs with the Acquire loads in `is_all_back`. The last access to the shard
-    // (B4).
-    let others = header.word.fetch_add(1, JOINED).wrapping_add(1).wrapping_sub(ORPHANED);
-    // One look through the list when all seem to be back, not one for each of them.
-    if taken == returned.wrapping_add(others) {
-        orphans::sweep();
+        // SAFETY: orphaned before this release, which `orphan` has not counted. Nobody uses the
+        // buffer, or the shard for its sake, again.
+        unsafe { orphans::release_late(shard.cast()) };
     }
 }

@@ -15,7 +15,7 @@
 use core::ptr::{self, NonNull};
 use std::time::Instant;
 
-use bufcore::strategy::orphans::Orphan;
+use bufcore::strategy::orphans::{Methods, Orphan};
 use bufcore::strategy::sync::{AtomicBool, AtomicUsize, ForkLock, Ordering};
 use bufcore::strategy::{
     self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, SharedCounters, Tracker, fences, threads,
@@ -27,7 +27,7 @@ use crate::cache::{PLAIN, ThreadCache, local};
 use crate::counts::{Counts, Piece};
 use crate::depot::Depot;
 use crate::settings::Settings;
-use crate::shard::{Chain, ORPHANED, Shard};
+use crate::shard::{Chain, Shard};
 
 /// References to a pool's bookkeeping (P1).
 pub(crate) type Refs = strategy::Refs<Shared>;
@@ -135,7 +135,7 @@ impl Shared {
     /// Takes a header without memory, which is the caller's alone. Returns `None` when there is no
     /// memory for one. The caller holds a handle.
     pub(crate) fn bare(&self) -> Option<NonNull<Shard>> {
-        let header = self.depot.vacant(|| Shard::new(NonNull::from(self).cast(), try_free))?;
+        let header = self.depot.vacant(|| Shard::new(NonNull::from(self).cast(), &METHODS))?;
         header.bare();
         Some(NonNull::from(header))
     }
@@ -150,7 +150,7 @@ impl Shared {
         let layout = self.settings.layout(bytes)?;
         let shard = self
             .depot
-            .vacant(|| Shard::new(NonNull::from(self).cast(), try_free))
+            .vacant(|| Shard::new(NonNull::from(self).cast(), &METHODS))
             .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
         // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
         let generation = self.generation.load(Ordering::Relaxed);
@@ -360,19 +360,25 @@ unsafe impl Bookkeeping for Shared {
     }
 }
 
+/// How the list of orphans uses a shard.
+static METHODS: Methods = Methods { settle, free };
+
+/// Returns how many buffers of an orphaned shard were released without being counted.
+///
+/// # Safety
+///
+/// As [`Methods`] says: `orphan` is the first field of a valid `Shard`, which was orphaned.
+unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
+    // SAFETY: the caller's promise; only atomics are used that may change.
+    unsafe { orphan.cast::<Shard>().as_ref() }.settle()
+}
+
 /// Frees an orphaned shard of which nothing is out.
 ///
 /// # Safety
 ///
-/// As `Orphan::new` says: `orphan` is the first field of an adopted `Shard`, and no other thread is
-/// in here with it.
-unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
-    let shard = orphan.cast::<Shard>();
-    // SAFETY: adopted and not freed, so valid; only atomics are used that may change.
-    let is_back = unsafe { shard.as_ref() }.is_all_back(ORPHANED);
-    if is_back {
-        // SAFETY: nothing is out and the pool is gone, so nobody uses the shard again.
-        unsafe { Shared::free(shard) };
-    }
-    is_back
+/// As [`Methods`] says: `orphan` is the first field of an adopted `Shard`, and nobody else uses it.
+unsafe fn free(orphan: NonNull<Orphan>) {
+    // SAFETY: nothing is out and the pool is gone, so nobody uses the shard again.
+    unsafe { Shared::free(orphan.cast()) };
 }

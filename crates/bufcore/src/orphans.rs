@@ -10,7 +10,7 @@ mod list;
 mod sweeper;
 
 #[cfg(feature = "alloc")]
-pub use self::handover::{adopt, adopt_counted, release_late};
+pub use self::handover::{adopt_counted, release_late};
 #[cfg(feature = "alloc")]
 pub use self::head::{Methods, Orphan};
 #[cfg(feature = "alloc")]

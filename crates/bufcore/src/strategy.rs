@@ -121,14 +121,12 @@ pub mod fences {
 /// the last late releases of the same pool looks. Later ends of pools look at a bounded part of the
 /// list each, and [`sweep`](orphans::sweep) looks at all of it.
 ///
-/// A strategy that counts by itself asks for such a sweep instead: [`adopt`](orphans::adopt).
-///
 /// A program that forks: a child lacks a thread that was at work on the list in that moment. Memory
 /// that outlives its pool stays in that child then.
 pub mod orphans {
     pub use crate::orphans::sweep;
     #[cfg(feature = "alloc")]
-    pub use crate::orphans::{Methods, Orphan, adopt, adopt_counted, pending, release_late};
+    pub use crate::orphans::{Methods, Orphan, adopt_counted, pending, release_late};
 }
 
 /// How a thread finds what it has in a pool, for strategies with caches for each thread.

@@ -200,7 +200,7 @@ impl ThreadCache {
         shard.life.read();
         // While the claim lasts, the thread takes nothing from the piece and puts no other in. But
         // it may end, and give the piece up.
-        let is_back = shard.is_all_back(0);
+        let is_back = shard.is_all_back();
         let goes = match reach {
             Reach::Idle => is_back,
             Reach::Unused => self.is_unused(shard, is_back),

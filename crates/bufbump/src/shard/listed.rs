@@ -103,7 +103,7 @@ impl Shard {
     pub(crate) fn take_listed(&self, unused: bool) -> bool {
         let listing = &self.own.listing;
         // ORDER: Relaxed: a look that saves the exchanges.
-        if listing.load(Ordering::Relaxed) != LISTED || !self.is_all_back(0) {
+        if listing.load(Ordering::Relaxed) != LISTED || !self.is_all_back() {
             return false;
         }
         // ORDER: Acquire pairs with the Release in `set_listed`: `taken` is not older. A failure
@@ -112,7 +112,7 @@ impl Shard {
             return false;
         }
         // The owner takes nothing from it now. So if nothing is out, that stays.
-        let mut goes = self.is_all_back(0);
+        let mut goes = self.is_all_back();
         if goes && unused && !self.is_seen() {
             self.set_seen(true);
             goes = false;
@@ -141,15 +141,14 @@ impl Shard {
     }
 
     /// Returns whether nothing is out of a shard that its owner takes nothing from meanwhile. The
-    /// caller is not the owner. `flags` is the part of `word` that does not count the others'
-    /// releases.
-    pub(crate) fn is_all_back(&self, flags: usize) -> bool {
-        // ORDER: Relaxed: the caller has seen what the owner did last with it, by the pool's end,
-        // `is_busy` or `listing`.
+    /// caller is not the owner.
+    pub(crate) fn is_all_back(&self) -> bool {
+        // ORDER: Relaxed: the caller has seen what the owner did last with it, by `is_busy` or
+        // `listing`.
         let taken = self.own.taken.load(Ordering::Relaxed);
         // ORDER: Acquire, for both, pairs with the Release of `release_elsewhere` and
         // `release_here`: the last owners are done before the memory goes.
-        let others = self.word.load(Ordering::Acquire).wrapping_sub(flags);
+        let others = self.word.load(Ordering::Acquire);
         taken == self.own.returned.load(Ordering::Acquire).wrapping_add(others)
     }
 }

@@ -25,8 +25,8 @@
 //! - *Abandoned*: its thread has ended, or its pool did. `word` is `ABANDONED - out`, and whoever
 //!   brings it to `ABANDONED` is last.
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at
-//!   that moment. `word` has `ORPHANED` added, and the shard is on the list of
-//!   `bufcore::strategy::orphans`.
+//!   that moment. `word` has `ORPHANED` added, and counts no more. The shard is on the list of
+//!   `bufcore::strategy::orphans`, which counts the buffers that are out.
 //! - *Free*: nothing is out, and whoever has the shard has it alone. That is a stack of idle
 //!   shards, a thread that is about to own it, or nobody, with its memory gone. Threads that look
 //!   for a shard may still look at `place` and `older` of it (`depot`).
@@ -62,7 +62,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use bufcore::Region;
-use bufcore::strategy::orphans::{self, Orphan};
+use bufcore::strategy::orphans::{self, Methods, Orphan};
 use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
 
 use crate::stack::{Place, Stacked};
@@ -105,6 +105,10 @@ pub(crate) struct Shard {
     pub(crate) owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
     pub(crate) word: AtomicUsize,
+    /// Of an orphaned shard: how many of `returned` the list knows of.
+    settled: AtomicUsize,
+    /// Of an orphaned shard: how many buffers were out when its pool ended.
+    left: Cell<usize>,
     /// Bytes that buffers can have together, and each alone; zero without memory.
     pub(super) bytes: AtomicUsize,
     /// The memory. Moved out when it is freed.
@@ -188,15 +192,17 @@ unsafe impl Stacked for Shard {
 impl Shard {
     /// Makes a header without memory.
     ///
-    /// `try_free` is what `Orphan::new` asks for, for an orphan that is the first field of a shard
-    /// of this pool.
-    pub(crate) fn new(pool: NonNull<()>, try_free: unsafe fn(NonNull<Orphan>) -> bool) -> Self {
+    /// `methods` are what `Orphan::counted` asks for, for an orphan that is the first field of a
+    /// shard of this pool.
+    pub(crate) fn new(pool: NonNull<()>, methods: &'static Methods) -> Self {
         Self {
-            orphan: Orphan::new(try_free),
+            orphan: Orphan::counted(methods),
             pool,
             place: Place::default(),
             owner: AtomicUsize::new(NOBODY),
             word: AtomicUsize::new(0),
+            settled: AtomicUsize::new(0),
+            left: Cell::new(0),
             bytes: AtomicUsize::new(0),
             region: Cell::new(None),
             #[cfg(all(test, any(loom, shuttle)))]
@@ -379,10 +385,18 @@ impl Shard {
         // ORDER: Relaxed: where the owner reads the old value, its release is the plain one, which
         // is as good.
         self.owner.store(NOBODY, Ordering::Relaxed);
-        // ORDER: Release pairs with the Acquire load in `release_elsewhere`, which then knows
-        // `taken`. Acquire is for the look below.
-        self.word.fetch_add(ORPHANED, Ordering::AcqRel);
-        self.is_all_back(ORPHANED)
+        let own = &self.own;
+        // ORDER: Acquire pairs with the Release of `release_elsewhere`: the last owners are done
+        // before the memory goes. Whoever adds to `word` from here on is not counted by it.
+        let others = self.word.fetch_add(ORPHANED, Ordering::Acquire);
+        // ORDER: Acquire pairs with the Release of `release_here`, likewise.
+        let returned = own.returned.load(Ordering::Acquire);
+        // ORDER: Relaxed: `adopt` publishes it.
+        self.settled.store(returned, Ordering::Relaxed);
+        // ORDER: Relaxed: nothing is carved any more.
+        let taken = own.taken.load(Ordering::Relaxed);
+        self.left.set(taken.wrapping_sub(returned).wrapping_sub(others));
+        self.left.get() == 0
     }
 
     /// Leaves an orphaned shard to the list.
@@ -391,9 +405,29 @@ impl Shard {
     ///
     /// [`orphan`](Self::orphan) was called, once, and `self` is not used after this.
     pub(crate) unsafe fn adopt(this: NonNull<Shard>) {
-        // SAFETY: `orphan` is the first field (`repr(C)`), `try_free` frees such a shard, and
-        // nobody but the leases uses it.
-        unsafe { orphans::adopt(this.cast()) };
+        // SAFETY: valid, until it is adopted.
+        let left = unsafe { this.as_ref() }.left.get();
+        // SAFETY: `orphan` is the first field (`repr(C)`), and nobody but the leases uses the
+        // shard. Each buffer that was out is released by `release_late`, or counted in `returned`.
+        unsafe { orphans::adopt_counted(this.cast(), left, 1) };
+    }
+
+    /// Counts the buffers of an orphaned shard that its owner has released without seeing that the
+    /// pool ended, since the last such call.
+    pub(crate) fn settle(&self) -> usize {
+        // ORDER: Acquire pairs with the Release of the exchange: `returned` is not older than what
+        // the last call saw.
+        let mut settled = self.settled.load(Ordering::Acquire);
+        loop {
+            // ORDER: Acquire pairs with the Release of `release_here` and `fold`: the owner is done
+            // with those buffers before the memory goes.
+            let returned = self.own.returned.load(Ordering::Acquire);
+            // ORDER: Release and Acquire pair with each other, as above.
+            match self.settled.compare_exchange(settled, returned, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return returned.wrapping_sub(settled),
+                Err(now) => settled = now,
+            }
+        }
     }
 
     /// Returns whether the bytes from `bump` on, and those of the newest block, are zero. They
@@ -444,15 +478,15 @@ impl Shard {
 pub(crate) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
     // SAFETY: the caller's promise.
     let header = unsafe { shard.as_ref() };
-    if others != 0 {
-        // ORDER: Relaxed: the Release below publishes what it has to. Not a store: the pool's end
-        // may add its flag meanwhile.
-        header.word.fetch_sub(others, Ordering::Relaxed);
-    }
     // ORDER: Relaxed: this thread wrote it.
-    let taken = header.own.taken.load(Ordering::Relaxed);
-    // ORDER: Release pairs with the Acquire loads in `is_all_back`.
-    header.own.returned.store(taken, RELEASE);
+    let mut returned = header.own.taken.load(Ordering::Relaxed);
+    // ORDER: Relaxed: the Release below publishes what it has to. The exchange fails if the pool's
+    // end has added its flag meanwhile, and counted these releases as the others'.
+    if others != 0 && header.word.compare_exchange(others, 0, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        returned = returned.wrapping_sub(others);
+    }
+    // ORDER: Release pairs with the Acquire loads in `is_all_back`, `orphan` and `settle`.
+    header.own.returned.store(returned, RELEASE);
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

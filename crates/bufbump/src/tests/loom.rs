@@ -294,6 +294,23 @@ fn loom_end_of_a_pool_against_a_count_that_moves() {
     });
 }
 
+/// The pool ends on a thread that owns nothing, while another such thread releases the only buffer:
+/// it is counted once, so no look is needed.
+#[test]
+fn loom_end_of_a_pool_against_a_release_elsewhere() {
+    loom::model(|| {
+        let pool = pool(false);
+        let sent = acquire(&pool);
+        let consumer = thread::spawn(move || use_up(sent));
+        let ending = thread::spawn(move || drop(pool));
+        consumer.join().unwrap();
+        ending.join().unwrap();
+        assert_eq!(orphans::pending(), 0);
+        assert_eq!(freed(), 1, "freed once");
+        local::end_of_thread();
+    });
+}
+
 /// Runs a model with at most `preemptions` preemptions: with three, those of trims take minutes.
 pub(super) fn briefly(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();

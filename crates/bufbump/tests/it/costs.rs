@@ -10,3 +10,12 @@ fn t26_late_releases() {
         buftest::trials::costs::t26_late_releases_of_large_pools(make);
     });
 }
+
+#[test]
+fn t26_an_end_costs_the_same_beside_kept_buffers() {
+    let make = |_buffers| bufbump::BumpPool::builder().shard_size(64).build().expect("settings are right");
+    let name = "t26_an_end_costs_the_same_beside_kept_buffers";
+    buftest::process::alone(module_path!(), name, Duration::from_secs(600), || {
+        buftest::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
+    });
+}

@@ -3,63 +3,12 @@
 use core::ptr::NonNull;
 
 use super::head::{JOINED, Orphan, RUNNING, settle};
-use super::sweeper::{ASKED, SWEEP, arrive, finish, request};
+use super::sweeper::{ASKED, arrive, finish, request};
 use crate::sync::Ordering;
 
 /// A late release that leaves 1, 2, 4, 8 or 16 others looks whether they have been released without
 /// being counted.
 const FEW: usize = 16;
-
-/// Takes over a block whose pool has ended, and frees it as soon as nothing of it is out.
-///
-/// # Safety
-///
-/// 1. `orphan` was made by [`Orphan::new`]. It is the first field of a block that its `try_free`
-///    knows how to free, and was not adopted before.
-/// 2. Nobody but the outstanding leases uses the block from here on, and those only until their
-///    release.
-///
-/// ```
-/// use std::ptr::NonNull;
-/// use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-///
-/// use bufcore::strategy::orphans::{self, Orphan};
-///
-/// /// A control block that counts its buffers itself.
-/// #[repr(C)]
-/// struct Control {
-///     orphan: Orphan,
-///     out: AtomicUsize,
-/// }
-///
-/// static IS_FREED: AtomicBool = AtomicBool::new(false);
-///
-/// unsafe fn try_free(orphan: NonNull<Orphan>) -> bool {
-///     let control = orphan.cast::<Control>();
-///     // SAFETY: not freed yet.
-///     if unsafe { control.as_ref() }.out.load(Ordering::Acquire) > 0 {
-///         return false;
-///     }
-///     // SAFETY: boxed, and nothing is out.
-///     drop(unsafe { Box::from_raw(control.as_ptr()) });
-///     IS_FREED.store(true, Ordering::Relaxed);
-///     true
-/// }
-///
-/// let control = Control { orphan: Orphan::new(try_free), out: AtomicUsize::new(1) };
-/// let control = NonNull::from(Box::leak(Box::new(control)));
-/// // SAFETY: the head of such a block, adopted once.
-/// unsafe { orphans::adopt(control.cast()) };
-/// // SAFETY: valid while something is out.
-/// unsafe { control.as_ref() }.out.store(0, Ordering::Release);
-/// orphans::sweep();
-/// assert!(IS_FREED.load(Ordering::Relaxed));
-/// ```
-pub unsafe fn adopt(orphan: NonNull<Orphan>) {
-    // SAFETY: the caller's promise: nobody but the list has it from here on.
-    unsafe { arrive(orphan) };
-    request(SWEEP);
-}
 
 /// Takes over a block whose pool has ended. `out` buffers of it, in `places` places, were marked as
 /// ones that outlive it. [`Orphan`] has an example.

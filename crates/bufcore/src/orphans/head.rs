@@ -76,20 +76,10 @@ pub struct Orphan {
     pub(super) finished: Link,
     /// Places that a look at the block has to visit. Written before the block arrives.
     pub(super) places: Cell<usize>,
-    pub(super) kind: Kind,
+    pub(super) methods: &'static Methods,
 }
 
-/// How a block is found to have nothing out.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    /// By asking it.
-    Asked(unsafe fn(NonNull<Orphan>) -> bool),
-    /// By `out`.
-    Counted(&'static Methods),
-}
-
-/// Holds the functions that the list calls on a block whose releases are counted. [`Orphan`] has an
-/// example of them.
+/// Holds the functions that the list calls on a block. [`Orphan`] has an example of them.
 ///
 /// ```
 /// use std::ptr::NonNull;
@@ -146,27 +136,9 @@ pub struct Methods {
 }
 
 impl Orphan {
-    /// Makes a head whose block is freed by `try_free`, which finds out by itself whether anything
-    /// is out.
-    ///
-    /// The list calls `try_free` with the block's address, from one thread at a time, after
-    /// [`adopt`](super::adopt). It returns `false` while anything is out. Once it has returned
-    /// `true`, the block does not exist any more.
-    ///
-    /// If it panics, the block counts as freed, and is not looked at again. So only the user's code
-    /// that runs when the memory goes may panic in it. With `std` the panic ends there.
-    #[must_use]
-    pub fn new(try_free: unsafe fn(NonNull<Orphan>) -> bool) -> Self {
-        Self::of(Kind::Asked(try_free))
-    }
-
     /// Makes a head whose late releases are counted by [`release_late`](super::release_late).
     #[must_use]
     pub fn counted(methods: &'static Methods) -> Self {
-        Self::of(Kind::Counted(methods))
-    }
-
-    fn of(kind: Kind) -> Self {
         let link = || Cell::new(ptr::null_mut());
         Self {
             out: AtomicUsize::new(RUNNING),
@@ -174,7 +146,7 @@ impl Orphan {
             prev: link(),
             finished: link(),
             places: Cell::new(1),
-            kind,
+            methods,
         }
     }
 }
@@ -191,10 +163,8 @@ impl fmt::Debug for Orphan {
 ///
 /// The block is valid during the call.
 pub(super) unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
-    // SAFETY: `kind` is not written after the block was made.
-    match unsafe { (*orphan.as_ptr()).kind } {
-        // SAFETY: a valid block of these methods.
-        Kind::Counted(methods) => unsafe { (methods.settle)(orphan) },
-        Kind::Asked(_) => 0,
-    }
+    // SAFETY: `methods` is not written after the block was made.
+    let methods = unsafe { (*orphan.as_ptr()).methods };
+    // SAFETY: a valid block of these methods.
+    unsafe { (methods.settle)(orphan) }
 }

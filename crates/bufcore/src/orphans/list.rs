@@ -41,12 +41,15 @@ impl List {
         self.first = orphan.as_ptr();
     }
 
-    /// Takes a block off the list, which may be gone: it was between `prev` and `next`.
+    /// Takes a block off the list.
     ///
     /// # Safety
     ///
-    /// `orphan` was on the list up to now, with these neighbours.
-    pub(super) unsafe fn unlink(&mut self, orphan: NonNull<Orphan>, prev: *mut Orphan, next: *mut Orphan) {
+    /// `orphan` is on the list.
+    pub(super) unsafe fn unlink(&mut self, orphan: NonNull<Orphan>) {
+        // SAFETY: on the list, and so valid.
+        let Orphan { prev, next, .. } = unsafe { orphan.as_ref() };
+        let (prev, next) = (prev.get(), next.get());
         if self.cursor == orphan.as_ptr() {
             self.cursor = next;
         }

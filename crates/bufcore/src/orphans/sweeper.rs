@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::mem;
 use core::ptr::{self, NonNull};
 
-use super::head::{JOINED, Kind, Link, Orphan};
+use super::head::{JOINED, Link, Orphan, settle};
 use super::list::List;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 use crate::unwind::caught;
@@ -288,27 +288,14 @@ unsafe fn look_at_some() {
 ///
 /// The caller is the sweeper, and the block is on the list.
 unsafe fn look(orphan: NonNull<Orphan>) {
+    // SAFETY: valid, and its pool is gone: blocks arrive after that.
+    let settled = unsafe { settle(orphan) };
     // SAFETY: on the list, and so valid.
-    let Orphan { kind, out, prev, next, .. } = unsafe { orphan.as_ref() };
-    match *kind {
-        Kind::Counted(methods) => {
-            // SAFETY: valid, and its pool is gone: blocks arrive after that.
-            let settled = unsafe { (methods.settle)(orphan) };
-            // ORDER: see `JOINED`.
-            if settled != 0 && out.fetch_sub(settled, JOINED) == settled {
-                // SAFETY: this was the step to 0.
-                unsafe { free(orphan) };
-            }
-        }
-        Kind::Asked(try_free) => {
-            // SAFETY: on the list, and the sweeper's, who does not change it in `try_free`.
-            let off = unsafe { TakenOff::new(orphan, prev, next) };
-            // One that panics counts as freed: nobody knows how far it came.
-            // SAFETY: adopted, not freed, and the caller is the only sweeper.
-            if !caught(|| unsafe { try_free(orphan) }).unwrap_or(true) {
-                mem::forget(off);
-            }
-        }
+    let out = unsafe { &(*orphan.as_ptr()).out };
+    // ORDER: see `JOINED`.
+    if settled != 0 && out.fetch_sub(settled, JOINED) == settled {
+        // SAFETY: this was the step to 0.
+        unsafe { free(orphan) };
     }
 }
 
@@ -316,47 +303,17 @@ unsafe fn look(orphan: NonNull<Orphan>) {
 ///
 /// # Safety
 ///
-/// The caller is the sweeper; the block is on the list, is a counted one, and is nobody else's.
+/// The caller is the sweeper; the block is on the list, and is nobody else's.
 unsafe fn free(orphan: NonNull<Orphan>) {
     // SAFETY: on the list, and so valid.
-    let Orphan { kind, prev, next, .. } = unsafe { orphan.as_ref() };
-    let kind = *kind;
-    // SAFETY: on the list, and the sweeper's.
-    drop(unsafe { TakenOff::new(orphan, prev, next) });
-    if let Kind::Counted(methods) = kind {
-        // It may call this module again: that finds a sweeper at work then, and returns.
-        // SAFETY: nobody uses the block any more, and it is on no list.
-        let _ = caught(|| unsafe { (methods.free)(orphan) });
-    }
-}
-
-/// A block of which nothing is out. Dropping this takes it off the list, and does not look at it:
-/// it may be gone.
-struct TakenOff {
-    orphan: NonNull<Orphan>,
-    prev: *mut Orphan,
-    next: *mut Orphan,
-}
-
-impl TakenOff {
-    /// Takes `orphan` off the list, when this is dropped.
-    ///
-    /// # Safety
-    ///
-    /// 1. `orphan` is on the list, between `prev` and `next`, until this is dropped.
-    /// 2. The caller is the sweeper until then, and has no borrow of the list at that moment.
-    unsafe fn new(orphan: NonNull<Orphan>, prev: &Link, next: &Link) -> Self {
-        Self { orphan, prev: prev.get(), next: next.get() }
-    }
-}
-
-impl Drop for TakenOff {
-    fn drop(&mut self) {
-        // SAFETY: the sweeper's, who has no other borrow of it (`new`, 2).
-        let list = unsafe { list() };
-        // SAFETY: the block was between these two (`new`, 1).
-        unsafe { list.unlink(self.orphan, self.prev, self.next) };
-        // ORDER: Relaxed, a count for people only.
-        PENDING.fetch_sub(1, Ordering::Relaxed);
-    }
+    let Orphan { methods, .. } = unsafe { orphan.as_ref() };
+    // SAFETY: the sweeper's, who has no other borrow of it, and this one ends with the statement.
+    let list = unsafe { list() };
+    // SAFETY: on the list up to now.
+    unsafe { list.unlink(orphan) };
+    // ORDER: Relaxed, a count for people only.
+    PENDING.fetch_sub(1, Ordering::Relaxed);
+    // It may call this module again: that finds a sweeper at work then, and returns.
+    // SAFETY: nobody uses the block any more, and it is on no list.
+    let _ = caught(|| unsafe { (methods.free)(orphan) });
 }

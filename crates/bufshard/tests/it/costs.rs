@@ -13,3 +13,15 @@ fn t26_late_releases() {
         buftest::trials::costs::t26_late_releases_of_large_pools(make);
     });
 }
+
+#[test]
+fn t26_an_end_costs_the_same_beside_kept_buffers() {
+    let make = |_buffers| {
+        let builder = bufshard::ShardPool::builder().shards(1).largest_pooled(64);
+        builder.build().expect("settings are right")
+    };
+    let name = "t26_an_end_costs_the_same_beside_kept_buffers";
+    buftest::process::alone(module_path!(), name, Duration::from_secs(600), || {
+        buftest::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
+    });
+}

@@ -12,3 +12,15 @@ fn t26_late_releases() {
         buftest::trials::costs::t26_late_releases(make);
     });
 }
+
+#[test]
+fn t26_an_end_costs_the_same_beside_kept_buffers() {
+    let make = |buffers| {
+        let pool = bufslot::SlotPool::builder().slots(buffers).capacity(32 * buffers);
+        pool.build_with(bufslot::bufcore::Reject).expect("settings are right")
+    };
+    let name = "t26_an_end_costs_the_same_beside_kept_buffers";
+    buftest::process::alone(module_path!(), name, Duration::from_secs(600), || {
+        buftest::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
+    });
+}

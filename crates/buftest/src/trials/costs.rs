@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::mem;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use bufcore::{Buf, BufferPool};
@@ -153,4 +155,60 @@ fn late_releases<P: BufferPool>(
             }
         }
     }
+}
+
+/// Buffers that are out when the measured pool ends, each released late.
+const LATE: usize = 16;
+/// Buffers of ended pools that are kept while the measured pool ends.
+const KEPT: usize = 16_000;
+/// How many times the cost of an end and its late releases may grow with the number of kept buffers.
+const KEPT_FACTOR: u32 = 3;
+
+/// Checks that the end of a pool, and the releases after it, cost the same however many buffers of
+/// other ended pools are still out. Another thread, which lives, has acquired all buffers. `make`
+/// makes a pool for a number of buffers of 32 bytes at once.
+pub fn t26_an_end_costs_the_same_beside_kept_buffers<P>(make: impl Fn(usize) -> P + Send + Sync)
+where
+    P: BufferPool + Send,
+    P::Lease: Send,
+{
+    thread::scope(|scope| {
+        let (ask, asked) = mpsc::channel::<(Pools, usize)>();
+        let (give, given) = mpsc::channel();
+        let make = &make;
+        // The owner of all buffers: it lives until the end of the trial, and releases none.
+        scope.spawn(move || {
+            for (pools, buffers) in asked {
+                give.send(held(make, pools, buffers)).expect("the trial waits for it");
+            }
+        });
+        let held = |pools, buffers| {
+            ask.send((pools, buffers)).expect("the owner lives");
+            given.recv().expect("the owner lives")
+        };
+        // The least of several: an interrupt may fall into any of them.
+        let least = || {
+            let once = || {
+                let (pools, bufs) = held(Pools::One, LATE);
+                let timer = ThreadTimer::start();
+                drop(pools);
+                drop(bufs);
+                timer.elapsed()
+            };
+            (0..50).map(|_| once()).min().expect("some runs")
+        };
+        let before = least();
+        let (pools, kept) = held(Pools::OneForEach, KEPT);
+        drop(pools);
+        let beside = least();
+        drop(kept);
+        let alone = before.max(least());
+        println!(
+            "an end and {LATE} late releases: {beside:?} beside {KEPT} kept buffers, {alone:?} beside none"
+        );
+        assert!(
+            beside <= alone * KEPT_FACTOR,
+            "{beside:?} beside {KEPT} kept buffers, {alone:?} beside none"
+        );
+    });
 }

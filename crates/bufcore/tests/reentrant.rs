@@ -23,22 +23,20 @@ static ALLOCATOR: Reentrant = Reentrant::new();
 #[test]
 fn t23_pools_are_watched_within_the_allocator() {
     alone(module_path!(), "t23_pools_are_watched_within_the_allocator", Duration::from_secs(20), || {
-        let pool = Arc::new(Nothing);
+        let pools = [(); 32].map(|()| Arc::new(Nothing));
         for already in [0, 4, 8] {
             for before in 0.. {
                 let mut keeper = Keeper::new().pressure(PressureSource::none());
                 let handle = keeper.handle();
-                for _ in 0..already {
-                    handle.watch(&pool);
-                }
+                pools[..already].iter().for_each(|pool| handle.watch(pool));
                 let now = Instant::now();
                 let mut again = 0;
                 let more = || {
                     again += 1;
-                    handle.watch(&pool);
+                    handle.watch(&pools[already + again]);
                 };
                 let calls = Reentrant::within(before, more, || {
-                    handle.watch(&pool);
+                    handle.watch(&pools[already]);
                     keeper.tick(now);
                 });
                 keeper.tick(now);

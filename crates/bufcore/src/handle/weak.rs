@@ -5,6 +5,7 @@ use core::fmt;
 use {
     crate::keeper::{Trim, WeakPool},
     alloc::boxed::Box,
+    core::any::TypeId,
 };
 
 use super::{Bookkeeping, Handle, Refs};
@@ -106,11 +107,15 @@ struct Watched<S: Bookkeeping, P> {
 }
 
 #[cfg(feature = "std")]
-impl<S: Bookkeeping + Send + Sync, P: Trim> WeakPool for Watched<S, P> {
+impl<S: Bookkeeping + Send + Sync + 'static, P: Trim> WeakPool for Watched<S, P> {
     fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
         let Some(handle) = self.weak.upgrade() else { return false };
         look(&(self.over)(handle));
         true
+    }
+
+    fn id(&self) -> Option<(TypeId, usize)> {
+        Some((TypeId::of::<S>(), self.weak.kept.shared.addr().get()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The calls that a sleeping keeper gets: from pools that grew, from new pools, and for its end.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::task::Wake;
 use alloc::vec::Vec;
@@ -11,7 +10,7 @@ use std::process;
 use std::sync::OnceLock;
 use std::thread::{self, Thread};
 
-use super::trim::{Watch, WeakPool};
+use super::trim::Watch;
 use super::watched::Watched;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock, try_lock};
 use crate::unwind::caught;
@@ -42,7 +41,7 @@ pub(super) struct Calls {
 /// locked: that is users' code, which may come back in.
 #[derive(Default)]
 struct New {
-    pools: Vec<Box<dyn WeakPool>>,
+    pools: Vec<Watched>,
     /// Nobody will take any.
     has_ended: bool,
 }
@@ -161,48 +160,65 @@ impl Calls {
     /// Moves the pools that came since the last time to `watched`. The caller is the keeper. They
     /// stay where they are while there is no memory for the list.
     pub(super) fn take_new(&self, watched: &mut Vec<Watched>) {
-        loop {
+        let pools = loop {
             let count = lock(&self.new).pools.len();
+            if count > watched.capacity() - watched.len() {
+                Watched::forget_ended(watched);
+            }
             if watched.try_reserve(count).is_err() {
                 return;
             }
             let mut new = lock(&self.new);
             if new.pools.len() <= watched.capacity() - watched.len() {
-                let pools = mem::take(&mut new.pools);
-                drop(new);
-                return watched.extend(pools.into_iter().map(Watched::new));
+                break mem::take(&mut new.pools);
+            }
+        };
+        for pool in pools {
+            if pool.is_among(watched) {
+                // Users' code again.
+                let _dropped = caught(|| drop(pool));
+            } else {
+                watched.push(pool);
             }
         }
     }
 
-    /// Gives the keeper another pool.
+    /// Gives the keeper another pool. Pools that have ended leave the list when it is full, so that
+    /// it has at most twice as many as live.
     fn watch<P: Watch + ?Sized>(&self, pool: &P) {
         if self.is_forked() {
             return;
         }
-        let mut pool = Some(pool.downgrade());
-        let mut room = Vec::new();
+        let mut pool = Some(Watched::new(pool.downgrade()));
+        // What this thread has taken off the list, which was full.
+        let mut taken: Vec<Watched> = Vec::new();
         loop {
             let mut new = lock(&self.new);
             if new.has_ended {
                 break;
             }
-            if room.capacity() > new.pools.capacity() {
-                // No allocation: it has room for all of them.
-                room.append(&mut new.pools);
-                mem::swap(&mut new.pools, &mut room);
+            if taken.len() + new.pools.len() < taken.capacity().max(new.pools.capacity()) {
+                // No allocation: one of the two has room for all of them, and one more.
+                if taken.capacity() > new.pools.capacity() {
+                    mem::swap(&mut new.pools, &mut taken);
+                }
+                new.pools.append(&mut taken);
+                let is_new = pool.as_ref().is_some_and(|pool| !pool.is_among(&new.pools));
+                if is_new {
+                    new.pools.extend(pool.take());
+                }
+                drop(new);
+                return self.call();
             }
-            if new.pools.len() < new.pools.capacity() {
-                new.pools.extend(pool.take());
-                break;
-            }
-            let wanted = new.pools.len() * 2;
+            let mut pools = mem::take(&mut new.pools);
             drop(new);
-            room = Vec::with_capacity(wanted.max(4));
+            taken.append(&mut pools);
+            Watched::forget_ended(&mut taken);
+            taken.shrink_to(2 * taken.len());
+            taken.reserve_exact(taken.len().max(4));
         }
-        if pool.is_none() {
-            self.call();
-        }
+        // Users' code, with nothing locked.
+        Watched::forget_unless(&mut taken, |_| false);
     }
 
     /// Notes that the keeper has ended, in this process. Nothing that comes later is kept, and what

@@ -162,10 +162,20 @@ impl Keeper {
         self
     }
 
-    /// Adds a pool, which it watches and does not keep from its end.
+    /// Adds a pool, which it watches and does not keep from its end. A pool that it watches already
+    /// is not added again, nor is a clone of such a pool.
+    ///
+    /// Cost: a comparison with each pool that it watches. Where its list is full, it also looks
+    /// which pools have ended.
     #[must_use]
     pub fn watch<P: Watch + ?Sized>(mut self, pool: &P) -> Self {
-        self.watched.push(Watched::new(pool.downgrade()));
+        let pool = Watched::new(pool.downgrade());
+        if !pool.is_among(&self.watched) {
+            if self.watched.len() == self.watched.capacity() {
+                Watched::forget_ended(&mut self.watched);
+            }
+            self.watched.push(pool);
+        }
         self
     }
 
@@ -245,18 +255,9 @@ impl Keeper {
             longest: self.longest_pause,
             waker: wakes.then_some(&self.waker),
         };
-        let mut index = 0;
-        while let Some(watched) = self.watched.get_mut(index)
-            && !self.calls.is_stopped()
-        {
-            if watched.next(now) > now || watched.look(&look) {
-                index += 1;
-            } else {
-                let ended = self.watched.swap_remove(index);
-                // Users' code again.
-                let _dropped = caught(|| drop(ended));
-            }
-        }
+        Watched::forget_unless(&mut self.watched, |watched| {
+            self.calls.is_stopped() || watched.next(now) > now || watched.look(&look)
+        });
     }
 }
 

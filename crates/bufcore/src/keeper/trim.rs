@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
+use core::any::TypeId;
 use core::task::Waker;
 use core::time::Duration;
 // Programs' own: also in models, which have locks of their own.
@@ -309,6 +310,36 @@ pub trait WeakPool: Send {
     /// Calls `look` with the pool, and returns `true`. It returns `false`, and does not call it,
     /// when the pool has ended.
     fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool;
+
+    /// Returns the identity of the pool: a type of its implementation, and its address. Two weak
+    /// handles that exist at the same time return the same value only if they are of one pool.
+    ///
+    /// A [`Keeper`](crate::Keeper) watches a pool with an identity once, however often it is added.
+    /// By default there is none, and each weak handle is taken for a pool of its own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// use bufcore::{Trim, Watch, WeakPool};
+    ///
+    /// # struct Nothing;
+    /// # impl Trim for Nothing {
+    /// #     fn trim(&self) {}
+    /// #     fn trim_idle(&self, _: Duration) {}
+    /// #     fn reserved_bytes(&self) -> usize {
+    /// #         0
+    /// #     }
+    /// #     fn idle_bytes(&self) -> usize {
+    /// #         0
+    /// #     }
+    /// # }
+    /// let (pool, other) = (Arc::new(Nothing), Arc::new(Nothing));
+    /// assert_eq!(pool.downgrade().id(), pool.clone().downgrade().id());
+    /// assert_ne!(pool.downgrade().id(), other.downgrade().id());
+    /// ```
+    fn id(&self) -> Option<(TypeId, usize)> {
+        None
+    }
 }
 
 impl<P: Trim + Send + Sync + 'static> Watch for Arc<P> {
@@ -317,11 +348,15 @@ impl<P: Trim + Send + Sync + 'static> Watch for Arc<P> {
     }
 }
 
-impl<P: Trim + Send + Sync> WeakPool for Weak<P> {
+impl<P: Trim + Send + Sync + 'static> WeakPool for Weak<P> {
     fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
         let Some(pool) = self.upgrade() else { return false };
         look(&*pool);
         true
+    }
+
+    fn id(&self) -> Option<(TypeId, usize)> {
+        Some((TypeId::of::<P>(), self.as_ptr().addr()))
     }
 }
 

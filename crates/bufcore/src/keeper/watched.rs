@@ -1,6 +1,8 @@
 //! One pool that a keeper watches: when it is looked at, and what is done then.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::TypeId;
 use core::task::Waker;
 use core::time::Duration;
 use std::time::Instant;
@@ -37,6 +39,7 @@ struct Seen {
 /// A pool that is watched.
 pub(super) struct Watched {
     pool: Box<dyn WeakPool>,
+    id: Option<(TypeId, usize)>,
     seen: Option<Seen>,
     /// When it was looked at; `None` for a new one.
     looked: Option<Instant>,
@@ -46,7 +49,31 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn new(pool: Box<dyn WeakPool>) -> Self {
-        Self { pool, seen: None, looked: None, pause: Duration::ZERO }
+        Self { id: pool.id(), pool, seen: None, looked: None, pause: Duration::ZERO }
+    }
+
+    /// Returns whether the pool is one of these.
+    pub(super) fn is_among(&self, others: &[Self]) -> bool {
+        self.id.is_some() && others.iter().any(|other| other.id == self.id)
+    }
+
+    /// Takes the pools that have ended, or whose own code panicked, off a list.
+    pub(super) fn forget_ended(list: &mut Vec<Self>) {
+        Self::forget_unless(list, |watched| caught(|| watched.pool.with(&mut |_| ())) == Some(true));
+    }
+
+    /// Takes off a list what is not to stay.
+    pub(super) fn forget_unless(list: &mut Vec<Self>, mut stays: impl FnMut(&mut Self) -> bool) {
+        let mut index = 0;
+        while let Some(watched) = list.get_mut(index) {
+            if stays(watched) {
+                index += 1;
+            } else {
+                let gone = list.swap_remove(index);
+                // Users' code again.
+                let _dropped = caught(|| drop(gone));
+            }
+        }
     }
 
     /// Returns when the pool is to be looked at.

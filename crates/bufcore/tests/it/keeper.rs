@@ -5,6 +5,7 @@
 mod forks;
 mod mutex;
 mod panics;
+mod watches;
 
 use std::future::Future;
 use std::pin::pin;
@@ -226,13 +227,13 @@ fn a_pool_that_grows_wakes_the_thread() {
 
 #[test]
 fn a_pool_that_ended_is_let_go() {
-    let (kept, ended) = (Arc::new(Fake::default()), Arc::new(Fake::default()));
-    let mut keeper = keeper().watch(&ended).watch(&kept).watch(&ended);
+    let [kept, ended, also_ended] = [(); 3].map(|()| Arc::new(Fake::default()));
+    let mut keeper = keeper().watch(&ended).watch(&kept).watch(&also_ended);
     let weak = Arc::downgrade(&ended);
     let now = Instant::now();
     keeper.tick(now);
     assert_eq!((keeper.watched(), weak.strong_count()), (3, 1), "it keeps none");
-    drop(ended);
+    drop((ended, also_ended));
     keeper.tick(now + AGE);
     assert_eq!((keeper.watched(), weak.weak_count()), (1, 0));
     assert_eq!(kept.looks(), 2);

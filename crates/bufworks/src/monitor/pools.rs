@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::any::TypeId;
 use core::fmt;
 use core::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,6 +78,7 @@ struct Watched {
     number: u64,
     /// The place of its name.
     name: usize,
+    id: Option<(TypeId, usize)>,
     /// `None` while a thread looks at it.
     pool: Option<Box<dyn WeakPool>>,
     /// What it said last; `None` before the first time.
@@ -114,7 +116,11 @@ impl Monitor {
     /// pool in an `Arc<Mutex<_>>`. While another thread has the mutex, the numbers are those of the
     /// last time. For a pool that its thread has to itself there is [`publish`](Self::publish).
     ///
-    /// Cost: two allocations.
+    /// A pool that has this name already is not added again, nor is a clone of such a pool. A pool
+    /// that has several names is part of each sum.
+    ///
+    /// Cost: two allocations, and a comparison with each pool of the monitor. Where its list is
+    /// full, it looks which pools have ended, so it has at most twice as many as live.
     ///
     /// ```
     /// # #[cfg(feature = "slot")] {
@@ -131,7 +137,9 @@ impl Monitor {
     /// ```
     pub fn watch<P: Watch + ?Sized>(&self, name: &str, pool: &P) {
         let mut text = Some(Arc::<str>::from(name));
-        let mut pool = Some(pool.downgrade());
+        let pool = pool.downgrade();
+        let id = pool.id();
+        let mut pool = Some(pool);
         let (mut names, mut pools) = (Vec::new(), Vec::new());
         loop {
             let mut state = self.lock();
@@ -143,11 +151,17 @@ impl Monitor {
                     state.names.extend(text.take().map(Name::new));
                     state.names.len() - 1
                 });
-                let number = state.next;
-                state.next += 1;
-                state.pools.push(Watched { number, name: place, pool: pool.take(), last: None });
+                let is_same = |watched: &Watched| watched.id == id && watched.name == place;
+                if id.is_none() || !state.pools.iter().any(is_same) {
+                    let number = state.next;
+                    state.next += 1;
+                    state.pools.push(Watched { number, name: place, id, pool: pool.take(), last: None });
+                }
                 return;
             }
+            drop(state);
+            self.pass(false, false);
+            let state = self.lock();
             let wanted = (state.names.len() * 2, state.pools.len() * 2);
             drop(state);
             // What they were is freed here.
@@ -192,9 +206,14 @@ impl Monitor {
     /// Reads the pools of all names, those included that have none now. `tells` says whether
     /// subscribers will know of what is read.
     pub(super) fn read_all(&self, tells: bool) -> Vec<Read> {
+        self.pass(true, tells)
+    }
+
+    /// Lets go of the pools that have ended, after it has read the others if it `reads`.
+    fn pass(&self, reads: bool, tells: bool) -> Vec<Read> {
         let mut looks = self.take();
         for look in &mut looks {
-            look.look();
+            look.look(reads);
         }
         let all = self.put_back(&mut looks, tells);
         for look in looks {
@@ -317,9 +336,15 @@ impl Name {
 
 impl Look {
     /// Asks the pool. One whose code panics counts as ended, as with a keeper.
-    fn look(&mut self) {
+    fn look(&mut self, reads: bool) {
         let Self { pool, stats, .. } = self;
-        let found = caught(|| pool.with(&mut |pool| *stats = pool.snapshot()));
+        let found = caught(|| {
+            pool.with(&mut |pool| {
+                if reads {
+                    *stats = pool.snapshot();
+                }
+            })
+        });
         self.has_ended = found != Some(true);
     }
 }
@@ -340,9 +365,9 @@ impl fmt::Debug for Monitor {
     }
 }
 
-/// Lets `list` have the room of `other` if that is more. No allocation.
+/// Lets `list` have the room of `other` if that is enough. No allocation.
 fn with_room_of<T>(list: &mut Vec<T>, other: &mut Vec<T>) {
-    if other.capacity() > list.capacity() {
+    if other.capacity() > list.len() {
         other.append(list);
         mem::swap(list, other);
     }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::any::TypeId;
 use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
@@ -70,6 +71,10 @@ struct Weak {
 impl WeakPool for Weak {
     fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
         self.pool.with(&mut |pool| look(&Look { name: &self.name, pool }))
+    }
+
+    fn id(&self) -> Option<(TypeId, usize)> {
+        self.pool.id()
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod hostile;
 mod text;
+mod watches;
 
 #[cfg(feature = "tracing")]
 mod events;

@@ -240,7 +240,6 @@ impl ThreadCache {
         if wanted <= limit {
             return array.into();
         }
-        magazine.evidence.forget();
         let has_slots = wanted <= magazine.slots_len(self);
         let is_long = array.as_ref().is_some_and(|array| array.len() >= wanted);
         if !has_slots && !is_long && !self.has_stored(wanted) {
@@ -249,6 +248,7 @@ impl ThreadCache {
         if !self.shared().charge(magazine.charge_of(class, wanted)) {
             return array.into();
         }
+        magazine.evidence.forget();
         if has_slots {
             magazine.set_limit(wanted);
             return array.into();

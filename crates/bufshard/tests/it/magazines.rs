@@ -271,3 +271,50 @@ fn caches_of_any_size_end() {
     }
     drop(pool);
 }
+
+/// The sizes of the classes from 64 bytes to 64 KiB.
+#[cfg(feature = "stats")]
+fn sizes() -> Vec<usize> {
+    let quarters = (6..16).flat_map(|power| (4..8).map(move |quarters| quarters << (power - 2)));
+    quarters.chain([64 << 10]).collect()
+}
+
+/// A thread that uses many classes has slots for each, also for those that find the cache's own
+/// slots given out.
+#[test]
+#[cfg(feature = "stats")]
+fn each_of_many_classes_is_served_by_the_cache() {
+    let (pool, sizes) = (ShardPool::new().expect("settings are right"), sizes());
+    assert_eq!(sizes.len(), 41);
+    let round = || sizes.iter().for_each(|&bytes| drop(pool.acquire(bytes).expect("room")));
+    (0..64).for_each(|_| round());
+    let before = pool.shard_stats();
+    (0..64).for_each(|_| round());
+    let since = pool.shard_stats().since(&before);
+    let lacking: Vec<_> = since.classes.iter().filter(|class| class.shard_hits > 0).collect();
+    assert!(
+        lacking.is_empty(),
+        "{} classes are not served by the cache: {} of {} requests",
+        lacking.len(),
+        since.shard_hits,
+        since.shard_hits + since.thread_hits
+    );
+}
+
+/// The same, one class after the other, and several at once.
+#[test]
+#[cfg(feature = "stats")]
+fn each_of_many_classes_in_phases_is_served_by_the_cache() {
+    let (pool, sizes) = (ShardPool::new().expect("settings are right"), sizes());
+    let mut rng = fastrand::Rng::with_seed(15);
+    for phase in 0..20 {
+        let some: Vec<_> = sizes.iter().copied().filter(|_| rng.bool()).collect();
+        let most = 1 + phase % 3;
+        let round = || some.iter().for_each(|&bytes| drop(burst(&pool, most, bytes)));
+        (0..64).for_each(|_| round());
+        let before = pool.shard_stats();
+        (0..16).for_each(|_| round());
+        let since = pool.shard_stats().since(&before);
+        assert_eq!((since.shard_hits, since.allocations), (0, 0), "phase {phase}, {} classes", some.len());
+    }
+}

@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 mod early;
+mod process;
 mod real;
 
 use core::ffi::{c_int, c_void};
@@ -24,6 +25,7 @@ static INITIALISE: extern "C" fn() = initialise;
 
 extern "C" fn initialise() {
     real::functions();
+    process::leave_environment();
     hooks::start_from_environment();
     // ORDER: Relaxed: the hooks are sound at any time, and the program's threads come later.
     IS_READY.store(true, Ordering::Relaxed);

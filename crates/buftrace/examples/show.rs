@@ -32,7 +32,7 @@ fn show(profile: &Profile) -> Result<(), Box<dyn Error>> {
         let (count, error, bytes) = (site.count, site.count_error, site.bytes);
         println!("{count:.0} ± {error:.0} requests, {bytes:.0} bytes, {:?}", site.lifetimes);
         for address in profile.stack(site.stack) {
-            match profile.module_of(*address) {
+            match profile.module_of(site.stack, *address) {
                 Some(module) => println!("  {} {:#x}", module.path, module.address_in_file(address - 1)),
                 None => println!("  {address:#x}"),
             }

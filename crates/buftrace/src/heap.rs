@@ -1,6 +1,5 @@
 //! The recorder of a program's heap, for Linux.
 
-mod forks;
 mod local;
 mod lock;
 mod log;

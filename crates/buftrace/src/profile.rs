@@ -29,7 +29,7 @@ pub use sites::Site;
 /// for site in profile.sites().iter().take(10) {
 ///     println!("{:.0} objects, {:.0} bytes", site.count, site.bytes);
 ///     for address in profile.stack(site.stack) {
-///         if let Some(module) = profile.module_of(*address) {
+///         if let Some(module) = profile.module_of(site.stack, *address) {
 ///             // What `addr2line -e path address` takes.
 ///             println!("  {} {:#x}", module.path, module.address_in_file(address - 1));
 ///         }
@@ -43,6 +43,8 @@ pub struct Profile {
     modules: Vec<Module>,
     /// The number of the stack before: where in `addresses` each begins. The first is stack 0.
     stack_ends: Vec<usize>,
+    /// By number of a stack: how many modules were known when it was taken.
+    stack_modules: Vec<usize>,
     addresses: Vec<u64>,
     objects: Vec<Object>,
     resizes: Vec<Resize>,
@@ -264,18 +266,21 @@ impl Profile {
         &self.modules
     }
 
-    /// Returns the code that an address belongs to. Where several were at that address one after
-    /// the other, it is the last.
+    /// Returns the code that an address of a call stack belongs to. Where libraries were at that
+    /// address one after the other, it is the one that was there when the stack was taken.
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;
-    /// let known = |address: &&u64| profile.module_of(**address).is_some();
+    /// let known = |address: &&u64| profile.module_of(1, **address).is_some();
     /// println!("{} frames of stack 1 have a name", profile.stack(1).iter().filter(known).count());
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn module_of(&self, address: u64) -> Option<&Module> {
-        self.modules.iter().rev().find(|module| module.contains(address))
+    pub fn module_of(&self, stack: u32, address: u64) -> Option<&Module> {
+        let known = self.stack_modules.get(stack as usize).copied().unwrap_or_default();
+        let (before, behind) = self.modules.split_at(known);
+        // What was found later may have been there already.
+        before.iter().rev().chain(behind).find(|module| module.contains(address))
     }
 
     /// Returns how many stacks there are. They have the numbers below that.

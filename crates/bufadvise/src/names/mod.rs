@@ -78,7 +78,8 @@ impl Stacks {
         let frames = (0..stacks)
             .map(|number| {
                 let addresses = heap.stack(number).iter();
-                let frames: Vec<Rc<Frame>> = addresses.flat_map(|address| names.frames(*address)).collect();
+                let frames: Vec<Rc<Frame>> =
+                    addresses.flat_map(|address| names.frames(number, *address)).collect();
                 shown(&frames).to_vec()
             })
             .collect();
@@ -96,21 +97,23 @@ struct Names<'a> {
     heap: &'a Profile,
     /// By path and build id; nothing where the names must not or cannot be read.
     loaders: HashMap<(&'a str, &'a str), Option<Loader>>,
-    /// By return address.
-    known: HashMap<u64, Vec<Rc<Frame>>>,
+    /// By return address, and the path of its code.
+    known: HashMap<(u64, Option<&'a str>), Vec<Rc<Frame>>>,
     nameless: BTreeMap<String, String>,
 }
 
 impl<'a> Names<'a> {
     /// Returns the frames of a return address, innermost first: several where functions are
     /// inlined.
-    fn frames(&mut self, address: u64) -> Vec<Rc<Frame>> {
-        if let Some(frames) = self.known.get(&address) {
-            return frames.clone();
-        }
+    fn frames(&mut self, stack: u32, address: u64) -> Vec<Rc<Frame>> {
         // The call is in front of where it returns to.
         let call = address.saturating_sub(1);
-        let frames = match self.heap.module_of(call) {
+        let module = self.heap.module_of(stack, call);
+        let key = (address, module.map(|module| &*module.path));
+        if let Some(frames) = self.known.get(&key) {
+            return frames.clone();
+        }
+        let frames = match module {
             None => vec![frame("", call)],
             Some(module) => {
                 let address = module.address_in_file(call);
@@ -123,7 +126,7 @@ impl<'a> Names<'a> {
             }
         };
         let frames: Vec<_> = frames.into_iter().map(Rc::new).collect();
-        self.known.insert(address, frames.clone());
+        self.known.insert(key, frames.clone());
         frames
     }
 

@@ -17,9 +17,10 @@ const VARIABLE: &str = "BUFADVISE_LIBRARY";
 const BUFTRACE: &str = "BUFADVISE_BUFTRACE";
 
 /// The sources, by file name.
-const SOURCES: [(&str, &str); 3] = [
+const SOURCES: [(&str, &str); 4] = [
     ("lib.rs", include_str!("../../preload/lib.rs")),
     ("early.rs", include_str!("../../preload/early.rs")),
+    ("process.rs", include_str!("../../preload/process.rs")),
     ("real.rs", include_str!("../../preload/real.rs")),
 ];
 const MANIFEST: &str = include_str!("../../preload/manifest.toml");

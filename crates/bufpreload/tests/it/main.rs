@@ -2,6 +2,7 @@
 //! in the recording. A program that this machine does not have is left out.
 #![cfg(all(target_os = "linux", not(miri)))]
 
+mod process;
 mod programs;
 mod threads;
 

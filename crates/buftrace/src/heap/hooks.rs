@@ -13,6 +13,8 @@
 //! hooks::freed(memory.as_ptr());
 //! ```
 
+use super::modules;
+use super::output::Stop;
 use super::recorder;
 use super::table::Entry;
 
@@ -24,6 +26,34 @@ use super::table::Entry;
 /// ```
 pub fn start_from_environment() {
     recorder::start_from_environment();
+}
+
+/// Ends the recording, if one is running, before the program restricts its system calls (seccomp): it
+/// might be killed for one of the recorder's.
+///
+/// ```
+/// buftrace::hooks::restricted();
+/// ```
+pub fn restricted() {
+    recorder::stop(Some(Stop::Restricted));
+}
+
+/// Writes what is only in memory, before the program is replaced by another (`exec`).
+///
+/// ```
+/// buftrace::hooks::flush();
+/// ```
+pub fn flush() {
+    recorder::flush();
+}
+
+/// Notes that a library was unloaded, so that the next one at its addresses has its own names.
+///
+/// ```
+/// buftrace::hooks::unloaded();
+/// ```
+pub fn unloaded() {
+    modules::unloaded();
 }
 
 /// Notes that a request was served: `bytes` bytes at `memory`, which may be null after a failure.

@@ -15,11 +15,6 @@ pub(super) struct Local {
     pub(super) seed: Cell<u64>,
     /// Whether the thread is in the recorder.
     pub(super) inside: Cell<bool>,
-    /// Whether a fork has the lock of the log.
-    pub(super) forks: Cell<bool>,
-    /// What `inside` was before each of the forks that are under way, the last one in the lowest
-    /// bit: a signal's handler may fork amid another fork.
-    pub(super) inside_before: Cell<u64>,
     pub(super) number: Cell<u32>,
     /// The recording that `number` belongs to.
     pub(super) era: Cell<u32>,
@@ -78,8 +73,6 @@ mod place {
                 left: Cell::new(0),
                 seed: Cell::new(0),
                 inside: Cell::new(false),
-                forks: Cell::new(false),
-                inside_before: Cell::new(0),
                 number: Cell::new(0),
                 era: Cell::new(0),
             }

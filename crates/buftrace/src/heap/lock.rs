@@ -66,17 +66,6 @@ impl<T> Lock<T> {
         }
         None
     }
-
-    /// Frees the lock, whoever had it.
-    ///
-    /// # Safety
-    ///
-    /// 1. The caller has the lock and has forgotten its `Held`, or no thread of this process has
-    ///    it: those that had it stayed behind at a fork.
-    pub(super) unsafe fn break_open(&self) {
-        // ORDER: Release pairs with the Acquire in `take`, as in `Held::drop`.
-        self.word.store(FREE, Ordering::Release);
-    }
 }
 
 /// The lock is taken.
@@ -145,8 +134,7 @@ mod tests {
         let started = std::time::Instant::now();
         assert!(lock.take().is_none());
         assert!(started.elapsed() < core::time::Duration::from_millis(200), "{:?}", started.elapsed());
-        // SAFETY: the owner was forgotten above (1).
-        unsafe { lock.break_open() };
+        drop(Held { lock: &lock });
         assert_eq!(*lock.take().unwrap(), 7);
         core::mem::forget(lock.take());
         assert!(lock.take().is_none(), "the owner was back, so this one waited again");

@@ -1,5 +1,7 @@
 //! The recording as it is written: records into a block in memory, whole blocks into the file.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use super::modules::{Code, Modules};
 use super::options::Settings;
 use super::output::{Output, Stop};
@@ -24,6 +26,15 @@ const FLUSH_NS: u64 = 1_000_000_000;
 /// The number of threads that have numbers of their own at once.
 const NUMBERS: usize = 4096;
 
+/// The number of events that were lost.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Counts an event that is lost.
+pub(super) fn lose() {
+    // ORDER: Relaxed: a count.
+    LOST.fetch_add(1, Ordering::Relaxed);
+}
+
 /// The recording. All fields begin as zeros.
 pub(super) struct Log {
     output: Output,
@@ -40,7 +51,6 @@ pub(super) struct Log {
     flushed_ns: u64,
     /// The next object's.
     id: u64,
-    lost: u64,
     lost_told: u64,
     /// By number of a thread: a bit that is set while it is in use.
     numbers: [u64; NUMBERS / 64],
@@ -58,28 +68,25 @@ pub(super) struct Request<'a> {
 
 impl Log {
     /// Begins a recording in a new file.
+    #[inline(never)]
     pub(super) fn begin(&mut self, path: &[u8], settings: Settings) -> Result<(), Stop> {
-        self.output.set(path, settings.limit_bytes)?;
+        self.output.open(path, settings.limit_bytes)?;
         self.settings.set(settings);
-        self.open(false)
+        let begun = self.write_head();
+        if begun.is_err() {
+            self.settings.take();
+            self.output.delete();
+        }
+        begun
     }
 
-    /// Begins anew after a fork: in a file of this process.
-    pub(super) fn begin_in_child(&mut self) -> Result<(), Stop> {
-        self.open(true)
-    }
-
-    /// Lets go of the file of the process that this one was forked from.
-    pub(super) fn leave(&mut self) {
-        self.output.close();
-    }
-
-    fn open(&mut self, is_child: bool) -> Result<(), Stop> {
-        self.output.open(is_child)?;
+    fn write_head(&mut self) -> Result<(), Stop> {
         self.process = system::process();
         self.began_ns = system::now_ns();
         (self.used, self.at_ns, self.thread, self.flushed_ns) = (0, 0, 0, 0);
-        (self.id, self.lost, self.lost_told) = (0, 0, 0);
+        (self.id, self.lost_told) = (0, 0);
+        // ORDER: Relaxed: a count.
+        LOST.store(0, Ordering::Relaxed);
         self.numbers = [0; NUMBERS / 64];
         self.stacks.clear();
         self.modules.clear();
@@ -146,33 +153,24 @@ impl Log {
         Ok(())
     }
 
-    pub(super) fn lose(&mut self) {
-        self.lost += 1;
-    }
-
-    /// Ends the recording, and closes the file.
+    /// Ends the recording, closes the file, and gives it its name.
+    #[inline(never)]
     pub(super) fn end(&mut self, reason: Option<Stop>) {
         let Some(_) = self.settings.take() else { return };
         if self.process != system::process() {
             self.output.close();
             return;
         }
-        let state = match reason {
-            None => STOPPED,
-            Some(Stop::Limit) => LIMIT,
-            Some(reason) => {
-                // A file that could not be written has no end either.
-                self.output.say(reason);
-                self.output.close();
-                return;
-            }
+        let written = match reason {
+            None | Some(Stop::Restricted) => self.flush_as(STOPPED),
+            Some(Stop::Limit) => self.flush_as(LIMIT),
+            // A file that could not be written has no end either.
+            Some(_) => Ok(()),
         };
-        if let Err(reason) = self.flush_as(state) {
+        if let Some(reason) = reason.or(written.err()) {
             self.output.say(reason);
-        } else if state == LIMIT {
-            self.output.say(Stop::Limit);
         }
-        self.output.close();
+        self.output.finish();
     }
 
     /// Gives a number to a thread.
@@ -220,6 +218,9 @@ impl Log {
 
     /// Returns the number of a stack, which is in the file from then on.
     fn stack(&mut self, stack: &Stack) -> Result<u32, Stop> {
+        if self.modules.take_unloaded() {
+            self.read_modules(self.at_ns);
+        }
         match self.stacks.find(stack) {
             Known::Old(number) => Ok(number),
             Known::Full => Ok(0),
@@ -239,9 +240,11 @@ impl Log {
         }
     }
 
+    /// Writes code that is new. If some is gone, other code may come to its addresses: stacks that look
+    /// alike are others from now on.
     fn read_modules(&mut self, now_ns: u64) {
         let Self { modules, block, used, output, .. } = self;
-        modules.read(now_ns, |code| {
+        let gone = modules.read(now_ns, |code| {
             let mut end = Block { bytes: block, used };
             if end.is_full() && end.write(output).is_err() {
                 // Whatever it was, the next block meets it again.
@@ -249,6 +252,9 @@ impl Log {
             }
             end.module(code);
         });
+        if gone {
+            self.stacks.forget();
+        }
     }
 
     fn room(&mut self) -> Result<(), Stop> {
@@ -256,14 +262,20 @@ impl Log {
         if block.is_full() { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), Stop> {
+    pub(super) fn flush(&mut self) -> Result<(), Stop> {
         self.flush_as(GOES_ON)
     }
 
     fn flush_as(&mut self, state: u64) -> Result<(), Stop> {
-        if state != GOES_ON || self.lost != self.lost_told {
-            self.lost_told = self.lost;
-            for number in [u64::from(KIND_STATE), self.lost, state] {
+        if state == STOPPED && self.modules.is_stale() {
+            // The program may have been too short for the next look.
+            self.read_modules(self.at_ns);
+        }
+        // ORDER: Relaxed: a count.
+        let lost = LOST.load(Ordering::Relaxed);
+        if state != GOES_ON || lost != self.lost_told {
+            self.lost_told = lost;
+            for number in [u64::from(KIND_STATE), lost, state] {
                 self.number(number);
             }
         }
@@ -276,7 +288,7 @@ impl Log {
         // A handler that forked here would leave two processes that write the same block.
         let _masked = system::SignalsMasked::new();
         if self.process != system::process() {
-            // A fork that nobody told of: this is not our file.
+            // A child that a signal's handler forked amid the recorder: this is not its file.
             return Err(Stop::System(libc::EBADF));
         }
         Block { bytes: &mut self.block, used: &mut self.used }.write(&mut self.output)

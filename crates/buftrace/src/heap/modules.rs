@@ -5,6 +5,7 @@
 //! thread that waits for the recorder.
 
 use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::output::PATH_BYTES;
 use super::system::File;
@@ -29,12 +30,37 @@ pub(super) struct Code<'a> {
     pub(super) path: &'a [u8],
 }
 
+/// Whether a library was unloaded since the map was read.
+static UNLOADED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that a library was unloaded: another one may come to its addresses.
+pub(super) fn unloaded() {
+    // ORDER: Relaxed: a library that is loaded later by another thread is known to it by an order of
+    // the program's, which makes this visible too.
+    UNLOADED.store(true, Ordering::Relaxed);
+}
+
+/// A piece of code that is in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    start: u64,
+    end: u64,
+    /// Of its file and its place there.
+    hash: u64,
+    /// The last look at the map that found it.
+    look: u64,
+}
+
 /// The code that is in the file. All fields begin as zeros.
 pub(super) struct Modules {
-    ranges: [(u64, u64); MAX_MODULES],
+    ranges: [Range; MAX_MODULES],
     used: usize,
+    /// The number of looks at the map.
+    look: u64,
     /// An address was of none of them.
     stale: bool,
+    /// The last look found new code, or missed some.
+    changed: bool,
     read_ns: u64,
     /// Here and not on the thread's stack, of which a signal's handler may have little.
     buffer: [u8; LINE_BYTES],
@@ -45,24 +71,39 @@ impl Modules {
     /// Notes addresses that will need names.
     pub(super) fn need(&mut self, addresses: &[u64]) {
         let known = self.ranges.get(..self.used).unwrap_or_default();
-        let has = |address: &u64| known.iter().any(|(start, end)| (start..end).contains(&address));
+        let has = |address: &u64| known.iter().any(|range| (range.start..range.end).contains(address));
         self.stale |= !addresses.iter().all(has);
     }
 
-    /// Returns whether to read the map.
+    /// Returns whether to read the map. It is read at once as long as that finds changes. Code that
+    /// is in no file, such as a compiler's at run time, is looked for once a second.
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
-        self.stale && (self.used == 0 || now_ns.saturating_sub(self.read_ns) >= AGAIN_NS)
+        self.stale && (self.changed || now_ns.saturating_sub(self.read_ns) >= AGAIN_NS)
+    }
+
+    /// Returns whether a library was unloaded since this was asked last.
+    pub(super) fn take_unloaded(&mut self) -> bool {
+        // ORDER: Relaxed: as in `unloaded`.
+        UNLOADED.load(Ordering::Relaxed) && UNLOADED.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns whether an address was of no known code.
+    pub(super) fn is_stale(&self) -> bool {
+        self.stale
     }
 
     pub(super) fn clear(&mut self) {
-        (self.used, self.stale) = (0, true);
+        (self.used, self.stale, self.changed) = (0, true, true);
     }
 
-    /// Reads the map, and calls `found` for each new piece of code.
-    pub(super) fn read(&mut self, now_ns: u64, mut found: impl FnMut(&Code<'_>)) {
+    /// Reads the map, and calls `found` for each new piece of code. Returns whether some code is gone.
+    #[inline(never)]
+    pub(super) fn read(&mut self, now_ns: u64, mut found: impl FnMut(&Code<'_>)) -> bool {
         (self.stale, self.read_ns) = (false, now_ns);
-        let Some(map) = File::open(c"/proc/self/maps") else { return };
-        let Self { ranges, used, buffer, path, .. } = self;
+        let Some(map) = File::open(c"/proc/self/maps") else { return false };
+        let mut any = false;
+        self.look += 1;
+        let Self { ranges, used, look, buffer, path, .. } = self;
         let mut filled = 0;
         loop {
             let read = map.read(buffer.get_mut(filled..).unwrap_or_default());
@@ -72,8 +113,9 @@ impl Modules {
                 && let Some(length) = rest.iter().position(|byte| *byte == b'\n')
             {
                 if let Some(line) = rest.get(..length).and_then(Line::parse)
-                    && is_new(ranges, used, (line.start, line.end))
+                    && see(ranges, used, line.range(*look))
                 {
+                    any = true;
                     line.tell(path, &mut found);
                 }
                 start += length + 1;
@@ -87,18 +129,29 @@ impl Modules {
             filled -= start;
         }
         map.close();
+        let (before, mut at) = (self.used, 0);
+        while let Some(range) = self.ranges.get(at).filter(|_| at < self.used) {
+            if range.look == self.look {
+                at += 1;
+            } else {
+                self.used -= 1;
+                self.ranges.swap(at, self.used);
+            }
+        }
+        let is_gone = self.used < before;
+        self.changed = any | is_gone;
+        is_gone
     }
 }
 
-/// Notes a piece of code, unless it was known, or there is no place for it.
-fn is_new(ranges: &mut [(u64, u64)], used: &mut usize, range: (u64, u64)) -> bool {
-    if ranges.get(..*used).is_none_or(|known| known.contains(&range)) {
-        return false;
-    }
-    let Some(place) = ranges.get_mut(*used) else { return false };
+/// Notes that a look found a piece of code. Returns whether it is new, and there was a place for it.
+fn see(ranges: &mut [Range], used: &mut usize, range: Range) -> bool {
+    let same = |known: &Range| Range { look: range.look, ..*known } == range;
+    let known = ranges.get(..*used).and_then(|known| known.iter().position(same));
+    let Some(place) = ranges.get_mut(known.unwrap_or(*used)) else { return false };
     *place = range;
-    *used += 1;
-    true
+    *used += usize::from(known.is_none());
+    known.is_none()
 }
 
 /// A line of the map that is of code.
@@ -122,6 +175,11 @@ impl<'a> Line<'a> {
         let path = words.next()?.trim_ascii_start();
         let is_code = access.get(2) == Some(&b'x') && !path.is_empty() && start < end;
         is_code.then_some(Self { start, end, offset, path })
+    }
+
+    fn range(&self, look: u64) -> Range {
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        Range { start: self.start, end: self.end, hash: self.path.iter().fold(self.offset, step), look }
     }
 
     fn tell(&self, path: &mut [u8; PATH_BYTES], found: &mut impl FnMut(&Code<'_>)) {

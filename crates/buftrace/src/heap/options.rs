@@ -98,9 +98,12 @@ fn bytes(text: &[u8]) -> Option<u64> {
 /// | `depth=24` | [`depth`](Self::depth) |
 /// | `limit=1GiB` | [`limit_bytes`](Self::limit_bytes) |
 ///
-/// `%p` in the path becomes the number of the process. Without it, a process that was forked writes
-/// to the path with its number behind it. So does a process whose path another one writes. A
-/// signal's handler may fork too. If it interrupted the recorder, then that child is not recorded.
+/// One process is recorded. It takes both variables out of its environment, so that the programs that
+/// it starts are not recorded. A forked child is not recorded either.
+///
+/// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
+/// replaces an older recording. A file that is no recording is not replaced. After a kill, or an
+/// `exec`, the file keeps the `.part`, and can be read.
 ///
 /// ```
 /// use std::alloc::System;
@@ -183,11 +186,11 @@ impl HeapOptions {
     }
 
     /// Starts to record the requests of this process that go through a
-    /// [`RecordingAlloc`](crate::RecordingAlloc). A file of that name is replaced.
+    /// [`RecordingAlloc`](crate::RecordingAlloc). An older recording of that name is replaced at the end.
     ///
     /// # Errors
     ///
-    /// When a recording is already running, or the file cannot be written.
+    /// When a recording is already running, the file cannot be written, or what is there is no recording.
     ///
     /// ```
     /// let error = buftrace::HeapOptions::new("no-such-folder/app.heap").start().unwrap_err();

@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_int};
 use core::fmt::{self, Write as _};
 
 use super::system::{self, File, Identity, Maybe};
+use crate::profile::format::MAGIC;
 
 /// The longest path, with the zero at its end.
 pub(super) const PATH_BYTES: usize = 4096;
@@ -13,8 +14,12 @@ pub(super) const PATH_BYTES: usize = 4096;
 pub(super) enum Stop {
     /// The system refused it, with this number.
     System(c_int),
-    /// The file is a pipe or a socket.
-    Pipe,
+    /// What is at the path is neither a recording nor empty, and is not replaced.
+    Other,
+    /// The file beside the path is there already.
+    Taken,
+    /// The program is about to restrict its system calls (seccomp).
+    Restricted,
     /// The path is too long, or the working directory is not known.
     Path,
     /// The file would be longer than its limit.
@@ -30,11 +35,20 @@ impl fmt::Display for Stop {
             Self::System(libc::ENOENT) => f.write_str("no such folder"),
             Self::System(libc::EACCES) => f.write_str("permission denied"),
             Self::System(number) => write!(f, "error {number} of the system"),
-            Self::Pipe => f.write_str("a pipe or a socket, where a file was expected"),
+            Self::Other => f.write_str("what is there is no recording, and is not replaced"),
+            Self::Taken => f.write_str(
+                "the file of that name and `.part` is there: another process writes it, or was killed while it did",
+            ),
+            Self::Restricted => f.write_str("it is about to restrict its system calls"),
             Self::Path => f.write_str("the path is too long"),
             Self::Limit => f.write_str("the file has reached its limit"),
         }
     }
+}
+
+/// Returns a path up to its zero.
+fn text(path: &[u8; PATH_BYTES]) -> Result<&CStr, Stop> {
+    CStr::from_bytes_until_nul(path).map_err(|_| Stop::Path)
 }
 
 /// A text in place, cut off where it would be too long.
@@ -73,10 +87,10 @@ impl<const N: usize> fmt::Write for Line<N> {
 
 /// The file, and how to get it back. All fields begin as zeros.
 pub(super) struct Output {
-    /// As it was asked for, made absolute; `%p` in it stands for the process.
-    template: [u8; PATH_BYTES],
-    template_bytes: usize,
+    /// As it was asked for, made absolute.
     path: [u8; PATH_BYTES],
+    /// The same with `.part` behind it, as long as the recording runs.
+    part: [u8; PATH_BYTES],
     file: Maybe<(File, Identity)>,
     errors: Maybe<Identity>,
     /// Bytes that were written. All are whole blocks.
@@ -85,83 +99,49 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Sets where to write, and opens it later.
-    pub(super) fn set(&mut self, path: &[u8], limit: u64) -> Result<(), Stop> {
-        let mut template = Line::<PATH_BYTES>::new();
+    /// Makes the file beside its path. What is at the path stays there until the recording ends.
+    #[inline(never)]
+    pub(super) fn open(&mut self, path: &[u8], limit: u64) -> Result<(), Stop> {
+        (self.written, self.limit) = (0, limit);
+        if let Some(errors) = system::errors() {
+            self.errors.set(errors);
+        }
+        let mut line = Line::<PATH_BYTES>::new();
         let mut fits = true;
         if !path.starts_with(b"/") {
             let mut folder = [0; PATH_BYTES];
             let length = system::working_directory(&mut folder).ok_or(Stop::Path)?;
-            fits &= template.push(folder.get(..length).unwrap_or_default()) && template.push(b"/");
+            fits &= line.push(folder.get(..length).unwrap_or_default()) && line.push(b"/");
         }
-        fits &= template.push(path);
-        if !fits || path.is_empty() || path.contains(&0) {
+        fits &= line.push(path);
+        self.path = line.bytes;
+        fits &= line.push(b".part");
+        self.part = line.bytes;
+        // The zero at its end.
+        if !fits || !line.push(&[0]) || path.is_empty() || path.contains(&0) {
             return Err(Stop::Path);
         }
-        (self.template, self.template_bytes) = (template.bytes, template.used);
-        self.limit = limit;
-        if let Some(errors) = system::errors() {
-            self.errors.set(errors);
+        if !self.is_replaceable()? {
+            return Err(Stop::Other);
         }
-        Ok(())
-    }
-
-    /// Opens the file, emptied. A process that was forked has a name of its own, and so has one
-    /// whose file another process writes at the moment: the process' number is put behind the
-    /// path.
-    pub(super) fn open(&mut self, is_child: bool) -> Result<(), Stop> {
-        self.written = 0;
-        let process = system::process();
-        let named = self.name(process, is_child)?;
-        let mut file = self.create()?;
-        if !file.lock() {
-            file.close();
-            if named {
-                return Err(Stop::System(libc::EBUSY));
-            }
-            self.name(process, true)?;
-            file = self.create()?;
-            file.lock();
-        }
-        let Some((identity, is_pipe)) = file.identity() else { return Err(Stop::System(libc::EBADF)) };
-        if is_pipe {
-            file.close();
-            return Err(Stop::Pipe);
-        }
-        file.truncate(0);
+        let file = File::create(text(&self.part)?).map_err(|number| match number {
+            libc::EEXIST => Stop::Taken,
+            number => Stop::System(number),
+        })?;
+        let identity = file.identity().ok_or(Stop::System(libc::EBADF))?;
         self.file.set((file, identity));
         Ok(())
     }
 
-    fn create(&self) -> Result<File, Stop> {
-        let path = CStr::from_bytes_until_nul(&self.path).map_err(|_| Stop::Path)?;
-        File::create(path).map_err(Stop::System)
-    }
-
-    /// Makes the path, and returns whether the process is in it.
-    fn name(&mut self, process: u64, must: bool) -> Result<bool, Stop> {
-        let mut path = Line::<PATH_BYTES>::new();
-        let template = self.template.get(..self.template_bytes).unwrap_or_default();
-        let (mut rest, mut named) = (template, false);
-        while let Some((byte, behind)) = rest.split_first() {
-            if let Some(behind) = rest.strip_prefix(b"%p") {
-                let _ = write!(path, "{process}");
-                (rest, named) = (behind, true);
-            } else {
-                path.push(&[*byte]);
-                rest = behind;
-            }
-        }
-        if must && !named {
-            let _ = write!(path, ".{process}");
-            named = true;
-        }
-        // The zero at its end.
-        if !path.push(&[0]) {
-            return Err(Stop::Path);
-        }
-        self.path = path.bytes;
-        Ok(named)
+    /// Returns whether there is nothing at the path, an empty file, or a recording or trace.
+    fn is_replaceable(&self) -> Result<bool, Stop> {
+        let path = text(&self.path)?;
+        let Some(is_file) = system::is_file(path) else { return Ok(true) };
+        let Some(file) = File::open(path).filter(|_| is_file) else { return Ok(false) };
+        let mut magic = [0; MAGIC.len()];
+        let read = file.read_at(&mut magic, 0);
+        file.close();
+        Ok(read == 0 || magic == MAGIC)
     }
 
     /// Returns whether one block more may follow after one of `bytes`, so that the end of the
@@ -174,9 +154,15 @@ impl Output {
     pub(super) fn write(&mut self, block: &[u8]) -> Result<(), Stop> {
         let Some((file, identity)) = self.file.get() else { return Err(Stop::System(libc::EBADF)) };
         let mut file = file;
-        if file.identity().is_none_or(|(now, _)| now != identity) {
+        if file.identity() != Some(identity) {
             // The program has closed all files, and perhaps opened others.
-            file = self.again(identity)?;
+            self.file.take();
+            file = File::reopen(text(&self.part)?).map_err(Stop::System)?;
+            if file.identity() != Some(identity) {
+                file.close();
+                return Err(Stop::System(libc::EBADF));
+            }
+            self.file.set((file, identity));
         }
         if self.written + block.len() as u64 > system::longest_file() {
             return Err(Stop::System(libc::EFBIG));
@@ -189,29 +175,37 @@ impl Output {
         Ok(())
     }
 
-    fn again(&mut self, identity: Identity) -> Result<File, Stop> {
-        self.file.take();
-        let file = self.create()?;
-        if file.identity().is_none_or(|(now, _)| now != identity) {
-            file.close();
-            return Err(Stop::System(libc::EBADF));
-        }
-        self.file.set((file, identity));
-        Ok(file)
-    }
-
     /// Closes the file, if its number is still its own.
     pub(super) fn close(&mut self) {
         if let Some((file, identity)) = self.file.take()
-            && file.identity().is_some_and(|(now, _)| now == identity)
+            && file.identity() == Some(identity)
         {
             file.close();
         }
     }
 
+    /// Closes the file, and gives it its name, if it is still the recording's.
+    pub(super) fn finish(&mut self) {
+        let identity = self.file.get().map(|(_, identity)| identity);
+        self.close();
+        if let (Ok(part), Ok(path)) = (text(&self.part), text(&self.path))
+            && let Err(number) = system::rename(part, identity, path)
+        {
+            self.say(Stop::System(number));
+        }
+    }
+
+    /// Closes and deletes the file: the recording did not begin.
+    pub(super) fn delete(&mut self) {
+        self.close();
+        if let Ok(part) = text(&self.part) {
+            system::delete(part);
+        }
+    }
+
     /// Says that the recording ended, and why.
     pub(super) fn say(&self, reason: Stop) {
-        let path = CStr::from_bytes_until_nul(&self.path).map(CStr::to_bytes).unwrap_or_default();
+        let path = text(&self.path).map(CStr::to_bytes).unwrap_or_default();
         let mut line = Line::<512>::new();
         let _ = line.write_str("buftrace: the recording stops, the program continues: ");
         line.push(path.get(..path.len().min(300)).unwrap_or_default());

@@ -7,48 +7,47 @@
 //! - E2: `ERA` changes under the lock of the log only, with a new file. An entry of another era is
 //!   of another file, and has no events in this one.
 //! - E3: a lock of the table is never held while that of the log is taken, nor the other way round.
+//! - E4: only the process that started a recording records. A child from `fork` or `vfork` compares
+//!   the process number and neither writes shared state nor takes a lock.
 
 use core::ffi::c_void;
 use core::fmt::Write as _;
 use core::ptr;
-use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
-};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
-use super::forks;
 use super::local::{self, Local};
 use super::lock::{Held, Lock};
-use super::log::{Log, Request};
+use super::log::{self, Log, Request};
 use super::options::{Cause, HeapError, Settings};
 use super::output::{Line, PATH_BYTES, Stop};
-use super::stacks;
-use super::system::{self, KeepError, Zeroed};
+use super::stacks::{self, Stack};
+use super::system::{self, KeepError, NoCancel, Zeroed};
 use super::table::{self, Entry, Table};
 
 /// Nobody has looked at the environment yet.
 const UNREAD: u32 = 0;
 /// A recording is being started or ended.
 const BUSY: u32 = 1;
-pub(super) const OFF: u32 = 2;
-pub(super) const ON: u32 = 3;
+const OFF: u32 = 2;
+const ON: u32 = 3;
 
-pub(super) static STATE: AtomicU32 = AtomicU32::new(UNREAD);
+static STATE: AtomicU32 = AtomicU32::new(UNREAD);
 /// Requests under this are not looked at. 0 until the environment was read, the most when off.
-pub(super) static MIN_BYTES: AtomicUsize = AtomicUsize::new(0);
+static MIN_BYTES: AtomicUsize = AtomicUsize::new(0);
 static MAX_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RATE_BYTES: AtomicU64 = AtomicU64::new(0);
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 static ERA: AtomicU32 = AtomicU32::new(0);
-/// This process was forked, and has no file of its own yet.
-pub(super) static FORKED: AtomicBool = AtomicBool::new(false);
+/// The process that started the recording (E4).
+static OWNER: AtomicU64 = AtomicU64::new(0);
 /// The key that ends threads, and one more: 0 before it was made.
 static KEY: AtomicU32 = AtomicU32::new(0);
 static SHARED: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 
 /// What is mapped when the first recording starts.
-pub(super) struct Shared {
-    pub(super) log: Lock<Log>,
-    pub(super) table: Table,
+struct Shared {
+    log: Lock<Log>,
+    table: Table,
 }
 
 // SAFETY: 1. All fields, down to the last, are integers, atomics, `bool`s, and arrays, tuples and
@@ -97,9 +96,12 @@ impl Local {
     }
 }
 
-/// This thread is inside (E1). The program's last error is kept.
+/// This thread is inside (E1). The program's last error is kept, and the thread is not cancelled:
+/// `malloc` is no cancellation point.
 struct Inside {
+    // Dropped in this order: a pending cancellation may act when the second goes.
     _error: KeepError,
+    _no_cancel: NoCancel,
 }
 
 impl Inside {
@@ -110,7 +112,7 @@ impl Inside {
         // ORDER: SeqCst, for the compiler alone: a handler of this thread sees the mark before it
         // can meet a lock that is taken behind it.
         compiler_fence(Ordering::SeqCst);
-        Some(Self { _error: KeepError::new() })
+        Some(Self { _error: KeepError::new(), _no_cancel: NoCancel::new() })
     }
 }
 
@@ -122,7 +124,7 @@ impl Drop for Inside {
     }
 }
 
-pub(super) fn shared() -> Option<&'static Shared> {
+fn shared() -> Option<&'static Shared> {
     // ORDER: Acquire pairs with the Release in `map`: the memory is mapped.
     let shared = SHARED.load(Ordering::Acquire);
     // SAFETY: null, or what `map` stored, which lives as long as the process.
@@ -136,7 +138,7 @@ fn map() -> Option<&'static Shared> {
     let shared: &'static Shared = system::map_zeroed()?;
     // ORDER: Release pairs with the Acquire in `shared`. One thread at a time is `BUSY`.
     SHARED.store(ptr::from_ref(shared).cast_mut(), Ordering::Release);
-    system::at_fork(forks::before, forks::after, forks::in_child);
+    system::at_fork(in_child);
     system::at_exit(exit);
     if let Some(key) = system::thread_key(thread_ends) {
         // ORDER: Relaxed: the key is a number that the C library knows.
@@ -181,15 +183,14 @@ fn open(path: &[u8], settings: Settings) -> Result<(), Cause> {
     let mut log = shared.log.take_in_any_case().ok_or(Cause::Running)?;
     // ORDER: Relaxed: only under the lock of the log (E2).
     ERA.fetch_add(1, Ordering::Relaxed);
-    FORKED.store(false, Ordering::Relaxed);
-    log.begin(path, settings).map_err(|reason| {
-        log.leave();
-        Cause::Stopped(reason)
-    })
+    OWNER.store(system::process(), Ordering::Relaxed);
+    log.begin(path, settings).map_err(Cause::Stopped)
 }
 
-/// Starts a recording if the environment says so.
+/// Starts a recording if the environment says so, and takes the variables out of it: the children of
+/// this process are not recorded.
 #[cold]
+#[inline(never)]
 pub(super) fn start_from_environment() {
     let Some(_inside) = Inside::enter() else { return };
     // ORDER: as in `start`.
@@ -200,6 +201,7 @@ pub(super) fn start_from_environment() {
     let mut text = [0; 1024];
     let path = system::environment(c"BUFTRACE", &mut path).and_then(|length| path.get(..length));
     let options = system::environment(c"BUFTRACE_OPTIONS", &mut text).and_then(|length| text.get(..length));
+    [c"BUFTRACE", c"BUFTRACE_OPTIONS"].into_iter().for_each(system::forget_variable);
     let settings = Settings::DEFAULT.parse(options.unwrap_or_default());
     let mut line = Line::<512>::new();
     match (path, settings) {
@@ -223,13 +225,22 @@ pub(super) fn start_from_environment() {
     system::say(line.bytes(), system::errors());
 }
 
-/// Ends the recording, if one is running.
-pub(super) fn stop() {
+/// Ends the recording, if one is running, and says why if there is a reason.
+#[inline(never)]
+pub(super) fn stop(reason: Option<Stop>) {
     let Some(_inside) = Inside::enter() else { return };
-    if let Some(shared) = shared()
-        && let Some(mut log) = shared.log.take_in_any_case()
+    if let Some(mut log) = recording().and_then(|shared| shared.log.take_in_any_case()) {
+        end(&mut log, reason);
+    }
+}
+
+/// Writes what is only in memory: the program is about to be replaced by another.
+pub(super) fn flush() {
+    let Some(_inside) = Inside::enter() else { return };
+    if let Some(mut log) = recording().and_then(|shared| shared.log.take_in_any_case())
+        && let Err(reason) = log.flush()
     {
-        end(&mut log, None);
+        end(&mut log, Some(reason));
     }
 }
 
@@ -246,9 +257,12 @@ fn end(log: &mut Log, reason: Option<Stop>) {
     STATE.store(OFF, Ordering::Release);
 }
 
-fn is_on() -> bool {
-    // ORDER: Acquire pairs with the Release in `begin`.
-    STATE.load(Ordering::Acquire) == ON
+/// Returns what belongs to the recording, if one is on and this process started it (E4).
+fn recording() -> Option<&'static Shared> {
+    // ORDER: Acquire pairs with the Release in `begin`: it makes the owner visible.
+    let is_on = STATE.load(Ordering::Acquire) == ON;
+    // ORDER: Relaxed: as above.
+    if is_on && OWNER.load(Ordering::Relaxed) == system::process() { shared() } else { None }
 }
 
 /// Notes that a request was served, with `bytes` bytes at `address`.
@@ -290,7 +304,7 @@ pub(super) fn reallocating(address: usize) -> Option<Entry> {
 #[cold]
 fn take_out(address: usize) -> Option<Entry> {
     let _inside = Inside::enter()?;
-    if is_on() { shared()?.table.remove(address) } else { None }
+    recording()?.table.remove(address)
 }
 
 /// Notes that memory of `from` bytes has `to` bytes now, at `address`.
@@ -315,27 +329,18 @@ pub(super) fn reallocated(entry: Option<Entry>, address: usize, from: usize, to:
 #[cold]
 pub(super) fn not_reallocated(entry: Entry) {
     let Some(_inside) = Inside::enter() else { return };
-    follow(entry);
+    if let Some(shared) = recording() {
+        follow(shared, entry);
+    }
 }
 
-/// Returns the log, if a recording is on; in a process that was forked, with a new file.
-fn log() -> Option<Held<'static, Log>> {
-    if !is_on() {
-        return None;
+/// Takes the log. When its lock is not to be had, an event is lost.
+fn hold(shared: &Shared) -> Option<Held<'_, Log>> {
+    let log = shared.log.take();
+    if log.is_none() {
+        log::lose();
     }
-    let shared = shared()?;
-    let mut log = shared.log.take()?;
-    // ORDER: Relaxed: it is set when the process has one thread, and cleared under the lock.
-    if FORKED.load(Ordering::Relaxed) {
-        // ORDER: as above (E2).
-        FORKED.store(false, Ordering::Relaxed);
-        ERA.fetch_add(1, Ordering::Relaxed);
-        if let Err(reason) = log.begin_in_child() {
-            end(&mut log, Some(reason));
-            return None;
-        }
-    }
-    Some(log)
+    log
 }
 
 /// This thread's number in the recording.
@@ -368,13 +373,18 @@ fn requested(address: usize, bytes: usize, drawn: usize, zeroed: bool, grown_fro
         }
     }
     let Some(_inside) = Inside::enter() else { return };
-    if address == 0 || !is_on() || !local::with(|local| local.draw(drawn)) {
+    if address == 0 {
+        return;
+    }
+    let Some(shared) = recording() else { return };
+    if !local::with(|local| local.draw(drawn)) {
         return;
     }
     // Before any lock: the unwinder may wait for the linker's.
     // ORDER: Relaxed: as in `begin`.
-    let stack = stacks::capture(DEPTH.load(Ordering::Relaxed));
-    let Some(mut log) = log() else { return };
+    let mut stack = Stack::new(DEPTH.load(Ordering::Relaxed));
+    stacks::capture(&mut stack);
+    let Some(mut log) = hold(shared) else { return };
     let thread = number(&mut log);
     let request = Request { bytes, zeroed, grown_from, stack: &stack };
     match log.acquire(thread, &request) {
@@ -382,7 +392,7 @@ fn requested(address: usize, bytes: usize, drawn: usize, zeroed: bool, grown_fro
             // ORDER: Relaxed: under the lock of the log (E2).
             let era = ERA.load(Ordering::Relaxed);
             drop(log);
-            follow(Entry::new(address, id, bytes, era));
+            follow(shared, Entry::new(address, id, bytes, era));
         }
         Err(reason) => end(&mut log, Some(reason)),
     }
@@ -390,21 +400,20 @@ fn requested(address: usize, bytes: usize, drawn: usize, zeroed: bool, grown_fro
 
 /// Follows an object. If the release of the one before it at its address was not seen, it is noted
 /// now.
-fn follow(entry: Entry) {
-    let Some(shared) = shared() else { return };
+fn follow(shared: &Shared, entry: Entry) {
     match shared.table.insert(entry) {
         Ok(None) => {}
-        Ok(Some(stale)) => note(&stale, |log, thread| log.release(thread, stale.id)),
-        Err(table::NoRoom) => note(&entry, |log, thread| {
-            log.lose();
+        Ok(Some(stale)) => note(shared, &stale, |log, thread| log.release(thread, stale.id)),
+        Err(table::NoRoom) => note(shared, &entry, |log, thread| {
+            log::lose();
             log.release(thread, entry.id)
         }),
     }
 }
 
 /// Writes an event of an object, if it belongs to this recording.
-fn note(entry: &Entry, event: impl FnOnce(&mut Log, u32) -> Result<(), Stop>) {
-    let Some(mut log) = log() else { return };
+fn note(shared: &Shared, entry: &Entry, event: impl FnOnce(&mut Log, u32) -> Result<(), Stop>) {
+    let Some(mut log) = hold(shared) else { return };
     // ORDER: Relaxed: under the lock of the log (E2).
     if ERA.load(Ordering::Relaxed) != entry.era {
         return;
@@ -419,11 +428,10 @@ fn note(entry: &Entry, event: impl FnOnce(&mut Log, u32) -> Result<(), Stop>) {
 #[inline(never)]
 fn released(address: usize) {
     let Some(_inside) = Inside::enter() else { return };
-    if let Some(shared) = shared()
-        && is_on()
+    if let Some(shared) = recording()
         && let Some(entry) = shared.table.remove(address)
     {
-        note(&entry, |log, thread| log.release(thread, entry.id));
+        note(shared, &entry, |log, thread| log.release(thread, entry.id));
     }
 }
 
@@ -431,25 +439,45 @@ fn released(address: usize) {
 #[cold]
 fn resized(mut entry: Entry, address: usize, bytes: usize) {
     let Some(_inside) = Inside::enter() else { return };
+    let Some(shared) = recording() else { return };
     // ORDER: Relaxed: as in `begin`.
     if bytes < MIN_BYTES.load(Ordering::Relaxed) {
         // It leaves the range, and is not found again by `freed_of`.
-        return note(&entry, |log, thread| log.release(thread, entry.id));
+        return note(shared, &entry, |log, thread| log.release(thread, entry.id));
     }
     let moved = entry.address != address;
-    note(&entry, |log, thread| log.resize(thread, entry.id, bytes, moved));
+    note(shared, &entry, |log, thread| log.resize(thread, entry.id, bytes, moved));
     (entry.address, entry.bytes) = (address, bytes);
-    follow(entry);
+    follow(shared, entry);
 }
 
+/// Ends the recording in a forked child: it belongs to the parent. What else the child inherited may
+/// be locked for ever, and is left as it is.
+extern "C" fn in_child() {
+    // ORDER: Relaxed, for both: the process has one thread, which sees its own stores.
+    if STATE.compare_exchange(ON, OFF, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
+    }
+}
+
+/// Called when the program exits, or when the library that this code is in is unloaded: threads that
+/// end later do not call it.
 extern "C" fn exit() {
-    stop();
+    stop(None);
+    // ORDER: Relaxed: as in `recording`; this process alone has threads with numbers.
+    if OWNER.load(Ordering::Relaxed) != system::process() {
+        return;
+    }
+    let _log = shared().and_then(|shared| shared.log.take_in_any_case());
+    // ORDER: Relaxed: under the lock of the log, as in `number`.
+    if let Some(key) = KEY.swap(0, Ordering::Relaxed).checked_sub(1) {
+        system::delete_key(key);
+    }
 }
 
 unsafe extern "C" fn thread_ends(_: *mut c_void) {
     let Some(_inside) = Inside::enter() else { return };
-    let Some(shared) = shared() else { return };
-    let Some(mut log) = shared.log.take() else { return };
+    let Some(mut log) = recording().and_then(|shared| shared.log.take()) else { return };
     local::with(|local| {
         // ORDER: Relaxed: under the lock of the log (E2).
         if local.era.replace(0) == ERA.load(Ordering::Relaxed) {

@@ -1,6 +1,7 @@
 //! Call stacks: how they are taken, and which were seen before.
 
 use core::ffi::{c_int, c_void};
+use core::ptr;
 
 use crate::profile::format::MAX_FRAMES;
 
@@ -22,6 +23,13 @@ pub(super) struct Stack {
 }
 
 impl Stack {
+    /// Makes an empty one for at most `depth` frames. It is never moved: the thread may have little
+    /// stack.
+    #[inline(always)]
+    pub(super) fn new(depth: usize) -> Self {
+        Self { addresses: [0; MAX_FRAMES], frames: 0, depth: depth.min(MAX_FRAMES), skip: OWN_FRAMES }
+    }
+
     pub(super) fn addresses(&self) -> &[u64] {
         self.addresses.get(..self.frames).unwrap_or_default()
     }
@@ -49,17 +57,14 @@ unsafe extern "C-unwind" {
 const GO_ON: c_int = 0;
 const END: c_int = 5;
 
-/// Takes the stack of the caller's caller, at most `depth` frames of it.
+/// Takes the stack of the caller's caller into an empty one.
 #[inline(never)]
-pub(super) fn capture(depth: usize) -> Stack {
-    let mut stack =
-        Stack { addresses: [0; MAX_FRAMES], frames: 0, depth: depth.min(MAX_FRAMES), skip: OWN_FRAMES };
-    if depth > 0 {
+pub(super) fn capture(stack: &mut Stack) {
+    if stack.depth > 0 {
         // SAFETY: `step` takes what is passed on to it as a `Stack`, and this one outlives the
         // call.
-        unsafe { _Unwind_Backtrace(step, (&raw mut stack).cast()) };
+        unsafe { _Unwind_Backtrace(step, ptr::from_mut(stack).cast()) };
     }
-    stack
 }
 
 extern "C-unwind" fn step(context: *mut c_void, stack: *mut c_void) -> c_int {
@@ -126,9 +131,14 @@ impl Stacks {
     }
 
     pub(super) fn clear(&mut self) {
+        self.forget();
+        self.used = 0;
+    }
+
+    /// Forgets which stacks are in the file: the same addresses mean other code from now on.
+    pub(super) fn forget(&mut self) {
         if self.used > 0 {
             self.slots.fill((0, 0));
-            self.used = 0;
         }
     }
 }

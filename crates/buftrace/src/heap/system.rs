@@ -120,6 +120,38 @@ pub(super) fn program(buffer: &mut [u8]) -> usize {
     usize::try_from(length).unwrap_or(0)
 }
 
+/// Takes a variable out of the environment.
+pub(super) fn forget_variable(name: &CStr) {
+    // SAFETY: as in `environment`. The C library moves the pointers behind it, and frees nothing.
+    unsafe { libc::unsetenv(name.as_ptr()) };
+}
+
+// Not in the bindings of all systems.
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// Keeps this thread from being cancelled in a system call: it would die with locks held.
+pub(super) struct NoCancel(c_int);
+
+impl NoCancel {
+    pub(super) fn new() -> Self {
+        /// `PTHREAD_CANCEL_DISABLE`.
+        const DISABLE: c_int = 1;
+        let mut before = 0;
+        // SAFETY: `before` is writable.
+        unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for NoCancel {
+    fn drop(&mut self) {
+        // SAFETY: the state is one that the C library gave.
+        unsafe { pthread_setcancelstate(self.0, ptr::null_mut()) };
+    }
+}
+
 /// Returns the number of the last error.
 fn last_error() -> c_int {
     // SAFETY: has no conditions.
@@ -153,6 +185,41 @@ pub(super) struct Identity {
     inode: u64,
 }
 
+impl Identity {
+    fn of(status: &libc::stat) -> Self {
+        Self { device: wide(status.st_dev), inode: wide(status.st_ino) }
+    }
+}
+
+/// Returns what is at a path, if anything is, without following a symbolic link.
+fn status(path: &CStr) -> Option<libc::stat> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the path ends with a zero, and `status` is writable.
+    let failed = unsafe { libc::lstat(path.as_ptr(), status.as_mut_ptr()) } != 0;
+    // SAFETY: it was zeroed, which is a valid value.
+    (!failed).then_some(unsafe { status.assume_init() })
+}
+
+/// Returns whether a file is at a path: no device, no pipe, no link. `None`: there is nothing.
+pub(super) fn is_file(path: &CStr) -> Option<bool> {
+    Some(status(path)?.st_mode & libc::S_IFMT == libc::S_IFREG)
+}
+
+/// Gives another name to a file, if it is still the one that is meant.
+pub(super) fn rename(from: &CStr, file: Option<Identity>, to: &CStr) -> Result<(), c_int> {
+    if file.is_none() || status(from).map(|status| Identity::of(&status)) != file {
+        return Err(libc::ENOENT);
+    }
+    // SAFETY: both paths end with a zero.
+    if unsafe { libc::rename(from.as_ptr(), to.as_ptr()) } == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// Deletes a file.
+pub(super) fn delete(path: &CStr) {
+    // SAFETY: the path ends with a zero.
+    unsafe { libc::unlink(path.as_ptr()) };
+}
+
 /// An open file. It is not closed by itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct File(c_int);
@@ -163,9 +230,19 @@ impl File {
         Self::open_with(path, libc::O_RDONLY).ok()
     }
 
-    /// Opens or makes a file to write at its end, out of the way of the program's own numbers.
+    /// Makes a file that is not there yet, to write at its end.
     pub(super) fn create(path: &CStr) -> Result<Self, c_int> {
-        let low = Self::open_with(path, libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NONBLOCK)?;
+        Self::open_high(path, libc::O_CREAT | libc::O_EXCL)
+    }
+
+    /// Opens a file again that was made by `create`.
+    pub(super) fn reopen(path: &CStr) -> Result<Self, c_int> {
+        Self::open_high(path, libc::O_NOFOLLOW | libc::O_NONBLOCK)
+    }
+
+    /// Opens a file out of the way of the program's own numbers.
+    fn open_high(path: &CStr, flags: c_int) -> Result<Self, c_int> {
+        let low = Self::open_with(path, libc::O_WRONLY | libc::O_APPEND | flags)?;
         // SAFETY: has no conditions on memory.
         let high = unsafe { libc::fcntl(low.0, libc::F_DUPFD_CLOEXEC, HIGH_FILE) };
         if high < 0 {
@@ -182,25 +259,15 @@ impl File {
         if number < 0 { Err(last_error()) } else { Ok(Self(number)) }
     }
 
-    /// Returns what the file is, and whether it is a pipe or socket, where writing can end the
-    /// process.
-    pub(super) fn identity(self) -> Option<(Identity, bool)> {
+    /// Returns which file it is.
+    pub(super) fn identity(self) -> Option<Identity> {
         let mut status = MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: `status` is writable.
         if unsafe { libc::fstat(self.0, status.as_mut_ptr()) } != 0 {
             return None;
         }
         // SAFETY: it was zeroed, which is a valid value, and then filled.
-        let status = unsafe { status.assume_init() };
-        let is_pipe = matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK);
-        let (device, inode) = (wide(status.st_dev), wide(status.st_ino));
-        Some((Identity { device, inode }, is_pipe))
-    }
-
-    /// Returns whether no other process has it, which it keeps from others then.
-    pub(super) fn lock(self) -> bool {
-        // SAFETY: has no conditions on memory.
-        unsafe { libc::flock(self.0, libc::LOCK_EX | libc::LOCK_NB) == 0 }
+        Some(Identity::of(&unsafe { status.assume_init() }))
     }
 
     pub(super) fn truncate(self, bytes: u64) {
@@ -286,7 +353,7 @@ fn wide(number: impl Into<u64>) -> u64 {
 
 /// Returns what errors are printed to.
 pub(super) fn errors() -> Option<Identity> {
-    File(libc::STDERR_FILENO).identity().map(|(identity, _)| identity)
+    File(libc::STDERR_FILENO).identity()
 }
 
 /// Writes a line to `errors`, if its number is still that of errors, and somebody listens: a
@@ -300,22 +367,22 @@ pub(super) fn say(text: &[u8], to: Option<Identity>) {
     }
 }
 
-/// Has `prepare`, `parent` and `child` called at each fork.
-pub(super) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
-    // SAFETY: the functions are there for as long as the process.
-    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+/// Has `child` called in each child of a fork.
+pub(super) fn at_fork(child: extern "C" fn()) {
+    // SAFETY: the system forgets the function when the library that it is in is unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(child)) };
 }
 
-/// Has `end` called when the program exits.
+/// Has `end` called when the program exits, or when the library that `end` is in is unloaded.
 pub(super) fn at_exit(end: extern "C" fn()) {
-    // SAFETY: the function is there for as long as the process.
+    // SAFETY: the function is there until it was called.
     unsafe { libc::atexit(end) };
 }
 
 /// Makes a key of which `end` is called at the end of each thread that marked itself.
 pub(super) fn thread_key(end: unsafe extern "C" fn(*mut libc::c_void)) -> Option<libc::pthread_key_t> {
     let mut key = 0;
-    // SAFETY: `key` is writable, and the function is there for as long as the process.
+    // SAFETY: `key` is writable. The function is there until `delete_key`: see `recorder::exit`.
     let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } != 0;
     if failed { None } else { Some(key) }
 }
@@ -324,4 +391,10 @@ pub(super) fn thread_key(end: unsafe extern "C" fn(*mut libc::c_void)) -> Option
 pub(super) fn mark_thread(key: libc::pthread_key_t) {
     // SAFETY: the key was made by `thread_key`, and the value is never used as a pointer.
     unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
+}
+
+/// Has the function of `key` called no more.
+pub(super) fn delete_key(key: libc::pthread_key_t) {
+    // SAFETY: the key was made by `thread_key`, and is used no more.
+    unsafe { libc::pthread_key_delete(key) };
 }

@@ -101,18 +101,6 @@ impl Table {
             }
         }
     }
-
-    /// Takes no lock, and frees all.
-    ///
-    /// # Safety
-    ///
-    /// 1. As [`Lock::break_open`].
-    pub(super) unsafe fn break_open(&self) {
-        for shard in &self.0 {
-            // SAFETY: 1. As the caller promises.
-            unsafe { shard.break_open() };
-        }
-    }
 }
 
 /// The table is full, or its lock was not to be had.

@@ -66,7 +66,7 @@ impl<A> RecordingAlloc<A> {
 /// buftrace::stop_heap_recording();
 /// ```
 pub fn stop_heap_recording() {
-    recorder::stop();
+    recorder::stop(None);
 }
 
 // SAFETY: every call goes to the inner allocator as it came, and its answer back as it is. The

@@ -109,6 +109,7 @@ impl Decoder {
             info: Info::default(),
             modules: Vec::new(),
             stack_ends: vec![0],
+            stack_modules: vec![0],
             addresses: Vec::new(),
             objects: Vec::new(),
             resizes: Vec::new(),
@@ -207,6 +208,7 @@ impl Decoder {
             self.profile.addresses.push(address);
         }
         self.profile.stack_ends.push(self.profile.addresses.len());
+        self.profile.stack_modules.push(self.profile.modules.len());
         Ok(())
     }
 

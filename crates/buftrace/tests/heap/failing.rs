@@ -42,7 +42,8 @@ fn numbered(file: &Path, number: usize) -> PathBuf {
 pub(crate) fn heap(file: &Path) {
     for blocks in 0..BLOCKS {
         let file = numbered(file, blocks);
-        let length = || fs::metadata(&file).expect("it is there").len();
+        let part = file.with_extension("heap.part");
+        let length = || fs::metadata(&part).or_else(|_| fs::metadata(&file)).expect("it is there").len();
         HeapOptions::new(&file).exact().start().expect("the one before has ended");
         let (mut before, mut written, mut grown) = (0, length(), 0);
         while grown < blocks {

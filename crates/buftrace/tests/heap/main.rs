@@ -60,6 +60,11 @@ impl Temporary {
         Self(env::temp_dir().join(format!("buftrace-{}-{name}.heap", std::process::id())))
     }
 
+    /// The same, as long as the recording runs.
+    fn part(&self) -> Self {
+        Self(self.0.with_extension("heap.part"))
+    }
+
     fn profile(&self) -> Profile {
         Profile::load(&self.0).expect("a recording")
     }

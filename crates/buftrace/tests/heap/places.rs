@@ -53,7 +53,7 @@ fn stacks_lead_to_functions() {
     for place in places {
         assert!(stack.iter().any(|address| (place..place + 400).contains(address)), "{place:#x}: {stack:x?}");
     }
-    let module = profile.module_of(stack[0]).expect("the code of this test");
+    let module = profile.module_of(0, stack[0]).expect("the code of this test");
     let this = std::env::current_exe().unwrap();
     assert_eq!(Path::new(&module.path), this);
     assert!(module.build_id.len() >= 16 && module.build_id.bytes().all(|digit| digit.is_ascii_hexdigit()));
@@ -68,7 +68,7 @@ fn places_have_names() {
     let profile = file.profile();
     let mut names = String::new();
     for address in stack(&profile) {
-        let Some(module) = profile.module_of(*address) else { continue };
+        let Some(module) = profile.module_of(0, *address) else { continue };
         let address = format!("{:#x}", module.address_in_file(address - 1));
         let output =
             Command::new("addr2line").args(["-f", "-C", "-i", "-e", &module.path, &address]).output();

@@ -26,47 +26,67 @@ fn sizes(profile: &Profile) -> Vec<u64> {
 pub(crate) fn fork(file: &Path) {
     HeapOptions::new(file).exact().start().expect("it starts");
     let of_parent = buffer(10_077);
-    for writes in [true, false] {
-        // SAFETY: the child calls what is allowed in it: other threads of this process only wait.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            if writes {
-                drop(of_parent);
-                drop(buffer(20_077));
-                buftrace::stop_heap_recording();
-            }
-            // SAFETY: has no conditions.
-            unsafe { libc::_exit(0) };
-        }
-        let mut status = 0;
-        // SAFETY: `status` is writable.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!(status, 0);
-        println!("\nCHILD {child}");
+    // SAFETY: the child calls what is allowed in it: other threads of this process only wait.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(of_parent);
+        drop(buffer(20_077));
+        buftrace::stop_heap_recording();
+        // SAFETY: has no conditions.
+        unsafe { libc::_exit(0) };
     }
+    let mut status = 0;
+    // SAFETY: `status` is writable.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
     drop(buffer(30_077));
     drop(of_parent);
     buftrace::stop_heap_recording();
 }
 
 #[test]
-fn a_child_has_a_file_of_its_own() {
-    let file = Temporary::new("fork");
-    let output = run_scenario("fork", &file.0);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let children: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("CHILD ")).collect();
-    let profile = file.profile();
+fn a_forked_child_does_not_record() {
+    let folder = env::temp_dir().join(format!("buftrace-{}-fork", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let file = folder.join("fork.heap");
+    run_scenario("fork", &file);
+    let profile = Profile::load(&file).expect("a recording");
+    let files = fs::read_dir(&folder).expect("the folder").count();
+    fs::remove_dir_all(&folder).expect("the folder is the test's own");
     assert_eq!((sizes(&profile), profile.ending()), (vec![10_077, 30_077], Ending::Stopped));
     assert!(
         profile.objects().iter().filter(|object| object.bytes > 9999).all(|object| object.released.is_some())
     );
+    assert_eq!(files, 1, "the parent's");
+}
 
-    let of = |child: &str| Temporary(PathBuf::from(format!("{}.{child}", file.0.display())));
-    let (writer, silent) = (of(children[0]), of(children[1]));
-    let profile = writer.profile();
-    assert_eq!((sizes(&profile), profile.ending()), (vec![20_077], Ending::Stopped));
-    assert_eq!(profile.info().pid.to_string(), children[0]);
-    assert!(!silent.0.exists(), "a child that requests nothing makes no file");
+/// Until it ends, a recording is beside its name, and what has the name stays.
+#[test]
+fn only_recordings_are_replaced() {
+    let file = Temporary::new("replaced");
+    let part = file.part();
+    let start = || command("environment", &file.0).env("BUFTRACE", &file.0).output().unwrap();
+    let said = |word: &str| {
+        let output = start();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && text.contains(word), "{output:?}");
+    };
+    fs::write(&file.0, "a letter").unwrap();
+    said("is no recording");
+    assert_eq!(fs::read(&file.0).unwrap(), b"a letter");
+    fs::remove_file(&file.0).unwrap();
+    std::os::unix::fs::symlink("/nowhere", &file.0).unwrap();
+    said("is no recording");
+    fs::remove_file(&file.0).unwrap();
+
+    start();
+    let first = file.profile();
+    fs::write(&part.0, "of another").unwrap();
+    said("another process writes it");
+    assert_eq!((fs::read(&part.0).unwrap(), file.profile() == first), (b"of another".to_vec(), true));
+    fs::remove_file(&part.0).unwrap();
+    start();
+    assert!(!part.0.exists() && file.profile().info().pid != first.info().pid);
 }
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -250,17 +270,16 @@ fn closed_files_are_found_again() {
 
 pub(crate) fn environment() {
     drop(buffer(70_077));
+    // What this program starts is not recorded.
+    assert!(env::var_os("BUFTRACE").is_none() && env::var_os("BUFTRACE_OPTIONS").is_none());
 }
 
 #[test]
 fn the_environment_starts_a_recording() {
-    let template = env::temp_dir().join(format!("buftrace-{}-%p.heap", std::process::id()));
-    let mut command = command("environment", &template);
-    command.env("BUFTRACE", &template).env("BUFTRACE_OPTIONS", "exact,min=60000,max=80000");
-    let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-    let number = child.id().to_string();
-    assert!(child.wait_with_output().unwrap().status.success());
-    let file = Temporary(PathBuf::from(template.to_str().unwrap().replace("%p", &number)));
+    let file = Temporary::new("environment");
+    let mut command = command("environment", &file.0);
+    command.env("BUFTRACE", &file.0).env("BUFTRACE_OPTIONS", "exact,min=60000,max=80000");
+    assert!(command.stdout(std::process::Stdio::null()).status().unwrap().success());
     let profile = file.profile();
     assert_eq!((sizes(&profile), profile.ending()), (vec![70_077], Ending::Stopped));
     assert_eq!((profile.info().min_bytes, profile.info().max_bytes), (60_000, 80_000));

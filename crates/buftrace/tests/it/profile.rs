@@ -56,9 +56,9 @@ fn the_bytes_are_those_of_the_description() {
     assert_eq!((info.min_bytes, info.max_bytes), (1, 127));
     assert_eq!((profile.stacks(), profile.stack(0), profile.stack(1)), (2, &[][..], &[4101, 9][..]));
     assert_eq!(profile.stack(2), []);
-    let module = profile.module_of(4101).unwrap();
+    let module = profile.module_of(0, 4101).unwrap();
     assert_eq!((&module.build_id[..], &module.path[..], module.address_in_file(4101)), ("ab", "/so", 12));
-    assert!(profile.module_of(9).is_none() && profile.module_of(4096 + 1024).is_none());
+    assert!(profile.module_of(0, 9).is_none() && profile.module_of(0, 4096 + 1024).is_none());
 
     let [first, second] = profile.objects() else { panic!("{profile:?}") };
     assert_eq!((first.bytes, first.largest, first.resizes, first.moves), (100, 120, 1, 1));

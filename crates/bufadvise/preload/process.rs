@@ -1,0 +1,233 @@
+//! Calls that end a recording, or that take the program from under it: no exit handler runs after them.
+//! And the one that unloads code.
+//!
+//! They do what they do without this library, after the recording is in its file.
+
+use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
+
+use buftrace::hooks;
+
+use crate::real;
+
+/// `PR_SET_SECCOMP`.
+const SET_SECCOMP: c_ulong = 22;
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// Has no conditions.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn _exit(status: c_int) -> ! {
+    buftrace::stop_heap_recording();
+    loop {
+        // SAFETY: ends the process, as the C library does.
+        unsafe { syscall(libc::SYS_exit_group, status.into(), 0, 0, 0, 0, 0) };
+    }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// Has no conditions.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: has no conditions.
+    unsafe { _exit(status) }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// Has no conditions.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn quick_exit(status: c_int) -> ! {
+    buftrace::stop_heap_recording();
+    match real::functions().and_then(|real| real.quick_exit) {
+        // SAFETY: has no conditions.
+        Some(quick_exit) => unsafe { quick_exit(status) },
+        // SAFETY: has no conditions.
+        None => unsafe { _exit(status) },
+    }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// 1. `path` is a text with a zero at its end, and the others are arrays of such, with null at their
+///    ends.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execve(
+    path: *const c_char,
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+) -> c_int {
+    hooks::flush();
+    let (path, arguments) = (path.expose_provenance() as c_long, arguments.expose_provenance() as c_long);
+    // SAFETY: as the caller promises (1).
+    unsafe {
+        syscall(libc::SYS_execve, path, arguments, variables.expose_provenance() as c_long, 0, 0, 0) as c_int
+    }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// 1. As that of [`execve`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int {
+    // SAFETY: as the caller promises (1); the environment is such an array.
+    unsafe { execve(path, arguments, variables()) }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// 1. As that of [`execve`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: *const *const c_char) -> c_int {
+    // SAFETY: as the caller promises (1); the environment is such an array.
+    unsafe { execvpe(file, arguments, variables()) }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// 1. As that of [`execve`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execvpe(
+    file: *const c_char,
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+) -> c_int {
+    hooks::flush();
+    match real::functions().and_then(|real| real.execvpe) {
+        // SAFETY: as the caller promises (1).
+        Some(execvpe) => unsafe { execvpe(file, arguments, variables) },
+        None => refuse(),
+    }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// 1. As the system call `option` says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn prctl(
+    option: c_int,
+    a: c_ulong,
+    b: c_ulong,
+    c: c_ulong,
+    d: c_ulong,
+) -> c_int {
+    let [a, b, c, d] = [a, b, c, d].map(|number| number as c_long);
+    // SAFETY: as the caller promises (1).
+    unsafe { syscall(libc::SYS_prctl, option.into(), a, b, c, d, 0) as c_int }
+}
+
+/// As in the C library. A call that restricts the system calls of the program ends the recording
+/// first.
+///
+/// # Safety
+///
+/// 1. As the system call `number` says.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    if number == libc::SYS_seccomp || (number == libc::SYS_prctl && a as c_ulong == SET_SECCOMP) {
+        hooks::restricted();
+    }
+    match real::functions() {
+        // SAFETY: as the caller promises (1).
+        Some(real) => unsafe { (real.syscall)(number, a, b, c, d, e, f) },
+        None => refuse().into(),
+    }
+}
+
+/// As in the C library.
+///
+/// # Safety
+///
+/// 1. `library` came from `dlopen`, and nothing of it is used any more.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
+    let Some(dlclose) = real::functions().and_then(|real| real.dlclose) else { return refuse() };
+    // SAFETY: as the caller promises (1).
+    let error = unsafe { dlclose(library) };
+    hooks::unloaded();
+    error
+}
+
+fn refuse() -> c_int {
+    // SAFETY: has no conditions.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: it is this thread's, and writable.
+    unsafe { *place = libc::ENOSYS };
+    -1
+}
+
+unsafe extern "C" {
+    static mut environ: *const *const c_char;
+}
+
+fn variables() -> *const *const c_char {
+    // SAFETY: the C library's variable, which a thread may read that may call `exec`.
+    unsafe { environ }
+}
+
+/// Takes this library out of the environment, so that what this program starts is not recorded.
+pub(crate) fn leave_environment() {
+    let mut own = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    let address: *const () = (leave_environment as fn()) as *const ();
+    // SAFETY: `own` is writable.
+    if unsafe { libc::dladdr(address.cast(), own.as_mut_ptr()) } == 0 {
+        return;
+    }
+    // SAFETY: it was zeroed, which is a valid value, and then filled.
+    let own = unsafe { own.assume_init() };
+    // SAFETY: the name ends with a zero.
+    let value = unsafe { libc::getenv(c"LD_PRELOAD".as_ptr()) };
+    if value.is_null() || own.dli_fname.is_null() {
+        return;
+    }
+    // SAFETY: the linker keeps the name, with a zero at its end.
+    let name = unsafe { CStr::from_ptr(own.dli_fname) }.to_bytes();
+    // SAFETY: the system puts a zero at the end of each variable.
+    let length = unsafe { CStr::from_ptr(value) }.count_bytes();
+    // SAFETY: the variable is writable, and the constructors of libraries run one after the other,
+    // before a thread of the program reads it.
+    let paths = unsafe { core::slice::from_raw_parts_mut(value.cast::<u8>(), length) };
+    let mut kept = 0;
+    let mut at = 0;
+    while at < length {
+        let rest = &paths[at..];
+        let end = rest.iter().position(|byte| b": ".contains(byte)).map_or(length, |end| at + end + 1);
+        let path = paths[at..end].strip_suffix(b":").or(paths[at..end].strip_suffix(b" "));
+        if path.unwrap_or(&paths[at..end]) != name {
+            paths.copy_within(at..end, kept);
+            kept += end - at;
+        }
+        at = end;
+    }
+    if let Some(end) = paths.get_mut(kept) {
+        *end = 0;
+    }
+    if kept == 0 {
+        // SAFETY: as above.
+        unsafe { libc::unsetenv(c"LD_PRELOAD".as_ptr()) };
+    }
+}

@@ -53,7 +53,7 @@ impl Profile {
     /// ```
     #[must_use]
     pub fn trace(&self, growth: Growth, keep: impl FnMut(&Object) -> bool) -> Trace {
-        trace(self.meta(), self.copies(growth, keep, |_| 1))
+        trace(self.meta(), self.copies(growth, keep, |_, _| 1))
     }
 
     /// Returns the objects for which `keep` returns `true` as a trace: each as often as its
@@ -63,8 +63,7 @@ impl Profile {
     /// The copies of an object are spread evenly over the time until the next object of the same
     /// call stack. A trace of over `max_events` events is marked as cut and ends there.
     ///
-    /// Cost: memory for twice the objects that the recording stands for, at most `max_events` of
-    /// them.
+    /// Cost: memory for the events, at most `max_events` and those of one object more.
     ///
     /// ```no_run
     /// use buftrace::{Growth, Profile};
@@ -84,15 +83,15 @@ impl Profile {
         // The part that was rounded off goes to the next object of the stack.
         let mut owed: HashMap<u32, f64> = HashMap::new();
         let (mut left, mut is_cut) = (max_events, false);
-        let copies = |object: &Object| {
+        let copies = |object: &Object, events: usize| {
             let owed = owed.entry(object.stack).or_insert(0.5);
             *owed += object.weight();
             let copies = owed.floor();
             *owed -= copies;
             // A float that is too large becomes the largest number.
-            let (wanted, copies) = (copies as usize, (copies as usize).min(left.div_ceil(2)));
+            let (wanted, copies) = (copies as usize, (copies as usize).min(left.div_ceil(events)));
             is_cut |= copies < wanted;
-            left = left.saturating_sub(2 * copies);
+            left = left.saturating_sub(events.saturating_mul(copies));
             copies
         };
         let events = self.copies(growth, keep, copies);
@@ -105,14 +104,15 @@ impl Profile {
         &self,
         growth: Growth,
         mut keep: impl FnMut(&Object) -> bool,
-        mut copies: impl FnMut(&Object) -> usize,
+        mut copies: impl FnMut(&Object, usize) -> usize,
     ) -> Vec<Event> {
         let gaps = self.gaps();
         let sizes = self.sizes(growth);
         let mut steps = Vec::new();
         let mut copy = 0;
         for (number, object) in self.objects().iter().enumerate().filter(|(_, object)| keep(object)) {
-            let count = copies(object);
+            let resizes = sizes.get(&number).map_or(&[][..], Vec::as_slice);
+            let count = copies(object, 2 + 2 * resizes.len());
             for nth in 0..count {
                 let shift = (gaps[number] as u128 * nth as u128 / count as u128) as u64;
                 let acquire = |at_ns: u64, thread, bytes| Step {
@@ -123,7 +123,7 @@ impl Profile {
                 };
                 let first = if growth == Growth::Largest { object.largest } else { object.bytes };
                 steps.push(acquire(object.at_ns, object.thread, Some(first)));
-                for (at_ns, thread, bytes) in sizes.get(&number).into_iter().flatten() {
+                for (at_ns, thread, bytes) in resizes {
                     steps.push(acquire(*at_ns, *thread, None));
                     steps.push(acquire(*at_ns, *thread, Some(*bytes)));
                 }

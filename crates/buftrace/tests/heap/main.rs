@@ -35,6 +35,7 @@ fn scenario() {
     match name.as_str() {
         "sums" => sums::run(&file),
         "sampling" => sampling::run(&file),
+        "expanded" => sampling::expanded(&file),
         "grow" => grow::run(&file),
         "places" => places::run(&file),
         "fork" => process::fork(&file),

@@ -3,7 +3,7 @@
 use core::hint::black_box;
 use std::path::Path;
 
-use buftrace::{EventKind, Growth, HeapOptions};
+use buftrace::{EventKind, Growth, HeapOptions, Profile, hooks};
 
 use crate::{Temporary, run as run_scenario};
 
@@ -61,4 +61,32 @@ fn estimates_are_within_their_error() {
     }
     let cut = profile.expanded_trace(Growth::Largest, 1001, |_| true);
     assert!(cut.events().len() <= 1001 && cut.meta().made_by.contains("sampled"));
+}
+
+/// Samples that stand for thousands of objects each, and grow and shrink a thousand times.
+pub(crate) fn expanded(file: &Path) {
+    const EVENTS: usize = 1 << 16;
+    let memory = |number: usize| core::ptr::without_provenance(number << 12);
+    HeapOptions::new(file).rate_bytes(1 << 20).depth(0).min_bytes(256).start().expect("it starts");
+    (1..20_000).for_each(|number| hooks::allocated(memory(number), 512, false));
+    for round in 0..1000 {
+        for number in 1..20_000 {
+            hooks::Reallocation::begin(memory(number)).end(memory(number), 512, 511 + round % 2);
+        }
+    }
+    buftrace::stop_heap_recording();
+    let profile = Profile::load(file).expect("a recording");
+    assert!(profile.resizes().len() > 1000);
+    let limit = libc::rlimit { rlim_cur: 512 << 20, rlim_max: 512 << 20 };
+    // SAFETY: the limit is readable.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    let trace = profile.expanded_trace(Growth::Steps, EVENTS, |_| true);
+    assert!(trace.meta().cut && (EVENTS / 2..=EVENTS).contains(&trace.events().len()));
+}
+
+/// However often an object was resized.
+#[test]
+fn expanded_traces_take_memory_for_their_events() {
+    let file = Temporary::new("expanded");
+    run_scenario("expanded", &file.0);
 }

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 #[cfg(target_os = "linux")]
 use crate::recording;
-use crate::{advise, show};
+use crate::{advise, print, show};
 
 /// What the codes mean that the program ends with.
 const EXIT_CODES: &str = "Exit codes:
@@ -87,7 +87,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            print::note(format_args!("error: {error:#}"));
             ExitCode::from(2)
         }
     }

@@ -27,6 +27,7 @@ mod input;
 pub mod measure;
 mod names;
 mod places;
+mod print;
 #[cfg(target_os = "linux")]
 mod recording;
 mod show;

@@ -16,6 +16,7 @@ use crate::held::Held;
 use crate::input;
 use crate::names::Stacks;
 use crate::places::{self, Joined, Order, Place};
+use crate::print;
 
 /// Characters of a full bar.
 const BAR: f64 = 40.0;
@@ -84,8 +85,9 @@ struct Heap {
     /// Whether each request is there, not samples of them.
     exact: bool,
     samples: usize,
-    /// Events that were lost.
+    /// Events that were lost. A recording without its end does not know all of them.
     lost: u64,
+    knows_lost: bool,
     /// How the recording ended.
     ending: String,
     /// Where the memory was requested, the most bytes first.
@@ -111,6 +113,7 @@ impl Heap {
             exact: heap.is_exact(),
             samples: heap.objects().len(),
             lost: heap.lost(),
+            knows_lost: matches!(heap.ending(), Ending::Stopped | Ending::Limit),
             ending: match heap.ending() {
                 Ending::Stopped => "complete".to_owned(),
                 Ending::Limit => "stopped at its limit".to_owned(),
@@ -124,16 +127,18 @@ impl Heap {
 }
 
 impl Heap {
-    /// Prints the places.
-    fn print(&self) {
+    /// Returns the places as text.
+    fn text(&self) -> String {
+        let mut text = String::new();
         for (title, order) in [("that request most", Order::Bytes), ("that hold most", Order::Held)] {
-            println!("\nPlaces {title}:");
-            println!("{}", places::fill(table(&places::COLUMNS), &self.places, order));
+            let places = places::fill(table(&places::COLUMNS), &self.places, order);
+            text += &format!("\n\nPlaces {title}:\n{places}");
         }
-        println!("{}", places::LEGEND);
+        text += &format!("\n{}", places::LEGEND);
         for Nameless { path, why } in &self.nameless {
-            println!("Without names: {path}: {why}.");
+            text += &format!("\nWithout names: {path}: {why}.");
         }
+        text
     }
 }
 
@@ -212,7 +217,9 @@ impl Shown {
         }
         if let Some(heap) = &self.heap {
             let kind = if heap.exact { "each request" } else { "samples, and estimates from them" };
-            let found = format!("{kind}: {} objects, {} lost; {}", heap.samples, heap.lost, heap.ending);
+            let least = if heap.knows_lost { "" } else { "at least " };
+            let found =
+                format!("{kind}: {} objects, {least}{} lost; {}", heap.samples, heap.lost, heap.ending);
             table.add_row(["heap recording".to_owned(), found]);
         }
         table
@@ -270,19 +277,18 @@ impl Options {
                     .with_context(|| format!("cannot write {}", path.display()))?;
             }
             if self.folded {
-                print!("{}", held.folded());
+                print::line(held.folded().trim_end_matches('\n'))?;
                 return Ok(Answer::Yes);
             }
         }
         let heap = heap.as_ref().map(|(heap, stacks)| Heap::of(heap, stacks, self.frames.max(1)));
         let shown = Shown::of(read.trace.summary(), heap);
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&shown)?);
+            print::line(serde_json::to_string_pretty(&shown)?)?;
         } else {
-            println!("{}\n{}\n{}", shown.whole(), shown.by_size(), shown.over_time());
-            if let Some(heap) = &shown.heap {
-                heap.print();
-            }
+            let places = shown.heap.as_ref().map(Heap::text).unwrap_or_default();
+            let (whole, by_size, over_time) = (shown.whole(), shown.by_size(), shown.over_time());
+            print::line(format_args!("{whole}\n{by_size}\n{over_time}{places}"))?;
         }
         Ok(Answer::Yes)
     }

@@ -10,6 +10,7 @@ use super::record::{Advice, Entry};
 use super::{PriceOptions, Study, emit, words};
 use crate::command::Answer;
 use crate::drawing::number::{exact_memory, time};
+use crate::print;
 
 /// Memory of settings that fit is at most this many times that of the choice for the trace,
 const MOST_MEMORY: f64 = 1.5;
@@ -81,9 +82,9 @@ impl Options {
         let Some(advice) = study.advise()? else { return Ok(Answer::No) };
         let found = Found::of(&advice, given.to_string().as_str(), self.test)?;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&found)?);
+            print::line(serde_json::to_string_pretty(&found)?)?;
         } else {
-            print!("{}", found.text());
+            print::line(found.text().trim_end_matches('\n'))?;
         }
         Ok(if found.fits { Answer::Yes } else { Answer::No })
     }

@@ -15,10 +15,13 @@ use super::traffic::{Act, Buffer, Traffic};
 /// The first number of such a file.
 const MAGIC: u32 = 0x6275_6661;
 
-/// A file with traffic, which is deleted in the end.
+/// A file with traffic, which is deleted in the end. On Linux it has no name from the start: a process
+/// that is killed leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Handed {
     path: PathBuf,
+    /// Keeps the file there.
+    file: File,
 }
 
 impl Handed {
@@ -32,9 +35,11 @@ impl Handed {
         // ORDER: Relaxed: it only makes names that differ.
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("bufadvise-{}-{count}-{name}", std::process::id());
-        let handed = Self { path: std::env::temp_dir().join(name) };
-        let write = || -> io::Result<()> {
-            let mut file = BufWriter::new(File::create_new(&handed.path)?);
+        let path = std::env::temp_dir().join(name);
+        let write = || -> io::Result<Self> {
+            let handed = Self { file: File::create_new(&path)?, path: path.clone() };
+            let handed = handed.without_name()?;
+            let mut file = BufWriter::new(&handed.file);
             let mut put = |number: u32| file.write_all(&number.to_le_bytes());
             put(MAGIC)?;
             for count in [traffic.threads, traffic.buffers.len(), traffic.acts.len()] {
@@ -48,10 +53,26 @@ impl Handed {
                 put(*thread)?;
                 put((number << 1) | u32::from(matches!(act, Act::Release(_))))?;
             }
-            file.flush()
+            file.flush()?;
+            drop(file);
+            Ok(handed)
         };
-        write().with_context(|| format!("cannot write {}", handed.path.display()))?;
-        Ok(handed)
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Deletes its name.
+    #[cfg(target_os = "linux")]
+    fn without_name(mut self) -> io::Result<Self> {
+        use std::os::fd::AsRawFd;
+
+        fs::remove_file(&self.path)?;
+        self.path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into();
+        Ok(self)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn without_name(self) -> io::Result<Self> {
+        Ok(self)
     }
 
     /// Returns where it is.
@@ -60,6 +81,7 @@ impl Handed {
     }
 }
 
+#[cfg(not(target_os = "linux"))]
 impl Drop for Handed {
     fn drop(&mut self) {
         // A file that cannot be deleted stays in the folder for such files.

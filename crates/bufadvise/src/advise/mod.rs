@@ -50,8 +50,8 @@ pub(crate) use child::Job;
 
 use crate::command::Answer;
 use crate::held::Held;
-use crate::input;
 use crate::names::Stacks;
+use crate::{input, print};
 use by_place::Verdict;
 use candidate::Candidate;
 use child::Read;
@@ -209,23 +209,24 @@ impl How {
                 fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
             }
         }
-        if self.json {
-            print!("{json}");
+        let text = if self.json {
+            json
         } else if let Some(form) = self.emit {
-            print!("{}", form.write(&advice));
+            form.write(&advice)
         } else {
-            print!("{}", words::text(&advice));
+            let mut text = words::text(&advice);
             if !advice.places.is_empty() {
-                print!("{}", place_words::text(&advice.places));
+                text += &place_words::text(&advice.places);
             }
             if let Some(check) = &advice.check {
-                println!("\n{}", words::check(&advice, check));
+                text += &format!("\n{}\n", words::check(&advice, check));
             }
-            println!("\nThis took {:.0} s.", advice.seconds);
-        }
+            text + &format!("\nThis took {:.0} s.", advice.seconds)
+        };
+        print::line(text.trim_end_matches('\n'))?;
         match &advice.check {
             Some(check) if !check.holds => {
-                eprintln!("The first choice is not near the best.");
+                print::note("The first choice is not near the best.");
                 Ok(Answer::No)
             }
             _ => Ok(Answer::Yes),
@@ -259,7 +260,7 @@ impl Study<'_> {
         let outcome = parent.run(&effort)?;
         let Some(choice) = choose_of(&outcome, &prices) else {
             parent.bar.finish_and_clear();
-            eprintln!("{}", words::nothing(&outcome.entries, &prices));
+            print::note(words::nothing(&outcome.entries, &prices));
             return Ok(None);
         };
         let places = read.heap.as_ref().map(|heap| by_place::advise(self, heap, &parent)).transpose()?;

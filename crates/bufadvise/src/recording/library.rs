@@ -2,12 +2,15 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
 use anyhow::{Context, Result, ensure};
+
+use crate::print;
 
 /// Its file name.
 const NAME: &str = "libbufpreload.so";
@@ -26,11 +29,22 @@ const SOURCES: [(&str, &str); 4] = [
 const MANIFEST: &str = include_str!("../../preload/manifest.toml");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A library that is open, so that its path has neither spaces nor colons: these part the paths in
-/// `LD_PRELOAD`.
+/// A library, by a path that has neither spaces nor colons: these part the paths in `LD_PRELOAD`.
 #[derive(Debug)]
 pub(super) struct Library {
-    file: File,
+    path: PathBuf,
+    /// A folder of this process alone, where the path is a link.
+    folder: Option<PathBuf>,
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            // What cannot be deleted stays in the folder for such files.
+            let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_dir(folder);
+        }
+    }
 }
 
 impl Library {
@@ -53,13 +67,26 @@ impl Library {
     }
 
     fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).with_context(|| format!("cannot open the library {}", path.display()))?;
-        Ok(Self { file })
+        let found = fs::canonicalize(path).and_then(|path| File::open(&path).map(|_| path));
+        let path = found.with_context(|| format!("cannot open the library {}", path.display()))?;
+        let is_plain = |path: &Path| !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte));
+        if is_plain(&path) {
+            return Ok(Self { path, folder: None });
+        }
+        let shared = Some(env::temp_dir()).filter(|folder| is_plain(folder)).unwrap_or_else(|| "/tmp".into());
+        let folder = shared.join(format!("bufadvise-{}", process::id()));
+        let make = || {
+            DirBuilder::new().mode(0o700).create(&folder)?;
+            let library = Self { path: folder.join(NAME), folder: Some(folder.clone()) };
+            symlink(&path, &library.path)?;
+            Ok::<_, std::io::Error>(library)
+        };
+        make().with_context(|| format!("cannot make {}", folder.display()))
     }
 
     /// Returns what `LD_PRELOAD` is to be: this library, then those that are there already.
     pub(super) fn preload(&self) -> OsString {
-        let mut all = OsString::from(format!("/proc/{}/fd/{}", process::id(), self.file.as_raw_fd()));
+        let mut all = OsString::from(&self.path);
         if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             all.push(":");
             all.push(others);
@@ -78,7 +105,7 @@ fn folder() -> Result<PathBuf> {
 
 /// Builds the library, and puts it into `folder` when it is complete.
 fn build(folder: &Path) -> Result<()> {
-    eprintln!("The library that records is built once, with cargo, in {}.", folder.display());
+    print::note(format_args!("The library that records is built once, with cargo, in {}.", folder.display()));
     let sources = folder.join("source");
     fs::create_dir_all(&sources).with_context(|| format!("cannot make {}", sources.display()))?;
     let manifest = manifest(env::var_os(BUFTRACE).as_deref())?;
@@ -99,7 +126,7 @@ fn build(folder: &Path) -> Result<()> {
         status.success(),
         "cargo could not build the library that records. Build it elsewhere, and name it by --library or {VARIABLE}"
     );
-    // Others may build it at this moment.
+    // Others may build it at this moment, and one may have been killed while it did.
     let (built, own) = (target.join("release").join(NAME), folder.join(format!("{NAME}.{}", process::id())));
     fs::copy(&built, &own).with_context(|| format!("cannot copy {}", built.display()))?;
     fs::rename(&own, folder.join(NAME)).with_context(|| format!("cannot rename {}", own.display()))?;

@@ -1,31 +1,21 @@
 //! `record` and `run`: run a program with the library that records in front of it.
 
-mod found;
 mod library;
+mod program;
 
-use std::ffi::OsString;
-use std::fs;
-use std::os::unix::process::CommandExt;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use buftrace::{Ending, Profile, format};
 
-use self::found::{Recording, recordings};
 use self::library::Library;
-use crate::advise;
+use self::program::Signals;
 use crate::command::Answer;
-
-/// From one look at the program to the next.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long a program that was told to end may take.
-const GRACE: Duration = Duration::from_secs(10);
+use crate::{advise, print};
 
 /// A program, and how it is recorded.
 #[derive(Debug, clap::Args)]
@@ -64,116 +54,134 @@ pub(crate) struct RunOptions {
     recorded: Recorded,
 }
 
+/// The recording of a program.
+#[derive(Debug)]
+struct Recording {
+    path: PathBuf,
+    profile: Profile,
+}
+
+impl std::fmt::Display for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (objects, lost) = (self.profile.objects().len(), self.profile.lost());
+        write!(f, "{}: {objects} objects", self.path.display())?;
+        if lost > 0 {
+            write!(f, ", {lost} lost")?;
+        }
+        f.write_str(match self.profile.ending() {
+            Ending::Stopped => "",
+            Ending::Limit => "; the file reached its limit while the program continued",
+            Ending::Open => {
+                "; it has no end: the program was killed, and its last second may be lost, or it started another in \
+                 its place, which is not recorded"
+            }
+            // Torn.
+            _ => "; the end of the file is damaged",
+        })
+    }
+}
+
 impl RecordOptions {
-    /// Records the program, and prints which files have it.
+    /// Records the program, and prints which file has it.
     ///
     /// # Errors
     ///
     /// When the program cannot be run, or nothing of it was recorded.
     pub(crate) fn run(&self) -> Result<Answer> {
-        for recording in self.recorded.record()? {
-            println!("{recording}");
-        }
+        print::line(self.recorded.record()?)?;
         Ok(Answer::Yes)
     }
 }
 
 impl RunOptions {
-    /// Records the program, and prints the answer for its largest process.
+    /// Records the program, and prints the answer.
     ///
     /// # Errors
     ///
     /// As [`RecordOptions::run`], and as `advise`.
     pub(crate) fn run(&self) -> Result<Answer> {
-        let recordings = self.recorded.record()?;
+        let recording = self.recorded.record()?;
         // What the answer is printed to may be read by a program.
-        recordings.iter().for_each(|recording| eprintln!("{recording}"));
-        self.how.run(&recordings[0].path)
+        print::note(&recording);
+        self.how.run(&recording.path)
     }
 }
 
 impl Recorded {
-    /// Runs the program, and returns what was recorded of it: at least one, the largest first.
-    fn record(&self) -> Result<Vec<Recording>> {
-        let library = Library::find(self.library.as_deref())?;
+    /// Runs the program, and returns what was recorded of it.
+    fn record(&self) -> Result<Recording> {
         let output = match &self.output {
             Some(output) => output.clone(),
             None => {
                 let name = Path::new(&self.program[0]).file_name().context("the program has no name")?;
-                let mut name = name.to_owned();
-                name.push(".heap");
-                name.into()
+                with_end(name, ".heap").into()
             }
         };
-        // An older one is not to be taken for this one's.
-        if let Err(error) = fs::remove_file(&output) {
-            ensure!(
-                error.kind() == std::io::ErrorKind::NotFound,
-                "cannot replace {}: {error}",
-                output.display()
-            );
-        }
         let output = std::path::absolute(&output).context("the current folder has no path")?;
-        let started = SystemTime::now();
-        let status = self.run_program(&library, &output)?;
-        if !status.success() {
-            eprintln!("The program ended with {status}.");
-        }
-        let mut files = recordings(&output, started)?;
-        if files.is_empty() {
-            bail!(
-                "nothing was recorded. The library sees no program that is linked statically, or that brings its own \
-                 `malloc` under that name. A Rust program can be recorded by `buftrace::RecordingAlloc`"
-            );
-        }
-        files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
-        if files.len() > 1 {
-            eprintln!("The program has several processes. The first file has most.");
-        }
-        Ok(files)
-    }
-
-    /// Runs the program until it ends, or has to end, with the library in front of it.
-    fn run_program(&self, library: &Library, output: &Path) -> Result<ExitStatus> {
-        let (interrupted, terminated) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        // An interrupt from the terminal is for the program. This one continues when it has ended.
-        signal_hook::flag::register(SIGINT, interrupted).context("cannot look after interrupts")?;
-        signal_hook::flag::register(SIGTERM, Arc::clone(&terminated)).context("cannot look after signals")?;
-        let mut command = Command::new(&self.program[0]);
-        command.args(&self.program[1..]).arg0(&self.program[0]);
-        command.env("LD_PRELOAD", library.preload()).env("BUFTRACE", output);
+        let part = PathBuf::from(with_end(output.as_os_str(), ".part"));
+        check(&output, &part)?;
+        let library = Library::find(self.library.as_deref())?;
+        let signals = Signals::new()?;
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let ends_after = self.ends_after.map(Duration::from_secs);
+        let mut command = program::command(&self.program);
+        command.env("LD_PRELOAD", library.preload()).env("BUFTRACE", &output);
         match &self.settings {
             Some(settings) => command.env("BUFTRACE_OPTIONS", settings),
             None => command.env_remove("BUFTRACE_OPTIONS"),
         };
-        let program = Path::new(&self.program[0]).display();
-        let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
-        let end = self.ends_after.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        loop {
-            if let Some(status) = child.try_wait().context("cannot wait for the program")? {
-                return Ok(status);
-            }
-            // ORDER: Relaxed: a flag alone.
-            if terminated.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end) {
-                return stop(&mut child);
-            }
-            thread::sleep(LOOK);
+        let (process, status) = program::run(command, ends_after, &signals)?;
+        if !status.success() {
+            print::note(format_args!("The program ended with {status}."));
         }
+        // The recorder gives the file its name, unless the program did not come to that.
+        for path in [&output, &part] {
+            let Ok(profile) = Profile::load(path) else { continue };
+            let info = profile.info();
+            if info.pid == u64::from(process) && info.started_at >= started {
+                if path == &part {
+                    fs::rename(&part, &output)
+                        .with_context(|| format!("cannot rename {}", part.display()))?;
+                }
+                return Ok(Recording { path: output.clone(), profile });
+            }
+        }
+        bail!(
+            "nothing was recorded. The library sees no program that is linked statically, or that brings its own `malloc` \
+             under that name. A Rust program can be recorded by `buftrace::RecordingAlloc`"
+        )
     }
 }
 
-/// Tells the program to end, and ends it if it does not.
-fn stop(child: &mut Child) -> Result<ExitStatus> {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        kill_process(pid, Signal::TERM).context("cannot tell the program to end")?;
-    }
-    let started = Instant::now();
-    while started.elapsed() < GRACE {
-        if let Some(status) = child.try_wait().context("cannot wait for the program")? {
-            return Ok(status);
+fn with_end(name: &OsStr, end: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(end);
+    name
+}
+
+/// Looks whether a recording may have this name. Nothing is deleted.
+fn check(output: &Path, part: &Path) -> Result<()> {
+    let what = output.display();
+    ensure!(
+        fs::symlink_metadata(part).is_err(),
+        "{} is there: another recording is written to it, or one was killed. Wait, or rename it",
+        part.display()
+    );
+    let found = match fs::symlink_metadata(output) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = output.parent().context("the recording has no file name")?;
+            ensure!(folder.is_dir(), "{} is no folder", folder.display());
+            return Ok(());
         }
-        thread::sleep(LOOK);
+        found => found.with_context(|| format!("cannot look at {what}"))?,
+    };
+    let mut start = Vec::new();
+    if found.is_file() {
+        let file = File::open(output).with_context(|| format!("cannot read {what}"))?;
+        let read = file.take(format::MAGIC.len() as u64).read_to_end(&mut start);
+        read.with_context(|| format!("cannot read {what}"))?;
     }
-    child.kill().context("cannot end the program")?;
-    child.wait().context("cannot wait for the program")
+    let is_ours = found.is_file() && (start.is_empty() || start == format::MAGIC);
+    ensure!(is_ours, "{what} is no recording, and is not replaced");
+    Ok(())
 }

@@ -1,0 +1,48 @@
+//! What is printed: a closed pipe or a full disk is no panic, and names out of a recording do not
+//! control the terminal.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+
+use anyhow::{Context, Result};
+
+/// Prints a text and the end of its line.
+///
+/// # Errors
+///
+/// When it cannot be printed. A reader that has closed its end of a pipe has what it wants.
+pub(crate) fn line(text: impl Display) -> Result<()> {
+    match write(&mut io::stdout().lock(), &text.to_string()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the answer"),
+        _ => Ok(()),
+    }
+}
+
+/// Prints a line for people to the standard error. Where that is closed, nobody reads it.
+pub(crate) fn note(text: impl Display) {
+    let _ = write(&mut io::stderr().lock(), &text.to_string());
+}
+
+fn write(to: &mut impl Write, text: &str) -> io::Result<()> {
+    to.write_all(printable(text).as_bytes())?;
+    to.write_all(b"\n")?;
+    to.flush()
+}
+
+/// Replaces the characters that a terminal obeys, except for the end of a line.
+fn printable(text: &str) -> Cow<'_, str> {
+    let obeyed = |character: char| character.is_control() && character != '\n' && character != '\t';
+    if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn terminals_are_not_controlled() {
+        assert_eq!(printable("a\tb\n"), "a\tb\n");
+        assert_eq!(printable("a\x1b[2Jb\u{9b}c\r\x7f"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\u{fffd}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Runs a program, and ends it and what it started.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// From one look at the program to the next.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long programs that were told to end may take.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What this program was told by signals while another runs. They do what they usually do again when
+/// this is dropped.
+#[derive(Debug)]
+pub(super) struct Signals {
+    to_end: Arc<AtomicBool>,
+    as_usual: Arc<AtomicBool>,
+}
+
+impl Signals {
+    pub(super) fn new() -> Result<Self> {
+        let signals = Self { to_end: Arc::default(), as_usual: Arc::default() };
+        // An interrupt from the terminal is for the program. This one continues when it has ended.
+        let interrupted = Arc::default();
+        for (signal, told) in [(SIGINT, &interrupted), (SIGTERM, &signals.to_end), (SIGHUP, &signals.to_end)]
+        {
+            flag::register_conditional_default(signal, Arc::clone(&signals.as_usual))
+                .and_then(|_| flag::register(signal, Arc::clone(told)))
+                .context("cannot look after signals")?;
+        }
+        Ok(signals)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // ORDER: Relaxed: a flag alone.
+        self.as_usual.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns the call of a program.
+pub(super) fn command(program: &[OsString]) -> Command {
+    let mut command = Command::new(&program[0]);
+    command.args(&program[1..]).arg0(&program[0]);
+    command
+}
+
+/// Runs a program until it ends, or has to end, and returns its process number too. If it has to end,
+/// so has whatever it started.
+pub(super) fn run(
+    mut command: Command,
+    ends_after: Option<Duration>,
+    signals: &Signals,
+) -> Result<(u32, ExitStatus)> {
+    // What the program leaves behind when it ends is still found then.
+    set_child_subreaper(Some(getpid())).context("cannot look after the program's children")?;
+    let program = command.get_program().to_owned();
+    let mut child =
+        command.spawn().with_context(|| format!("cannot run {}", Path::new(&program).display()))?;
+    // A time that is too far away never comes.
+    let end = ends_after.and_then(|time| Instant::now().checked_add(time));
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for the program")? {
+            return Ok((child.id(), status));
+        }
+        // ORDER: Relaxed: a flag alone.
+        if signals.to_end.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end) {
+            return Ok((child.id(), stop(&mut child)?));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Tells the program and what it started to end, and ends what does not.
+fn stop(child: &mut Child) -> Result<ExitStatus> {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let told = Instant::now();
+        tell(signal);
+        while told.elapsed() < GRACE {
+            let status = child.try_wait().context("cannot wait for the program")?;
+            if let Some(status) = status.filter(|_| descendants().is_empty()) {
+                return Ok(status);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+    child.wait().context("cannot wait for the program")
+}
+
+fn tell(signal: Signal) {
+    for process in descendants() {
+        if let Some(process) = Pid::from_raw(process) {
+            // It may have ended by itself.
+            let _ = kill_process(process, signal);
+        }
+    }
+}
+
+/// Returns the processes that this one started, and those that they started, as far as they run.
+fn descendants() -> BTreeSet<i32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    // In the order in which they were started, mostly; the loop below needs none.
+    let processes: Vec<_> = processes
+        .filter_map(|process| {
+            let number: i32 = process.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(process.path().join("stat")).ok()?;
+            // Behind the name, in which anything may be: the state, and the parent.
+            let mut words = stat.rsplit_once(')')?.1.split_whitespace();
+            let (state, parent) = (words.next()?, words.next()?.parse().ok()?);
+            (state != "Z").then_some((number, parent))
+        })
+        .collect();
+    let own = getpid().as_raw_nonzero().get();
+    let mut found = BTreeSet::new();
+    loop {
+        let before = found.len();
+        found.extend(
+            processes
+                .iter()
+                .filter(|(_, parent)| *parent == own || found.contains(parent))
+                .map(|(number, _)| *number)
+                .collect::<Vec<_>>(),
+        );
+        if found.len() == before {
+            return found;
+        }
+    }
+}

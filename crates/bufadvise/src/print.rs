@@ -1,5 +1,5 @@
-//! What is printed: a closed pipe or a full disk is no panic, and names out of a recording do not
-//! control the terminal.
+//! Printing: a closed pipe or a full disk is no panic, and names out of a recording do not control
+//! the terminal.
 
 use std::borrow::Cow;
 use std::fmt::Display;

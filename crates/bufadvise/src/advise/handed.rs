@@ -15,8 +15,8 @@ use super::traffic::{Act, Buffer, Traffic};
 /// The first number of such a file.
 const MAGIC: u32 = 0x6275_6661;
 
-/// A file with traffic, which is deleted in the end. On Linux it has no name from the start: a process
-/// that is killed leaves nothing behind.
+/// A file with traffic, which is deleted in the end. On Linux it has no name from the start: a
+/// process that is killed leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Handed {
     path: PathBuf,

@@ -21,8 +21,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long programs that were told to end may take.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What this program was told by signals while another runs. They do what they usually do again when
-/// this is dropped.
+/// What this program was told by signals while another runs. They do what they usually do again
+/// when this is dropped.
 #[derive(Debug)]
 pub(super) struct Signals {
     to_end: Arc<AtomicBool>,
@@ -58,8 +58,8 @@ pub(super) fn command(program: &[OsString]) -> Command {
     command
 }
 
-/// Runs a program until it ends, or has to end, and returns its process number too. If it has to end,
-/// so has whatever it started.
+/// Runs a program until it ends, or has to end, and returns its process number too. If it has to
+/// end, so has whatever it started.
 pub(super) fn run(
     mut command: Command,
     ends_after: Option<Duration>,

@@ -28,8 +28,8 @@ pub fn start_from_environment() {
     recorder::start_from_environment();
 }
 
-/// Ends the recording, if one is running, before the program restricts its system calls (seccomp): it
-/// might be killed for one of the recorder's.
+/// Ends the recording, if one is running, before the program restricts its system calls (seccomp):
+/// it might be killed for one of the recorder's.
 ///
 /// ```
 /// buftrace::hooks::restricted();

@@ -240,8 +240,8 @@ impl Log {
         }
     }
 
-    /// Writes code that is new. If some is gone, other code may come to its addresses: stacks that look
-    /// alike are others from now on.
+    /// Writes code that is new. If some is gone, other code may come to its addresses: stacks that
+    /// look alike are others from now on.
     fn read_modules(&mut self, now_ns: u64) {
         let Self { modules, block, used, output, .. } = self;
         let gone = modules.read(now_ns, |code| {

@@ -35,8 +35,8 @@ static UNLOADED: AtomicBool = AtomicBool::new(false);
 
 /// Notes that a library was unloaded: another one may come to its addresses.
 pub(super) fn unloaded() {
-    // ORDER: Relaxed: a library that is loaded later by another thread is known to it by an order of
-    // the program's, which makes this visible too.
+    // ORDER: Relaxed: a library that is loaded later by another thread is known to it by an order
+    // of the program's, which makes this visible too.
     UNLOADED.store(true, Ordering::Relaxed);
 }
 
@@ -96,7 +96,8 @@ impl Modules {
         (self.used, self.stale, self.changed) = (0, true, true);
     }
 
-    /// Reads the map, and calls `found` for each new piece of code. Returns whether some code is gone.
+    /// Reads the map, and calls `found` for each new piece of code. Returns whether some code is
+    /// gone.
     #[inline(never)]
     pub(super) fn read(&mut self, now_ns: u64, mut found: impl FnMut(&Code<'_>)) -> bool {
         (self.stale, self.read_ns) = (false, now_ns);
@@ -144,7 +145,8 @@ impl Modules {
     }
 }
 
-/// Notes that a look found a piece of code. Returns whether it is new, and there was a place for it.
+/// Notes that a look found a piece of code. Returns whether it is new, and there was a place for
+/// it.
 fn see(ranges: &mut [Range], used: &mut usize, range: Range) -> bool {
     let same = |known: &Range| Range { look: range.look, ..*known } == range;
     let known = ranges.get(..*used).and_then(|known| known.iter().position(same));

@@ -98,8 +98,8 @@ fn bytes(text: &[u8]) -> Option<u64> {
 /// | `depth=24` | [`depth`](Self::depth) |
 /// | `limit=1GiB` | [`limit_bytes`](Self::limit_bytes) |
 ///
-/// One process is recorded. It takes both variables out of its environment, so that the programs that
-/// it starts are not recorded. A forked child is not recorded either.
+/// One process is recorded. It takes both variables out of its environment, so that the programs
+/// that it starts are not recorded. A forked child is not recorded either.
 ///
 /// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
 /// replaces an older recording. A file that is no recording is not replaced. After a kill, or an
@@ -190,7 +190,8 @@ impl HeapOptions {
     ///
     /// # Errors
     ///
-    /// When a recording is already running, the file cannot be written, or what is there is no recording.
+    /// When a recording is already running, the file cannot be written, or what is there is no
+    /// recording.
     ///
     /// ```
     /// let error = buftrace::HeapOptions::new("no-such-folder/app.heap").start().unwrap_err();

@@ -187,8 +187,8 @@ fn open(path: &[u8], settings: Settings) -> Result<(), Cause> {
     log.begin(path, settings).map_err(Cause::Stopped)
 }
 
-/// Starts a recording if the environment says so, and takes the variables out of it: the children of
-/// this process are not recorded.
+/// Starts a recording if the environment says so, and takes the variables out of it: the children
+/// of this process are not recorded.
 #[cold]
 #[inline(never)]
 pub(super) fn start_from_environment() {
@@ -451,8 +451,8 @@ fn resized(mut entry: Entry, address: usize, bytes: usize) {
     follow(shared, entry);
 }
 
-/// Ends the recording in a forked child: it belongs to the parent. What else the child inherited may
-/// be locked for ever, and is left as it is.
+/// Ends the recording in a forked child: it belongs to the parent. What else the child inherited
+/// may be locked for ever, and is left as it is.
 extern "C" fn in_child() {
     // ORDER: Relaxed, for both: the process has one thread, which sees its own stores.
     if STATE.compare_exchange(ON, OFF, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
@@ -460,8 +460,8 @@ extern "C" fn in_child() {
     }
 }
 
-/// Called when the program exits, or when the library that this code is in is unloaded: threads that
-/// end later do not call it.
+/// Called when the program exits, or when the library that this code is in is unloaded: threads
+/// that end later do not call it.
 extern "C" fn exit() {
     stop(None);
     // ORDER: Relaxed: as in `recording`; this process alone has threads with numbers.

@@ -50,6 +50,8 @@ fn unloaded_library_is_not_called_when_threads_end() {
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 static void *library;
 static pthread_barrier_t barrier;
 static void *work(void *unused) {
@@ -71,7 +73,10 @@ int main(int count, char **arguments) {
     if (dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD)) return 3;
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
-    return 0;
+    int status = 0;
+    if (fork() == 0) exit(0);
+    wait(&status);
+    return status;
 }"#;
     let folder = Folder::new("unloaded");
     let Some(program) = build(&folder, "program", SOURCE, &[]) else { return };

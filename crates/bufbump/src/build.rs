@@ -19,6 +19,9 @@ const DEFAULT_ALIGNMENT: usize = 16;
 /// Blocks' headers have a pointer in them.
 const LEAST_ALIGNMENT: usize = 8;
 
+/// More bytes than this are not addressable in any process: 48 bits, or half of 32.
+const ADDRESSES: usize = if usize::BITS > 48 { (1_u64 << 48) as usize } else { isize::MAX as usize };
+
 /// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is
 /// built.
 ///
@@ -272,7 +275,8 @@ impl Builder {
     /// # Errors
     ///
     /// - [`ConfigError::Zero`] for shards of no bytes.
-    /// - [`ConfigError::TooLarge`] for shards or an alignment over 1 GiB.
+    /// - [`ConfigError::TooLarge`] for shards or an alignment over 1 GiB, and for more shards from
+    ///   the start than a process has addresses for.
     /// - [`ConfigError::BadAlignment`] for one that is no power of two.
     /// - [`ConfigError::Region`] when the allocator refuses memory, or the system a mapping.
     ///
@@ -317,7 +321,12 @@ impl Builder {
         settings.shard_idle_bytes = settings.idle_bytes(self.shard_bytes).unwrap_or(self.shard_bytes);
         let idle_shards = self.max_idle_bytes / settings.shard_idle_bytes;
         settings.spare_shards = idle_shards.min(MOST_SPARES);
-        Ok((settings, self.preallocate.min(idle_shards)))
+        let shards = self.preallocate.min(idle_shards);
+        let limit = ADDRESSES / self.shard_bytes;
+        if shards > limit {
+            return Err(ConfigError::TooLarge { setting: "preallocate", requested: self.preallocate, limit });
+        }
+        Ok((settings, shards))
     }
 }
 

@@ -216,3 +216,21 @@ fn survivors_show_and_move() {
     drop(take(&other, SHARD));
     assert_eq!(&pool.detach_if_pinning(foreign, 1)[..], b"foreign");
 }
+
+/// Shards that no address space has room for are refused by name, and none of them is allocated.
+#[test]
+fn more_shards_than_addresses_are_refused() {
+    use bufbump::ConfigError;
+    let builder = || BumpPool::builder().shard_size(1 << 30).max_idle_bytes(usize::MAX);
+    for shards in [usize::MAX >> 24, usize::MAX >> 8, usize::MAX] {
+        match builder().preallocate(shards).build() {
+            Err(ConfigError::TooLarge { setting: "preallocate", requested, limit }) => {
+                assert!(requested > limit && requested == shards, "{requested}, {limit}");
+            }
+            other => panic!("{shards} shards: {other:?}"),
+        }
+    }
+    // What is over the budget is not asked for.
+    let pool = BumpPool::builder().shard_size(4096).max_idle_bytes(8192).preallocate(usize::MAX).build();
+    assert_eq!(pool.expect("two shards").bump_stats().kept, 2);
+}

@@ -321,6 +321,16 @@ macro_rules! conformance {
                 fn t11_wiped() {
                     trials::secrets::wiped($wiping, kit().frames);
                 }
+
+                #[cfg(target_os = "linux")]
+                #[test]
+                fn t35_no_secret_is_left_in_memory() {
+                    alone!(
+                        "t35_no_secret_is_left_in_memory",
+                        120,
+                        trials::secrets::t35_memory($wiping, kit().frames)
+                    );
+                }
             )?
 
             $(
@@ -446,6 +456,17 @@ macro_rules! conformance_wiping {
             #[test]
             fn t11_wiped() {
                 $crate::trials::secrets::wiped(KIT.make, KIT.frames);
+            }
+
+            #[cfg(target_os = "linux")]
+            #[test]
+            fn t35_no_secret_is_left_in_memory() {
+                $crate::process::alone(
+                    module_path!(),
+                    "t35_no_secret_is_left_in_memory",
+                    std::time::Duration::from_secs(120),
+                    || $crate::trials::secrets::t35_memory(KIT.make, KIT.frames),
+                );
             }
         }
     };

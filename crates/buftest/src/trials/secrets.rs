@@ -1,7 +1,7 @@
 //! T11: what one buffer held, no later one shows, unless the method's name says that recycled bytes
 //! show.
 
-use bufcore::{Buf, BufferPool};
+use bufcore::{Buf, BufferPool, SharedBytes, SplitLease};
 
 use crate::Kit;
 use crate::conformance::Frames;
@@ -120,6 +120,90 @@ fn check_spare<P: BufferPool>(pool: &mut P, frames: fn(&mut P) -> Frames<'_, P>,
             drop(frames.detach());
         }
     }
+}
+
+/// Checks that the process's memory has no secret after everything of a wiping pool is dropped:
+/// buffers that were split, joined, compacted, grown, frozen, thawed, shared and read, and frames
+/// (T35). It runs in a process of its own.
+#[cfg(target_os = "linux")]
+pub fn t35_memory<P>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>)
+where
+    P: BufferPool<Lease: SplitLease + Send>,
+{
+    use std::io::{BufRead, Read};
+
+    use crate::secret;
+
+    type Handling<P> = fn(&mut P, Buf<<P as BufferPool>::Lease>);
+    let handlings: [(&str, Handling<P>); 7] = [
+        ("drop", |_, buf| drop(buf)),
+        ("joins", |_, mut buf| {
+            let mut back = buf.split_off(700);
+            let rest = back.split_off(900);
+            back.unsplit(rest).expect("the next part");
+            buf.unsplit(back).expect("the next part");
+        }),
+        ("compact", |_, mut buf| {
+            drop(buf.split_to(500));
+            buf.consume(100);
+            buf.compact();
+        }),
+        ("growth", |pool, mut buf| {
+            for capacity in [5000, 9000, 20_000] {
+                // A pool of this size may refuse it; then the buffer stays as it is.
+                let _ = pool.grow(&mut buf, capacity);
+            }
+        }),
+        ("thaw", |pool, buf| {
+            let mut view = buf.freeze();
+            let kept = view.split_to(1000);
+            let view = view.try_into_mut().expect_err("there is another view");
+            let mut copy = pool.acquire(view.len()).expect("an ordinary request");
+            copy.extend_from_slice(&view).expect("there is room");
+            drop((kept, copy));
+            drop(view.try_into_mut().expect("the only view"));
+        }),
+        ("shared bytes", |_, buf| {
+            let mut shared = SharedBytes::from(buf.freeze());
+            let (front, part) = (shared.split_to(1000), shared.slice(10..500));
+            drop((front, shared.clone()));
+            drop(part);
+        }),
+        ("reads", |pool, buf| {
+            let mut view = buf.freeze();
+            let mut copy = pool.acquire(2000).expect("an ordinary request");
+            view.read_exact(&mut copy.spare_mut()[..2000]).expect("as many bytes");
+            copy.commit(2000);
+            let len = view.fill_buf().expect("never fails").len();
+            BufRead::consume(&mut view, len);
+        }),
+    ];
+    for (what, handling) in handlings {
+        let mut pool = make();
+        for _ in 0..5 {
+            let mut buf = pool.acquire(3000).expect("an ordinary request");
+            secret::write(&mut buf.spare_mut()[..3000]);
+            buf.commit(3000);
+            handling(&mut pool, buf);
+        }
+        drop(pool);
+        assert_eq!(secret::bytes_in_memory(), 0, "secret bytes are left after {what}");
+    }
+    let mut pool = make();
+    for _ in 0..5 {
+        let Some(frame) = frames(&mut pool) else { break };
+        // Each of these moves the frame, if it has no room.
+        for bytes in [100, 3000, 9000] {
+            let Ok(room) = frame.writable(bytes) else { break };
+            secret::write(room);
+        }
+        let len = frame.filled().len();
+        frame.consume(len / 3);
+        frame.truncate(len / 3);
+        drop(frame.detach());
+    }
+    drop(pool);
+    assert_eq!(secret::bytes_in_memory(), 0, "secret bytes are left after frames");
 }
 
 /// Checks frames whose front is discarded, that move, slide down, spill, or are dropped while open.

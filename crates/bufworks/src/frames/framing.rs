@@ -150,7 +150,7 @@ impl LengthDelimited {
         if self.counts_header { self.header_bytes() } else { 0 }
     }
 
-    /// Checks a frame's length: it is within the limit, and what the header can say, and has an end.
+    /// Checks a frame's length against the limit, and against what the header can say.
     fn checked(&self, length: usize) -> Result<usize, FrameError> {
         let header = self.header_bytes();
         let most = most_of(header) - self.counted();

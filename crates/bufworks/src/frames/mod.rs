@@ -23,8 +23,8 @@
 //! framing bounds how much, and a deadline bounds how long: see
 //! [`next_frame_async`](FrameReader::next_frame_async).
 //!
-//! What a chunk holds of a frame is copied to memory that is not the pool's while the reader waits
-//! for the pool. This memory is zeroed before it is freed.
+//! While the reader waits for the pool, it copies the part of a frame that a chunk holds to memory
+//! that is not the pool's. The reader zeroes this memory before it frees it.
 //!
 //! Chunks are for small frames that are dealt with soon. By frame is for large frames, and for
 //! frames that are kept for long.

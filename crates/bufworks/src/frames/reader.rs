@@ -143,8 +143,8 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// `acquire` is called with a number of bytes, and returns an empty buffer with room for them.
     /// It may block, as `acquire_timeout` of a bounded pool does: the reader holds no buffer then.
     ///
-    /// Cost: see [the module](super). A chunk is held while the stream blocks. When the stream fails
-    /// instead, as one with a time-out does, a chunk with 64 bytes or fewer is released.
+    /// Cost: see [the module](super). A chunk is held while the stream blocks. When the stream
+    /// fails instead, as one with a time-out does, a chunk with 64 bytes or fewer is released.
     ///
     /// # Errors
     ///

@@ -5,8 +5,8 @@
 //! - F1: bytes of the stream that belong to no frame yet are in one place: `own`, or the buffer of
 //!   `held`.
 //! - F2: between calls, `own` has no more than a part of a frame.
-//! - F3: bytes of the stream are in `own` alone, of the memory that is not the pool's, and are
-//!   zeroed there before the memory is freed or grows: the pool may wipe its own.
+//! - F3: outside of the pool's memory, bytes of the stream are in `own` alone. They are zeroed
+//!   there before the memory is freed or grows, since the pool may wipe its own.
 
 use alloc::vec::Vec;
 use core::hint::black_box;

@@ -66,8 +66,8 @@ impl SharedRegion {
 
     /// Cuts a part of `len` bytes, its start aligned to `alignment`, for a pool to be built in.
     ///
-    /// Contents: zero. Bytes that an earlier part had are zeroed here. So are those of static memory,
-    /// and of a region that a pool had before it was shared.
+    /// Contents: zero. Bytes that an earlier part had are zeroed here. So are those of static
+    /// memory, and of a region that a pool had before it was shared.
     /// Cost: a search through the gaps between parts, and an allocation of some words.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ use self::trials::{Outcome, Trials};
 use crate::packages::Package;
 
 pub(crate) use self::lines::FILE;
+pub(crate) use self::sources::of as sources;
 
 /// The package whose constants the others use.
 const COMMON: &str = "bufcore";

@@ -19,8 +19,14 @@ fn default() -> BumpPool {
 }
 
 fn main() {
-    let kit =
-        |make| Kit::<BumpPool> { make, frames: |_| None, is_fallback: |_| false, rejects: false, share: 1 };
+    let kit = |make| Kit::<BumpPool> {
+        make,
+        frames: |_| None,
+        is_fallback: |_| false,
+        rejects: false,
+        share: 1,
+        trim: buftest::trials::trim_shared,
+    };
     let mut ran = races::run("default", &kit(default)) + races::run("small shards", &kit(small));
     ran += races::run_own("parts", || clones::parts_elsewhere(small))
         + races::run_own("ends", || clones::threads_and_pools_end(small));

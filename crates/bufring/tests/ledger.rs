@@ -54,7 +54,14 @@ fn vectors() {
 }
 
 fn main() {
-    let kit = Kit { make: ring, frames: |ring| Some(ring), is_fallback: |_| false, rejects: true, share: 1 };
+    let kit = Kit {
+        make: ring,
+        frames: |ring| Some(ring),
+        is_fallback: |_| false,
+        rejects: true,
+        share: 1,
+        trim: |_, _| {},
+    };
     let special = || {
         refused_and_given_back();
         vectors();

@@ -99,8 +99,14 @@ fn growth() {
 }
 
 fn main() {
-    let kit =
-        |make| Kit::<ShardPool> { make, frames: |_| None, is_fallback: |_| false, rejects: false, share: 1 };
+    let kit = |make| Kit::<ShardPool> {
+        make,
+        frames: |_| None,
+        is_fallback: |_| false,
+        rejects: false,
+        share: 1,
+        trim: buftest::trials::trim_shared,
+    };
     let mut ran = races::run("default", &kit(default)) + races::run("small caches", &kit(small));
     ran += races::run_own("parts", || clones::parts_elsewhere(small))
         + races::run_own("ends", || clones::threads_and_pools_end(small))

@@ -38,6 +38,7 @@ fn main() {
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
         share: 1,
+        trim: |_, _| {},
     };
     Books::new(&LEDGER, kit, CAPACITY).check(refused_and_given_back, cfg!(not(feature = "track")));
 }

@@ -25,6 +25,7 @@ fn main() {
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: true,
             share: 1,
+            trim: buftest::trials::trim_alone,
         },
     );
     let over_heap = run(
@@ -35,6 +36,7 @@ fn main() {
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: false,
             share: 1,
+            trim: buftest::trials::trim_alone,
         },
     );
     assert!(refusing + over_heap > 0, "no trial of this name");

@@ -1,5 +1,7 @@
 //! Numbers out of the bytes that a fuzzer makes up.
 
+use crate::thresholds;
+
 /// Bytes that are read as numbers, one after the other. Past their end all numbers are zero, so
 /// that any bytes are a program.
 #[derive(Debug, Clone, Copy)]
@@ -59,13 +61,14 @@ impl<'a> Bytes<'a> {
     }
 
     /// Takes a size as traffic has them: mostly small, some large, some of no bytes, some at the
-    /// borders of powers of two.
+    /// borders of powers of two, some at the thresholds of the implementations.
     pub fn size(&mut self) -> usize {
         match self.byte() % 16 {
             0 => 0,
             1..=9 => usize::from(self.byte()),
             10..=12 => usize::from(self.number()) % 5000,
             13 => usize::from(self.number()),
+            15 => thresholds::any(usize::from(self.number())),
             _ => {
                 let byte = self.byte();
                 ((1_usize << (byte % 17)) + usize::from(byte / 17 % 3)).saturating_sub(1)

@@ -1,5 +1,7 @@
 //! The suite as `#[test]` functions for one strategy.
 
+use std::time::Duration;
+
 use bufcore::{Buf, BufferPool, FrameBuffer};
 
 use crate::trials::scaled;
@@ -22,12 +24,21 @@ pub struct Kit<P: BufferPool> {
     /// One in this number of buffers of T1, T2 and T6's last releases: 1 for the kit that has all
     /// of them, more for variants of it.
     pub share: usize,
+    /// Gives memory back: what was idle for this time, or all of it. Nothing, where a pool has no
+    /// trims.
+    pub trim: fn(&mut P, Option<Duration>),
 }
 
 impl<P: BufferPool> Kit<P> {
     /// Returns [`scaled`], of which a variant gets its share.
     pub(crate) fn scaled(&self, full: usize) -> usize {
         scaled(full).div_ceil(self.share)
+    }
+
+    /// Gives memory back in each way.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn trim_all(&self, pool: &mut P) {
+        [Some(Duration::ZERO), Some(Duration::ZERO), None].into_iter().for_each(|age| (self.trim)(pool, age));
     }
 }
 
@@ -51,7 +62,7 @@ impl<P: BufferPool> Copy for Kit<P> {}
 ///     // What follows may be left out.
 ///     share: 5,                                          // a variant: a fifth of the long trials' traffic, and of T25 a part
 ///     handle: |pool| Some(pool.clone()),                 // another handle, for other threads: T25 with it
-///     trim: trials::system::trim_alone,                  // what gives memory back: T25 with it
+///     trim: trials::trim_alone,                          // what gives memory back: in generated programs, T1, T25, T34
 ///     // Each of these adds trials.
 ///     sized: |bytes| SlotPool::new(bytes, 8),            // a pool of that capacity: T5, T18
 ///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14
@@ -83,28 +94,26 @@ macro_rules! conformance {
             use $crate::trials;
 
             fn kit() -> $crate::Kit<$pool> {
+                fn trim(_pool: &mut $pool, _age: Option<std::time::Duration>) {
+                    // At most one.
+                    let given: &[fn(&mut $pool, Option<std::time::Duration>)] = &[$($trim)?];
+                    given.iter().for_each(|trim| trim(_pool, _age));
+                }
                 $crate::Kit {
                     make: $make,
                     frames: $frames,
                     is_fallback: $is_fallback,
                     rejects: $rejects,
                     share: 1 $(* $share)?,
+                    trim,
                 }
             }
 
-            /// Returns what the pool has besides.
+            /// Returns another handle of the pool, where there are such.
             #[cfg(target_os = "linux")]
-            fn besides() -> trials::system::Besides<$pool> {
-                fn handle(_pool: &$pool) -> Option<$pool> {
-                    // At most one.
-                    let given: &[fn(&$pool) -> Option<$pool>] = &[$($handle)?];
-                    given.first().and_then(|handle| handle(_pool))
-                }
-                fn trim(_pool: &mut $pool) {
-                    let given: &[fn(&mut $pool)] = &[$($trim)?];
-                    given.iter().for_each(|trim| trim(_pool));
-                }
-                trials::system::Besides { handle, trim }
+            fn handle(_pool: &$pool) -> Option<$pool> {
+                let given: &[fn(&$pool) -> Option<$pool>] = &[$($handle)?];
+                given.first().and_then(|handle| handle(_pool))
             }
 
             /// A trial in its own process, with this many seconds.
@@ -261,7 +270,7 @@ macro_rules! conformance {
             #[cfg(target_os = "linux")]
             #[test]
             fn t25_refused_calls() {
-                alone!("t25_refused_calls", 120, trials::system::t25_refused_calls(&kit(), besides()));
+                alone!("t25_refused_calls", 120, trials::system::t25_refused_calls(&kit(), handle));
             }
 
             $crate::unless_variant! {
@@ -270,7 +279,7 @@ macro_rules! conformance {
                 #[cfg(target_os = "linux")]
                 #[test]
                 fn t25_signals() {
-                    alone!("t25_signals", 60, trials::system::t25_signals(&kit(), besides()));
+                    alone!("t25_signals", 60, trials::system::t25_signals(&kit(), handle));
                 }
 
                 #[cfg(target_os = "linux")]
@@ -280,15 +289,25 @@ macro_rules! conformance {
                     alone!(
                         "t25_forks_amid_traffic",
                         120,
-                        trials::system::t25_forks_amid_traffic(&kit(), besides(), is_tracked)
+                        trials::system::t25_forks_amid_traffic(&kit(), handle, is_tracked)
                     );
                 }
 
                 #[cfg(target_os = "linux")]
                 #[test]
                 fn t25_no_address_space() {
-                    alone!("t25_no_address_space", 60, trials::system::t25_no_address_space(&kit(), besides()));
+                    alone!("t25_no_address_space", 60, trials::system::t25_no_address_space(&kit(), handle));
                 }
+            }
+
+            #[test]
+            fn t34_sizes_at_thresholds() {
+                $crate::ops::run_at_thresholds(&kit());
+            }
+
+            #[test]
+            fn t34_counts_at_thresholds() {
+                trials::thresholds::t34_counts(&kit());
             }
 
             #[test]
@@ -395,6 +414,7 @@ macro_rules! conformance_part {
                 is_fallback: $is_fallback,
                 rejects: false,
                 share: 5,
+                trim: |_, _| {},
             };
 
             #[test]

@@ -4,6 +4,7 @@
 //!   [`trials`].
 //! - [`ops`] generates programs of operations, and [`lockstep`] runs them against a pool and the
 //!   naive [`model`].
+//! - [`thresholds`] has the sizes at which the implementations change what they do.
 //! - [`bytes`] reads programs from what a fuzzer makes up.
 //! - [`messages`] is a naive queue of messages.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
@@ -51,6 +52,7 @@ pub mod secret;
 pub mod source;
 pub mod stress;
 pub mod tasks;
+pub mod thresholds;
 pub mod trials;
 pub mod wakers;
 pub mod words;

@@ -7,6 +7,7 @@ use std::mem;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Once};
 use std::thread;
+use std::time::Duration;
 
 use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease, SplitLease};
 
@@ -68,6 +69,7 @@ pub type Refusal = fn(AcquireError, usize);
 pub struct Lockstep<P: BufferPool> {
     pool: P,
     frames: fn(&mut P) -> Frames<'_, P>,
+    trim: fn(&mut P, Option<Duration>),
     rejects: bool,
     refusal: Option<Refusal>,
     zeroed: fn(&Buf<P::Lease>) -> bool,
@@ -91,15 +93,16 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// Makes a pool of the kit's.
     #[must_use]
     pub fn new(kit: &Kit<P>) -> Self {
-        Self::over((kit.make)(), kit.frames, kit.rejects)
+        Self { trim: kit.trim, ..Self::over((kit.make)(), kit.frames, kit.rejects) }
     }
 
-    /// Takes this pool, with nothing out. `frames` and `rejects` are as in [`Kit`].
+    /// Takes this pool, with nothing out, and does not trim it. `frames` and `rejects` are as in [`Kit`].
     #[must_use]
     pub fn over(pool: P, frames: fn(&mut P) -> Frames<'_, P>, rejects: bool) -> Self {
         Self {
             pool,
             frames,
+            trim: |_, _| {},
             rejects,
             refusal: None,
             zeroed: |_| false,
@@ -208,6 +211,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             Op::Unsplit { at, other } => self.unsplit(at, other),
             Op::Grow { at, bytes } => self.grow(at, bytes),
             Op::Detach => self.detach(),
+            Op::Trim { all } => (self.trim)(&mut self.pool, (!all).then_some(Duration::ZERO)),
             Op::Fill { at, .. }
             | Op::Extend { at, .. }
             | Op::Push { at, .. }

@@ -11,6 +11,7 @@ use crate::Kit;
 use crate::bytes::Bytes;
 use crate::identities;
 use crate::lockstep::Lockstep;
+use crate::thresholds;
 
 /// One step of a program. `at` picks a live handle, modulo how many there are; the other numbers
 /// are taken modulo what the handle allows, so that every program is a legal one. Steps that have
@@ -18,40 +19,118 @@ use crate::lockstep::Lockstep;
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "named after what they call")]
 pub enum Op {
-    Acquire { bytes: usize },
-    AcquireZeroed { bytes: usize },
-    Fill { at: usize, seed: u64 },
-    Extend { at: usize, bytes: usize, seed: u64 },
-    Push { at: usize, value: u8 },
-    Advance { at: usize, bytes: usize },
-    WriteSpare { at: usize, seed: u64 },
-    Resize { at: usize, len: usize, value: u8 },
-    Truncate { at: usize, len: usize },
-    Clear { at: usize },
-    DiscardFront { at: usize, bytes: usize },
-    Freeze { at: usize },
-    CloneView { at: usize },
-    Slice { at: usize, from: usize, to: usize },
-    SplitTo { at: usize, index: usize },
-    SplitOff { at: usize, index: usize },
-    Unsplit { at: usize, other: usize },
-    Compact { at: usize },
-    Grow { at: usize, bytes: usize },
-    ShrinkTo { at: usize, bytes: usize },
-    Thaw { at: usize },
-    Drop { at: usize },
-    DropElsewhere { at: usize },
-    Forget { at: usize },
-    Writable { bytes: usize, seed: u64 },
-    FilledMut { seed: u64 },
-    FrameConsume { bytes: usize },
-    FrameTruncate { len: usize },
+    Acquire {
+        bytes: usize,
+    },
+    AcquireZeroed {
+        bytes: usize,
+    },
+    Fill {
+        at: usize,
+        seed: u64,
+    },
+    Extend {
+        at: usize,
+        bytes: usize,
+        seed: u64,
+    },
+    Push {
+        at: usize,
+        value: u8,
+    },
+    Advance {
+        at: usize,
+        bytes: usize,
+    },
+    WriteSpare {
+        at: usize,
+        seed: u64,
+    },
+    Resize {
+        at: usize,
+        len: usize,
+        value: u8,
+    },
+    Truncate {
+        at: usize,
+        len: usize,
+    },
+    Clear {
+        at: usize,
+    },
+    DiscardFront {
+        at: usize,
+        bytes: usize,
+    },
+    Freeze {
+        at: usize,
+    },
+    CloneView {
+        at: usize,
+    },
+    Slice {
+        at: usize,
+        from: usize,
+        to: usize,
+    },
+    SplitTo {
+        at: usize,
+        index: usize,
+    },
+    SplitOff {
+        at: usize,
+        index: usize,
+    },
+    Unsplit {
+        at: usize,
+        other: usize,
+    },
+    Compact {
+        at: usize,
+    },
+    Grow {
+        at: usize,
+        bytes: usize,
+    },
+    ShrinkTo {
+        at: usize,
+        bytes: usize,
+    },
+    Thaw {
+        at: usize,
+    },
+    Drop {
+        at: usize,
+    },
+    DropElsewhere {
+        at: usize,
+    },
+    Forget {
+        at: usize,
+    },
+    Writable {
+        bytes: usize,
+        seed: u64,
+    },
+    FilledMut {
+        seed: u64,
+    },
+    FrameConsume {
+        bytes: usize,
+    },
+    FrameTruncate {
+        len: usize,
+    },
     Detach,
+    /// All that can go, or what was idle since the last look.
+    Trim {
+        all: bool,
+    },
 }
 
 impl Op {
-    /// Decodes the operation that the next bytes mean: any of them except [`Forget`](Self::Forget).
-    /// Most bytes are acquires and drops, as in [`op`].
+    /// Decodes the operation that the next bytes mean: any of them except [`Forget`](Self::Forget)
+    /// and [`Trim`](Self::Trim). Most bytes are acquires and drops, as in [`op`].
     #[must_use]
     pub fn decode(bytes: &mut Bytes<'_>) -> Self {
         let kind = bytes.below(64);
@@ -95,9 +174,17 @@ impl Op {
 /// A program, and whether the pool is dropped before the handles at its end.
 pub type Program = (Vec<Op>, bool);
 
-/// Generates sizes as traffic has them: mostly small, some large, some of no bytes.
+/// Generates sizes as traffic has them: mostly small, some large, some of no bytes, some at the
+/// thresholds of the implementations.
 fn size() -> impl Strategy<Value = usize> {
-    prop_oneof![1 => Just(0_usize), 8 => 1..200_usize, 4 => 200..5000_usize, 1 => 5000..70_000_usize]
+    let at_threshold = any::<usize>().prop_map(thresholds::any);
+    prop_oneof![
+        1 => Just(0_usize),
+        8 => 1..200_usize,
+        4 => 200..5000_usize,
+        1 => 5000..70_000_usize,
+        3 => at_threshold,
+    ]
 }
 
 /// Generates one operation.
@@ -134,6 +221,44 @@ pub fn op() -> impl Strategy<Value = Op> {
         2 => n().prop_map(|bytes| Op::FrameConsume { bytes }),
         1 => n().prop_map(|len| Op::FrameTruncate { len }),
         3 => Just(Op::Detach),
+        2 => any::<bool>().prop_map(|all| Op::Trim { all }),
+    ]
+}
+
+/// Generates short programs: some requests, and then operations that give memory another place or
+/// size, and trims. Most of the sizes of each are a number around `threshold`.
+fn program_near(threshold: usize) -> impl Strategy<Value = Program> {
+    any::<usize>().prop_flat_map(move |number| {
+        let near = thresholds::near(threshold, number);
+        let requests = prop::collection::vec(size_near(near).prop_map(|bytes| Op::Acquire { bytes }), 1..=4);
+        let ops = prop::collection::vec(op_near(near), 1..=16);
+        let ops = (requests, ops).prop_map(|(requests, ops)| [requests, ops].concat());
+        (ops, any::<bool>())
+    })
+}
+
+/// Generates sizes that are `near`, small, or around other thresholds.
+fn size_near(near: usize) -> impl Strategy<Value = usize> {
+    prop_oneof![8 => Just(near), 6 => 1..2000_usize, 1 => any::<usize>().prop_map(thresholds::any)]
+}
+
+/// Generates one operation of [`program_near`].
+fn op_near(near: usize) -> impl Strategy<Value = Op> {
+    let size = || size_near(near);
+    let at = || any::<u8>().prop_map(usize::from);
+    prop_oneof![
+        10 => size().prop_map(|bytes| Op::Acquire { bytes }),
+        1 => size().prop_map(|bytes| Op::AcquireZeroed { bytes }),
+        15 => at().prop_map(|at| Op::Drop { at }),
+        15 => any::<bool>().prop_map(|all| Op::Trim { all }),
+        2 => (size(), any::<u64>()).prop_map(|(bytes, seed)| Op::Writable { bytes, seed }),
+        2 => Just(Op::Detach),
+        1 => (at(), size()).prop_map(|(at, bytes)| Op::Grow { at, bytes }),
+        1 => (at(), size()).prop_map(|(at, bytes)| Op::ShrinkTo { at, bytes }),
+        1 => (at(), size(), any::<u64>()).prop_map(|(at, bytes, seed)| Op::Extend { at, bytes, seed }),
+        1 => (at(), size()).prop_map(|(at, index)| Op::SplitOff { at, index }),
+        1 => at().prop_map(|at| Op::Compact { at }),
+        1 => at().prop_map(|at| Op::Freeze { at }),
     ]
 }
 
@@ -147,10 +272,36 @@ pub fn program(steps: usize) -> impl Strategy<Value = Program> {
 /// `BUFTEST_CASES` says how many; 64 in debug builds, which find every known defect, and 256 in
 /// release unless set.
 pub fn run<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
+    run_cases(kit, cases(), &program(120));
+}
+
+/// Generates short programs around each of the thresholds and runs them (T34); prints the shortest
+/// one that fails.
+///
+/// For each threshold it is as many as [`run`] has in all, and four times as many where ordinary
+/// programs seldom have such sizes. A variant of a kit has its share.
+pub fn run_at_thresholds<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
+    const USUAL: usize = 64;
+    const SELDOM: usize = 1024;
+    for &threshold in thresholds::all().iter().filter(|&&threshold| threshold >= USUAL) {
+        let times = if threshold >= SELDOM { 4 } else { 1 };
+        let cases = (times * cases()).div_ceil(kit.share as u32);
+        run_cases(kit, cases, &program_near(threshold));
+    }
+}
+
+/// Returns how many programs are generated.
+fn cases() -> u32 {
     let default = if cfg!(debug_assertions) { 64 } else { 256 };
-    let cases =
-        std::env::var("BUFTEST_CASES").map_or(default, |text| text.parse().expect("a number of cases"));
-    let outcome = TestRunner::new(config(cases)).run(&program(120), |(ops, pool_first)| {
+    std::env::var("BUFTEST_CASES").map_or(default, |text| text.parse().expect("a number of cases"))
+}
+
+fn run_cases<P: BufferPool<Lease: SplitLease>>(
+    kit: &Kit<P>,
+    cases: u32,
+    programs: &impl Strategy<Value = Program>,
+) {
+    let outcome = TestRunner::new(config(cases)).run(programs, |(ops, pool_first)| {
         execute(kit, &ops, pool_first);
         Ok(())
     });

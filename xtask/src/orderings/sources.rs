@@ -57,7 +57,7 @@ mod ordering_mutants {
 "#;
 
 /// The files of a package that are not for tests, in order of their paths.
-pub(super) fn of(package: &Package) -> Result<Vec<(PathBuf, String)>> {
+pub(crate) fn of(package: &Package) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     collect(&package.folder.join("src"), &mut found)?;
     Ok(found)

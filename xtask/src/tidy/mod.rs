@@ -8,6 +8,7 @@ mod manifests;
 mod mutants;
 mod orderings;
 mod source;
+mod thresholds;
 mod words;
 mod workflow;
 
@@ -32,6 +33,9 @@ pub(crate) struct Args {
     /// Write the figures of the last results into the texts that quote them.
     #[arg(long)]
     figures: bool,
+    /// Write the list of the implementations' constants, around which the test kit draws its numbers.
+    #[arg(long)]
+    thresholds: bool,
 }
 
 /// What is wrong, and where.
@@ -89,6 +93,8 @@ impl Args {
         found.extend(faulty);
         let (faulty, orders) = orderings::check(&packages)?;
         found.extend(faulty.into_iter().map(|finding| (PathBuf::from(crate::orderings::FILE), finding)));
+        let faulty = thresholds::check(&packages, self.thresholds)?.into_iter();
+        found.extend(faulty.map(|finding| (PathBuf::from(thresholds::FILE), finding)));
         let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;
         let jobs = Job::each().map(Job::name).collect::<Result<Vec<_>>>()?;
         let findings = workflow::check(&workflow, &jobs);

@@ -31,11 +31,15 @@ pub mod sources;
 pub mod steady;
 #[cfg(target_os = "linux")]
 pub mod system;
+pub mod thresholds;
 pub mod traffic;
 pub mod waits;
 pub mod zeroed;
 
 use std::env;
+use std::time::Duration;
+
+use bufcore::{Trim, TrimMut};
 
 use crate::model::Shadow;
 
@@ -52,4 +56,20 @@ pub fn scaled(full: usize) -> usize {
         Err(_) => FULL * 2 / 25,
     };
     (full as u128 * largest as u128 / FULL as u128).max(64) as usize
+}
+
+/// Trims a pool that one thread has, as [`Kit::trim`](crate::Kit::trim) says.
+pub fn trim_alone<P: TrimMut>(pool: &mut P, age: Option<Duration>) {
+    match age {
+        Some(age) => pool.trim_idle(age),
+        None => pool.trim(),
+    }
+}
+
+/// Does the same as [`trim_alone`], for a pool that threads share.
+pub fn trim_shared<P: Trim>(pool: &mut P, age: Option<Duration>) {
+    match age {
+        Some(age) => pool.trim_idle(age),
+        None => Trim::trim(pool),
+    }
 }

@@ -1,15 +1,16 @@
 //! T27: a pool that refuses is honest about it, and a pool that was set up for n buffers serves n.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease};
 use fastrand::Rng;
 
-use crate::Kit;
+use crate::{Kit, thresholds};
 
 /// How the held buffers of a program are released.
 #[derive(Debug, Clone, Copy)]
-enum Order {
+pub(super) enum Order {
     OldestFirst,
     NewestFirst,
     Random,
@@ -17,10 +18,10 @@ enum Order {
 }
 
 impl Order {
-    const ALL: [Self; 4] = [Self::OldestFirst, Self::NewestFirst, Self::Random, Self::EverySecond];
+    pub(super) const ALL: [Self; 4] = [Self::OldestFirst, Self::NewestFirst, Self::Random, Self::EverySecond];
 
     /// Releases `count` of the held buffers, or all of them when there are fewer.
-    fn release<L: Lease>(self, held: &mut VecDeque<Buf<L>>, count: usize, random: &mut Rng) {
+    pub(super) fn release<L: Lease>(self, held: &mut VecDeque<Buf<L>>, count: usize, random: &mut Rng) {
         let mut place = random.usize(..2);
         for _ in 0..count.min(held.len()) {
             let released = match self {
@@ -115,7 +116,13 @@ pub fn t27_refusals<P: BufferPool>(kit: &Kit<P>) {
         let mut held = VecDeque::new();
         for step in 0..200 {
             let context = format!("in step {step} of the program {seed}, {order:?}");
-            let bytes = random.usize(smallest..=largest);
+            let bytes = match random.u8(..4) {
+                0 => thresholds::any(random.usize(..)).clamp(smallest, largest),
+                _ => random.usize(smallest..=largest),
+            };
+            if random.u8(..16) == 0 {
+                (kit.trim)(&mut pool, random.bool().then_some(Duration::ZERO));
+            }
             let refused = if random.usize(..4) > 0 {
                 match pool.acquire(bytes) {
                     Ok(buf) => {
@@ -175,8 +182,8 @@ pub fn t27_equal_buffers<P: BufferPool>(
     // More than any bounded search looks at, too.
     for (seed, n) in (0..).zip([1, 2, 3, 7, 8, 64, 65, 200, 500]) {
         let mut random = Rng::with_seed(seed);
-        let odd = 1 + random.usize(..5000);
-        for bytes in [1, 15, 16, 17, 100, 1000, 1023, 1024, 1088, 1500, 4096, odd] {
+        let (odd, near) = (1 + random.usize(..5000), thresholds::any(random.usize(..)).clamp(1, 20_000));
+        for bytes in [1, 15, 16, 17, 100, 1000, 1023, 1024, 1088, 1500, 4096, odd, near] {
             let mut pool = promised(n, bytes);
             let mut held = VecDeque::new();
             for round in 0..8 {

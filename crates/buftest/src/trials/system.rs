@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufcore::strategy::orphans;
-use bufcore::{AcquireError, Buf, BufferPool, Lease, Trim, TrimMut};
+use bufcore::{AcquireError, Buf, BufferPool, Lease};
 
 use super::traffic;
 use crate::Kit;
@@ -53,36 +53,8 @@ fn calls() -> Vec<(&'static str, libc::c_long)> {
     ]
 }
 
-/// What a pool can besides.
-#[derive(Debug)]
-pub struct Besides<P> {
-    /// Another handle of the pool, for another thread, where there are such.
-    pub handle: fn(&P) -> Option<P>,
-    /// Its trims, where there are such.
-    pub trim: fn(&mut P),
-}
-
-impl<P> Clone for Besides<P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P> Copy for Besides<P> {}
-
-/// Looks at a pool that one thread has, and trims it, as [`Besides::trim`] does.
-pub fn trim_alone<P: TrimMut>(pool: &mut P) {
-    pool.trim_idle(Duration::ZERO);
-    pool.trim_idle(Duration::ZERO);
-    pool.trim();
-}
-
-/// Does the same as [`trim_alone`], for a pool that threads share.
-pub fn trim_shared<P: Trim>(pool: &mut P) {
-    pool.trim_idle(Duration::ZERO);
-    pool.trim_idle(Duration::ZERO);
-    Trim::trim(pool);
-}
+/// Another handle of a pool, for another thread, where there are such.
+pub type Handle<P> = fn(&P) -> Option<P>;
 
 /// A pool whose buffers can go to any thread.
 pub trait Sent: BufferPool<Lease: 'static> + Send + 'static {}
@@ -174,30 +146,30 @@ fn nothing_is_out<P: BufferPool>(pool: &P) {
 /// statistics, and its end on that thread, with buffers out here.
 fn whole_life<P: Sent>(
     kit: Kit<P>,
-    besides: Besides<P>,
+    handle: Handle<P>,
     mut pool: P,
     before: Vec<Filled<P>>,
     there: &Errands,
     memory: Memory,
 ) {
-    let handle = (besides.handle)(&pool);
+    let handle = handle(&pool);
     let few = 1500.min(limit_of(&kit, &pool));
     there.run(move || {
         before.into_iter().for_each(|buf| release(buf, 0));
         if let Some(mut pool) = handle {
             work(&kit, &mut pool, 2, memory);
-            (besides.trim)(&mut pool);
+            kit.trim_all(&mut pool);
         }
     });
     let served = work(&kit, &mut pool, 3, memory);
     assert!(served > 0, "nothing was served");
     for _ in 0..3 {
-        (besides.trim)(&mut pool);
+        kit.trim_all(&mut pool);
         work(&kit, &mut pool, 1, memory);
     }
     let theirs: Vec<_> = (0..3).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
     there.run(move || theirs.into_iter().for_each(|buf| release(buf, 1)));
-    (besides.trim)(&mut pool);
+    kit.trim_all(&mut pool);
     nothing_is_out(&pool);
     let late: Vec<_> = (0..4).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
     there.run(move || drop(pool));
@@ -209,7 +181,7 @@ fn whole_life<P: Sent>(
 /// end continue, or end in an error.
 ///
 /// Each refusal is in a child of its own: a filter stays for good.
-pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
+pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
     let make = || {
         let mut pool = (kit.make)();
         work(kit, &mut pool, 1, Memory::Enough);
@@ -223,7 +195,7 @@ pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
         there.run(|| ());
         begin();
         let memory = if name == "mmap" { Memory::MayLack } else { Memory::Enough };
-        whole_life(*kit, besides, pool, before, &there, memory);
+        whole_life(*kit, handle, pool, before, &there, memory);
         // The standard library's, and the C library's, ends of threads need these two.
         if !["futex", "munmap"].contains(&name) {
             there.end();
@@ -233,7 +205,7 @@ pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
 
 /// Signals each thread every millisecond, amid traffic between threads and whole lives of pools:
 /// nothing is lost, and nothing fails.
-pub fn t25_signals<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
+pub fn t25_signals<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
     let signals = sandbox::signalled(|| {
         let started = Instant::now();
         let there = Errands::new();
@@ -241,7 +213,7 @@ pub fn t25_signals<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
             traffic::every_way_for_a_moment(kit);
             let mut pool = (kit.make)();
             let before = filled(kit, &mut pool, 1500, Memory::Enough).into_iter().collect();
-            whole_life(*kit, besides, pool, before, &there, Memory::Enough);
+            whole_life(*kit, handle, pool, before, &there, Memory::Enough);
         }
         there.end();
     });
@@ -253,18 +225,12 @@ type Basket<P> = Arc<Mutex<Vec<Filled<P>>>>;
 
 /// Uses pools of its own until it is `over`, most of which end with buffers out; releases what is
 /// in the `basket`; uses `handle`.
-fn beside<P: Sent>(
-    kit: Kit<P>,
-    besides: Besides<P>,
-    mut handle: Option<P>,
-    basket: &Basket<P>,
-    over: &AtomicBool,
-) {
+fn beside<P: Sent>(kit: Kit<P>, mut handle: Option<P>, basket: &Basket<P>, over: &AtomicBool) {
     // ORDER: SeqCst, for ease; here and below.
     while !over.load(SeqCst) {
         if let Some(pool) = &mut handle {
             work(&kit, pool, 1, Memory::Enough);
-            (besides.trim)(pool);
+            kit.trim_all(pool);
         }
         for _ in 0..8 {
             let mut pool = (kit.make)();
@@ -283,15 +249,15 @@ fn beside<P: Sent>(
 ///
 /// A pool that lists what is out (`is_tracked`) has a lock for that, which may be another thread's
 /// at the fork. Then no other thread has anything of the pool that is used in the child.
-pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, besides: Besides<P>, is_tracked: bool) {
+pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, handle: Handle<P>, is_tracked: bool) {
     let mut pool = Some((kit.make)());
     let (over, basket) = (Arc::new(AtomicBool::new(false)), Basket::<P>::default());
     let threads: Vec<_> = (0..3)
         .map(|_| {
             let pool = pool.as_ref().filter(|_| !is_tracked);
-            let (kit, handle) = (*kit, pool.and_then(besides.handle));
+            let (kit, handle) = (*kit, pool.and_then(handle));
             let (basket, over) = (Arc::clone(&basket), Arc::clone(&over));
-            thread::spawn(move || beside(kit, besides, handle, &basket, &over))
+            thread::spawn(move || beside(kit, handle, &basket, &over))
         })
         .collect();
     let mut wrong = None;
@@ -305,13 +271,13 @@ pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, besides: Besides<P>, is_tra
             let mut pool = pool.take().expect("it is there");
             work(&kit, &mut pool, 1, Memory::Enough);
             before.drain(..).for_each(|buf| release(buf, round));
-            (besides.trim)(&mut pool);
+            kit.trim_all(&mut pool);
             work(&kit, &mut pool, 1, Memory::Enough);
             let late = filled(&kit, &mut pool, 60, Memory::Enough);
             let mut own = (kit.make)();
             let there = Errands::new();
             let later = filled(&kit, &mut own, 60, Memory::Enough).into_iter().collect();
-            whole_life(kit, besides, own, later, &there, Memory::Enough);
+            whole_life(kit, handle, own, later, &there, Memory::Enough);
             there.run(move || drop(pool));
             late.into_iter().for_each(|buf| release(buf, round));
             orphans::sweep();
@@ -339,21 +305,20 @@ pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, besides: Besides<P>, is_tra
 ///
 /// The list of what is out, where there is one, ends the process when it cannot grow, so it has
 /// room before.
-pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
+pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
     process::calm_allocator();
     let mut pool = (kit.make)();
     let bytes = LARGE_BYTES.min(limit_of(kit, &pool));
     let (there, over) = (Errands::new(), Arc::new(AtomicBool::new(false)));
-    let handle = (besides.handle)(&pool);
     let rounds = Arc::new(AtomicUsize::new(0));
     let (kit, is_over, count) = (*kit, Arc::clone(&over), Arc::clone(&rounds));
-    let mut theirs = handle.unwrap_or_else(kit.make);
+    let mut theirs = handle(&pool).unwrap_or_else(kit.make);
     work(&kit, &mut theirs, 1, Memory::Enough);
     let busy = there.start(move || {
         // ORDER: SeqCst, for ease; here and below.
         while !is_over.load(SeqCst) {
             work(&kit, &mut theirs, 1, Memory::MayLack);
-            (besides.trim)(&mut theirs);
+            kit.trim_all(&mut theirs);
             count.fetch_add(1, SeqCst);
         }
         theirs
@@ -391,7 +356,7 @@ pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
         // Some room, and none again.
         let half = held.len() / 2;
         held.drain(half..).for_each(|buf| release(buf, 0));
-        (besides.trim)(&mut pool);
+        kit.trim_all(&mut pool);
         while held.len() < MOST_LARGE
             && let Some(buf) = filled(&kit, &mut pool, bytes, Memory::MayLack)
         {
@@ -403,10 +368,10 @@ pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, besides: Besides<P>) {
     let mut theirs = busy.wait();
     held.drain(..).for_each(|buf| release(buf, 1));
     for pool in [&mut pool, &mut theirs] {
-        (besides.trim)(pool);
+        kit.trim_all(pool);
         assert!(work(&kit, pool, 2, Memory::Enough) > 0);
         nothing_is_out(pool);
     }
-    whole_life(kit, besides, pool, Vec::new(), &there, Memory::Enough);
+    whole_life(kit, handle, pool, Vec::new(), &there, Memory::Enough);
     there.end();
 }

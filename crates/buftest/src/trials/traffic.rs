@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
@@ -10,11 +11,13 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use super::scaled;
 use crate::Kit;
 use crate::model::{Claim, Shadow};
-use crate::pattern;
+use crate::{pattern, thresholds};
 
 const MAX_BYTES: usize = 64 << 10;
 const MAX_HELD: usize = 64;
 const SEED: u64 = 0x0B0F;
+/// One trim in this number of buffers.
+const TRIMS_EACH: u16 = 512;
 
 /// What goes to a consumer. The claim stands first, so that it ends before the memory does.
 enum Parcel<L: Lease> {
@@ -54,7 +57,7 @@ enum Ways {
     Every,
 }
 
-/// Sends whole buffers of random size to one to four threads that hold up to 64 each (T1).
+/// Sends whole buffers of random size, a quarter of them at a threshold, to one to four threads that hold up to 64 each (T1).
 pub fn whole_buffers<P: BufferPool>(kit: &Kit<P>) {
     for consumers in 1..=4 {
         run(kit, Ways::Whole, consumers, kit.scaled(250_000));
@@ -91,7 +94,11 @@ fn run<P: BufferPool>(kit: &Kit<P>, ways: Ways, consumers: usize, count: usize) 
         let (mut made, mut refused) = (0, 0_usize);
         while made < count {
             let seed = rng.u64(..);
-            let bytes = rng.usize(..=limit);
+            let bytes = if rng.u8(..4) > 0 { rng.usize(..=limit) } else { thresholds::any(rng.usize(..)) };
+            let bytes = bytes.min(limit);
+            if rng.u16(..TRIMS_EACH) == 0 {
+                (kit.trim)(&mut pool, rng.bool().then_some(Duration::ZERO));
+            }
             let buf = match make(kit, &mut pool, ways, bytes, seed, &shadow, &mut rng) {
                 Ok(buf) => buf,
                 Err(error) => {

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 /// One job. `ci all` starts them in this order, as many at once as there are processors. What is long or finds most comes early, so that
-/// nothing long is left for the end.
+/// nothing long is left for the end. The last one, which keeps all processors busy, runs alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Job {
     All,
@@ -67,6 +67,7 @@ pub(crate) enum Job {
     Msrv,
     Deny,
     Test,
+    Busy,
 }
 
 impl Args {
@@ -94,6 +95,8 @@ impl Args {
 /// Runs every job in a process of its own. The output of a job is kept until it ends, so that it is not mixed up.
 fn all() -> Result<()> {
     let mut jobs: Vec<_> = Job::each().collect();
+    // Other jobs' times would mean nothing beside it.
+    jobs.retain(|job| *job != Job::Busy);
     if let Outcome::Passed = bare::possible()? {
         // The same command, in richer surroundings.
         jobs.retain(|job| *job != Job::Test);
@@ -102,7 +105,7 @@ fn all() -> Result<()> {
     }
     let folder = shell::target_folder().join("ci");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut steps = Steps::new("ci", jobs.len());
+    let mut steps = Steps::new("ci", jobs.len() + 1);
     let started = Instant::now();
     let run = |job: Job| {
         if let Some(left_out) = Apart::left_out(started.elapsed()) {
@@ -111,18 +114,15 @@ fn all() -> Result<()> {
         eprintln!("==> ci: {job:?} begins");
         (job, job.run_apart(&folder))
     };
-    queue::run(
-        jobs,
-        |job| job.group(),
-        run,
-        |(job, ran)| {
-            let name = format!("{job:?}").to_lowercase();
-            match ran {
-                Ok(Apart { outcome, took, processor }) => steps.add(&name, outcome, took, processor),
-                Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
-            }
-        },
-    );
+    let mut done = |(job, ran): (Job, Result<Apart>)| {
+        let name = format!("{job:?}").to_lowercase();
+        match ran {
+            Ok(Apart { outcome, took, processor }) => steps.add(&name, outcome, took, processor),
+            Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
+        }
+    };
+    queue::run(jobs, |job| job.group(), run, &mut done);
+    done(run(Job::Busy));
     steps.finish()
 }
 
@@ -177,7 +177,8 @@ impl Job {
             | Self::Docs
             | Self::Package
             | Self::Deny
-            | Self::Test => "target",
+            | Self::Test
+            | Self::Busy => "target",
             Self::Sanitize | Self::Fuzz => "sanitize",
             _ => "",
         }
@@ -237,6 +238,7 @@ impl Job {
             Self::Sanitize => return sanitize::check(&sanitize::Sanitizer::ALL, &[]),
             Self::Fuzz => return fuzz::replay(),
             Self::Broken => xtask(&["broken"])?,
+            Self::Busy => xtask(&["busy"])?,
             Self::BenchTest => {
                 xtask(&["bench", "--test"])?;
                 return proxy::check();

@@ -10,6 +10,7 @@ mod api;
 mod bare;
 mod bench;
 mod broken;
+mod busy;
 mod ci;
 mod compilers;
 mod copied;
@@ -66,6 +67,8 @@ enum Task {
     Bench(bench::Args),
     /// Run trials against builds with a known defect; each has to fail.
     Broken(broken::Args),
+    /// Run the tests of waiting beside sixteen endless loops, for some minutes.
+    Busy(busy::Args),
     /// Run the jobs of continuous integration: all of them, or those that are named.
     Ci(ci::Args),
     /// Report the lines that the tests and the fuzz targets' inputs reach.
@@ -110,6 +113,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Api(args) => args.run(),
         Task::Bench(args) => args.run(),
         Task::Broken(args) => args.run(),
+        Task::Busy(args) => args.run(),
         Task::Ci(args) => args.run(),
         Task::Coverage(args) => args.run(),
         Task::Features(args) => args.run(),

@@ -144,16 +144,23 @@ fn long() -> Result<Vec<Task>> {
     let chosen = WITH_OTHERS.iter().flat_map(|package| ["--package", package]);
     let mut debug = command!("cargo test {chosen...} --all-features --lib --tests");
     let debug = programs::build(&mut debug, &packages)?;
-    let others = DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]);
-    let mut release =
-        command!("cargo test --profile long --workspace --all-features {others...} --lib --tests");
-    let mut released = programs::build(&mut release, &packages)?;
+    let mut released = released(&[])?;
     // Optimisation changes nothing about what compiles.
     released.retain(|program| program.target != COMPILE_FAIL);
     let soaks = released.iter().filter(|program| program.package == SOAKED && program.target == "it");
     let soaks: Vec<_> = soaks.cloned().map(Task::Soak).collect();
     ensure!(!soaks.is_empty(), "{SOAKED} has no suite to soak");
     Ok(in_order(soaks.into_iter().chain(debug.into_iter().chain(released).map(Task::Program))))
+}
+
+/// Builds the trials of these packages as they are released, with all features; without any, those of all packages.
+pub(crate) fn released(only: &[String]) -> Result<Vec<Program>> {
+    let mut command = command!("cargo test --profile long --all-features --lib --tests");
+    if only.is_empty() {
+        command.arg("--workspace").args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]));
+    }
+    command.args(only.iter().flat_map(|package| ["--package", package]));
+    programs::build(&mut command, &packages::all()?)
 }
 
 /// All features of all packages, as cargo takes them for a workspace, except those that a manifest calls heavy: the tests have to be built in

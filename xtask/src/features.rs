@@ -15,8 +15,9 @@ const MAX_FEATURES: usize = 14;
 
 /// Features that only add items: nothing else behaves differently with them. They are tested with all
 /// others, and not each with and without.
-const ADDING: [&str; 13] = [
-    "allocator-api2",
+const ADDING: [&str; 14] = [
+    "allocator-api2-0_2",
+    "allocator-api2-0_4",
     "bytes",
     "compio",
     "embedded-io",

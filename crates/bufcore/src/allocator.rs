@@ -28,8 +28,11 @@ mod traits;
 /// Gives the memory of a pool to collections: `Vec`, `Box` and hash maps whose bytes are in the
 /// pool.
 ///
-/// It implements `Allocator` of the crate `allocator-api2`, which `hashbrown` and others take, and
-/// whose own `Vec` and `Box` do. The pool is one that can be shared ([`SharedPool`]): a `BumpPool`,
+/// It implements `Allocator` of the crate `allocator-api2`, whose own `Vec` and `Box` take it. Each
+/// version has a trait of its own: `hashbrown` and others take that of 0.2, with the feature
+/// `allocator-api2-0_2`, and `cargo add allocator-api2` gives 0.4, which is for the feature
+/// `allocator-api2-0_4`. Where a program has the feature `nightly` of version 0.2 on, that trait is
+/// the standard library's. The pool is one that can be shared ([`SharedPool`]): a `BumpPool`,
 /// a `ShardPool`, or a pool of one thread in a `RefCell` or a `Mutex`.
 ///
 /// Ownership: each block keeps its own lease, in front of its bytes. So it stays valid whatever
@@ -48,6 +51,7 @@ mod traits;
 /// methods of collections abort.
 ///
 /// ```
+/// # #[cfg(feature = "allocator-api2-0_2")] {
 /// use std::cell::RefCell;
 ///
 /// use allocator_api2::boxed::Box;
@@ -60,6 +64,7 @@ mod traits;
 /// numbers.extend(0..100_u64);
 /// let boxed = Box::new_in([7_u16; 32], &pool);
 /// assert_eq!((numbers.iter().sum::<u64>(), boxed[0]), (4950, 7));
+/// # }
 /// ```
 #[derive(Clone, Default)]
 pub struct PoolAllocator<P> {
@@ -108,6 +113,7 @@ impl<P> PoolAllocator<P> {
     ///    back.
     ///
     /// ```
+    /// # #[cfg(feature = "allocator-api2-0_2")] {
     /// use std::cell::RefCell;
     ///
     /// use allocator_api2::vec::Vec;
@@ -118,6 +124,7 @@ impl<P> PoolAllocator<P> {
     /// let pool = unsafe { PoolAllocator::without_zeroing(RefCell::new(HeapPool::new())) };
     /// let list = Vec::<u8, _>::with_capacity_in(1 << 20, &pool);
     /// # assert!(list.is_empty());
+    /// # }
     /// ```
     #[must_use]
     pub const unsafe fn without_zeroing(pool: P) -> Self {

@@ -40,7 +40,7 @@
 //! | --- | --- |
 //! | `std` (default) | `std::io` for buffers; [`Keeper`] and [`Pressure`]; it implies `alloc` |
 //! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
-//! | `allocator-api2` | [`allocator::PoolAllocator`]: collections whose memory is in a pool |
+//! | `allocator-api2-0_2`, `allocator-api2-0_4` | [`allocator::PoolAllocator`]: collections whose memory is in a pool; by version of that crate |
 //! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
 //! | `embedded-io`, `embedded-io-async` | the traits of `embedded_io` and `embedded_io_async` |
 //! | `tokio-uring`, `monoio` | their `IoBuf` and `IoBufMut`; on Linux, on Unix |
@@ -79,7 +79,8 @@
 //! ```
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(std_allocator, feature(allocator_api))]
+// With its feature `nightly`, `allocator-api2` 0.2 has the unstable trait in place of its own.
+#![cfg_attr(nightly_compiler, feature(allocator_api), allow(unused_features))]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -159,7 +160,7 @@ mod track;
 mod unwind;
 mod views;
 
-#[cfg(feature = "allocator-api2")]
+#[cfg(any(feature = "allocator-api2-0_2", feature = "allocator-api2-0_4"))]
 pub mod allocator;
 pub mod size;
 pub mod strategy;

@@ -283,13 +283,14 @@ macro_rules! shared_pool {
         $crate::shared_pool!(impl $pool => $lease, for $pool);
         $crate::shared_pool!(impl $pool => $lease, for &$pool);
 
-        #[cfg(feature = "allocator-api2")]
-        impl $crate::allocator::SharedPool for $pool {
-            type Lease = $lease;
+        $crate::with_allocator! {
+            impl $crate::allocator::SharedPool for $pool {
+                type Lease = $lease;
 
-            #[inline]
-            fn acquire_shared(&self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
-                self.acquire(capacity)
+                #[inline]
+                fn acquire_shared(&self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+                    self.acquire(capacity)
+                }
             }
         }
     };
@@ -317,4 +318,23 @@ macro_rules! shared_pool {
             }
         }
     };
+}
+
+/// What is there with the module `allocator`. The features are those of this crate, whatever those
+/// of the crate are called that uses the macro.
+#[cfg(any(feature = "allocator-api2-0_2", feature = "allocator-api2-0_4"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_allocator {
+    ($($item:item)*) => {
+        $($item)*
+    };
+}
+
+/// What is there with the module `allocator`.
+#[cfg(not(any(feature = "allocator-api2-0_2", feature = "allocator-api2-0_4")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_allocator {
+    ($($item:item)*) => {};
 }

@@ -24,7 +24,7 @@
 //! | feature | adds |
 //! | --- | --- |
 //! | `slot`, `ring`, `shard`, `bump`, `mirror` (default) | the strategies |
-//! | `std`, `alloc`, `allocator-api2`, `bytes`, `embedded-io`, `embedded-io-async`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
+//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `bytes`, `embedded-io`, `embedded-io-async`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
 //! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
 //! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |

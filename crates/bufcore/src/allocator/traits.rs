@@ -1,4 +1,7 @@
-//! The trait `Allocator`: of `allocator-api2`, and of the standard library once that has it.
+//! The trait `Allocator` of `allocator-api2`, in each version.
+//!
+//! With its feature `nightly`, version 0.2 has the trait of the standard library in place of its
+//! own.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -71,8 +74,8 @@ macro_rules! allocator {
     };
 }
 
+#[cfg(feature = "allocator-api2-0_2")]
 allocator!(allocator_api2::alloc::Allocator, allocator_api2::alloc::AllocError);
 
-// The day that it is stable this cfg goes, and the trait is there without the crate.
-#[cfg(std_allocator)]
-allocator!(core::alloc::Allocator, core::alloc::AllocError);
+#[cfg(feature = "allocator-api2-0_4")]
+allocator!(allocator_api2_0_4::alloc::Allocator, allocator_api2_0_4::alloc::AllocError);

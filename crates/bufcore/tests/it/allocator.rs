@@ -135,3 +135,16 @@ fn no_bytes() {
     unsafe { pool.deallocate(block.cast(), none) };
     assert_eq!(pool.pool().borrow().stats().in_use, 0);
 }
+
+/// The version that `cargo add` gives has a trait of its own.
+#[cfg(feature = "allocator-api2-0_4")]
+#[test]
+fn collections_of_version_0_4() {
+    let pool = PoolAllocator::new(RefCell::new(HeapPool::new()));
+    let mut list = allocator_api2_0_4::vec::Vec::new_in(&pool);
+    list.extend(0..1000_u32);
+    let boxed = allocator_api2_0_4::boxed::Box::new_in([7_u16; 32], &pool);
+    assert_eq!((list[999], boxed[31]), (999, 7));
+    drop((list, boxed));
+    assert_eq!(pool.pool().borrow().stats().in_use, 0);
+}

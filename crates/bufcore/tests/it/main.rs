@@ -6,7 +6,7 @@
     reason = "tests have an operating system"
 )]
 
-#[cfg(feature = "allocator-api2")]
+#[cfg(feature = "allocator-api2-0_2")]
 mod allocator;
 mod bufs;
 mod conformance;

@@ -10,7 +10,7 @@
 mod strategies;
 
 #[cfg(all(
-    feature = "allocator-api2",
+    feature = "allocator-api2-0_2",
     feature = "slot",
     feature = "ring",
     feature = "bump",

@@ -15,8 +15,9 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use bufshard::bufcore::AcquireError;
-use bufshard::{Acquire, ShardPool};
+use bufshard::bufcore::{AcquireError, Buf};
+use bufshard::{Acquire, ShardLease, ShardPool};
+use buftest::stress::handed::handed;
 use buftest::stress::keeper::Kept;
 use buftest::stress::pools::{Moment, Subject, all_goes, round};
 use buftest::stress::{patience, run};
@@ -133,6 +134,14 @@ fn at_rest(pool: &mut ShardPool) {
     pool.trim();
 }
 
+/// Waits in each way, for as long as one may take.
+fn wait(pool: &mut ShardPool, rng: &mut Rng) -> Result<Buf<ShardLease>, AcquireError> {
+    if rng.u8(..4) == 0 {
+        return pool.acquire_timeout(LARGEST, patience());
+    }
+    block_on(pool.acquire_async(LARGEST), patience()).expect("nobody woke a request that waits")
+}
+
 fn main() {
     let budget = |rng: &mut Rng| {
         let builder = ShardPool::builder().max_bytes(BUDGET).thread_cache(rng.usize(..4));
@@ -150,6 +159,10 @@ fn main() {
             ("budget", &|one| round(&budget, one)),
             ("default", &|one| round(&default, one)),
             ("keeper", &|one| round(&keeper, one)),
+            ("handed", &|one| {
+                let pool = ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right");
+                handed(one, LARGEST, || pool.clone(), wait);
+            }),
         ],
     );
 }

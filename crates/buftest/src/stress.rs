@@ -14,6 +14,7 @@
 //! - `BUFTEST_SANITIZED` leaves out what a sanitizer would not understand: the map of addresses,
 //!   whose lock orders threads, and the look at resident memory.
 
+pub mod handed;
 pub mod keeper;
 pub mod pools;
 

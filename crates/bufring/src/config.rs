@@ -190,10 +190,11 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no buffers or a capacity of 0. [`ConfigError::TooLarge`] for a
-    /// capacity, or a number of buffers beside it, with which the ring has more than 64 GiB, and for
-    /// an alignment of 64 GiB and more. [`ConfigError::BadAlignment`] for one that is no power of
-    /// two. [`ConfigError::Region`] when the allocator refuses.
+    /// - [`ConfigError::Zero`] for no buffers or a capacity of 0.
+    /// - [`ConfigError::TooLarge`] for a capacity, or a number of buffers, with which the ring has
+    ///   more than 64 GiB, and for an alignment of 64 GiB and more.
+    /// - [`ConfigError::BadAlignment`] for an alignment that is no power of two.
+    /// - [`ConfigError::Region`] when the allocator refuses.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -2,7 +2,7 @@
 
 extern crate alloc;
 
-use alloc::string::String;
+use alloc::format;
 use core::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
@@ -33,17 +33,18 @@ impl Pools {
     pub fn parse(text: &str, bytes: usize) -> Result<AnyBuilder, SettingError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let has = AnyBuilder::named(name)?.settings();
+        let is_given = |setting: &str| {
+            settings.split(',').any(|given| given.split('=').next().is_some_and(|name| name.trim() == setting))
+        };
         let buffers = (bytes / BYTES_A_BUFFER).max(1);
-        let mut whole = String::from(name);
-        let mut before = ':';
+        let mut whole = format!("{name}:{settings}");
         let limits = [("capacity", bytes), ("max_bytes", bytes), ("slots", buffers), ("buffers", buffers)];
-        for (setting, value) in limits.into_iter().filter(|(setting, _)| has.contains(setting)) {
-            // Writing to a string does not fail.
-            let _ = write!(whole, "{before}{setting}={value}");
-            before = ',';
+        for (setting, value) in limits {
+            if has.contains(&setting) && !is_given(setting) {
+                // Writing to a string does not fail.
+                let _ = write!(whole, ",{setting}={value}");
+            }
         }
-        // What stands later counts.
-        let _ = write!(whole, "{before}{settings}");
         whole.parse()
     }
 

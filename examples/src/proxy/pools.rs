@@ -34,7 +34,9 @@ impl Pools {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let has = AnyBuilder::named(name)?.settings();
         let is_given = |setting: &str| {
-            settings.split(',').any(|given| given.split('=').next().is_some_and(|name| name.trim() == setting))
+            settings
+                .split(',')
+                .any(|given| given.split('=').next().is_some_and(|name| name.trim() == setting))
         };
         let buffers = (bytes / BYTES_A_BUFFER).max(1);
         let mut whole = format!("{name}:{settings}");

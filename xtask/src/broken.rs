@@ -389,6 +389,12 @@ impl Workshop {
                 fs::create_dir_all(&kept)?;
                 fs::copy(&found.executable, &file)
                     .with_context(|| format!("cannot copy to {}", file.display()))?;
+                // A library that the tests load is looked for beside them.
+                let library = format!("lib{package}.so");
+                let built_library = found.executable.with_file_name(&library);
+                if built_library.exists() {
+                    fs::copy(built_library, kept.join(library))?;
+                }
                 program.executable = file;
                 built.insert(wanted, program);
             }

@@ -42,7 +42,11 @@ fn resident_with_their_pool() {
             };
             let strategies = [
                 // A slot that counts, or knows how much to wipe, has twice as many bytes.
-                ("slot", if cfg!(any(feature = "stats", feature = "wipe")) { 1.8 } else { 1.5 }, each(bytes, slot)),
+                (
+                    "slot",
+                    if cfg!(any(feature = "stats", feature = "wipe")) { 1.8 } else { 1.5 },
+                    each(bytes, slot),
+                ),
                 ("ring", 1.3, each(bytes, ring)),
                 ("bump", 1.3, each(bytes, || BumpPool::new().expect("settings are right"))),
                 ("shard", 1.3, each(bytes, || ShardPool::new().expect("settings are right"))),

@@ -185,7 +185,7 @@ impl Shown {
             |part: usize, of: usize| format!("{part} ({:.1} %)", 100.0 * part as f64 / of.max(1) as f64);
         let [half, most, nearly, all] = self.size_quantiles.map(exact_memory);
         let life = self.lifetimes_ns.map(|nanos| time(nanos as f64));
-        let cut = if self.cut { " (cut at its limit)" } else { "" };
+        let cut = if self.cut { " (without a regular end)" } else { "" };
         for (what, found) in [
             ("trace", format!("{}{cut}", self.name)),
             ("made by", self.made_by.clone()),

@@ -72,8 +72,8 @@ impl std::fmt::Display for Recording {
             Ending::Stopped => "",
             Ending::Limit => "; the file reached its limit while the program continued",
             Ending::Open => {
-                "; it has no end: the program was killed, and its last second may be lost, or it started another in \
-                 its place, which is not recorded"
+                "; it has no end: the program was killed, it started another in its place, or the recorder \
+                 stopped early and said so. Up to a second may be missing"
             }
             // Torn.
             _ => "; the end of the file is damaged",
@@ -147,7 +147,7 @@ impl Recorded {
             }
         }
         bail!(
-            "nothing was recorded. The library sees no program that is linked statically, or that brings its own `malloc` \
+            "nothing was recorded. If the recorder gave a reason, it stands above. It sees no program that is linked statically, or that brings its own `malloc` \
              under that name. A Rust program can be recorded by `buftrace::RecordingAlloc`"
         )
     }

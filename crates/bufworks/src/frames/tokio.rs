@@ -37,45 +37,10 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no byte: the next call goes on. A request for a buffer is given
-    /// up. So a deadline may end a call at any point:
+    /// Dropping the future loses no byte: the next call goes on. Its request for a buffer is given up,
+    /// and so is the place of the request among those that wait.
     ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use bufworks::frames::{FrameReader, LengthDelimited};
-    /// use bufworks::HeapPool;
-    /// # use tokio::io::AsyncWriteExt;
-    /// use tokio::time::timeout;
-    ///
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    /// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
-    /// # let socket = listener.accept().await?.0;
-    /// client.write_all(b"\0\0\0\x05hello\0\0\0\x05he").await?; // and then nothing
-    /// let mut pool = HeapPool::new();
-    /// let mut frames = FrameReader::new(socket, LengthDelimited::new(100));
-    /// let mut received = Vec::new();
-    /// let mut was_inside = false; // a frame had begun when the last deadline passed
-    /// loop {
-    ///     let next = frames.next_frame_async(|bytes| core::future::ready(pool.acquire(bytes)));
-    ///     match timeout(Duration::from_millis(20), next).await {
-    ///         Ok(frame) => match frame? {
-    ///             Some(frame) => received.push(frame),
-    ///             None => break,
-    ///         },
-    ///         // A frame that takes a whole period is too slow. Dropping the reader closes the
-    ///         // connection, and releases what it holds.
-    ///         Err(_elapsed) if was_inside => break,
-    ///         // Between frames a client may be silent.
-    ///         Err(_elapsed) => {}
-    ///     }
-    ///     was_inside = frames.is_inside_frame();
-    /// }
-    /// assert!(received.iter().eq([b"hello"]) && frames.is_inside_frame());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// # Examples
     ///
     /// A server with many clients:
     ///
@@ -99,6 +64,65 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     ///     received.push(frame);
     /// }
     /// assert!(received.iter().eq([b"hello", b"world"]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A deadline for the client. It does not count the time in which the reader waits for the pool:
+    /// then the same future is polled on, so that its request keeps its place.
+    ///
+    /// ```
+    /// # #[cfg(feature = "shard")] {
+    /// use core::pin::pin;
+    /// use core::sync::atomic::{AtomicBool, Ordering};
+    /// use std::time::Duration;
+    ///
+    /// use bufworks::frames::{FrameReader, LengthDelimited};
+    /// use bufworks::shard::ShardPool;
+    /// # use tokio::io::AsyncWriteExt;
+    /// use tokio::time::timeout;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
+    /// # let socket = listener.accept().await?.0;
+    /// client.write_all(b"\0\0\0\x05hello\0\0\0\x05he").await?; // and then nothing
+    /// let pool = ShardPool::builder().max_bytes(32 << 20).build().expect("settings are right");
+    /// let waits_for_pool = AtomicBool::new(false);
+    /// let acquire = async |bytes| {
+    ///     waits_for_pool.store(true, Ordering::Relaxed);
+    ///     let acquired = pool.acquire_async(bytes).await;
+    ///     waits_for_pool.store(false, Ordering::Relaxed);
+    ///     acquired
+    /// };
+    /// let mut frames = FrameReader::new(socket, LengthDelimited::new(100));
+    /// let mut received = Vec::new();
+    /// let mut was_inside = false; // a frame had begun when the last period ended
+    /// loop {
+    ///     let next = {
+    ///         let mut next = pin!(frames.next_frame_async(&acquire));
+    ///         loop {
+    ///             match timeout(Duration::from_millis(20), next.as_mut()).await {
+    ///                 Err(_elapsed) if waits_for_pool.load(Ordering::Relaxed) => {}
+    ///                 next => break next,
+    ///             }
+    ///         }
+    ///     };
+    ///     match next {
+    ///         Ok(frame) => match frame? {
+    ///             Some(frame) => received.push(frame),
+    ///             None => break,
+    ///         },
+    ///         // A frame that takes a whole period is too slow. Dropping the reader closes the
+    ///         // connection, and releases what it holds.
+    ///         Err(_elapsed) if was_inside => break,
+    ///         // Between frames a client may be silent.
+    ///         Err(_elapsed) => {}
+    ///     }
+    ///     was_inside = frames.is_inside_frame();
+    /// }
+    /// assert!(received.iter().eq([b"hello"]) && frames.is_inside_frame());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())

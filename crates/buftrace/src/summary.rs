@@ -300,7 +300,13 @@ impl fmt::Display for Summary {
         let rate = self.acquires as f64 / (self.duration_ns.max(1) as f64 / 1e9);
         let [p50, p90, p99, max] = self.size_quantiles.map(Bytes);
         let life = &self.lifetimes;
-        writeln!(f, "{:<22}{}{}", "trace", self.name, if self.cut { " (without a regular end)" } else { "" })?;
+        writeln!(
+            f,
+            "{:<22}{}{}",
+            "trace",
+            self.name,
+            if self.cut { " (without a regular end)" } else { "" }
+        )?;
         writeln!(f, "{:<22}{} ({})", "made by", self.made_by, self.date)?;
         writeln!(f, "{:<22}{}", "duration", Time(self.duration_ns))?;
         writeln!(f, "{:<22}{}", "threads", self.threads)?;

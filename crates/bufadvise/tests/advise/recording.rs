@@ -37,6 +37,11 @@ fn await_that(what: &str, is_done: impl Fn() -> bool) {
     }
 }
 
+/// Ends a process as `kill` does, which is a program of its own only on some machines.
+fn terminate(process: &str) -> bool {
+    Command::new("sh").args(["-c", "kill $0", process]).status().expect("a shell").success()
+}
+
 fn record(arguments: &[&str], file: &Path, program: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
     command.args(arguments).arg("--library").arg(library()).arg("--output").arg(file);
@@ -202,7 +207,7 @@ fn what_a_program_started_ends_with_it() {
     let child = text.lines().next().expect("a process").to_owned();
     let is_there = fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     if is_there {
-        let _ = Command::new("kill").arg(&child).status();
+        let _ = terminate(&child);
     }
     assert!(code(&output) == 0 && !is_there, "{child}: {text}");
 }
@@ -229,7 +234,7 @@ fn signals_end_an_answer_and_leave_no_files() {
     thread::sleep(Duration::from_millis(1500));
     let told = Instant::now();
     assert!(child.try_wait().expect("it is there").is_none(), "it is not so fast");
-    assert!(Command::new("kill").arg(child.id().to_string()).status().expect("kill").success());
+    assert!(terminate(&child.id().to_string()));
     while child.try_wait().expect("it is there").is_none() && told.elapsed() < Duration::from_secs(5) {
         thread::sleep(Duration::from_millis(20));
     }

@@ -17,7 +17,13 @@ fn next(byte: u8) -> u8 {
 
 /// Fills `bytes` with the secret.
 pub fn write(bytes: &mut [u8]) {
-    let mut byte = 1;
+    write_from(0, bytes);
+}
+
+/// Fills `bytes` with the secret, from its byte `at` on.
+pub fn write_from(at: usize, bytes: &mut [u8]) {
+    // It starts over after 256 bytes.
+    let mut byte = (0..at % 256).fold(1, |byte, _| next(byte));
     for to in bytes {
         *to = byte;
         byte = next(byte);
@@ -83,7 +89,8 @@ mod tests {
         let search = || {
             assert_eq!(bytes_in_memory(), 0);
             let mut kept = vec![0; 1000];
-            write(&mut kept[3..803]);
+            write(&mut kept[3..303]);
+            write_from(300, &mut kept[303..803]);
             assert!(is_in(&kept[100..200]) && !is_in(&kept[..10]));
             assert_eq!(bytes_in_memory(), 800);
             kept.fill(0);

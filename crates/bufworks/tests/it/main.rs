@@ -41,6 +41,18 @@ mod net;
 #[cfg(feature = "bytes")]
 mod own;
 mod reexports;
+#[cfg(all(
+    target_os = "linux",
+    feature = "allocator-api2-0_2",
+    feature = "bump",
+    feature = "bytes",
+    feature = "ring",
+    feature = "shard",
+    feature = "slot",
+    feature = "tokio",
+    feature = "wipe"
+))]
+mod secrets;
 #[cfg(all(feature = "slot", feature = "ring"))]
 mod sources;
 mod split;

@@ -5,8 +5,6 @@ mod asynchronous;
 mod borders;
 mod crowds;
 mod hostile;
-#[cfg(all(target_os = "linux", feature = "wipe"))]
-mod secrets;
 mod writing;
 
 use std::io::{self, ErrorKind, Read};

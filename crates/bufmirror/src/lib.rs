@@ -67,6 +67,13 @@
 //! - I4: the ring gives back everything that it took from the system when it drops, and at once
 //!   when its creation fails.
 //!
+//! # Secrets
+//!
+//! No ring, channel, pipe or queue wipes its bytes. What was consumed or received stays in the
+//! memory until later bytes overwrite it. When a ring is dropped, the system takes mapped pages
+//! back; memory from the heap is freed as it is, and a region of the caller's keeps the bytes.
+//! Bytes that must not stay belong into a pool that wipes.
+//!
 //! # Forks
 //!
 //! A mapped ring's pages are shared with processes that are forked off. A child must not touch its

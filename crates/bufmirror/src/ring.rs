@@ -32,7 +32,8 @@ use crate::{Builder, GetError};
 /// has changed nothing.
 ///
 /// Contents: zero at first; what a reservation lends is recycled bytes after that.
-/// [`peek`](Self::peek) and [`get`](Self::get) show committed bytes only.
+/// [`peek`](Self::peek) and [`get`](Self::get) show committed bytes only. Nothing is wiped: see
+/// [secrets](crate#secrets).
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
